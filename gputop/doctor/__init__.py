@@ -1,0 +1,1 @@
+"""Names causes: evidence in, findings out; no I/O, no clock, no NVML."""

@@ -1,0 +1,44 @@
+"""What the doctor says: a finding, and its JSON form. Plain records; imports nothing but the standard library."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gputop.snapshot import SCHEMA_VERSION, encode
+
+SEVERITIES = ("error", "warning", "info")
+CONFIDENCES = ("certain", "likely", "possible")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One piece of evidence: the sentence, the value in it, and where the value comes from ("NVML", "journal", "/proc …")."""
+
+    text: str
+    value: Any
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing wrong. ``id`` is the catalogue's ("A07"); ``devices`` are UUIDs, ``run`` a run id."""
+
+    id: str
+    severity: str
+    confidence: str
+    title: str
+    evidence: tuple[Fact, ...]
+    cause: str
+    fix: str
+    refuted_by: str = ""
+    """What one would have to see for this finding to be wrong."""
+    devices: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
+    run: str | None = None
+
+
+def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return the findings, verdict first, as ``gputop doctor --json`` prints them."""
+    return {"schema_version": SCHEMA_VERSION, "findings": [encode(finding) for finding in findings]}

@@ -1,0 +1,1 @@
+"""Starts training as jobs that outlive gputop."""

@@ -1,0 +1,45 @@
+"""Where gputop keeps its files, and the safe way to make a directory. Imports the standard library alone."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+def state_dir() -> Path:
+    """Return where runs and jobs live: ``$GPUTOP_DIR``, else ``$XDG_STATE_HOME/gputop``, else ``~/.local/state/gputop``."""
+    own = os.environ.get("GPUTOP_DIR")
+    if own:
+        return Path(own).expanduser()
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base) if base else Path.home() / ".local" / "state") / "gputop"
+
+
+def runs_dir() -> Path:
+    """Return the directory with one directory per run."""
+    return state_dir() / "runs"
+
+
+def jobs_dir() -> Path:
+    """Return the directory with one directory per launched job."""
+    return state_dir() / "jobs"
+
+
+def config_path() -> Path:
+    """Return the settings file: ``$XDG_CONFIG_HOME/gputop/config.toml``, else below ``~/.config``."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "gputop" / "config.toml"
+
+
+def make_private_dir(path: Path) -> Path:
+    """Make ``path`` (and its parents) with mode 0700 and check that it is ours.
+
+    Raises:
+        OSError: it cannot be made, is a symbolic link, is no directory, or belongs to another user.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = path.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
+        raise PermissionError(f"{path} is not a directory of this user")
+    return path

@@ -1,0 +1,1 @@
+"""Where readings come from: one module per source, all of the shape of base.py."""

@@ -1,0 +1,1 @@
+"""Thin callbacks for training frameworks; each imports its framework lazily."""

@@ -1,0 +1,1 @@
+"""The screens. The only room that imports textual and plotext."""

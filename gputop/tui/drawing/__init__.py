@@ -1,0 +1,1 @@
+"""Pure drawing: values in, lines of spans out."""

@@ -1,0 +1,68 @@
+"""What the screens draw from: one frozen view per snapshot, made by the app and handed to the visible screen.
+
+Widgets take a ``View`` in ``show(view)`` and keep nothing else of the stream. Imports neither textual nor any source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gputop.doctor.finding import Finding
+from gputop.history import History
+from gputop.snapshot import Process, Run, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a person can change on screen, kept in the configuration file."""
+
+    interval_s: float = 1.0
+    theme: str = "auto"
+    ascii: bool = False
+    color: bool = True
+    mouse: bool = True
+    readonly: bool = False
+    density: str = "auto"
+    """"auto", "full" or "compact" rows for GPUs."""
+    log_axis: bool = False
+    smoothing: float = 0.0
+    """Weight of the past in the smoothed curve, 0 to 0.99."""
+    per_rank: bool = False
+    """True draws one curve per rank, False the mean and the spread."""
+    gpus: tuple[str, ...] = ()
+    """Only these devices (indices or UUIDs); empty means all."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that a screen may show at this moment.
+
+    ``stale_s`` is the age of the snapshot in seconds when it is older than three intervals, else None.
+    ``findings`` come verdict first. ``run`` is the chosen run. ``feed`` says where the stream comes from: "live",
+    "replay" (``replay_status`` then tells position, speed, pause), or "ended".
+    """
+
+    snapshot: Snapshot
+    history: History
+    findings: tuple[Finding, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    run_id: str | None = None
+    paused: bool = False
+    stale_s: float | None = None
+    feed: str = "live"
+    feed_problem: str | None = None
+    replay_status: str | None = None
+
+    @property
+    def run(self) -> Run | None:
+        """The chosen run, or None when there is none."""
+        return next((run for run in self.snapshot.runs if run.run_id == self.run_id), None)
+
+    @property
+    def involved_devices(self) -> frozenset[str]:
+        """UUIDs that the first finding speaks of."""
+        return frozenset(self.findings[0].devices) if self.findings else frozenset()
+
+    def processes_on(self, uuid: str) -> tuple[Process, ...]:
+        """Return the processes that use the device."""
+        return tuple(process for process in self.snapshot.processes if any(use.device_uuid == uuid for use in process.devices))

@@ -1,0 +1,99 @@
+"""Numbers to text and back: bytes, percent, watts, durations, rates. None is "N/A" everywhere.
+
+Imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from gputop.errors import UsageError
+
+UNKNOWN = "N/A"
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def bytes_text(value: float | None, digits: int = 1) -> str:
+    """Return a size with a binary unit: 1536 -> "1.5 KiB"."""
+    if value is None:
+        return UNKNOWN
+    unit = 0
+    while abs(value) >= 1024 and unit < len(_BINARY) - 1:
+        value /= 1024
+        unit += 1
+    return f"{value:.0f} B" if unit == 0 else f"{value:.{digits}f} {_BINARY[unit]}"
+
+
+def gib(value: float | None, digits: int = 1) -> str:
+    """Return bytes as a bare number of GiB: the unit stands beside it on screen."""
+    return UNKNOWN if value is None else f"{value / 2**30:.{digits}f}"
+
+
+def percent(value: float | None, digits: int = 0) -> str:
+    """Return "97%"."""
+    return UNKNOWN if value is None else f"{value:.{digits}f}%"
+
+
+def number(value: float | None, unit: str = "", digits: int = 0) -> str:
+    """Return a number and its unit: number(612.3, " W") -> "612 W"."""
+    return UNKNOWN if value is None else f"{value:.{digits}f}{unit}"
+
+
+def metric(value: float | None, digits: int = 4) -> str:
+    """Return a metric in at most ``digits`` significant digits; NaN and infinities by name."""
+    if value is None:
+        return UNKNOWN
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if value != 0 and (abs(value) >= 10**6 or abs(value) < 10**-4):
+        return f"{value:.{max(0, digits - 2)}e}"
+    text = f"{value:.{digits}g}"
+    return f"{value:.0f}" if "e" in text else text
+
+
+def count(value: float | None) -> str:
+    """Return an integer with thin thousands: 1840 -> "1 840"."""
+    return UNKNOWN if value is None else f"{value:,.0f}".replace(",", " ")
+
+
+def rate(value: float | None, per: str = "s") -> str:
+    """Return bytes per second with a unit: "1.2 GiB/s"."""
+    return UNKNOWN if value is None else f"{bytes_text(value)}/{per}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a length of time in at most two units: 192 -> "3m12s", 7260 -> "2h01m", 0.25 -> "250 ms"."""
+    if seconds is None or not math.isfinite(seconds):
+        return UNKNOWN
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    whole = int(seconds)
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, secs = divmod(rest, 60)
+    if days:
+        return f"{days}d{hours:02d}h"
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    if minutes:
+        return f"{minutes}m{secs:02d}s"
+    return f"{secs}s"
+
+
+_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?\s*$")
+_SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def parse_duration(text: str) -> float:
+    """Return seconds: "1", "500ms", "2s", "1.5m".
+
+    Raises:
+        UsageError: the text is no length of time.
+    """
+    found = _DURATION.match(text)
+    if not found:
+        raise UsageError(f"{text!r} is not a length of time.", "Write it like 1, 2s, 500ms or 5m.")
+    return float(found[1]) * _SECONDS[found[2]]

@@ -1,0 +1,1 @@
+"""Tests; what needs a GPU is in tests/gpu."""
