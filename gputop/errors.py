@@ -29,6 +29,10 @@ class UsageError(GputopError):
 
 
 class NoGpuError(GputopError):
-    """A GPU or its driver is needed and missing."""
+    """A GPU or its driver is needed and missing; ``code`` is one of ``snapshot.Problem``'s."""
 
     exit_code = EXIT_NO_GPU
+
+    def __init__(self, message: str, hint: str = "", code: str = "no_gpu") -> None:
+        super().__init__(message, hint)
+        self.code = code

@@ -1,0 +1,106 @@
+"""A recording: the stream in a file, one header line and then one snapshot per line."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+
+from gputop.errors import GputopError
+from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
+
+RECORDING_VERSION = 1
+
+
+class Recorder:
+    """Appends snapshots to a file; what is written survives a kill up to the last whole line."""
+
+    def __init__(self, path: Path) -> None:
+        """Open ``path`` for writing; an existing file is never overwritten.
+
+        Raises:
+            GputopError: the file exists or cannot be written.
+        """
+        try:
+            self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except FileExistsError as error:
+            raise GputopError(f"{path} exists already.", "Choose another name, or remove it first.") from error
+        except OSError as error:
+            raise GputopError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
+        self.path = path
+        header = {"gputop_recording": RECORDING_VERSION, "schema_version": SCHEMA_VERSION, "created_at": time.time()}
+        self._write(json.dumps(header))
+
+    def write(self, line: str) -> None:
+        """Append one snapshot's line.
+
+        Raises:
+            GputopError: the disk refuses (full, gone).
+        """
+        self._write(line)
+
+    def _write(self, line: str) -> None:
+        data = line.encode() + b"\n"
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:
+            raise GputopError(
+                f"{self.path} could not be written any further: {error.strerror}.", "What was recorded before can be replayed."
+            ) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._file)
+
+    def __enter__(self) -> Recorder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def read_recording(path: Path) -> Iterator[Snapshot]:
+    """Yield the snapshots of a recording in order; an incomplete last line (a killed recorder) ends it quietly.
+
+    A bare stream without a header (``gputop --stream > file``) is read as well.
+
+    Raises:
+        GputopError: the file cannot be read or is no recording.
+    """
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise GputopError(f"{path} cannot be read: {error.strerror}.", "Give the file that gputop record wrote.") from error
+    with file:
+        for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
+            if number == 1 and is_header(line, path):
+                continue
+            try:
+                yield Snapshot.from_json(line)
+            except FormatError as error:
+                raise GputopError(f"{path}, line {number}: {error}.", "Only files of gputop record can be replayed.") from error
+
+
+def is_header(line: bytes, path: Path) -> bool:
+    """Return whether the line is a recording's header.
+
+    Raises:
+        GputopError: a header of a newer version.
+    """
+    try:
+        data = json.loads(line)
+    except ValueError:
+        return False
+    if not isinstance(data, dict) or "gputop_recording" not in data:
+        return False
+    if data["gputop_recording"] > RECORDING_VERSION:
+        raise GputopError(f"{path} was recorded by a newer gputop.", "Update gputop to replay it.")
+    return True
