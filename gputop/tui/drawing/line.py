@@ -2,11 +2,17 @@
 
 Drawing functions are pure and know no colours: a style name says what the text *means*; ``tui/widgets/lines.py`` turns
 names into terminal styles for the theme (16 colours, light, NO_COLOR). Data never contains markup.
+
+Widths are terminal cells, counted as Textual counts them (``rich.cells``): a wide character takes two.
 """
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Iterable
 from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
 
 STYLES = (
     "text",  # plain
@@ -33,3 +39,157 @@ class Span(NamedTuple):
 
 
 Line = tuple[Span, ...]
+
+
+ELLIPSIS = "…"
+ASCII_ELLIPSIS = "~"
+"""One cell, so that widths are the same in both character sets."""
+
+_NOT_FOR_TERMINALS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def line(*parts: str | Span | tuple[str, str]) -> Line:
+    """Return a line of plain strings, (text, style) pairs and spans; empty parts are left out."""
+    spans = (Span(part) if isinstance(part, str) else Span(*part) for part in parts)
+    return tuple(span for span in spans if span.text)
+
+
+def text_width(text: str) -> int:
+    """Return the cells that ``text`` takes on a terminal."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def width(of: Line) -> int:
+    """Return the cells that a line takes."""
+    return sum(text_width(span.text) for span in of)
+
+
+def plain(of: Line) -> str:
+    """Return a line's text without styles."""
+    return "".join(span.text for span in of)
+
+
+def clean(text: str) -> str:
+    """Return ``text`` fit for a terminal: control, format and unassigned characters become "?" and cannot move its cursor."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join("?" if unicodedata.category(char) in _NOT_FOR_TERMINALS else char for char in text)
+
+
+def clip_text(text: str, cells: int, ellipsis: str = ELLIPSIS) -> str:
+    """Return ``text`` in at most ``cells`` cells; the last one is the ellipsis where something was cut."""
+    if text_width(text) <= cells:
+        return text
+    if cells <= 0:
+        return ""
+    if text.isascii():
+        return text[: cells - 1] + ellipsis
+    return set_cell_size(text, cells - 1) + ellipsis
+
+
+def fit_text(text: str, cells: int, align: str = "<", ellipsis: str = ELLIPSIS) -> str:
+    """Return ``text`` in exactly ``cells`` cells, cut or padded; ``align`` is "<", ">" or "^"."""
+    shown = clip_text(text, cells, ellipsis)
+    missing = max(0, cells - text_width(shown))
+    if align == ">":
+        return " " * missing + shown
+    if align == "^":
+        return " " * (missing // 2) + shown + " " * (missing - missing // 2)
+    return shown + " " * missing
+
+
+def clip(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
+    """Return a line of at most ``cells`` cells; the last one is the ellipsis where something was cut."""
+    if width(of) <= cells:
+        return of
+    kept: list[Span] = []
+    room = cells - 1
+    for span in of:
+        taken = text_width(span.text)
+        if taken > room:
+            # Padding by one stands in for half of a wide character that does not fit.
+            cut = span.text[:room] if span.text.isascii() else set_cell_size(span.text, max(0, room))
+            if cells > 0:
+                kept.append(Span(cut + ellipsis, span.style))
+            break
+        kept.append(span)
+        room -= taken
+    return tuple(kept)
+
+
+def fit(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
+    """Return a line of exactly ``cells`` cells, cut or padded on the right."""
+    shown = clip(of, cells, ellipsis)
+    missing = cells - width(shown)
+    return (*shown, Span(" " * missing)) if missing > 0 else shown
+
+
+def spread(left: Line, right: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
+    """Return a line of exactly ``cells`` cells with ``right`` at its end; what does not fit is cut from the left part."""
+    right = clip(right, cells, ellipsis)
+    taken = width(right)
+    if not taken:
+        return fit(left, cells, ellipsis)
+    gap = 2 if left else 0
+    shown = clip(left, max(0, cells - taken - gap), ellipsis)
+    return (*shown, Span(" " * (cells - taken - width(shown))), *right)
+
+
+def wrap(text: str, cells: int, style: str = "text", indent: str = "") -> list[Line]:
+    """Break ``text`` at spaces into lines of at most ``cells`` cells; lines after the first start with ``indent``."""
+    lines: list[Line] = []
+    current = ""
+    for word in text.split():
+        start = indent if lines else ""
+        candidate = f"{current} {word}" if current else start + word
+        if not current or text_width(candidate) <= cells:
+            current = candidate
+        else:
+            lines.append((Span(clip_text(current, cells), style),))
+            current = indent + word
+    if current:
+        lines.append((Span(clip_text(current, cells), style),))
+    return lines
+
+
+def joined(parts: Iterable[Line], separator: Span) -> Line:
+    """Return the non-empty parts as one line with ``separator`` between them."""
+    result: list[Span] = []
+    for part in parts:
+        if part:
+            if result:
+                result.append(separator)
+            result.extend(part)
+    return tuple(result)
+
+
+def changed_cells(old: Line, new: Line) -> tuple[int, int] | None:
+    """Return the cells [start, end) in which two lines of equal width differ, or None when they look the same."""
+    if old == new:
+        return None
+    before, after = _cells(old), _cells(new)
+    shared = min(len(before), len(after))
+    start = 0
+    while start < shared and before[start] == after[start]:
+        start += 1
+    end = max(len(before), len(after))
+    if len(before) == len(after):
+        while end > start and before[end - 1] == after[end - 1]:
+            end -= 1
+    return (start, end) if end > start else None
+
+
+def _cells(of: Line) -> list[tuple[str, str]]:
+    cells: list[tuple[str, str]] = []
+    for text, style in of:
+        if text.isascii():
+            cells.extend([(char, style) for char in text])
+            continue
+        for char in text:
+            taken = cell_len(char)
+            if taken == 0 and cells:
+                cells[-1] = (cells[-1][0] + char, style)
+            else:
+                cells.append((char, style))
+                cells.extend([("", style)] * (taken - 1))
+    return cells

@@ -1,0 +1,345 @@
+"""The widget that everything live is made of: a tuple of lines, of which only changed cells are painted again.
+
+``LinesWidget`` paints and scrolls; ``Pane`` draws a titled box round it. Both draw their own frame and scroll
+position, because each nested widget costs layout and style work on every refresh. No hover styles, no animation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+
+from gputop.tui.drawing.line import Line, Span, changed_cells, clip, fit, width
+from gputop.tui.widgets.palette import PALETTES, THEMES, palette, theme_name
+
+__all__ = ["THEMES", "LinesWidget", "Pane", "palette", "theme_name"]
+
+WHEEL_LINES = 3
+
+
+class LinesWidget(Widget):
+    """Shows lines; give it new ones with ``set_lines`` as often as you like: what did not change costs nothing.
+
+    With a ``cursor`` the arrow keys move it (``CursorMoved``), without one they scroll.
+    """
+
+    DEFAULT_CSS = "LinesWidget { height: 1fr; }"
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "line(-1)", show=False),
+        Binding("down", "line(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("pagedown", "page(1)", show=False),
+        Binding("home", "edge(-1)", show=False),
+        Binding("end", "edge(1)", show=False),
+    ]
+
+    class CursorMoved(Message):
+        """The person moved the cursor to line ``index``."""
+
+        def __init__(self, widget: LinesWidget, index: int) -> None:
+            super().__init__()
+            self.widget = widget
+            self.index = index
+
+        @property
+        def control(self) -> LinesWidget:
+            """The widget whose cursor moved."""
+            return self.widget
+
+    class LineClicked(Message):
+        """The person clicked line ``index`` at ``column`` (cells from the line's start); ``chain`` is 2 for a double click."""
+
+        def __init__(self, widget: LinesWidget, index: int, column: int, chain: int = 1) -> None:
+            super().__init__()
+            self.widget = widget
+            self.index = index
+            self.column = column
+            self.chain = chain
+
+        @property
+        def control(self) -> LinesWidget:
+            """The widget that was clicked."""
+            return self.widget
+
+    def __init__(
+        self,
+        lines: Sequence[Line] = (),
+        *,
+        can_focus: bool = False,
+        id: str | None = None,  # noqa: A002 - Textual's own name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.can_focus = can_focus
+        self.lines: tuple[Line, ...] = tuple(lines)
+        self.cursor: int | None = None
+        self.first = 0
+        """Index of the first visible line."""
+        self.header_lines = 0
+        """So many first lines stay in place while the others scroll (a table's heading)."""
+        self._rows: list[Line] = []
+        self._rows_size: Size | None = None
+
+    # What it shows
+
+    def set_lines(self, lines: Sequence[Line], cursor: int | None = None) -> None:
+        """Show these lines; the cursor's line is kept in sight."""
+        self.lines = tuple(lines)
+        self.cursor = None if cursor is None or not self.lines else min(max(0, cursor), len(self.lines) - 1)
+        if self.cursor is not None:
+            self._reveal(self.cursor)
+        self.repaint()
+
+    @property
+    def inner_size(self) -> Size:
+        """Cells that a line may take, and lines that fit, without a frame."""
+        return self.size
+
+    def visible_lines(self) -> list[tuple[int, Line]]:
+        """Return (index, line) of what is in sight."""
+        height = self.inner_size.height
+        fixed = min(self.header_lines, height, len(self.lines))
+        self.first = min(max(fixed, self.first), max(fixed, len(self.lines) - (height - fixed)))
+        last = self.first + height - fixed
+        return [
+            *enumerate(self.lines[:fixed]),
+            *enumerate(self.lines[self.first : last], start=self.first),
+        ]
+
+    def build_rows(self) -> list[Line]:
+        """Return each row of the widget in its full width; ``Pane`` puts its frame round them."""
+        columns = self.inner_size.width
+        rows = [self._with_cursor(fit(line, columns), index) for index, line in self.visible_lines()]
+        rows.extend([(Span(" " * columns),)] * (self.inner_size.height - len(rows)))
+        return rows
+
+    def _with_cursor(self, line: Line, index: int) -> Line:
+        if index != self.cursor:
+            return line
+        return tuple(Span(text, f"{style} cursor") for text, style in line)
+
+    # Painting
+
+    def repaint(self) -> None:
+        """Compare with what is on screen and refresh the cells that differ."""
+        if not self.size or self._rows_size != self.size:
+            self._rows_size = None
+            self.refresh()
+            return
+        old, self._rows = self._rows, self.build_rows()
+        for y, (before, after) in enumerate(zip(old, self._rows, strict=True)):
+            cells = changed_cells(before, after)
+            if cells is not None:
+                self.refresh(Region(cells[0], y, cells[1] - cells[0], 1))
+
+    def render_line(self, y: int) -> Strip:
+        """Return row ``y`` in the colours of the theme."""
+        if self._rows_size != self.size:
+            self.resized()
+            if self.cursor is not None:
+                self._reveal(self.cursor)
+            self._rows = self.build_rows()
+            self._rows_size = self.size
+        if y >= len(self._rows):
+            return Strip.blank(self.size.width)
+        styles, background = self._palette()
+        segments = [Segment(text, _style(styles, style, background)) for text, style in self._rows[y]]
+        return Strip(segments, self.size.width)
+
+    def resized(self) -> None:
+        """Called before the first painting in a new size: a subclass forms its lines for it here (without ``repaint``)."""
+
+    def _palette(self) -> tuple[Mapping[str, Style], Style]:
+        theme = self.app.current_theme
+        name = theme.name.removeprefix("gputop-")
+        if name not in PALETTES:
+            name = "ansi" if theme.ansi else ("dark" if theme.dark else "light")
+        if theme.ansi:
+            return PALETTES[name], Style.null()
+        return PALETTES[name], Style(bgcolor=self.background_colors[1].rich_color)
+
+    # Moving
+
+    def action_line(self, by: int) -> None:
+        """Move the cursor, or scroll, by lines."""
+        self._move(by)
+
+    def action_page(self, by: int) -> None:
+        """Move the cursor, or scroll, by screenfuls."""
+        self._move(by * max(1, self.inner_size.height - self.header_lines - 1))
+
+    def action_edge(self, by: int) -> None:
+        """Move the cursor, or scroll, to the first or last line."""
+        self._move(by * len(self.lines))
+
+    def _move(self, by: int) -> None:
+        if self.cursor is None:
+            self.scroll_lines(by)
+            return
+        target = min(max(self.header_lines, self.cursor + by), len(self.lines) - 1)
+        if target != self.cursor:
+            self.cursor = target
+            self._reveal(target)
+            self.repaint()
+            self.post_message(self.CursorMoved(self, target))
+
+    def scroll_lines(self, by: int) -> None:
+        """Scroll without moving the cursor; stops at the ends."""
+        self.first += by
+        self.repaint()
+
+    def _reveal(self, index: int) -> None:
+        room = self.inner_size.height - self.header_lines
+        if room <= 0 or index < self.header_lines:
+            return
+        self.first = max(min(self.first, index), index - room + 1, self.header_lines)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Scroll down."""
+        self.scroll_lines(WHEEL_LINES)
+        event.stop()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Scroll up."""
+        self.scroll_lines(-WHEEL_LINES)
+        event.stop()
+
+    def on_click(self, event: events.Click) -> None:
+        """Tell which line was clicked."""
+        index, column = self.line_at(event.x, event.y)
+        if index is not None:
+            self.post_message(self.LineClicked(self, index, column, event.chain))
+
+    def line_at(self, x: int, y: int) -> tuple[int | None, int]:
+        """Return the line's index and the cell in it for a place in the widget; None outside the lines."""
+        shown = self.visible_lines()
+        return (shown[y][0], x) if 0 <= y < len(shown) else (None, x)
+
+
+def _style(styles: Mapping[str, Style], name: str, background: Style) -> Style:
+    """Return the terminal style of a name, or of several separated by spaces, over the background."""
+    if " " not in name:
+        return background + styles[name]
+    result = background
+    for part in name.split():
+        result += styles[part]
+    return result
+
+
+_ROUND = ("╭", "╮", "╰", "╯", "─", "│", "▸")
+_ASCII = ("+", "+", "+", "+", "-", "|", ">")
+
+
+class Pane(LinesWidget):
+    """A box with a title, the digit that focuses it, and a state for "nothing here yet".
+
+    The frame is part of the widget's own rows: corners and title above, ``footer`` and the scroll position below.
+    """
+
+    DEFAULT_CSS = "Pane { height: 1fr; width: 1fr; }"
+
+    def __init__(
+        self,
+        title: str = "",
+        digit: str = "",
+        *,
+        can_focus: bool = True,
+        id: str | None = None,  # noqa: A002 - Textual's own name
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(can_focus=can_focus, id=id, classes=classes)
+        self.title: Line = (Span(title, "title"),)
+        self.digit = digit
+        self.subtitle: Line = ()
+        self.footer: Line = ()
+        self.ascii = False
+
+    def set_content(
+        self,
+        lines: Sequence[Line],
+        *,
+        title: Line | None = None,
+        subtitle: Line = (),
+        footer: Line = (),
+        cursor: int | None = None,
+    ) -> None:
+        """Show lines (``empty_lines`` when there are none) with title, subtitle (right) and footer, in one painting."""
+        if title is not None:
+            self.title = title
+        self.subtitle, self.footer = subtitle, footer
+        self.set_lines(lines or self.empty_lines(), cursor)
+
+    def empty_lines(self) -> tuple[Line, ...]:
+        """Return what to show instead of nothing: how to fill this pane."""
+        return ((Span("Nothing to show yet.", "dim"),),)
+
+    @property
+    def inner_size(self) -> Size:
+        """Room inside the frame: one border and one blank cell on each side."""
+        return Size(max(0, self.size.width - 4), max(0, self.size.height - 2))
+
+    def build_rows(self) -> list[Line]:
+        """Return the rows with the frame round them."""
+        columns, height = self.size
+        if height < 3 or columns < 8:
+            return [fit(line, columns) for line in (self.title, *self.lines)[:height]]
+        edge = "accent" if self.has_focus else "dim"
+        side = (_ASCII if self.ascii else _ROUND)[5]
+        left, right = Span(f"{side} ", edge), Span(f" {side}", edge)
+        return [self._top(edge), *((left, *row, right) for row in super().build_rows()), self._bottom(edge)]
+
+    def _top(self, edge: str) -> Line:
+        corner, other, _, _, bar, _, mark = _ASCII if self.ascii else _ROUND
+        columns = self.size.width
+        start = [Span(corner + (mark if self.has_focus else " "), edge)]
+        if self.digit:
+            start.append(Span(f"{self.digit} ", "key"))
+        room = columns - 2 - width(tuple(start))
+        subtitle = clip(self.subtitle, max(0, room - width(self.title) - 4))
+        if width(subtitle) < min(4, width(self.subtitle)):
+            subtitle = ()
+        tail = (Span(" "), *subtitle, Span(f" {bar}", edge)) if subtitle else ()
+        title = clip(self.title, max(0, room - width(tail) - 1))
+        fill = room - width(title) - width(tail)
+        return (*start, *title, Span(f" {bar * fill}", edge), *tail, Span(other, edge))
+
+    def _bottom(self, edge: str) -> Line:
+        _, _, corner, other, bar, _, _ = _ASCII if self.ascii else _ROUND
+        columns = self.size.width
+        position = self._position()
+        tail = (Span(" "), *position, Span(f" {bar}", edge)) if position else ()
+        footer = clip(self.footer, max(0, columns - 6 - width(tail)))
+        head = (Span(f"{corner}{bar} ", edge), *footer, Span(" ")) if footer else (Span(f"{corner}{bar}", edge),)
+        fill = columns - 1 - width(head) - width(tail)
+        return (*head, Span(bar * fill, edge), *tail, Span(other, edge))
+
+    def _position(self) -> Line:
+        """Say which lines are in sight when not all are."""
+        fixed = self.header_lines
+        total, room = len(self.lines) - fixed, self.inner_size.height - fixed
+        if total <= room or room <= 0:
+            return ()
+        first = self.first - fixed + 1
+        return (Span(f"{first}-{first + room - 1} of {total}", "dim"),)
+
+    def line_at(self, x: int, y: int) -> tuple[int | None, int]:
+        """Return the line under a place, the frame taken off."""
+        return super().line_at(x - 2, y - 1)
+
+    def on_focus(self) -> None:
+        """Show the focus in the frame."""
+        self.repaint()
+
+    def on_blur(self) -> None:
+        """Show that the focus has gone."""
+        self.repaint()
