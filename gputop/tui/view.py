@@ -52,6 +52,8 @@ class View:
     feed: str = "live"
     feed_problem: str | None = None
     replay_status: str | None = None
+    abstained: tuple[Abstained, ...] = ()
+    """Rules that could not judge, and what they would need (``doctor/diagnosis.py``)."""
 
     @property
     def run(self) -> Run | None:

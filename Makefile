@@ -1,0 +1,47 @@
+# make run: a virtual environment, everything installed, gputop started with the demos ready.
+# make test: the same environment, and the tests.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+JOBS ?= auto
+
+.PHONY: run install test check format bench picture clean
+
+run: $(INSTALLED)
+	@$(BIN)/gputop $(ARGS)
+
+install: $(INSTALLED)
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos]'
+	@touch $@
+
+# What the tests and the checks need comes on top, so that "make run" stays small.
+$(VENV)/.developed: $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,dev]'
+	@touch $@
+
+test: $(VENV)/.developed
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+check: $(VENV)/.developed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(VENV)/.developed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.developed
+	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+picture: $(VENV)/.developed
+	$(BIN)/python -m tests.picture docs/dashboard.svg
+
+clean:
+	rm -rf $(VENV) build dist tests/nvml_sim/build

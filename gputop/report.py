@@ -1,0 +1,96 @@
+"""Plain text of one snapshot, for pipes, terminals without a screen and screen readers. Box-free, one fact per place."""
+
+from __future__ import annotations
+
+from gputop import units
+from gputop.snapshot import Device, Host, Process, Run, Snapshot
+
+COMMAND_WIDTH = 60
+
+
+def once_text(snapshot: Snapshot) -> str:
+    """Return the snapshot as lines of text, without a final newline."""
+    parts = [host_line(snapshot.host)]
+    if snapshot.host.problem:
+        problem = snapshot.host.problem
+        parts.append(f"{problem.message} {problem.hint}".strip())
+    parts += [f"{note.message} {note.hint}".strip() for note in snapshot.notes]
+    if snapshot.devices:
+        parts += ["", *_table(("GPU", "UTIL", "MEMORY", "POWER", "TEMP", "NAME"), [_device_row(d) for d in snapshot.devices])]
+    if snapshot.processes:
+        rows = [row for process in snapshot.processes for row in _process_rows(process, snapshot)]
+        parts += ["", *_table(("GPU", "PID", "USER", "GPU-MEM", "SM", "CPU", "RANK", "COMMAND"), rows)]
+    live = [run for run in snapshot.runs if run.state in ("running", "starting", "stalled")]
+    if live:
+        parts += ["", *_table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run) for run in live])]
+    return "\n".join(parts)
+
+
+def host_line(host: Host) -> str:
+    """Return the machine in one line."""
+    kind = {"virtual": "virtual GPUs (CPU work, measured)", "none": "no GPU"}.get(host.source, "")
+    if host.source == "nvml":
+        kind = f"driver {host.driver_version or units.UNKNOWN}, CUDA {host.cuda_version or units.UNKNOWN}"
+    simulated = ", SIMULATED driver" if host.simulated else ""
+    memory = f"{units.gib(host.memory_used_bytes, 0)}/{units.gib(host.memory_total_bytes, 0)} GiB"
+    return f"{host.hostname}: {kind}{simulated}; CPU {units.percent(host.cpu_percent)}, RAM {memory}"
+
+
+def _device_row(device: Device) -> tuple[str, ...]:
+    label = f"{device.index}" if device.kind != "mig" else f"{device.index} {device.mig_label or 'MIG'}"
+    if device.state == "lost" or (device.state == "error" and device.problem):
+        said = device.problem.message if device.problem else "lost"
+        return (label, units.UNKNOWN, units.UNKNOWN, units.UNKNOWN, units.UNKNOWN, said)
+    memory = f"{units.gib(device.memory_used_bytes)}/{units.gib(device.memory_total_bytes)} GiB"
+    if device.memory_version == "host":
+        memory += " (host)"
+    stale = f" (stale: {units.duration(device.age_s)})" if device.state == "stale" else ""
+    return (
+        label,
+        units.percent(device.utilization_percent),
+        memory,
+        units.number(device.power_w, " W"),
+        units.number(device.temperature_c, " C"),
+        f"{device.name or units.UNKNOWN}{stale}",
+    )
+
+
+def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]:
+    index = {device.uuid: device.index for device in snapshot.devices}
+    command = " ".join(process.command) if process.command else (process.name or "?")
+    if not process.in_namespace:
+        command = "(in another PID namespace)"
+    shared = (
+        units.percent(process.cpu_percent),
+        units.UNKNOWN if process.rank is None else str(process.rank),
+        command[:COMMAND_WIDTH],
+    )
+    user = process.user or "?"
+    if not process.devices:
+        return [("-", str(process.pid), user, "-", "-", *shared)]
+    return [
+        (
+            str(index.get(use.device_uuid, "?")),
+            str(process.pid),
+            user,
+            units.bytes_text(use.memory_used_bytes),
+            units.percent(use.sm_utilization_percent),
+            *shared,
+        )
+        for use in process.devices
+    ]
+
+
+def _run_row(run: Run) -> tuple[str, ...]:
+    steps = [rank.step for rank in run.ranks if rank.step is not None]
+    losses = [rank.metrics["loss"] for rank in run.ranks if "loss" in rank.metrics]
+    loss = units.metric(sum(losses) / len(losses)) if losses else units.UNKNOWN
+    step = str(max(steps)) if steps else units.UNKNOWN
+    return (run.name, run.state, str(len(run.ranks)), step, loss)
+
+
+def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)
+    ]

@@ -1,0 +1,224 @@
+"""The app: takes snapshots from the feed, keeps history and diagnosis, and hands one view to the visible screen.
+
+It knows no drawing and no source. What a key does on every screen is here; what it does on one screen is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from dataclasses import replace
+
+from textual.app import App
+from textual.binding import Binding
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.finding import Finding
+from gputop.feed import Feed, ReplayFeed
+from gputop.history import History
+from gputop.snapshot import Run, Snapshot
+from gputop.tui.keys import APP_KEYS
+from gputop.tui.messages import FeedArrived
+from gputop.tui.screens.dashboard import DashboardScreen
+from gputop.tui.view import Settings, View
+
+STALE_AFTER_INTERVALS = 3
+INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+LIVE = ("starting", "running", "stalled")
+
+
+class GputopApp(App[None]):
+    """gputop's screen."""
+
+    TITLE = "gputop"
+    CSS_PATH = "gputop.tcss"
+    BINDINGS = [Binding(key.keys, key.action, key.what, show=False) for key in APP_KEYS]  # noqa: RUF012 - Textual's own form
+
+    def __init__(self, feed: Feed, settings: Settings) -> None:
+        super().__init__()
+        self.feed = feed
+        self.settings = settings
+        self.history = History()
+        self.doctor = Doctor()
+        self.findings: tuple[Finding, ...] = ()
+        self.view: View | None = None
+        self.farewell = ""
+        self._latest: Snapshot | None = None
+        self._arrived_at = time.monotonic()
+        self._paused = False
+        self._chosen_run: str | None = None
+
+    async def on_mount(self) -> None:
+        """Show the dashboard and open the feed."""
+        loop = asyncio.get_running_loop()
+        # Textual leaves the alternate screen on when one of these ends it: leave in order instead.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit)
+        await self.push_screen(DashboardScreen())
+        self.feed.start(lambda: self.post_message(FeedArrived()))
+        self.set_interval(1.0, self._check_age)
+
+    def on_feed_arrived(self) -> None:
+        """Take in every snapshot that waits, and draw the newest."""
+        snapshots = self.feed.drain()
+        for snapshot in snapshots:
+            self.history.observe(snapshot)
+            self.findings = self.doctor.observe(snapshot)
+        if snapshots:
+            self._latest = snapshots[-1]
+            self._arrived_at = time.monotonic()
+        if not self._paused:
+            self.refresh_view()
+
+    def _check_age(self) -> None:
+        """Keep the badge of a stale stream counting."""
+        if self.view is not None and not self._paused and (self._stale_s() is not None or self.view.stale_s is not None):
+            self.refresh_view()
+
+    def _stale_s(self) -> float | None:
+        if self._latest is None or self.feed.kind != "live":
+            return None
+        age = time.monotonic() - self._arrived_at
+        return age if age > STALE_AFTER_INTERVALS * max(self._latest.interval_s, 0.5) else None
+
+    def refresh_view(self) -> None:
+        """Make a new view and hand it to the visible screen."""
+        if self._latest is None:
+            self._tell_empty()
+            return
+        self.view = View(
+            snapshot=self._latest,
+            history=self.history,
+            findings=self.findings,
+            settings=self.settings,
+            run_id=self._shown_run(),
+            paused=self._paused,
+            stale_s=self._stale_s(),
+            feed=self.feed.kind,
+            feed_problem=self.feed.problem(),
+            replay_status=self.feed.status(),
+            abstained=self.doctor.abstained,
+        )
+        self.show_view()
+
+    def _tell_empty(self) -> None:
+        problem = self.feed.problem()
+        if problem:
+            self.farewell = f"gputop: {problem}"
+            self.exit(return_code=1)
+
+    def show_view(self) -> None:
+        """Hand the present view to the visible screen."""
+        show = getattr(self.screen, "show", None)
+        if self.view is not None and show is not None and self.screen.is_mounted:
+            show(self.view)
+
+    def _shown_run(self) -> str | None:
+        """Return the person's choice while it exists, else the newest run that is alive, else the newest."""
+        assert self._latest is not None
+        runs = self._latest.runs
+        if any(run.run_id == self._chosen_run for run in runs):
+            return self._chosen_run
+        newest = _newest(runs)
+        return newest.run_id if newest else None
+
+    def choose_run(self, run_id: str | None) -> None:
+        """Show this run from now on; None follows the newest again."""
+        self._chosen_run = run_id
+        self.refresh_view()
+
+    def change_settings(self, settings: Settings) -> None:
+        """Use other settings at once, here and in the sampler."""
+        if settings.interval_s != self.settings.interval_s:
+            self.feed.set_interval(settings.interval_s)
+        self.settings = settings
+        self.refresh_view()
+
+    async def _open(self, screen_name: str) -> None:
+        from gputop.tui.screens import open_screen
+
+        await open_screen(self, screen_name)
+        self.show_view()
+
+    def on_screen_resume(self) -> None:
+        """Draw a screen that comes back at once, not at the next tick."""
+        self.show_view()
+
+    def action_leave(self) -> None:
+        """Quit; launched jobs go on, and the terminal says so."""
+        from gputop.launch.jobs import list_jobs
+
+        running = [job.id for job in list_jobs() if job.state in ("starting", "running")]
+        if running:
+            word = "job keeps" if len(running) == 1 else "jobs keep"
+            self.farewell = f"{len(running)} {word} running: {', '.join(running)}. See: gputop jobs, logs JOB, stop JOB."
+        self.exit()
+
+    def action_pause(self) -> None:
+        """Freeze the screen, or a replay; the history goes on."""
+        if isinstance(self.feed, ReplayFeed):
+            self.feed.toggle_pause()
+            self.refresh_view()
+            return
+        self._paused = not self._paused
+        if self.view is not None and self._paused:
+            self.view = replace(self.view, paused=True)
+            self.show_view()
+        else:
+            self.refresh_view()
+
+    def action_interval(self, direction: str) -> None:
+        """Take the next longer or shorter interval."""
+        now = self.settings.interval_s
+        if direction == "longer":
+            found = next((value for value in INTERVALS_S if value > now), INTERVALS_S[-1])
+        else:
+            found = next((value for value in reversed(INTERVALS_S) if value < now), INTERVALS_S[0])
+        self.change_settings(replace(self.settings, interval_s=found))
+
+    def action_replay_step(self) -> None:
+        """Show the next snapshot of a replay."""
+        if isinstance(self.feed, ReplayFeed):
+            self.feed.step()
+
+    def action_replay_faster(self) -> None:
+        """Play faster."""
+        if isinstance(self.feed, ReplayFeed):
+            self.feed.faster()
+            self.refresh_view()
+
+    def action_replay_slower(self) -> None:
+        """Play slower."""
+        if isinstance(self.feed, ReplayFeed):
+            self.feed.slower()
+            self.refresh_view()
+
+    async def action_help(self) -> None:
+        """Open the help."""
+        await self._open("help")
+
+    async def action_launch(self) -> None:
+        """Open the launch screen."""
+        await self._open("launch")
+
+    async def action_doctor(self) -> None:
+        """Open the doctor's screen."""
+        await self._open("doctor")
+
+    async def action_settings(self) -> None:
+        """Open the settings."""
+        await self._open("settings")
+
+    async def action_environment(self) -> None:
+        """Open the environment of the chosen process."""
+        await self._open("environment")
+
+    async def action_stop_chosen(self) -> None:
+        """Ask whether to stop the chosen process or run."""
+        await self._open("stop")
+
+
+def _newest(runs: tuple[Run, ...]) -> Run | None:
+    alive = [run for run in runs if run.state in LIVE]
+    return max(alive or runs, key=lambda run: run.created_at or 0.0, default=None)

@@ -1,0 +1,67 @@
+"""The keys of the program, in one table: the app binds them, the help screen and the key bar print them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class KeyHelp(NamedTuple):
+    """One line of the help screen."""
+
+    keys: str
+    what: str
+    where: str
+
+
+class AppKey(NamedTuple):
+    """A key that works on every screen: Textual's key names, the app's action."""
+
+    keys: str
+    action: str
+    what: str
+
+
+APP_KEYS = (
+    AppKey("q,ctrl+c,f10", "leave", "quit; jobs keep running"),
+    AppKey("question_mark,f1", "help", "help"),
+    AppKey("l", "launch", "launch"),
+    AppKey("d", "doctor", "doctor"),
+    AppKey("k,f9", "stop_chosen", "stop the chosen process or run (asks first)"),
+    AppKey("e", "environment", "environment of the chosen process"),
+    AppKey("p", "pause", "pause the screen; sampling goes on"),
+    AppKey("plus,equals_sign", "interval('longer')", "longer interval"),
+    AppKey("minus", "interval('shorter')", "shorter interval"),
+    AppKey("f2", "settings", "settings"),
+    AppKey("full_stop", "replay_step", "replay: next snapshot"),
+    AppKey("right_curly_bracket", "replay_faster", "replay: faster"),
+    AppKey("left_curly_bracket", "replay_slower", "replay: slower"),
+)
+
+KEYS: tuple[KeyHelp, ...] = (
+    KeyHelp("q  Ctrl-C  F10", "quit; jobs keep running, no process is signalled", "everywhere"),
+    KeyHelp("?  F1", "this help", "everywhere"),
+    KeyHelp("l", "launch: start a demo or a run on chosen GPUs", "everywhere"),
+    KeyHelp("d", "doctor: what is wrong, the evidence, the fix", "everywhere"),
+    KeyHelp("p", "pause the screen (a replay: pause or go on)", "everywhere"),
+    KeyHelp("+  -", "longer or shorter interval", "everywhere"),
+    KeyHelp("F2", "settings", "everywhere"),
+    KeyHelp("Ctrl-P", "command palette", "everywhere"),
+    KeyHelp("Esc", "back", "every screen but the dashboard"),
+    KeyHelp("Tab  Shift-Tab  1-4", "next, previous or that pane", "dashboard"),
+    KeyHelp("arrows  PgUp  PgDn  Home  End", "move in a pane", "dashboard"),
+    KeyHelp("Enter", "details: of the chosen process, or the run's own screen", "dashboard"),
+    KeyHelp("/  Esc", "filter the processes; clear the filter", "dashboard"),
+    KeyHelp("s  F6  <  >", "sort by another column", "dashboard"),
+    KeyHelp("I", "invert the order", "dashboard"),
+    KeyHelp("t", "processes as a tree by run and rank", "dashboard"),
+    KeyHelp("k  F9", "stop the chosen process or run: asks first, own processes only", "dashboard"),
+    KeyHelp("e", "environment of the chosen process", "dashboard"),
+    KeyHelp("n  N", "next or previous run", "dashboard"),
+    KeyHelp("y", "logarithmic loss axis", "dashboard, run"),
+    KeyHelp("[  ]", "less or more smoothing", "dashboard, run"),
+    KeyHelp("r", "one curve per rank, or mean and spread", "dashboard, run"),
+    KeyHelp("x", "time or step along the axis", "run"),
+    KeyHelp("left  right", "another metric", "run"),
+    KeyHelp("c", "density of the GPU rows", "dashboard"),
+    KeyHelp(".  {  }", "replay: next snapshot, slower, faster", "replay"),
+)

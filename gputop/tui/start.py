@@ -1,0 +1,30 @@
+"""Starts the app: sets what Textual reads at import, runs it, and says after it what goes on without it."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from gputop.feed import Feed
+from gputop.tui.view import Settings
+
+FRAMES_PER_S = "15"
+"""Keys still feel immediate, and a burst of changes is one frame: a slow link gets few, small writes."""
+
+
+def run_app(feed: Feed, settings: Settings) -> int:
+    """Run the screen until the person leaves; return the exit code."""
+    os.environ["TEXTUAL_ANIMATIONS"] = "none"
+    os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
+    if not settings.color or settings.theme == "ansi":
+        os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
+    from gputop.tui.app import GputopApp
+
+    app = GputopApp(feed, settings)
+    try:
+        app.run(mouse=settings.mouse)
+    finally:
+        feed.close()
+    if app.farewell:
+        print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is gone, this is the terminal again
+    return app.return_code or 0
