@@ -39,6 +39,16 @@ class Finding:
     run: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Abstained:
+    """A rule that could not judge: the rule's id, why, and what would let it judge."""
+
+    rule: str
+    why: str
+    needs: str
+    run: str | None = None
+
+
 def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the findings, verdict first, as ``gputop doctor --json`` prints them."""
     return {"schema_version": SCHEMA_VERSION, "findings": [encode(finding) for finding in findings]}
