@@ -154,9 +154,7 @@ def _notes(reading: Reading, processes: tuple[Process, ...]) -> tuple[Problem, .
     return (*reading.notes, hidden) if hidden else reading.notes
 
 
-def _uses_on(
-    uses: Mapping[int, tuple[DeviceUse, ...]], devices: Iterable[Device]
-) -> dict[int, tuple[DeviceUse, ...]]:
+def _uses_on(uses: Mapping[int, tuple[DeviceUse, ...]], devices: Iterable[Device]) -> dict[int, tuple[DeviceUse, ...]]:
     shown = {device.uuid for device in devices}
     kept = {pid: tuple(use for use in of if use.device_uuid in shown) for pid, of in uses.items()}
     return {pid: of for pid, of in kept.items() if of}

@@ -14,6 +14,7 @@ from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_PROBLEM, EXIT_USAGE, Gputop
 if TYPE_CHECKING:
     from gputop.agent import Sampler
     from gputop.snapshot import Snapshot
+    from gputop.tui.view import Settings
 
 DOCTOR_FOR_S = 15.0
 """How long ``gputop doctor`` watches by default: the time in which a placement fault is certain."""
@@ -28,7 +29,9 @@ class _Parser(argparse.ArgumentParser):
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = _Parser(prog="gputop", description="GPUs, loss and load balance of your training, on one screen.", allow_abbrev=False)
+    parser = _Parser(
+        prog="gputop", description="GPUs, loss and load balance of your training, on one screen.", allow_abbrev=False
+    )
     parser.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     parser.add_argument("-1", "--once", action="store_true", help="print one reading as text and exit")
     parser.add_argument("--json", action="store_true", help="with --once: one JSON object")
@@ -80,7 +83,13 @@ def _shared(parser: argparse.ArgumentParser, default: bool = False) -> None:
     parser.add_argument("-i", "--interval", default=unset, metavar="TIME", help="1, 500ms, 2s (default 1s)")
     parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help="only these: indices or UUIDs, with commas")
     parser.add_argument(
-        "--virtual", default=unset, nargs="?", const=0, type=int, metavar="N", help="virtual GPUs (CPU work) instead of real ones"
+        "--virtual",
+        default=unset,
+        nargs="?",
+        const=0,
+        type=int,
+        metavar="N",
+        help="virtual GPUs (CPU work) instead of real ones",
     )
 
 
@@ -227,13 +236,40 @@ def _agent_arguments(options: argparse.Namespace, interval: float) -> list[str]:
     return arguments
 
 
+def _settings(options: argparse.Namespace) -> Settings:
+    """Return the saved settings with what the command line says on top."""
+    import dataclasses
+    import os
+
+    from gputop.tui.settings_file import load_settings
+
+    if options.config:
+        # The settings screen saves to where places.config_path() points.
+        os.environ["GPUTOP_CONFIG"] = str(options.config)
+    saved = load_settings()
+    return dataclasses.replace(
+        saved,
+        interval_s=interval_of(options, saved.interval_s),
+        theme=options.theme or saved.theme,
+        ascii=options.ascii or saved.ascii,
+        color=saved.color and not options.no_color and not os.environ.get("NO_COLOR"),
+        mouse=saved.mouse and not options.no_mouse,
+        readonly=options.readonly or saved.readonly,
+        gpus=_gpus(options) or saved.gpus,
+    )
+
+
 def _screen(options: argparse.Namespace) -> int:
     from gputop.feed import LiveFeed
-    from gputop.settings import load_settings, with_options
 
-    settings = with_options(load_settings(options.config), options, interval_of)
+    settings = _settings(options)
+    arguments = ["-i", f"{settings.interval_s}s"]
+    if options.virtual is not None:
+        arguments += ["--virtual", str(options.virtual)]
+    if settings.gpus:
+        arguments += ["-g", ",".join(settings.gpus)]
     # The driver starts in the agent while Textual is still being imported here.
-    feed = LiveFeed(_agent_arguments(options, settings.interval_s))
+    feed = LiveFeed(arguments)
     from gputop.tui.start import run_app
 
     return run_app(feed, settings)
@@ -241,12 +277,10 @@ def _screen(options: argparse.Namespace) -> int:
 
 def _command_replay(options: argparse.Namespace) -> int:
     from gputop.feed import ReplayFeed
-    from gputop.settings import load_settings, with_options
+    from gputop.sources.recording import read_recording
 
     if options.speed <= 0:
         raise UsageError("A replay's speed is a factor above 0.", "Write --speed 2 for twice as fast.")
-    from gputop.sources.recording import read_recording
-
     next(read_recording(options.file), None)  # a file that is no recording is told here, not on a screen
     if not sys.stdout.isatty():
         for snapshot in read_recording(options.file):
@@ -254,8 +288,7 @@ def _command_replay(options: argparse.Namespace) -> int:
         return EXIT_OK
     from gputop.tui.start import run_app
 
-    settings = with_options(load_settings(options.config), options, interval_of)
-    return run_app(ReplayFeed(options.file, options.speed), settings)
+    return run_app(ReplayFeed(options.file, options.speed), _settings(options))
 
 
 def _command_agent(options: argparse.Namespace) -> int:

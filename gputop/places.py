@@ -27,7 +27,10 @@ def jobs_dir() -> Path:
 
 
 def config_path() -> Path:
-    """Return the settings file: ``$XDG_CONFIG_HOME/gputop/config.toml``, else below ``~/.config``."""
+    """Return the settings file: ``$GPUTOP_CONFIG``, else ``$XDG_CONFIG_HOME/gputop/config.toml``, else below ``~/.config``."""
+    own = os.environ.get("GPUTOP_CONFIG")
+    if own:
+        return Path(own).expanduser()
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "gputop" / "config.toml"
 

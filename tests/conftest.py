@@ -1,0 +1,21 @@
+"""What every test gets: a state directory of its own, so that nothing touches the home of whoever runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Point every place of gputop's at a directory of this test."""
+    home = tmp_path / "home"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("GPUTOP_DIR", str(tmp_path / "gputop"))
+    for name in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GPUTOP_RUN_ID", "GPUTOP_JOB_ID", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return home

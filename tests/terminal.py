@@ -1,0 +1,156 @@
+"""A real pseudo-terminal with a program in it, and pyte to read the screen as a person would."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import termios
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+
+import pyte
+
+KEYS = {
+    "enter": "\r",
+    "escape": "\x1b",
+    "tab": "\t",
+    "shift+tab": "\x1b[Z",
+    "up": "\x1b[A",
+    "down": "\x1b[B",
+    "right": "\x1b[C",
+    "left": "\x1b[D",
+    "pagedown": "\x1b[6~",
+    "pageup": "\x1b[5~",
+    "f2": "\x1bOQ",
+    "f9": "\x1b[20~",
+    "f10": "\x1b[21~",
+    "ctrl+c": "\x03",
+    "ctrl+s": "\x13",
+    "space": " ",
+}
+DEADLINE_S = 60.0
+
+
+class Terminal:
+    """Runs a command in a terminal of ``columns`` x ``rows``."""
+
+    def __init__(
+        self, command: Sequence[str], environment: Mapping[str, str] | None = None, columns: int = 160, rows: int = 50
+    ) -> None:
+        self.screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self.screen)
+        self._lock = threading.Lock()
+        self.received = b""
+        self._master, slave = pty.openpty()
+        self._resize(slave, columns, rows)
+        self.process = subprocess.Popen(
+            list(command),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environment or {})},
+        )
+        os.close(slave)
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    @staticmethod
+    def _resize(descriptor: int, columns: int, rows: int) -> None:
+        fcntl.ioctl(descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _read(self) -> None:
+        while True:
+            try:
+                select.select((self._master,), (), ())
+                data = os.read(self._master, 65536)
+            except OSError:
+                return
+            if not data:
+                return
+            with self._lock:
+                self.received += data
+                self._stream.feed(data)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Change the terminal's size, as a person drags its corner."""
+        with self._lock:
+            self.screen.resize(rows, columns)
+        self._resize(self._master, columns, rows)
+        os.killpg(self.process.pid, signal.SIGWINCH)
+
+    def press(self, *keys: str) -> None:
+        """Press keys one after another, by name or as characters."""
+        for key in keys:
+            os.write(self._master, KEYS.get(key, key).encode())
+            time.sleep(0.05)  # an escape and the key after it would be read as one key
+
+    def click(self, column: int, row: int) -> None:
+        """Press and release the left button on a cell (from 0)."""
+        os.write(self._master, f"\x1b[<0;{column + 1};{row + 1}M\x1b[<0;{column + 1};{row + 1}m".encode())
+
+    def lines(self) -> list[str]:
+        """Return the screen's lines."""
+        with self._lock:
+            return [line.rstrip() for line in self.screen.display]
+
+    def text(self) -> str:
+        """Return the screen as text."""
+        return "\n".join(self.lines())
+
+    def find(self, text: str) -> tuple[int, int] | None:
+        """Return (column, row) of the first place of ``text``."""
+        for row, line in enumerate(self.lines()):
+            if text in line:
+                return line.index(text), row
+        return None
+
+    def wait_for(self, wanted: str | Callable[[str], object], timeout_s: float = DEADLINE_S) -> str:
+        """Wait until the screen shows ``wanted`` (or satisfies it), and return the screen.
+
+        Raises:
+            AssertionError: it does not within ``timeout_s``; the message is the screen.
+        """
+        end = time.monotonic() + timeout_s
+        while True:
+            text = self.text()
+            if wanted in text if isinstance(wanted, str) else wanted(text):
+                return text
+            if time.monotonic() > end or (self.process.poll() is not None and not self._thread.is_alive()):
+                what = wanted if isinstance(wanted, str) else "what was waited for"
+                raise AssertionError(f"{what!r} never came (exit {self.process.poll()}):\n{text}")
+            time.sleep(0.05)
+
+    def wait_exit(self, timeout_s: float = 15.0) -> int:
+        """Wait for the program's end and return its exit code."""
+        code = self.process.wait(timeout_s)
+        self._thread.join(2.0)
+        return code
+
+    def close(self) -> None:
+        """Hang up, as a lost connection does, and make sure that the program is gone."""
+        try:
+            os.close(self._master)
+        except OSError:
+            pass
+        try:
+            self.process.wait(5.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(5.0)
+
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()

@@ -1,0 +1,88 @@
+"""The JSON form of a snapshot: golden, exact on the way back, and strict about what is none."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.snapshot import SCHEMA_VERSION, FormatError, Host, Points, Rank, Run, Snapshot
+from tests import samples
+
+GOLDEN = Path(__file__).parent / "golden" / "snapshot.json"
+
+
+def test_golden_form_has_not_changed() -> None:
+    """A change here is a change of the public format: raise SCHEMA_VERSION if a reader could break."""
+    found = json.loads(samples.snapshot(points=()).to_json())
+    assert found == json.loads(GOLDEN.read_text())
+
+
+def test_unknown_is_null_and_never_zero() -> None:
+    data = json.loads(Snapshot(0, 1.0, 1.0, 1.0, Host("h"), (samples.device(0, power_w=None),)).to_json())
+    assert data["devices"][0]["power_w"] is None
+    assert data["host"]["cpu_percent"] is None
+    assert data["schema_version"] == SCHEMA_VERSION
+
+
+def test_comes_back_equal() -> None:
+    snapshot = samples.snapshot()
+    assert Snapshot.from_json(snapshot.to_json()) == snapshot
+
+
+@given(st.lists(st.floats(), max_size=20), st.dictionaries(st.text(max_size=8), st.floats()))
+def test_any_metric_value_comes_back(values: list[float], metrics: dict[str, float]) -> None:
+    count = tuple(range(len(values)))
+    points = Points("r", 0, "loss", count, tuple(float(c) for c in count), tuple(values))
+    run = Run("r", "r", ranks=(Rank(0, metrics=metrics),))
+    line = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), runs=(run,), points=(points,)).to_json()
+    json.loads(line, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    back = Snapshot.from_json(line)
+    assert repr(back.points[0].values) == repr(points.values)
+    assert repr(back.runs[0].ranks[0].metrics) == repr(metrics)
+
+
+@given(st.text())
+def test_anything_else_is_refused_in_words(text: str) -> None:
+    with pytest.raises(FormatError):
+        Snapshot.from_json(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema_version": SCHEMA_VERSION + 1},
+        {"host": None},
+        {"devices": 3},
+        {"time": "noon"},
+        {"sequence": 1.5},
+        {"devices": [{"index": 0}]},
+    ],
+)
+def test_damaged_snapshot_is_refused(change: dict[str, object]) -> None:
+    data = json.loads(samples.snapshot().to_json()) | change
+    with pytest.raises(FormatError):
+        Snapshot.from_json(json.dumps(data))
+
+
+def test_a_newer_minor_form_is_read() -> None:
+    data = json.loads(samples.snapshot().to_json())
+    data["devices"][0]["invented_later"] = 1
+    assert Snapshot.from_json(json.dumps(data)) == samples.snapshot()
+
+
+def test_nan_is_data() -> None:
+    points = Points("r", 0, "loss", (1,), (1.0,), (math.nan,))
+    line = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), points=(points,)).to_json()
+    assert '"NaN"' in line
+    assert math.isnan(Snapshot.from_json(line).points[0].values[0])
+
+
+def test_records_are_frozen() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        samples.device(0).index = 3  # type: ignore[misc]

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop import units
+from gputop.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("1", 1.0), ("500ms", 0.5), ("2s", 2.0), (" 1.5 s ", 1.5), ("5m", 300.0), ("1h", 3600.0)]
+)
+def test_lengths_of_time_are_read(text: str, seconds: float) -> None:
+    assert units.parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "fast", "-1", "1 2", "5x", "nan", "1e3"])
+def test_other_text_is_refused_with_advice(text: str) -> None:
+    with pytest.raises(UsageError, match="Write it like"):
+        units.parse_duration(text)
+
+
+def test_unknown_is_named() -> None:
+    for say in (
+        units.bytes_text,
+        units.gib,
+        units.percent,
+        units.number,
+        units.metric,
+        units.count,
+        units.rate,
+        units.duration,
+    ):
+        assert say(None) == "N/A"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.25, "250 ms"), (3, "3s"), (192, "3m12s"), (7260, "2h01m"), (90000, "1d01h"), (0, "0s"), (math.inf, "N/A")],
+)
+def test_durations(seconds: float, text: str) -> None:
+    assert units.duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.4312345, "0.4312"), (1234.56, "1235"), (math.nan, "NaN"), (-math.inf, "-inf"), (1e-7, "1.00e-07"), (12345.6, "12346")],
+)
+def test_metrics(value: float, text: str) -> None:
+    assert units.metric(value) == text
+
+
+@given(st.floats())
+def test_no_metric_is_wider_than_ten_cells(value: float) -> None:
+    assert len(units.metric(value)) <= 10
+
+
+@given(st.floats(min_value=0, max_value=1e15))
+def test_sizes_stay_short(value: float) -> None:
+    assert len(units.bytes_text(value)) <= 10
