@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gputop.doctor.finding import Finding
+from gputop.doctor.finding import Abstained, Finding
 from gputop.history import History
 from gputop.snapshot import Process, Run, Snapshot
 
