@@ -1,0 +1,353 @@
+"""Virtual GPUs: real work of this machine's CPU, measured, where there is no GPU (DESIGN section 7).
+
+Owns who works as which virtual GPU and how much. A virtual GPU's utilisation is the CPU time that the operating system
+counts for what works as it, over the time that passed, in percent of one core and 100 at the most. Its memory is an equal
+share of the machine's. What a CPU cannot tell (power, temperature, clocks) stays unknown. Imports the standard library
+alone; reads through ``host_book`` and ``procfs``.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gputop.errors import NoGpuError, UsageError
+from gputop.snapshot import Device, DeviceUse, Problem
+from gputop.sources import procfs
+from gputop.sources.base import Claim, Reading
+from gputop.sources.host_book import Facts, ProcessBook
+from gputop.sources.host_launchers import launcher_name
+
+NAME = "Virtual GPU (CPU)"
+MOST_BY_DEFAULT = 8
+FIND_S = 1.0
+"""How often ranks that claim nothing are looked for among this user's processes."""
+SHORTEST_S = 0.1
+"""CPU times count in 10 ms: over a shorter time than this no share is worked out, the ones before stand."""
+
+
+def default_count() -> int:
+    """Return how many virtual GPUs suit this machine: one per core that this process may use, 2 at least, 8 at most."""
+    return min(MOST_BY_DEFAULT, max(2, len(os.sched_getaffinity(0))))
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """One process or thread that works as one virtual GPU."""
+
+    pid: int
+    index: int
+    thread_id: int | None = None
+    memory_bytes: int | None = None
+    start_ticks: int | None = None
+    """For a worker that was found: its process's start time, as PIDs come round again."""
+
+
+class VirtualSource:
+    """Reads virtual GPUs; follows ``sources.base.Source``. Has no thread: ``read`` works everything out.
+
+    Who works as a virtual GPU, in this order: the ``claims`` given to ``read``; else a process of this user with PyTorch
+    mapped and LOCAL_RANK in its environment at launch, which is that entry of GPUTOP_VIRTUAL_DEVICES, or that index where
+    there is no such mask; else one with a mask alone, which is the mask's first entry. Children of such processes are
+    DataLoader workers and the like: work of the host, not of a device.
+    """
+
+    name = "virtual"
+
+    def __init__(self, count: int | None = None, *, book: ProcessBook | None = None) -> None:
+        """Make ``count`` virtual GPUs, each with an equal share of the machine's memory (MemTotal // count).
+
+        Raises:
+            UsageError: ``count`` is below 1.
+        """
+        if count is not None and count < 1:
+            raise UsageError(f"{count} is no number of virtual GPUs.", "Give 1 or more, or nothing for a number that fits.")
+        self._count = count or default_count()
+        self._book = book or ProcessBook()
+        boot = (procfs.read_boot_id() or "unknown").replace("-", "")[:8]
+        self.uuids = tuple(f"VIRTUAL-{boot}-{index}" for index in range(self._count))
+        total = procfs.read_meminfo().get("MemTotal")
+        self._memory_total_bytes = None if total is None else total // self._count
+        self._found: tuple[_Worker, ...] = ()
+        self._found_notes: tuple[Problem, ...] = ()
+        self._found_s = -FIND_S
+        self._found_beside: frozenset[int] = frozenset()
+        self._meter = _Meter()
+
+    def start(self, interval_s: float) -> None:
+        """Check that CPU times can be read; the interval is the caller's own.
+
+        Raises:
+            NoGpuError: there is no /proc as Linux has it.
+        """
+        try:
+            readable = procfs.read_stat(os.getpid()) is not None
+        except OSError:
+            readable = False
+        if not readable:
+            raise NoGpuError(
+                "Virtual GPUs need Linux's /proc, and it cannot be read here.", "Mount it, or run gputop on Linux.", "other"
+            )
+
+    def read(self, claims: Sequence[Claim] = ()) -> Reading:
+        """Return all virtual GPUs. Utilisation is since the reading before: ``None`` at the first, and for one reading
+        where something began to work as a GPU that was alive, unmeasured, before.
+        """
+        claimed, notes = self._claimed(claims)
+        self._find(frozenset(claim.pid for claim in claims))
+        workers = (*claimed, *self._found)
+        uses = self._uses(workers)
+        devices = tuple(self._device(index, uses) for index in range(self._count))
+        return Reading(devices=devices, uses=uses, notes=(*notes, *self._found_notes))
+
+    def want_pcie(self, wanted: bool) -> None:
+        """Do nothing: a virtual GPU has no PCIe link."""
+
+    def close(self) -> None:
+        """Do nothing: there is no thread and no file to close."""
+
+    def _claimed(self, claims: Iterable[Claim]) -> tuple[list[_Worker], list[Problem]]:
+        workers: dict[tuple[int, int, int | None], _Worker] = {}
+        notes = []
+        for claim in claims:
+            if not 0 <= claim.virtual_index < self._count:
+                notes.append(self._out_of_range(claim.pid, f"says that it works as virtual GPU {claim.virtual_index}"))
+            else:
+                key = (claim.pid, claim.virtual_index, claim.thread_id)
+                workers[key] = _Worker(claim.pid, claim.virtual_index, claim.thread_id, claim.memory_bytes)
+        return list(workers.values()), notes
+
+    def _out_of_range(self, pid: int, does: str) -> Problem:
+        return Problem(
+            "other",
+            f"Process {pid} {does}, and there are {self._count}: it is not counted.",
+            "Start fewer processes per machine, or more virtual GPUs with --virtual N.",
+        )
+
+    def _find(self, claiming: frozenset[int]) -> None:
+        """Look for ranks that claim nothing, at most every ``FIND_S`` seconds, or when other processes claim."""
+        now_s = time.monotonic()
+        if now_s - self._found_s < FIND_S and claiming == self._found_beside:
+            return
+        self._found_s, self._found_beside = now_s, claiming
+        workers, notes = [], []
+        for facts in _ranks(self._book, claiming, now_s):
+            index, problem = self._index_of(facts)
+            if problem:
+                notes.append(problem)
+            elif index is not None:
+                workers.append(_Worker(facts.stat.pid, index, start_ticks=facts.stat.start_ticks))
+        self._found, self._found_notes = tuple(workers), tuple(notes)
+
+    def _index_of(self, facts: Facts) -> tuple[int | None, Problem | None]:
+        environment, pid = facts.environment, facts.stat.pid
+        if environment is None:
+            return None, None
+        local_rank, mask = environment.local_rank, environment.virtual_devices
+        if mask is None:
+            if local_rank is not None and local_rank >= self._count:
+                return None, self._out_of_range(pid, f"is local rank {local_rank}")
+            return local_rank, None
+        visible = visible_devices(mask, self.uuids)
+        position = local_rank or 0
+        if position < len(visible):
+            return visible[position], None
+        if not mask.strip():
+            return None, None  # told to use none
+        does = "" if local_rank is None else f"is local rank {local_rank} and "
+        return None, self._out_of_range(pid, f"{does}has GPUTOP_VIRTUAL_DEVICES={mask}")
+
+    def _uses(self, workers: Iterable[_Worker]) -> dict[int, tuple[DeviceUse, ...]]:
+        by_pid: dict[int, list[_Worker]] = {}
+        for worker in workers:
+            by_pid.setdefault(worker.pid, []).append(worker)
+        self._meter.begin()
+        shares: dict[tuple[int, int], float | None] = {}
+        memory: dict[tuple[int, int], int | None] = {}
+        for pid, of_pid in by_pid.items():
+            facts = self._book.look_if_open(pid)
+            if facts is None or facts.stat.state in procfs.DEAD_STATES:
+                continue
+            if of_pid[0].start_ticks not in (None, facts.stat.start_ticks):
+                continue
+            for index, share in self._meter.shares(facts, of_pid).items():
+                shares[pid, index] = share
+                memory[pid, index] = _memory(facts, of_pid, index)
+        self._meter.end()
+        scaled = _scale(shares)
+        uses: dict[int, list[DeviceUse]] = {}
+        for pid, index in sorted(shares):
+            use = DeviceUse(self.uuids[index], memory[pid, index], scaled[pid, index], "C")
+            uses.setdefault(pid, []).append(use)
+        return {pid: tuple(of_pid) for pid, of_pid in uses.items()}
+
+    def _device(self, index: int, uses: Mapping[int, tuple[DeviceUse, ...]]) -> Device:
+        mine = [use for of_pid in uses.values() for use in of_pid if use.device_uuid == self.uuids[index]]
+        return Device(
+            index=index,
+            uuid=self.uuids[index],
+            name=NAME,
+            kind="virtual",
+            memory_total_bytes=self._memory_total_bytes,
+            memory_used_bytes=_sum_int(use.memory_used_bytes for use in mine),
+            utilization_percent=_sum_share((use.sm_utilization_percent for use in mine), measured=self._meter.has_measured),
+        )
+
+
+def visible_devices(mask: str, uuids: Sequence[str]) -> tuple[int, ...]:
+    """Read GPUTOP_VIRTUAL_DEVICES as CUDA reads its mask: indices or UUIDs, up to the first that is neither."""
+    found: list[int] = []
+    for entry in (part.strip() for part in mask.split(",")):
+        if entry in uuids:
+            found.append(uuids.index(entry))
+        elif entry.isascii() and entry.isdigit() and len(entry) <= 9 and int(entry) < len(uuids):
+            found.append(int(entry))
+        else:
+            break
+    return tuple(found)
+
+
+def _ranks(book: ProcessBook, claiming: frozenset[int], now_s: float) -> list[Facts]:
+    """Return the processes that are ranks by their environment, without launchers, workers and those that claim."""
+    marked = {}
+    for facts in book.pythons(now_s, FIND_S):
+        environment = book.environment(facts)
+        if environment is None or (environment.local_rank is None and environment.virtual_devices is None):
+            continue
+        if facts.stat.comm != "pt_data_worker" and book.torch_mapped(facts, now_s):
+            marked[facts.stat.pid] = facts
+    above = {pid: _ancestors(book, pid) for pid in (*marked, *claiming)}
+    ranks = {pid for pid, facts in marked.items() if facts.environment and facts.environment.local_rank is not None}
+    leads = {parent for pid in (*ranks, *claiming) for parent in above[pid]}
+    masked = {pid for pid in marked if pid not in ranks and pid not in leads and not _launches(pid)}
+    working = ranks | masked | claiming
+    return [marked[pid] for pid in sorted(ranks | masked) if pid not in claiming and not working.intersection(above[pid])]
+
+
+def _launches(pid: int) -> bool:
+    try:
+        return launcher_name(procfs.read_command(pid)) is not None
+    except OSError:
+        return False
+
+
+def _ancestors(book: ProcessBook, pid: int) -> set[int]:
+    found: set[int] = set()
+    facts = book.look_if_open(pid)
+    while facts is not None and facts.stat.ppid not in found and facts.stat.ppid > 1:
+        found.add(facts.stat.ppid)
+        facts = book.look_if_open(facts.stat.ppid)
+    return found
+
+
+class _Meter:
+    """Turns CPU times into shares of the time since the reading before."""
+
+    def __init__(self) -> None:
+        self._ticks: dict[tuple[int, int, int], int] = {}
+        self._new: dict[tuple[int, int, int], int] = {}
+        self._shares: dict[tuple[int, int, int], float | None] = {}
+        self._new_shares: dict[tuple[int, int, int], float | None] = {}
+        self._at_s: float | None = None
+        self._now_s = 0.0
+        self._keep = False
+        self.has_measured = False
+
+    def begin(self) -> None:
+        """Begin a reading. Start times in /proc count from boot, so this clock does too."""
+        self._now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self._keep = self._at_s is not None and self._now_s - self._at_s < SHORTEST_S
+        self._new, self._new_shares = {}, {}
+
+    def end(self) -> None:
+        """End a reading; what no longer works is forgotten."""
+        self._shares = self._new_shares
+        if not self._keep:
+            self.has_measured = self._at_s is not None
+            self._ticks, self._at_s = self._new, self._now_s
+
+    def shares(self, facts: Facts, workers: Sequence[_Worker]) -> dict[int, float | None]:
+        """Return, per virtual GPU, the share that one process works as it, in percent of one core, uncapped.
+
+        Threads are counted one by one. A process that also claims a GPU as a whole has the rest of its time there; as a
+        whole on several, nothing tells what went where: unknown.
+        """
+        pid = facts.stat.pid
+        of_threads: dict[int, list[float | None]] = {}
+        for thread_id, index in {(worker.thread_id, worker.index) for worker in workers}:
+            stat = None if thread_id is None else _thread_stat(pid, thread_id)
+            if stat is not None:
+                of_threads.setdefault(index, []).append(self._share(pid, stat))
+        whole = self._share(pid, facts.stat._replace(pid=0))
+        found = {index: _total(shares) for index, shares in of_threads.items()}
+        as_whole = {worker.index for worker in workers if worker.thread_id is None}
+        counted = [share for index, shares in of_threads.items() if index not in as_whole for share in shares]
+        for index in as_whole:
+            elsewhere = _total(counted)
+            known = len(as_whole) == 1 and whole is not None and elsewhere is not None
+            found[index] = max(0.0, (whole or 0.0) - (elsewhere or 0.0)) if known else None
+        return found
+
+    def _share(self, pid: int, stat: procfs.Stat) -> float | None:
+        key = (pid, stat.pid, stat.start_ticks)
+        before = self._ticks.get(key)
+        self._new[key] = stat.cpu_ticks
+        if self._keep:
+            share = self._shares.get(key)
+        elif self._at_s is None or (before is None and stat.start_ticks / procfs.TICKS_PER_S < self._at_s):
+            share = None
+        else:  # what started since the reading before had no CPU time then
+            share = 100 * max(0, stat.cpu_ticks - (before or 0)) / procfs.TICKS_PER_S / (self._now_s - self._at_s)
+        self._new_shares[key] = share
+        return share
+
+
+def _thread_stat(pid: int, thread_id: int) -> procfs.Stat | None:
+    try:
+        return procfs.read_stat(pid, thread_id)
+    except OSError:
+        return None
+
+
+def _total(shares: Iterable[float | None]) -> float | None:
+    total = 0.0
+    for share in shares:
+        if share is None:
+            return None
+        total += share
+    return total
+
+
+def _sum_share(shares: Iterable[float | None], *, measured: bool) -> float | None:
+    total = _total(shares) if measured else None
+    return None if total is None else min(100.0, total)
+
+
+def _sum_int(values: Iterable[int | None]) -> int | None:
+    total = 0
+    for value in values:
+        if value is None:
+            return None
+        total += value
+    return total
+
+
+def _memory(facts: Facts, workers: Sequence[_Worker], index: int) -> int | None:
+    """Return the bytes that a process says it holds as that GPU; else its resident memory, which counts once."""
+    stated = [worker.memory_bytes for worker in workers if worker.index == index]
+    known = [size for size in stated if size is not None]
+    if len(known) == len(stated):
+        return sum(known)
+    return facts.stat.rss_bytes if len({worker.index for worker in workers}) == 1 and not known else None
+
+
+def _scale(shares: Mapping[tuple[int, int], float | None]) -> dict[tuple[int, int], float | None]:
+    """Scale the shares of each virtual GPU down, in proportion, so that they add up to 100 at the most."""
+    totals: dict[int, float] = {}
+    for (_, index), share in shares.items():
+        totals[index] = totals.get(index, 0.0) + (share or 0.0)
+    return {
+        key: None if share is None else min(share, 100.0 * share / max(100.0, totals[key[1]])) for key, share in shares.items()
+    }
