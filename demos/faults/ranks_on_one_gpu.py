@@ -1,0 +1,28 @@
+"""The DDP demo with one mistake: every rank takes GPU 0. (Doctor: A07)
+
+torchrun --nproc-per-node=2 demos/faults/ranks_on_one_gpu.py
+
+It trains, and nothing complains: but one GPU does the work of all ranks, the others stay idle, and the memory of all
+ranks has to fit on the one. NCCL refuses two ranks on one GPU; the fault hides where gloo is the backend.
+
+The fix: devices.take(local_rank), that is torch.cuda.set_device(int(os.environ["LOCAL_RANK"])).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+import ddp
+import devices
+
+
+def take_device(local_rank: int) -> devices.Place:
+    """Return the device of this rank."""
+    return devices.take(0)  # the mistake: local_rank is not used, like a "cuda:0" left in the code
+
+
+if __name__ == "__main__":
+    ddp.main(take_device, backend="gloo")

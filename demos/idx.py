@@ -1,0 +1,88 @@
+"""Reads MNIST and Fashion-MNIST from IDX files that are already on this machine. Nothing is downloaded.
+
+An IDX file is a magic number (two zero bytes, the type of the values, the number of dimensions), one big-endian
+32-bit size for each dimension, then the values.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+_UNSIGNED_BYTE = 8
+_NAMES = ("MNIST", "FashionMNIST")
+
+
+class IdxError(ValueError):
+    """A file is no IDX file of the kind that was asked for."""
+
+
+def read_idx(path: Path) -> Tensor:
+    """Return the bytes of an IDX file (also .gz) in their shape.
+
+    Raises:
+        IdxError: the header is wrong, or the file is shorter or longer than its header says.
+    """
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    except (EOFError, gzip.BadGzipFile) as error:
+        raise IdxError(f"{path} is a damaged gzip file: {error}") from error
+    if len(data) < 4 or data[:2] != b"\0\0":
+        raise IdxError(f"{path} does not begin like an IDX file.")
+    kind, dimensions = data[2], data[3]
+    if kind != _UNSIGNED_BYTE or dimensions == 0:
+        raise IdxError(f"{path} holds type {kind} in {dimensions} dimensions; images and labels are unsigned bytes (type 8).")
+    header = 4 + 4 * dimensions
+    if len(data) < header:
+        raise IdxError(f"{path} ends within its header.")
+    shape = struct.unpack(f">{dimensions}I", data[4:header])
+    if math.prod(shape) != len(data) - header:
+        raise IdxError(f"{path} should hold {math.prod(shape)} values and holds {len(data) - header}.")
+    if math.prod(shape) == 0:
+        return torch.empty(shape, dtype=torch.uint8)
+    return torch.frombuffer(bytearray(data[header:]), dtype=torch.uint8).view(shape)
+
+
+def find(directory: Path, part: str) -> tuple[str, Path, Path]:
+    """Return the data set's name, its image file and its label file; ``part`` is "train" or "t10k".
+
+    Looks in ``directory`` itself and in torchvision's layout below it (MNIST/raw, FashionMNIST/raw).
+
+    Raises:
+        FileNotFoundError: none is there; the message says what was looked for.
+    """
+    folders = [(directory.name or "IDX images", directory)]
+    folders += [(name, directory / name / "raw") for name in _NAMES]
+    for name, folder in folders:
+        found = [_first(folder, f"{part}-{what}-ubyte") for what in ("images-idx3", "labels-idx1")]
+        if found[0] and found[1]:
+            return name, found[0], found[1]
+    places = ", ".join(str(folder) for _, folder in folders)
+    raise FileNotFoundError(f"No {part}-images-idx3-ubyte and {part}-labels-idx1-ubyte (or .gz) in {places}.")
+
+
+def _first(folder: Path, name: str) -> Path | None:
+    return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def load(directory: Path, part: str) -> tuple[str, Tensor, Tensor]:
+    """Return name, images [N, 28, 28] and labels [N] of one part, "train" or "t10k".
+
+    Raises:
+        FileNotFoundError: the files are not there.
+        IdxError: they are not what they should be.
+    """
+    name, image_path, label_path = find(directory, part)
+    images, labels = read_idx(image_path), read_idx(label_path)
+    if images.dim() != 3 or images.shape[1:] != (28, 28):
+        raise IdxError(f"{image_path} holds shape {tuple(images.shape)}; wanted are images of 28 x 28.")
+    if labels.shape != images.shape[:1]:
+        raise IdxError(f"{label_path} holds {tuple(labels.shape)} labels for {len(images)} images.")
+    if len(labels) and int(labels.max()) > 9:
+        raise IdxError(f"{label_path} holds the label {int(labels.max())}; wanted are 0 to 9.")
+    return name, images, labels.long()

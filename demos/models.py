@@ -1,0 +1,87 @@
+"""The two models that the demos train, written out by hand: LeNet and ResNet-18."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class LeNet(nn.Sequential):
+    """LeNet-5 for 28x28 gray images, with today's ReLU and max pooling: 62 thousand parameters."""
+
+    def __init__(self, channels: int = 1, classes: int = 10) -> None:
+        super().__init__(
+            nn.Conv2d(channels, 6, kernel_size=5, padding=2),
+            nn.ReLU(),
+            nn.MaxPool2d(2),  # 28 -> 14
+            nn.Conv2d(6, 16, kernel_size=5),  # 14 -> 10
+            nn.ReLU(),
+            nn.MaxPool2d(2),  # 10 -> 5
+            nn.Flatten(),
+            nn.Linear(16 * 5 * 5, 120),
+            nn.ReLU(),
+            nn.Linear(120, 84),
+            nn.ReLU(),
+            nn.Linear(84, classes),
+        )
+
+
+class BasicBlock(nn.Module):
+    """Two 3x3 convolutions and a way around them: the output is ``relu(F(x) + x)``."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(outputs)
+        self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(outputs)
+        # Where the shape changes, the way around needs a 1x1 convolution to change with it.
+        self.shortcut: nn.Module = nn.Identity()
+        if stride != 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [N, inputs, H, W] to [N, outputs, H/stride, W/stride]."""
+        out = torch.relu(self.bn1(self.conv1(x)))
+        return torch.relu(self.bn2(self.conv2(out)) + self.shortcut(x))
+
+
+class ResNet18(nn.Module):
+    """ResNet-18: a stem, four stages of two blocks, average pooling, one linear layer; 11 million parameters.
+
+    ``small_images`` chooses the stem: a 3x3 convolution that keeps the size (28x28 or 32x32 images), or the 7x7
+    convolution with stride 2 and the pooling of the paper (224x224 images).
+    """
+
+    def __init__(self, channels: int = 3, classes: int = 1000, small_images: bool = False) -> None:
+        super().__init__()
+        if small_images:
+            stem: list[nn.Module] = [nn.Conv2d(channels, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+        else:
+            stem = [nn.Conv2d(channels, 64, 7, 2, padding=3, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+            stem.append(nn.MaxPool2d(3, 2, padding=1))
+        self.stem = nn.Sequential(*stem)
+        blocks: list[nn.Module] = []
+        inputs = 64
+        for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+            blocks += [BasicBlock(inputs, outputs, stride), BasicBlock(outputs, outputs, 1)]
+            inputs = outputs
+        self.blocks = nn.Sequential(*blocks)
+        self.head = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map images [N, channels, H, W] to scores [N, classes]."""
+        scores: Tensor = self.head(self.blocks(self.stem(x)))
+        return scores
+
+
+MODELS = ("lenet", "resnet18")
+
+
+def build(name: str) -> nn.Module:
+    """Return the model ``name`` for 28x28 gray images of ten classes."""
+    if name == "lenet":
+        return LeNet()
+    if name == "resnet18":
+        return ResNet18(channels=1, classes=10, small_images=True)
+    raise ValueError(f"no model {name!r}; there are {', '.join(MODELS)}")

@@ -1,0 +1,53 @@
+"""The command-line options that the demos share, and the data that ``--data`` chooses."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import models
+from digits import Images, drawn_digits
+from idx import load
+
+TRAIN_COUNT, TEST_COUNT = 60_000, 2_000
+
+
+def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
+    """Return the shared options; ``defaults`` replaces a default value."""
+    options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    options.add_argument("--model", choices=models.MODELS, default="lenet")
+    options.add_argument("--epochs", type=_positive, default=20, help="passes over the data")
+    options.add_argument("--batch-size", type=_positive, default=64, help="samples per step of one process")
+    options.add_argument("--lr", type=float, default=0.01, help="learning rate of SGD with momentum 0.9")
+    options.add_argument("--steps", type=_positive, help="end after so many optimizer steps (default: all epochs)")
+    options.add_argument("--data", type=Path, metavar="DIR", help="MNIST or Fashion-MNIST IDX files (default: drawn digits)")
+    options.add_argument("--train-samples", type=_positive, default=TRAIN_COUNT, help="how many images to train on")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--save", type=Path, metavar="FILE", help="write the trained model here")
+    options.add_argument("--name", help="the run's name in gputop")
+    options.set_defaults(**defaults)
+    return options
+
+
+def data(args: argparse.Namespace) -> tuple[Images, Images]:
+    """Return training and test images: IDX files where ``--data`` has them, else digits drawn by the program."""
+    if args.data is None:
+        # Both sets are the same in every run and on every rank: --seed is for the model and the order of the samples.
+        return drawn_digits(args.train_samples, seed=1), drawn_digits(TEST_COUNT, seed=2)
+    train_name, train_images, train_labels = load(args.data, "train")
+    test_name, test_images, test_labels = load(args.data, "t10k")
+    count = args.train_samples
+    return Images(train_name, train_images[:count], train_labels[:count]), Images(test_name, test_images, test_labels)
+
+
+def total_steps(args: argparse.Namespace, steps_per_epoch: int) -> int:
+    """Return how many optimizer steps the run takes: all epochs, or ``--steps`` where that is less."""
+    whole: int = args.epochs * steps_per_epoch
+    return whole if args.steps is None else min(whole, args.steps)
+
+
+def _positive(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return value
