@@ -1,0 +1,134 @@
+"""The doctor: a pure function of the sequence of snapshots that it has seen. No I/O, no clock, no driver.
+
+A finding appears when its rule has held for the rule's time: a certain one at once then, a likely one after three
+observations as well. It goes after five clean observations, so that one odd reading neither raises nor clears it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from gputop.doctor.evidence import Evidence
+from gputop.doctor.finding import Abstained, Finding
+from gputop.doctor.rules import HIDES, RULES, Judgement, Suspicion
+from gputop.snapshot import Snapshot
+
+LIKELY_AFTER = 3
+CLEAR_AFTER = 5
+UNCONFIRMED_S = 30.0
+"""A finding whose rule can no longer judge goes after this time."""
+GAP_S = 60.0
+"""A longer silence (a suspended machine, a jump in a replay) starts the observation anew, unless intervals are longer."""
+SEVERITY_WEIGHT = {"error": 3.0, "warning": 2.0, "info": 1.0}
+CONFIDENCE_WEIGHT = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
+"""The middles of the catalogue's bands (section 3)."""
+_ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
+
+
+@dataclass(slots=True)
+class _Case:
+    """What one rule has seen of one job."""
+
+    finding: Finding
+    since: float
+    confirmed: float
+    hits: int = 0
+    clean: int = 0
+    shown: bool = False
+
+
+class Doctor:
+    """Watches a stream of snapshots and says what is wrong with the training in it."""
+
+    def __init__(self) -> None:
+        self._evidence = Evidence()
+        self._cases: dict[tuple[str, str], _Case] = {}
+        self._last: Snapshot | None = None
+        self._abstained: tuple[Abstained, ...] = ()
+
+    @property
+    def abstained(self) -> tuple[Abstained, ...]:
+        """Rules that could not judge the last snapshot, why, and what they would need."""
+        return self._abstained
+
+    def observe(self, snapshot: Snapshot) -> tuple[Finding, ...]:
+        """Take in the next snapshot and return the findings that stand now, verdict first."""
+        if not math.isfinite(snapshot.monotonic_s):
+            return self._standing()
+        if self._breaks_off(snapshot):
+            self._evidence, self._cases = Evidence(), {}
+        self._last = snapshot
+        self._evidence.observe(snapshot)
+        abstained: dict[Abstained, None] = {}
+        judged = set()
+        for job in self._evidence.jobs:
+            for rule in RULES:
+                judgement = rule.judge(self._evidence, job)
+                key = (rule.id, job.key)
+                judged.add(key)
+                self._consider(key, judgement, snapshot.monotonic_s)
+                if isinstance(judgement, Abstained):
+                    abstained[judgement] = None
+        for key in self._cases.keys() - judged:
+            self._consider(key, None, snapshot.monotonic_s)
+        self._abstained = tuple(abstained)
+        return self._standing()
+
+    def _breaks_off(self, snapshot: Snapshot) -> bool:
+        last = self._last
+        if last is None:
+            return False
+        passed = snapshot.monotonic_s - last.monotonic_s
+        gap = max(GAP_S, 3 * snapshot.interval_s) if math.isfinite(snapshot.interval_s) else GAP_S
+        moved = (snapshot.host.hostname, snapshot.host.boot_id) != (last.host.hostname, last.host.boot_id)
+        return moved or passed < 0 or passed > gap
+
+    def _consider(self, key: tuple[str, str], judgement: Judgement, now: float) -> None:
+        case = self._cases.get(key)
+        if isinstance(judgement, Suspicion):
+            if case is None:
+                case = self._cases[key] = _Case(judgement.finding, now, now)
+            case.finding, case.confirmed, case.clean = judgement.finding, now, 0
+            case.hits += 1
+            enough = case.hits >= (1 if judgement.finding.confidence == "certain" else LIKELY_AFTER)
+            case.shown = case.shown or (enough and now - case.since >= judgement.hold_s)
+            return
+        if case is None:
+            return
+        if isinstance(judgement, Abstained):
+            if now - case.confirmed > UNCONFIRMED_S:
+                del self._cases[key]
+            return
+        case.clean += 1
+        if not case.shown or case.clean >= CLEAR_AFTER:
+            del self._cases[key]
+
+    def _standing(self) -> tuple[Finding, ...]:
+        hidden = {
+            (symptom, job)
+            for (root, job), case in self._cases.items()
+            for symptom in HIDES.get(root, ())
+            if case.clean == 0 or case.shown
+        }
+        # A warning that the mask leaves too few GPUs explains why ranks share one.
+        hidden |= {
+            (symptom, job)
+            for (rule, job), case in self._cases.items()
+            if rule == "A03" and case.finding.severity == "warning"
+            for symptom in ("A07", "A01", "A02")
+        }
+        standing = [case.finding for key, case in self._cases.items() if case.shown and key not in hidden]
+        return tuple(sorted(standing, key=_weight))
+
+
+def _weight(finding: Finding) -> tuple[bool, float, int, str, tuple[int, ...]]:
+    """Sort: possible ones last, then severity times confidence, then roots before symptoms."""
+    weight = SEVERITY_WEIGHT.get(finding.severity, 0.0) * CONFIDENCE_WEIGHT.get(finding.confidence, 0.0)
+    return (
+        finding.confidence == "possible",
+        -weight,
+        _ROOT_ORDER.get(finding.id, len(_ROOT_ORDER)),
+        finding.run or "",
+        finding.pids,
+    )

@@ -1,0 +1,68 @@
+"""What ``gputop doctor`` prints: the findings as plain text for people, pipes and screen readers. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from gputop.doctor import words
+from gputop.doctor.finding import Abstained, Finding
+from gputop.snapshot import Snapshot
+
+WIDTH = 100
+
+
+def text_report(findings: Sequence[Finding], abstained: Sequence[Abstained], snapshot: Snapshot | None) -> str:
+    """Return the whole report: each finding with evidence, cause, fix and what would refute it; what could not be judged."""
+    blocks = [_finding(finding, number, len(findings)) for number, finding in enumerate(findings, 1)]
+    if not findings:
+        blocks.append(_nothing(snapshot))
+    else:
+        blocks.append(f"Looked at {_looked_at(snapshot)}.")
+    if abstained:
+        lines = ["Not judged:"]
+        for item in abstained:
+            lines += _wrap(f"{item.rule}: {item.why} It would need: {item.needs}.", "  ", "    ")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _nothing(snapshot: Snapshot | None) -> str:
+    if snapshot is None:
+        return "Nothing was seen: no reading came."
+    problem = snapshot.host.problem
+    if not snapshot.devices and problem is not None:
+        return "\n".join(_wrap(f"{problem.message} {problem.hint}".strip(), "", ""))
+    return f"Nothing wrong found. Looked at {_looked_at(snapshot)}."
+
+
+def _looked_at(snapshot: Snapshot | None) -> str:
+    if snapshot is None:
+        return "nothing"
+    virtual = "virtual " if snapshot.devices and all(device.kind == "virtual" for device in snapshot.devices) else ""
+    processes = sum(bool(process.devices) for process in snapshot.processes)
+    parts = [
+        words.count(len(snapshot.devices), f"{virtual}GPU"),
+        f"{processes} process{'' if processes == 1 else 'es'} on {'it' if len(snapshot.devices) == 1 else 'them'}",
+        words.count(len(snapshot.runs), "tracked run"),
+    ]
+    return ", ".join(parts)
+
+
+def _finding(finding: Finding, number: int, total: int) -> str:
+    order = f"{number}. " if total > 1 else ""
+    lines = [f"{order}{finding.title}", f"   {finding.id} · {finding.severity}, {finding.confidence}", ""]
+    lines.append("Evidence")
+    for fact in finding.evidence:
+        lines += _wrap(f"- {fact.text} [{fact.source}]", "  ", "    ")
+    lines += ["Cause", *_wrap(finding.cause, "  ", "  ")]
+    lines += ["Fix", *(f"  {line}" for line in finding.fix.splitlines())]
+    if finding.refuted_by:
+        lines += ["Not so if", *_wrap(finding.refuted_by, "  ", "  ")]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _wrap(text: str, first: str, rest: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )

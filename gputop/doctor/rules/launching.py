@@ -1,0 +1,173 @@
+"""Launching: too few ranks for the GPUs, because there was no launcher (A01) or it started too few (A02)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from gputop.doctor import fixes, stated, words
+from gputop.doctor.evidence import LOAD_WINDOW_S, Evidence
+from gputop.doctor.finding import Abstained, Fact, Finding
+from gputop.doctor.jobs import Job
+from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.shared import siblings, utilization
+from gputop.snapshot import Device, Process
+
+_WRAP = """\
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))
+model = DDP(model.to(local_rank), device_ids=[local_rank])"""
+
+
+def plain_python(evidence: Evidence, job: Job) -> Judgement:
+    """A01: one process without a launcher trains on one GPU while others that it sees are free."""
+    process = job.main_process
+    if process is None or len(job.members) != 1 or job.launcher is not None or len(job.used) != 1:
+        return None
+    if process.environment is None:
+        return _abstain("A01", job, "what the process was started with is hidden (another user's process)", "run as its user")
+    if _has_ranks(process) or stated.wrapper(job.members[0].journal) is not None or (job.virtual and not job.masks):
+        return None
+    device = next((device for device in job.pool if device.uuid in job.used), None)
+    if device is None:
+        return None
+    free = _free_beside(evidence, job, "A01")
+    if not isinstance(free, tuple):
+        return free
+    everything = [device, *free]
+    journal = job.members[0].journal
+    inspected = journal is not None and job.run is not None and job.run.world_size == 1 and stated.model_inspected(journal)
+    facts = [
+        Fact("no RANK, no WORLD_SIZE in its environment", None, f"/proc/{process.pid}/environ"),
+        Fact(f"no launcher above it: {_ancestry(process)}", _ancestry(process), f"/proc/{process.pid}/stat"),
+        Fact(f"it sees {words.count(job.visible_count or 0, 'GPU')}", job.visible_count, job.visible_source),
+        *utilization(evidence, everything),
+    ]
+    finding = Finding(
+        id="A01",
+        severity="warning",
+        confidence="certain" if inspected else "likely",
+        title=f"Only GPU {device.index} works: started without a launcher",
+        evidence=tuple(facts),
+        cause="Without a launcher there is one process, its world size is 1, and one process trains on one GPU. "
+        f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free, if you meant to use more than one.",
+        fix=_launcher_fix(job, process, everything),
+        refuted_by=f"One GPU is meant; then say so: {_declare(job, [device])}",
+        devices=tuple(item.uuid for item in everything),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return Suspicion(finding)
+
+
+def _has_ranks(process: Process) -> bool:
+    environment = process.environment
+    return environment is not None and any(
+        value is not None for value in (environment.rank, environment.world_size, environment.local_world_size)
+    )
+
+
+def _ancestry(process: Process) -> str:
+    return " < ".join(ancestor.name for ancestor in process.ancestors[:4]) or "N/A"
+
+
+def _free_beside(evidence: Evidence, job: Job, rule: str) -> tuple[Device, ...] | Abstained | None:
+    """Return the visible devices that are free beside a training job that works; None where the rule has nothing to say."""
+    if job.visible_count is None:
+        return _abstain(rule, job, "how many GPUs the process sees is unknown", "import gputop in the script")
+    if job.visible_count < 2:
+        return None
+    if not evidence.trains(job):
+        if not any(process.torch_mapped for process in job.processes):
+            return None
+        why = "no sign of training yet (no steps in a journal, no backward threads at work)"
+        return _abstain(rule, job, why, "steps that advance" if job.run is not None else "import gputop in the script")
+    loads = [evidence.load(uuid) for uuid in job.used]
+    if any(load is None for load in loads):
+        return _abstain(rule, job, "the utilisation of its GPU is N/A", "a GPU that reports utilisation")
+    if not evidence.is_warm(job) or not all(load is not None and load.busy for load in loads) or siblings(evidence, job):
+        return None
+    others = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
+    return evidence.free(others) or None
+
+
+def _abstain(rule: str, job: Job, why: str, needs: str) -> Abstained:
+    return Abstained(rule, f"{why[0].upper()}{why[1:]}.", needs, job.run_id)
+
+
+def _launcher_fix(job: Job, process: Process, devices: Sequence[Device]) -> str:
+    command = process.command or ()
+    indices = ",".join(str(device.index) for device in sorted(devices, key=lambda device: device.index))
+    if any("ipykernel" in item for item in command):
+        return f"from accelerate import notebook_launcher\nnotebook_launcher(train, num_processes={len(devices)})"
+    script = fixes.script_of(command)
+    if any(item.rpartition("/")[2] == "yolo" for item in script[:1]):
+        return f"yolo {shlex.join([item for item in script[1:] if not item.startswith('device=')])} device={indices}"
+    return f"{fixes.launch_line(job, len(devices), devices)}\n\n# and in the script:\n{_WRAP}"
+
+
+def too_few_ranks(evidence: Evidence, job: Job) -> Judgement:
+    """A02: a launcher started fewer ranks than there are GPUs, and the rest are free."""
+    started = job.local_world_size
+    ranks = [member for member in job.members if member.rank is not None]
+    by_launcher = job.launcher is not None or any(m.process is not None and _has_ranks(m.process) for m in ranks)
+    if not by_launcher or not ranks or started != len(ranks) or (job.virtual and not job.masks):
+        return None
+    pool = {device.uuid: device for device in job.pool}
+    used = [pool[uuid] for uuid in {member.main for member in ranks if member.main is not None} if uuid in pool]
+    if len(used) != len(ranks) or len(job.used) != len(ranks) or (job.visible_count or started) <= started:
+        return None
+    free = _free_beside(evidence, job, "A02")
+    if not isinstance(free, tuple):
+        return free
+    used.sort(key=lambda device: device.index)
+    everything = [*used, *free]
+    total = len(everything)
+    number = "1 rank was" if started == 1 else f"{started} ranks were"
+    facts = [
+        Fact(f"{number} started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)"),
+        Fact(f"they see {words.count(job.visible_count or 0, 'GPU')}", job.visible_count, job.visible_source),
+        Fact(f"{words.gpus(free)}: no process, no memory in use", [device.index for device in free], "NVML"),
+        *utilization(evidence, everything),
+    ]
+    finding = Finding(
+        id="A02",
+        severity="warning",
+        confidence="likely",
+        title=f"{started} of {total} GPUs work: only {number} started",
+        evidence=tuple(facts),
+        cause="Each rank drives one GPU, so that the number of ranks limits the GPUs in use. torchrun starts one rank "
+        "unless --nproc-per-node says more; accelerate takes the number from its saved configuration.",
+        fix=fixes.launch_line(job, total, everything),
+        refuted_by=f"The other GPUs are left free on purpose; then say so: {_declare(job, used)}",
+        devices=tuple(device.uuid for device in everything),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return Suspicion(finding)
+
+
+def _declare(job: Job, used: Sequence[Device]) -> str:
+    return f"{fixes.mask_prefix(job, used)}{fixes.own_command(job)}"
+
+
+_FREE = "beside visible GPUs without a process, below 1 GiB and 3 % in 95 % of samples"
+RULES = (
+    Rule(
+        "A01",
+        "launching",
+        ("RANK and WORLD_SIZE at launch", "parent processes", "NVML", "signs of training"),
+        LOAD_WINDOW_S,
+        f"one process without rank on one busy GPU (mean 10 %) {_FREE}, 12 s, after 30 s of warm-up (catalogue A01, section 2)",
+        plain_python,
+    ),
+    Rule(
+        "A02",
+        "launching",
+        ("LOCAL_WORLD_SIZE", "NVML", "signs of training"),
+        LOAD_WINDOW_S,
+        f"ranks on distinct busy GPUs {_FREE}, 12 s, after 30 s of warm-up (catalogue A02, section 2)",
+        too_few_ranks,
+    ),
+)

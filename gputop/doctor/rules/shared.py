@@ -1,0 +1,31 @@
+"""What several rules ask or show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.doctor import words
+from gputop.doctor.evidence import Evidence
+from gputop.doctor.finding import Fact
+from gputop.doctor.jobs import Job
+from gputop.snapshot import Device
+
+
+def siblings(evidence: Evidence, job: Job) -> bool:
+    """True when the same user has another job on other devices: a sweep, in which each run has its share on purpose."""
+    pool = {device.uuid for device in job.pool}
+    return any(other.key != job.key and other.uids & job.uids and (other.used - job.used) & pool for other in evidence.jobs)
+
+
+def utilization(evidence: Evidence, devices: Sequence[Device]) -> list[Fact]:
+    """Return one fact with the mean utilisation of each device; none while it is unknown."""
+    loads = [(device, evidence.load(device.uuid)) for device in devices]
+    known = [(device, load) for device, load in loads if load is not None]
+    if not known:
+        return []
+    span = max(load.span_s for _, load in known)
+    values = [round(load.mean_percent, 1) for _, load in known]
+    text = " / ".join(f"{value:.0f}" for value in values)
+    names = words.gpus([device for device, _ in known])
+    source = "virtual GPU readings" if known[0][0].kind == "virtual" else "NVML"
+    return [Fact(f"mean utilisation of {names} over {span:.0f} s: {text} %", values, source)]

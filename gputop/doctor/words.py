@@ -1,0 +1,53 @@
+"""How findings name GPUs and ranks: "GPU 0", "GPUs 1-7", "rank 3", "ranks 1-3". Pure text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gputop.snapshot import Device
+
+SHORT_UUID = 11
+
+
+def span(numbers: Iterable[int]) -> str:
+    """Return sorted numbers with runs joined: 0, 1, 2, 5 -> "0-2, 5"."""
+    ordered = sorted(set(numbers))
+    parts: list[str] = []
+    position = 0
+    while position < len(ordered):
+        end = position
+        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
+            end += 1
+        first, last = ordered[position], ordered[end]
+        parts.append(str(first) if first == last else f"{first}{'-' if end > position + 1 else ', '}{last}")
+        position = end + 1
+    return ", ".join(parts)
+
+
+def gpu(device: Device | None, uuid: str = "") -> str:
+    """Return "GPU 0" or "virtual GPU 0"; a UUID when the device is not listed."""
+    if device is None:
+        return f"GPU {uuid}"
+    return f"{'virtual ' if device.kind == 'virtual' else ''}GPU {device.index}"
+
+
+def gpu_with_uuid(device: Device | None, uuid: str) -> str:
+    """Return "GPU 0 (GPU-5f00000…)": what a person and what a program calls it."""
+    short = uuid if len(uuid) <= SHORT_UUID else f"{uuid[:SHORT_UUID]}…"
+    return f"{gpu(device, short)} ({short})" if device is not None else f"GPU {short}"
+
+
+def gpus(devices: Sequence[Device]) -> str:
+    """Return "GPU 3" or "GPUs 1-7"."""
+    kind = "virtual " if devices and all(device.kind == "virtual" for device in devices) else ""
+    return f"{kind}GPU{'s' if len(devices) != 1 else ''} {span(device.index for device in devices)}"
+
+
+def ranks(numbers: Sequence[int]) -> str:
+    """Return "rank 3" or "ranks 1-3"."""
+    return f"rank{'s' if len(set(numbers)) != 1 else ''} {span(numbers)}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return "1 rank" or "4 ranks"."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
