@@ -31,7 +31,7 @@ _SMALLEST = (24, 5)
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A named curve. ``marker`` is the character that stands for it where colour or braille cannot."""
+    """A curve; the legend names those with a label. ``marker`` stands for it where colour or braille cannot."""
 
     label: str
     style: str
@@ -100,7 +100,7 @@ def curves_of(
     means, lows, highs = _mean_and_spread(list(per_series.values()))
     curves = [Curve("mean" if len(per_series) > 1 else "value", "accent", "*", smooth(means, smoothing))]
     if any(low[1] < high[1] for low, high in zip(lows, highs, strict=True)):
-        curves = [Curve("lowest", "dim", ".", lows), Curve("highest", "dim", "'", highs), *curves]
+        curves = [Curve("lowest and highest", "dim", ".", lows), Curve("", "dim", ".", highs), *curves]
     return tuple(curves), tuple(marks)
 
 
@@ -122,7 +122,7 @@ def device_curves(
     means, lows, highs = _mean_and_spread([row for _, row in rows])
     curves = (Curve("mean", "accent", "*", means),)
     if len(rows) > 1:
-        return (Curve("lowest", "dim", ".", lows), Curve("highest", "dim", "'", highs), *curves)
+        return (Curve("lowest and highest", "dim", ".", lows), Curve("", "dim", ".", highs), *curves)
     return curves
 
 
@@ -142,6 +142,8 @@ def legend(chart: Chart) -> Line:
     """Return one line that names the curves and says what the marks are."""
     spans: list[Span] = []
     for curve in chart.curves:
+        if not curve.label:
+            continue
         sign = curve.marker if chart.ascii or chart.plain else "━"
         spans += [Span(sign, curve.style), Span(f" {curve.label}  ", "text" if curve.style != "dim" else "dim")]
     if chart.marks:
@@ -243,7 +245,7 @@ def _plot(chart: Chart, curves: Sequence[Curve], low: float, high: float) -> str
         plotext.plot(xs, ys, marker=curve.marker if letters else "braille", color=_COLOUR_BASE + STYLES.index(curve.style))
     if chart.marks:
         plotext.scatter(list(chart.marks), [low] * len(chart.marks), marker="!", color=_COLOUR_BASE + STYLES.index("bad"))
-    y_ticks = _log_ticks(low, high) if chart.log else nice_ticks(low, high, max(2, chart.height // 4))
+    y_ticks = _log_ticks(low, high) if chart.log else nice_ticks(low, high, max(2, chart.height // 3))
     plotext.yticks([value for value, _ in y_ticks], [_y_label(text, chart.unit) for _, text in y_ticks])
     x_ticks = _x_ticks(chart, start, end)
     plotext.xticks([value for value, _ in x_ticks], [text for _, text in x_ticks])

@@ -1,0 +1,167 @@
+"""Everything known about one process, in groups, and its environment as a list. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from gputop import units
+from gputop.snapshot import Device, DeviceUse, Process, Snapshot
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.prose import BLANK, heading, pairs, wrapped
+
+_CONTEXTS = {"C": "compute", "G": "graphics", "M": "MPS"}
+_STATES = {"R": "running", "S": "sleeping", "D": "waiting for I/O (cannot be killed)", "T": "stopped", "Z": "zombie"}
+_LABEL_COLUMNS = 22
+FIRST_IN_ENVIRONMENT = (
+    "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_", "NVIDIA_", "NCCL_",
+    "GLOO_", "TORCH", "PYTORCH_", "OMP_", "GPUTOP_", "SLURM_",
+)  # fmt: skip
+"""Names and beginnings of names that decide which GPU a rank uses: shown first."""
+
+
+def process_lines(process: Process, snapshot: Snapshot, width: int) -> tuple[Line, ...]:
+    """Return all that is known about the process, in groups, wrapped to ``width``."""
+    groups = (
+        ("Process", _identity(process, snapshot)),
+        ("GPUs", _uses(process, snapshot)),
+        ("Training", _training(process, snapshot)),
+        ("Environment at launch", _launch_environment(process)),
+        ("Parents", _parents(process)),
+        ("PyTorch", _torch(process)),
+    )
+    lines: list[Line] = []
+    for title, rows in groups:
+        if rows:
+            lines += [heading(title), *pairs(rows, width, label_columns=_LABEL_COLUMNS), BLANK]
+    if process.hidden:
+        text = f"Hidden, because the process belongs to another user: {', '.join(process.hidden)}."
+        lines += wrapped(text, width, "warn")
+    if not process.in_namespace:
+        lines += wrapped(
+            "The driver reports this PID, and this PID namespace does not have it: the process runs in another container.",
+            width,
+            "warn",
+        )
+    return tuple(lines)
+
+
+def environment_lines(environment: Mapping[str, str], width: int) -> tuple[Line, ...]:
+    """Return the environment, one variable a line (wrapped): those that decide about GPUs and ranks first."""
+    first = sorted(name for name in environment if name.startswith(FIRST_IN_ENVIRONMENT))
+    rest = sorted(set(environment) - set(first))
+    lines: list[Line] = []
+    for title, names in (("GPUs, ranks and launcher", first), ("Everything else", rest)):
+        if not names:
+            continue
+        lines.append(heading(title))
+        for name in names:
+            value = wrapped(f"{clean(name)}={environment[name]}", max(8, width - 2))
+            lines += [(Span("  "), *line) for line in value]
+        lines.append(BLANK)
+    return tuple(lines)
+
+
+def _identity(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
+    started = process.started_at
+    since = units.duration(max(0.0, snapshot.time - started)) if started is not None else units.UNKNOWN
+    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started)) if started is not None else units.UNKNOWN
+    return [
+        ("PID", f"{process.pid}  (parent {process.ppid if process.ppid is not None else units.UNKNOWN})"),
+        ("user", _known(process.user, process.uid)),
+        ("name", process.name or units.UNKNOWN),
+        ("command", " ".join(process.command) if process.command else units.UNKNOWN),
+        ("state", _STATES.get(process.state or "", process.state or units.UNKNOWN)),
+        ("CPU", units.percent(process.cpu_percent)),
+        ("host memory (RSS)", units.bytes_text(process.memory_rss_bytes)),
+        ("started", f"{clock}, {since} ago" if started is not None else units.UNKNOWN),
+        ("container", process.container or "–"),
+    ]
+
+
+def _known(user: str | None, uid: int | None) -> str:
+    if user is None and uid is None:
+        return units.UNKNOWN
+    return f"{user or units.UNKNOWN} (uid {uid})" if uid is not None else str(user)
+
+
+def _uses(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
+    devices = {device.uuid: device for device in snapshot.devices}
+    if not process.devices:
+        return [("no GPU", "the driver lists no GPU for this process")]
+    return [_use(use, devices.get(use.device_uuid)) for use in process.devices]
+
+
+def _use(use: DeviceUse, device: Device | None) -> tuple[str, str]:
+    contexts = ", ".join(_CONTEXTS.get(letter, letter) for letter in use.contexts) or units.UNKNOWN
+    name = f"GPU {device.index}" if device else "GPU (not listed)"
+    return name, (
+        f"memory {units.bytes_text(use.memory_used_bytes)}, SM {units.percent(use.sm_utilization_percent)}, "
+        f"context {contexts}, {use.device_uuid}"
+    )
+
+
+def _training(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
+    if process.run_id is None and process.rank is None and process.launcher is None:
+        return []
+    run = next((run for run in snapshot.runs if run.run_id == process.run_id), None)
+    rank = next((rank for rank in run.ranks if rank.rank == process.rank), None) if run else None
+    rows = [
+        ("run", f"{run.name} ({run.run_id}, {run.state})" if run else (process.run_id or units.UNKNOWN)),
+        ("rank", _number(process.rank)),
+    ]
+    if rank is not None:
+        rows += [("step", _number(rank.step)), ("rank's state", rank.state)]
+        rows += [(name, units.metric(value)) for name, value in sorted(rank.metrics.items())]
+    if process.launcher is not None:
+        rows.append(("launcher", f"{process.launcher.name} (PID {process.launcher.pid})"))
+    return rows
+
+
+def _launch_environment(process: Process) -> list[tuple[str, str]]:
+    found = process.environment
+    if found is None:
+        return []
+    return [
+        ("RANK", _number(found.rank)),
+        ("LOCAL_RANK", _number(found.local_rank)),
+        ("WORLD_SIZE", _number(found.world_size)),
+        ("LOCAL_WORLD_SIZE", _number(found.local_world_size)),
+        ("CUDA_VISIBLE_DEVICES", _set(found.cuda_visible_devices)),
+        ("CUDA_DEVICE_ORDER", _set(found.cuda_device_order)),
+        ("TORCHELASTIC_RUN_ID", _set(found.torchelastic_run_id)),
+        ("virtual GPUs", _set(found.virtual_devices)),
+        ("gputop's run", _set(found.gputop_run_id)),
+        ("gputop's job", _set(found.gputop_job_id)),
+    ]
+
+
+def _parents(process: Process) -> list[tuple[str, str]]:
+    return [(f"PID {ancestor.pid}", ancestor.name) for ancestor in process.ancestors]
+
+
+def _torch(process: Process) -> list[tuple[str, str]]:
+    rows = [
+        ("torch loaded", _yes_no(process.torch_mapped)),
+        ("CUDA part loaded", _yes_no(process.torch_cuda_mapped)),
+        ("/dev/nvidia* open", _yes_no(process.nvidia_open)),
+    ]
+    rows += [
+        (f"autograd on cuda:{index}", f"{units.duration(seconds)} of CPU time") for index, seconds in process.autograd_threads
+    ]
+    return rows
+
+
+def _yes_no(value: bool | None) -> str:
+    return units.UNKNOWN if value is None else ("yes" if value else "no")
+
+
+def _number(value: int | None) -> str:
+    return "–" if value is None else str(value)
+
+
+def _set(value: str | None) -> str:
+    """Tell an unset variable from an empty one: CUDA_VISIBLE_DEVICES="" hides every GPU."""
+    if value is None:
+        return "not set"
+    return value if value else '"" (empty)'

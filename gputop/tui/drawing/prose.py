@@ -1,0 +1,54 @@
+"""Sentences and tables of names and values as lines: wrapped to a width, nothing cut, nothing parsed. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+from gputop.tui.drawing.line import Line, Span, clean
+
+BLANK: Line = ()
+
+
+def wrapped(text: str, width: int, style: str = "text", *, first: str = "", rest: str = "") -> tuple[Line, ...]:
+    """Return the text in lines of at most ``width`` columns, its own line breaks kept.
+
+    ``first`` stands before the first line, ``rest`` before the others, both dim.
+    """
+    lines: list[Line] = []
+    room = max(8, width - max(len(first), len(rest)))
+    for paragraph in text.splitlines() or [""]:
+        indent = " " * (len(paragraph) - len(paragraph.lstrip()))
+        pieces = textwrap.wrap(
+            clean(paragraph.expandtabs(4)), room, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True
+        ) or [""]
+        for piece in pieces:
+            lead = rest if lines else first
+            lines.append((Span(lead, "dim"), Span(piece, style)) if lead else (Span(piece, style),))
+    return tuple(lines)
+
+
+def heading(text: str) -> Line:
+    """Return the line above a group."""
+    return (Span(text, "title"),)
+
+
+def pairs(
+    rows: Iterable[tuple[str, str] | tuple[str, str, str]], width: int, *, indent: str = "  ", label_columns: int | None = None
+) -> tuple[Line, ...]:
+    """Return names and values in two columns; a row's third item is its value's style. Values wrap, N/A is dim."""
+    listed = [(row[0], row[1], row[2] if len(row) == 3 else _value_style(row[1])) for row in rows]
+    if not listed:
+        return ()
+    columns = label_columns or max(len(name) for name, _, _ in listed) + 2
+    lines: list[Line] = []
+    for name, value, style in listed:
+        room = max(8, width - len(indent) - columns)
+        for number, line in enumerate(wrapped(value, room, style)):
+            label = name.ljust(columns) if number == 0 else " " * columns
+            lines.append((Span(indent), Span(label, "dim"), *line))
+    return tuple(lines)
+
+
+def _value_style(value: str) -> str:
+    return "dim" if value in ("N/A", "–", "-") else "text"

@@ -1,0 +1,128 @@
+"""What a run's metrics add up to over its ranks: step, throughput, time left, final loss. Pure; None where unknown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from gputop.history import History, MetricSeries
+from gputop.snapshot import Run, Snapshot
+
+LIVE_STATES = ("starting", "running", "stalled")
+SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
+"""Throughput of one rank; the run's is the sum over its ranks."""
+LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
+ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
+_RATE_BUCKETS = 64
+_WARM_UP_SHARE = 0.25
+"""The first quarter of a run's speeds is left out of its mean: compilation, caches, the first batches."""
+
+
+def step(run: Run) -> int | None:
+    """Return the step that every rank has reached: that of the slowest."""
+    return min((rank.step for rank in run.ranks if rank.step is not None), default=None)
+
+
+def total_steps(run: Run) -> int | None:
+    """Return how many steps the run will take, as it said itself."""
+    for rank in run.ranks:
+        progress = rank.facts.get("progress")
+        said = progress.get("total_steps") if isinstance(progress, Mapping) else rank.facts.get("total_steps")
+        if isinstance(said, int) and not isinstance(said, bool) and said > 0:
+            return said
+    return None
+
+
+def seconds_left(run: Run, history: History) -> float | None:
+    """Return the time to the last step at the pace of the newest steps, or None when it cannot be known."""
+    now, total = step(run), total_steps(run)
+    if run.state not in LIVE_STATES or now is None or total is None:
+        return None
+    pace = steps_per_s(run, history)
+    return max(0.0, (total - now) / pace) if pace else None
+
+
+def steps_per_s(run: Run, history: History) -> float | None:
+    """Return the pace of the newest steps, from the times at which they were logged."""
+    for name in sorted(history.metrics(run.run_id), key=lambda name: name not in LOSS_METRICS):
+        for series in history.metric(run.run_id, name).values():
+            pace = _pace(series)
+            if pace is not None:
+                return pace
+    return None
+
+
+def _pace(series: MetricSeries) -> float | None:
+    steps, times = series.by_step.buckets, series.by_time.buckets
+    if len(steps) < 2 or len(steps) != len(times):
+        return None
+    first = max(0, len(steps) - _RATE_BUCKETS)
+    seconds = times[-1].x_last - times[first].x_first
+    done = steps[-1].x_last - steps[first].x_first
+    return done / seconds if seconds > 0 and done > 0 else None
+
+
+def speed(run: Run) -> tuple[str, float] | None:
+    """Return the name of the run's throughput metric and its present sum over the ranks."""
+    for name in SPEED_METRICS:
+        values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
+        if values:
+            return name, sum(values)
+    return None
+
+
+def mean_speed(run: Run, history: History) -> float | None:
+    """Return the run's mean throughput after its warm-up, summed over the ranks; the present one while that is all."""
+    for name in SPEED_METRICS:
+        series = history.metric(run.run_id, name)
+        means = [mean for item in series.values() if (mean := _settled_mean(item)) is not None]
+        if means:
+            return sum(means)
+    found = speed(run)
+    return found[1] if found else None
+
+
+def _settled_mean(series: MetricSeries) -> float | None:
+    buckets = series.by_step.buckets
+    settled = buckets[int(len(buckets) * _WARM_UP_SHARE) :]
+    count = sum(bucket.count for bucket in settled)
+    return sum(bucket.total for bucket in settled) / count if count else None
+
+
+def latest(run: Run, name: str) -> float | None:
+    """Return the mean over the ranks of a metric's newest values; NaN when any of them is."""
+    values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
+    return math.fsum(values) / len(values) if values and all(map(math.isfinite, values)) else (values[0] if values else None)
+
+
+def first_known(run: Run, names: tuple[str, ...]) -> float | None:
+    """Return the newest value of the first of these metrics that the run has."""
+    return next((value for name in names if (value := latest(run, name)) is not None), None)
+
+
+def loss(run: Run) -> float | None:
+    """Return the newest loss, mean over the ranks."""
+    return first_known(run, LOSS_METRICS)
+
+
+def accuracy(run: Run) -> float | None:
+    """Return the newest accuracy, as the run logged it."""
+    return first_known(run, ACCURACY_METRICS)
+
+
+def device_uuids(run: Run, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the devices that the run's processes use now, in the order of the devices."""
+    pids = {rank.pid for rank in run.ranks if rank.pid is not None}
+    used = {
+        use.device_uuid
+        for process in snapshot.processes
+        if process.run_id == run.run_id or process.pid in pids
+        for use in process.devices
+    }
+    return tuple(device.uuid for device in snapshot.devices if device.uuid in used)
+
+
+def config_rows(config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the run's configuration as names and texts."""
+    return [(str(name), str(value)) for name, value in config.items()]

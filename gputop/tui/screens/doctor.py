@@ -1,0 +1,159 @@
+"""The doctor's screen: what is wrong, verdict first; the chosen finding in full; which rules could not judge."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+
+from gputop.doctor.finding import Finding
+from gputop.tui.drawing import finding_text
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.prose import BLANK, heading, wrapped
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.view import View
+from gputop.tui.widgets.choice_list import ChoiceList, Item
+from gputop.tui.widgets.lines import Pane
+
+_ABSTAINED = "abstained"
+_HEALTHY = "healthy"
+
+
+class DoctorScreen(SubScreen):
+    """Lists the findings; the arrows choose one, Tab goes to its text to scroll it."""
+
+    NAME = "doctor"
+    DEFAULT_CSS = """
+    DoctorScreen #body { layout: horizontal; }
+    DoctorScreen #findings { width: 40%; }
+    DoctorScreen.small #body { layout: vertical; }
+    DoctorScreen.small #findings { width: 1fr; height: 8; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "copy", show=False),
+        Binding("d", "back", show=False),
+        Binding("enter", "read", show=False),
+    ]
+    HINTS = (
+        KeyHint("Up/Down", "choose a finding"),
+        KeyHint("Enter", "read and scroll it", "screen.read"),
+        KeyHint("c", "copy it", "screen.copy"),
+    )
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the list and the text."""
+        with Container(id="body"):
+            yield ChoiceList("Findings", id="findings")
+            yield Pane(id="finding")
+
+    def draw(self, view: View) -> None:
+        """Draw list and text."""
+        listed = self.query_one("#findings", ChoiceList)
+        items = [
+            Item(finding_text.headline(finding, view.settings.ascii), _key(finding, number))
+            for number, finding in enumerate(view.findings)
+        ]
+        if not items:
+            items.append(Item((Span("nothing is wrong, as far as can be seen", "ok"),), _HEALTHY))
+        if view.abstained:
+            items += [Item(BLANK), Item((Span(f"{len(view.abstained)} rules could not judge", "dim"),), _ABSTAINED)]
+        listed.set_items(items, subtitle=_count(view.findings))
+        self._draw_text(view)
+
+    def _draw_text(self, view: View) -> None:
+        pane = self.query_one("#finding", Pane)
+        columns = max(20, pane.inner_size.width)
+        chosen = self.chosen_finding()
+        if chosen is not None:
+            title, lines = chosen.id, finding_text.finding_lines(chosen, view.snapshot, columns, view.settings.ascii)
+        elif self.query_one("#findings", ChoiceList).chosen == _ABSTAINED:
+            title, lines = "Could say more with …", _abstained_lines(view, columns)
+        else:
+            title, lines = "No problem found", _healthy_lines(view, columns)
+        pane.set_content(lines, title=(Span(title, "title"),))
+
+    def chosen_finding(self) -> Finding | None:
+        """Return the finding under the cursor, or None when it is no finding."""
+        if self.view is None:
+            return None
+        chosen = self.query_one("#findings", ChoiceList).chosen
+        return next((finding for number, finding in enumerate(self.view.findings) if _key(finding, number) == chosen), None)
+
+    def on_choice_list_chosen(self, event: ChoiceList.Chosen) -> None:
+        """Show the chosen finding from its beginning."""
+        event.stop()
+        self.query_one("#finding", Pane).first = 0
+        if self.view is not None:
+            self._draw_text(self.view)
+
+    def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
+        """Go to the text."""
+        event.stop()
+        self.action_read()
+
+    def action_read(self) -> None:
+        """Focus the text, to scroll it."""
+        self.query_one("#finding", Pane).focus()
+
+    def action_copy(self) -> None:
+        """Copy the finding as plain text through the terminal (OSC 52)."""
+        finding = self.chosen_finding()
+        if finding is None:
+            self.notify("There is no finding to copy.", timeout=4)
+            return
+        self.app.copy_to_clipboard(finding_text.plain_text(finding))
+        self.notify("Copied, if your terminal allows it (OSC 52).", timeout=4)
+
+
+def _key(finding: Finding, number: int) -> str:
+    """Tell findings apart over time: the same rule about the same run and devices is the same finding."""
+    about = finding.run or ",".join(finding.devices) or ",".join(map(str, finding.pids)) or str(number)
+    return f"{finding.id} {about}"
+
+
+def _count(findings: tuple[Finding, ...]) -> Line:
+    problems = sum(finding.severity in ("error", "warning") for finding in findings)
+    if not problems:
+        return (Span("no problem", "ok"),)
+    return (Span(f"{problems} problem" + ("s" if problems > 1 else ""), "bad"),)
+
+
+def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
+    runs = len(view.snapshot.runs)
+    watched = "Watched: " + ", ".join(
+        f"{number} {word}{'' if number == 1 else ending}"
+        for number, word, ending in (
+            (len(view.snapshot.devices), "GPU", "s"),
+            (len(view.snapshot.processes), "process", "es"),
+            (runs, "run", "s"),
+        )
+    )
+    lines: list[Line] = [
+        *wrapped("Nothing is wrong, as far as can be seen from here.", columns, "ok"),
+        BLANK,
+        *wrapped(watched, columns),
+        BLANK,
+        *wrapped(
+            "The doctor looks at which GPUs work, which process and rank sits on which GPU, memory, clocks, power and the "
+            "loss. Most causes need some seconds of training before they show.",
+            columns,
+        ),
+    ]
+    if not runs:
+        lines += [
+            BLANK,
+            heading("It knows more about a tracked run"),
+            *wrapped("gputop run -- torchrun --nproc-per-node=2 train.py", columns, "accent", first="  ", rest="  "),
+            *wrapped("or l here: launch a demo, or a faulty one to see what the doctor says of it.", columns),
+        ]
+    return tuple(lines)
+
+
+def _abstained_lines(view: View, columns: int) -> tuple[Line, ...]:
+    lines: list[Line] = [*wrapped("These rules saw too little to judge. What each one needs:", columns), BLANK]
+    for item in view.abstained:
+        lines += wrapped(f"{item.rule}: {item.why}", columns, first="· ", rest="  ")
+        lines += wrapped(f"needs: {item.needs}", columns, "dim", first="  ", rest="  ")
+    return tuple(lines)

@@ -1,0 +1,122 @@
+"""The help screen: every key by place, the words that the other screens use, and where more is written."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from gputop.tui.drawing.line import Line, Span, fit_text
+from gputop.tui.drawing.prose import BLANK, heading, wrapped
+from gputop.tui.keys import KEYS
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.view import View
+from gputop.tui.widgets.lines import Pane
+
+WORDS = (
+    ("GPU, device", "a physical GPU, a MIG instance or a virtual GPU; known by its UUID, shown by its index"),
+    ("virtual GPU", "real work on the CPU, measured and shown as a GPU, so that all can be tried without one"),
+    ("process", "an operating-system process that uses a GPU or trains; known by its PID"),
+    ("run", "one training: all its ranks together"),
+    ("rank", "the number of a training process in its run, 0 to world size - 1"),
+    ("local rank", "its number on its own machine: which of the machine's GPUs it should use"),
+    ("world size", "how many ranks the run has"),
+    ("step, epoch", "one optimizer step; one pass over the data"),
+    ("journal", "what one rank writes while it trains: loss, step, speed"),
+    ("balance", "how evenly the GPUs share the work: 2 of 2 is good, 1 of 2 wants the doctor"),
+    ("recipe, job", "something that can be launched here; a launched recipe"),
+    ("finding", "one thing wrong: the verdict, its evidence, the cause, the fix, how sure the doctor is"),
+    ("GPU utilization", "the share of time in which at least one kernel ran: 100% can still be little work"),
+)
+MORE = (
+    ("track your own script", "gputop run -- python train.py    (nothing in it has to change)"),
+    ("or in its code", "import gputop; gputop.init(); gputop.log(loss=loss)"),
+    ("without this screen", "gputop --once, gputop --once --json, gputop doctor --for 15s"),
+    ("over a slow link", "ssh -C makes the screen's traffic ten times smaller"),
+    ("read more", "README.md and docs/ in gputop's repository; gputop --help"),
+)
+_KEY_COLUMNS = 32
+_TWO_COLUMNS_FROM = 140
+
+
+class HelpScreen(SubScreen):
+    """Shows the keys and the words; scrolls."""
+
+    NAME = "help"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark", "back", show=False),
+        Binding("f1", "back", show=False),
+    ]
+    HINTS = (KeyHint("Up/Down PgUp/PgDn", "scroll"), KeyHint("q", "quit gputop", "app.leave"))
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the text."""
+        yield Pane("Keys and words", id="help")
+
+    def on_mount(self) -> None:
+        """Draw at once: the help needs no snapshot."""
+        super().on_mount()
+        self.call_after_refresh(self.draw_help)
+
+    def draw(self, view: View) -> None:
+        """Draw for the present size."""
+        self.draw_help()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw for the new size."""
+        super().on_resize(event)
+        self.call_after_refresh(self.draw_help)
+
+    def draw_help(self) -> None:
+        """Draw the text in one column or two."""
+        pane = self.query_one("#help", Pane)
+        columns = max(40, pane.inner_size.width)
+        if columns < _TWO_COLUMNS_FROM:
+            pane.set_content([*key_lines(columns), *word_lines(columns)])
+            return
+        half = columns // 2 - 2
+        left, right = key_lines(half), word_lines(half)
+        pane.set_content(_beside(left, right, half))
+
+
+def key_lines(columns: int) -> tuple[Line, ...]:
+    """Return the keys, grouped by where they work."""
+    lines: list[Line] = []
+    for place in dict.fromkeys(key.where for key in KEYS):
+        lines.append(heading(f"Keys: {place}"))
+        for key in KEYS:
+            if key.where == place:
+                lines += _row(key.keys, key.what, columns, "key")
+        lines.append(BLANK)
+    return tuple(lines)
+
+
+def word_lines(columns: int) -> tuple[Line, ...]:
+    """Return the words and where to read more."""
+    lines: list[Line] = []
+    for title, rows in (("Words", WORDS), ("More", MORE)):
+        lines.append(heading(title))
+        for name, what in rows:
+            lines += _row(name, what, columns, "accent")
+        lines.append(BLANK)
+    return tuple(lines)
+
+
+def _row(name: str, what: str, columns: int, style: str) -> list[Line]:
+    width = min(_KEY_COLUMNS, max(18, columns // 3))
+    lines: list[Line] = []
+    for number, line in enumerate(wrapped(what, columns - width - 2)):
+        lines.append((Span("  "), Span(fit_text(name if number == 0 else "", width), style), *line))
+    return lines
+
+
+def _beside(left: tuple[Line, ...], right: tuple[Line, ...], columns: int) -> list[Line]:
+    rows: list[Line] = []
+    for number in range(max(len(left), len(right))):
+        first = left[number] if number < len(left) else BLANK
+        used = sum(len(span.text) for span in first)
+        second = right[number] if number < len(right) else BLANK
+        rows.append((*first, Span(" " * max(1, columns + 3 - used)), *second))
+    return rows

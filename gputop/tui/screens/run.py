@@ -1,0 +1,343 @@
+"""One run's own screen: a metric and the use of its GPUs on one time axis, its ranks, its configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+
+from gputop import units
+from gputop.snapshot import Rank, Run
+from gputop.tui.drawing import large_chart, run_numbers
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.line import width as line_width
+from gputop.tui.drawing.prose import pairs, wrapped
+from gputop.tui.drawing.table import Column, fitting, heading_line, row_line
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.view import Settings, View
+from gputop.tui.widgets.chart import ChartPane
+from gputop.tui.widgets.lines import LinesWidget, Pane
+
+SMOOTHINGS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.99)
+STATE_STYLES = {"running": "ok", "finished": "ok", "starting": "dim", "stalled": "warn", "failed": "bad", "killed": "bad"}
+_RANK_COLUMNS = (
+    Column("rank", "RANK", 4, ">"),
+    Column("pid", "PID", 8, ">", 3),
+    Column("device", "GPU", 6, "<", 1),
+    Column("step", "STEP", 9, ">", 2),
+    Column("value", "VALUE", 10, ">", 1),
+    Column("speed", "SAMPLES/S", 10, ">", 4),
+    Column("state", "STATE", 14, "<", 0, grows=True),
+)
+_MOST_CURVES = 16
+
+
+class RunScreen(SubScreen):
+    """Shows the run ``run_id``; ``change`` is called when a key changes how charts are drawn (the app's settings)."""
+
+    NAME = "run"
+    DEFAULT_CSS = """
+    RunScreen #summary { height: 2; }
+    RunScreen #metric { height: 2fr; }
+    RunScreen #use { height: 1fr; }
+    RunScreen #below { height: 12; }
+    RunScreen.low #below { height: 7; }
+    RunScreen.low #use { height: 8; }
+    RunScreen.small #below { display: none; }
+    RunScreen.table #below { display: block; height: 1fr; }
+    RunScreen.table ChartPane { display: none; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "log_axis", show=False),
+        Binding("left_square_bracket", "smooth(-1)", show=False),
+        Binding("right_square_bracket", "smooth(1)", show=False),
+        Binding("r", "per_rank", show=False),
+        Binding("x", "x_axis", show=False),
+        Binding("left", "metric(-1)", show=False),
+        Binding("right", "metric(1)", show=False),
+        Binding("t", "table", show=False),
+        Binding("k,f9", "stop", show=False),
+    ]
+    HINTS = (
+        KeyHint("Left/Right", "metric", "screen.metric(1)"),
+        KeyHint("y", "log", "screen.log_axis"),
+        KeyHint("[ ]", "smooth", "screen.smooth(1)"),
+        KeyHint("r", "ranks", "screen.per_rank"),
+        KeyHint("x", "steps", "screen.x_axis"),
+        KeyHint("t", "table", "screen.table"),
+        KeyHint("k", "stop", "screen.stop"),
+    )
+
+    def __init__(self, run_id: str, view: View | None = None, change: Callable[[Settings], None] | None = None) -> None:
+        super().__init__(view)
+        self.run_id = run_id
+        self.change = change
+        self.settings = view.settings if view else Settings()
+        self.metric_name: str | None = None
+        self.x_kind = "time"
+        self._last: Run | None = None
+        self._uuids: tuple[str, ...] = ()
+
+    def compose_body(self) -> ComposeResult:
+        """Yield summary, charts and tables."""
+        yield LinesWidget(id="summary")
+        yield ChartPane(id="metric")
+        yield ChartPane(id="use")
+        with Horizontal(id="below"):
+            yield Pane("Ranks", id="ranks")
+            yield Pane("Configuration", id="config")
+
+    def head_text(self, view: View) -> Line:
+        """Name the run."""
+        run = self._run(view)
+        if run is None:
+            return (Span(self.run_id),)
+        ranks = f"  {len(run.ranks)} rank" + ("s" if len(run.ranks) != 1 else "")
+        return (Span(clean(run.name), "value"), Span(ranks), Span(f"  {run.state}", STATE_STYLES.get(run.state, "text")))
+
+    def _run(self, view: View) -> Run | None:
+        now = next((run for run in view.snapshot.runs if run.run_id == self.run_id), None)
+        self._last = now or self._last
+        return self._last
+
+    def show(self, view: View) -> None:
+        """Take the newest view and the settings of its charts."""
+        self.settings = view.settings if self.change is not None else self.settings
+        super().show(view)
+
+    def draw(self, view: View) -> None:
+        """Draw everything."""
+        run = self._run(view)
+        if run is None:
+            gone = wrapped("This run is not listed any more.", 60, "warn")
+            self.query_one("#metric", ChartPane).show_words(gone, title=(Span("Run", "title"),))
+            return
+        self._uuids = run_numbers.device_uuids(run, view.snapshot) or self._uuids
+        names = self.metric_names(view)
+        if self.metric_name not in names:
+            self.metric_name = next((name for name in run_numbers.LOSS_METRICS if name in names), names[0] if names else None)
+        self.query_one("#summary", LinesWidget).set_lines(_summary(run, view, self.size.width))
+        span = self._draw_metric(run, view, names)
+        self._draw_use(run, view, span)
+        self._draw_ranks(run, view)
+        self._draw_config(run)
+
+    def metric_names(self, view: View) -> tuple[str, ...]:
+        """Return the metrics of the run, the loss first."""
+        names = view.history.metrics(self.run_id)
+        return tuple(sorted(names, key=lambda name: name not in run_numbers.LOSS_METRICS))
+
+    def _draw_metric(self, run: Run, view: View, names: tuple[str, ...]) -> tuple[float, float] | None:
+        pane = self.query_one("#metric", ChartPane)
+        title = (Span(clean(self.metric_name or "metrics"), "title"),)
+        series = view.history.metric(self.run_id, self.metric_name) if self.metric_name else {}
+        span = large_chart.span_of(series, self.x_kind)
+        if span is None:
+            pane.show_words(_no_metric_lines(run, pane.inner_size.width), title=title)
+            return None
+        if self.x_kind == "time" and run.state in run_numbers.LIVE_STATES:
+            span = (span[0], max(span[1], view.snapshot.time))
+        width, height = pane.chart_size()
+        shown = dict(sorted(series.items())[:_MOST_CURVES]) if self.settings.per_rank else series
+        curves, marks = large_chart.curves_of(
+            shown,
+            x_kind=self.x_kind,
+            start=span[0],
+            end=span[1],
+            columns=max(1, 2 * (width - large_chart.LABEL_COLUMNS - 1)),
+            per_rank=self.settings.per_rank,
+            smoothing=self.settings.smoothing,
+        )
+        chart = large_chart.Chart(
+            width,
+            height,
+            curves,
+            span[0],
+            span[1],
+            self.x_kind,
+            marks,
+            log=self.settings.log_axis,
+            ascii=self.settings.ascii,
+            plain=not self.settings.color,
+        )
+        pane.show_chart(chart, title=title, subtitle=self._ways(names), footer=_hidden_ranks(len(series), len(shown)))
+        return span
+
+    def _ways(self, names: tuple[str, ...]) -> Line:
+        number = names.index(self.metric_name) + 1 if self.metric_name in names else 0
+        ways = [f"metric {number} of {len(names)}", "log" if self.settings.log_axis else "linear"]
+        ways.append(f"smoothing {self.settings.smoothing:g}" if self.settings.smoothing else "not smoothed")
+        ways.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
+        return (Span(", ".join(ways), "dim"),)
+
+    def _draw_use(self, run: Run, view: View, span: tuple[float, float] | None) -> None:
+        pane = self.query_one("#use", ChartPane)
+        title: Line = (Span("GPU utilization of this run's GPUs", "title"),)
+        indices = {device.uuid: device.index for device in view.snapshot.devices}
+        series = [
+            (indices[uuid], found)
+            for uuid in self._uuids
+            if uuid in indices and (found := view.history.device(uuid, "utilization_percent")) is not None
+        ]
+        if not series:
+            text = "No GPU of this machine is known to belong to this run: its processes have ended, or run elsewhere."
+            pane.show_words(wrapped(text, max(20, pane.inner_size.width), "dim"), title=title)
+            return
+        if self.x_kind == "step" or span is None:
+            spans = [seen for _, item in series if (seen := item.span()) is not None]
+            span = (min(start for start, _ in spans), max(end for _, end in spans))
+            title = (*title, Span(" (over time)", "dim"))
+        width, height = pane.chart_size()
+        columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
+        per_device = len(series) <= 8
+        curves = large_chart.device_curves(series, span[0], span[1], columns, per_device)
+        chart = large_chart.Chart(
+            width,
+            height,
+            curves,
+            span[0],
+            span[1],
+            y_range=(0.0, 100.0),
+            unit="%",
+            ascii=self.settings.ascii,
+            plain=not self.settings.color,
+        )
+        pane.show_chart(chart, title=title)
+
+    def _draw_ranks(self, run: Run, view: View) -> None:
+        pane = self.query_one("#ranks", Pane)
+        width = max(20, pane.inner_size.width)
+        name = self.metric_name or ""
+        listed = [replace(column, heading=name.upper()[:10]) if column.key == "value" else column for column in _RANK_COLUMNS]
+        columns = fitting(listed, width)
+        devices = {device.uuid: device.index for device in view.snapshot.devices}
+        on = {
+            process.pid: ",".join(str(devices[use.device_uuid]) for use in process.devices if use.device_uuid in devices)
+            for process in view.snapshot.processes
+        }
+        rows = [
+            row_line(columns, _rank_cells(rank, name, on.get(rank.pid or -1, "")), width, self.settings.ascii)
+            for rank in run.ranks
+        ]
+        pane.header_lines = 1
+        pane.set_content([heading_line(columns, width, self.settings.ascii), *rows])
+
+    def _draw_config(self, run: Run) -> None:
+        pane = self.query_one("#config", Pane)
+        width = max(20, pane.inner_size.width)
+        rows = [("run id", run.run_id)]
+        if run.job_id:
+            rows.append(("job", run.job_id))
+        if run.command:
+            rows.append(("command", " ".join(run.command)))
+        pane.set_content(pairs([*rows, *run_numbers.config_rows(run.config)], width, indent=""))
+
+    # Keys
+
+    def _change(self, **changes: object) -> None:
+        self.settings = replace(self.settings, **changes)  # type: ignore[arg-type]
+        if self.change is not None:
+            self.change(self.settings)
+        if self.view is not None:
+            self.draw(self.view)
+
+    def action_log_axis(self) -> None:
+        """Switch between a linear and a logarithmic y axis."""
+        self._change(log_axis=not self.settings.log_axis)
+
+    def action_smooth(self, by: int) -> None:
+        """Smooth more or less."""
+        now = min(range(len(SMOOTHINGS)), key=lambda number: abs(SMOOTHINGS[number] - self.settings.smoothing))
+        self._change(smoothing=SMOOTHINGS[min(max(0, now + by), len(SMOOTHINGS) - 1)])
+
+    def action_per_rank(self) -> None:
+        """Switch between one curve per rank, and mean and spread."""
+        self._change(per_rank=not self.settings.per_rank)
+
+    def action_x_axis(self) -> None:
+        """Switch between time and steps."""
+        self.x_kind = "step" if self.x_kind == "time" else "time"
+        if self.view is not None:
+            self.draw(self.view)
+
+    def action_metric(self, by: int) -> None:
+        """Show the next or previous metric."""
+        if self.view is None:
+            return
+        names = self.metric_names(self.view)
+        if names:
+            at = names.index(self.metric_name) if self.metric_name in names else 0
+            self.metric_name = names[(at + by) % len(names)]
+            self.draw(self.view)
+
+    def action_table(self) -> None:
+        """Switch between the charts and tables that fill the screen."""
+        self.toggle_class("table")
+        self.draw_after_layout()
+
+    def action_stop(self) -> None:
+        """Ask whether to stop the run."""
+        from gputop.tui.screens.stop import open_stop, target_of_run
+
+        if self.view is not None and self._last is not None:
+            open_stop(self.app, target_of_run(self._last, self.view), self.view)
+
+
+def _summary(run: Run, view: View, width: int) -> list[Line]:
+    step, total = run_numbers.step(run), run_numbers.total_steps(run)
+    parts = [("step", units.count(step) + (f"/{units.count(total)}" if total else ""))]
+    if step is not None and total:
+        parts.append(("done", units.percent(100 * step / total)))
+    left = run_numbers.seconds_left(run, view.history)
+    if left is not None:
+        parts.append(("left", units.duration(left)))
+    if run.created_at is not None:
+        parts.append(("so far", units.duration(max(0.0, (run.ended_at or view.snapshot.time) - run.created_at))))
+    speed = run_numbers.speed(run)
+    if speed is not None:
+        parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))
+    parts += [
+        (name, units.metric(value)) for name in ("epoch", "lr", "loss") if (value := run_numbers.latest(run, name)) is not None
+    ]
+    rows: list[Line] = [(Span(" "),)]
+    for name, text in parts:
+        shown = (Span(f"{name} ", "dim"), Span(text, "value"), Span("   "))
+        if len(rows) == 1 and line_width(rows[0]) + line_width(shown) > width:
+            rows.append((Span(" "),))
+        rows[-1] = (*rows[-1], *shown)
+    if len(rows) == 1:
+        rows.append((Span(f" {clean(' '.join(run.command))}" if run.command else "", "dim"),))
+    return rows
+
+
+def _no_metric_lines(run: Run, width: int) -> tuple[Line, ...]:
+    text = "No metric yet. " + (
+        "The run is starting; the first values come with its first steps."
+        if run.state == "starting"
+        else "A script logs one with gputop.log(loss=loss); gputop run -- … finds the loss by itself."
+    )
+    return wrapped(text, max(20, width), "dim")
+
+
+def _rank_cells(rank: Rank, metric: str, devices: str) -> dict[str, Span]:
+    value = rank.metrics.get(metric)
+    state = rank.state if rank.exit_code in (None, 0) else f"{rank.state} ({rank.exit_code})"
+    return {
+        "rank": Span(str(rank.rank)),
+        "pid": Span(str(rank.pid) if rank.pid is not None else units.UNKNOWN),
+        "device": Span(devices or "-", "text" if devices else "dim"),
+        "step": Span(units.count(rank.step)),
+        "value": Span(units.metric(value), "value" if value is not None else "dim"),
+        "speed": Span(units.count(rank.metrics.get("samples_per_s"))),
+        "state": Span(state, STATE_STYLES.get(rank.state, "text")),
+    }
+
+
+def _hidden_ranks(total: int, shown: int) -> Line:
+    if shown >= total:
+        return ()
+    return (Span(f"ranks 0-{shown - 1} of {total}; r: mean and spread of all", "warn"),)

@@ -1,0 +1,158 @@
+"""The settings screen: a change holds at once; "Save" keeps it for the next start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+
+from gputop import places, units
+from gputop.errors import GputopError
+from gputop.tui import settings_file
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.prose import wrapped
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.view import Settings, View
+from gputop.tui.widgets.form import Field, Form
+
+THEMES = ("auto", "dark", "light", "ansi")
+INTERVALS = ("0.2 s", "0.5 s", "1 s", "2 s", "5 s", "10 s", "30 s", "60 s")
+SMOOTHINGS = ("0", "0.3", "0.6", "0.8", "0.9", "0.95", "0.99")
+
+
+class SettingsScreen(SubScreen):
+    """Shows the settings; ``change`` is called with each new value (the app's ``change_settings``)."""
+
+    NAME = "settings"
+    DEFAULT_CSS = "SettingsScreen Form { height: 1fr; }"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f5", "save", show=False),
+        Binding("f2", "back", show=False),
+    ]
+    HINTS = (
+        KeyHint("Up/Down", "move"),
+        KeyHint("Space Left/Right", "change: holds at once"),
+        KeyHint("Ctrl-S", "save", "screen.save"),
+    )
+
+    def __init__(self, view: View, change: Callable[[Settings], None]) -> None:
+        super().__init__(view)
+        self.change = change
+        self.settings = view.settings
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the form."""
+        yield Form("Settings", id="settings")
+
+    def on_mount(self) -> None:
+        """Fill the form."""
+        self._fill()
+        super().on_mount()
+        self.query_one("#settings", Form).focus()
+
+    def show(self, view: View) -> None:
+        """Take what was changed by keys elsewhere (the interval), without touching the field that is being changed."""
+        if view.settings != self.settings:
+            self.settings = view.settings
+            for field in self.query_one("#settings", Form).fields:
+                if field.name in _READERS:
+                    field.value = _shown(field.name, getattr(self.settings, field.name))
+                    if field.kind == "choice":
+                        field.choices = _with(field.choices, field.value)
+            self.query_one("#settings", Form).redraw()
+        super().show(view)
+
+    def _fill(self) -> None:
+        path = places.config_path()
+        fields = [
+            _choice(
+                "theme", "theme", THEMES, self.settings, "auto follows the terminal; ansi takes the terminal's own 16 colours"
+            ),
+            _check("ascii", "draw with ASCII characters alone", self.settings, "for terminals and fonts without box drawing"),
+            _choice("interval_s", "interval", INTERVALS, self.settings, "how often the GPUs are read"),
+            _choice("density", "GPU rows", settings_file.DENSITIES, self.settings, "compact shows more GPUs at once"),
+            Field("charts", "", "note"),
+            _check("log_axis", "logarithmic y axis for the loss", self.settings, "in charts: y switches it there, too"),
+            _choice("smoothing", "smoothing", SMOOTHINGS, self.settings, "weight of the past in a curve; 0 shows it as it is"),
+            _check("per_rank", "one curve per rank, not mean and spread", self.settings, "in charts: r switches it there, too"),
+            Field("space", "", "note"),
+            Field("save", "Save", "button", detail=(Span(str(path), "dim"),), help="keep these for the next start"),
+        ]
+        self.query_one("#settings", Form).set_fields(fields, cursor="theme")
+        self._tell_problems()
+
+    def _tell_problems(self) -> None:
+        form = self.query_one("#settings", Form)
+        lines: list[Line] = []
+        for problem in settings_file.read_settings().problems:
+            lines += _told(problem.message, problem.hint, self.size.width - 6)
+        form.tell(lines, "save")
+
+    def on_form_changed(self, event: Form.Changed) -> None:
+        """Use the new value at once."""
+        event.stop()
+        field = event.form.field(event.name)
+        self.settings = replace(self.settings, **{field.name: _READERS[field.name](field.value)})
+        self.change(self.settings)
+
+    def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
+        """Save, or save over a broken file after the person said so."""
+        event.stop()
+        self._save(overwrite_broken=event.name == "overwrite")
+
+    def action_save(self) -> None:
+        """Save."""
+        self._save(overwrite_broken=False)
+
+    def _save(self, *, overwrite_broken: bool) -> None:
+        form = self.query_one("#settings", Form)
+        fields = [field for field in form.fields if field.name != "overwrite"]
+        columns = self.size.width - 6
+        try:
+            path = settings_file.save_settings(self.settings, overwrite_broken=overwrite_broken)
+        except GputopError as error:
+            if settings_file.read_settings().broken:
+                what = "the broken file is lost"
+                fields.append(Field("overwrite", "Write it anew", "button", detail=(Span(what, "warn"),), help=what))
+            form.set_fields(fields, cursor="save")
+            form.tell(_told(error.message, error.hint, columns), "save")
+            return
+        form.set_fields(fields, cursor="save")
+        form.tell(wrapped(f"Saved in {path}.", columns, "ok"), "save")
+
+
+def _told(message: str, hint: str, columns: int) -> list[Line]:
+    return [*wrapped(message, max(20, columns), "bad"), *wrapped(hint, max(20, columns))]
+
+
+def _with(choices: tuple[str, ...], value: str) -> tuple[str, ...]:
+    return choices if value in choices else (*choices, value)
+
+
+def _shown(name: str, value: Any) -> Any:
+    if name == "interval_s":
+        return f"{value:g} s"
+    return f"{value:g}" if name == "smoothing" else value
+
+
+def _choice(name: str, label: str, choices: tuple[str, ...], settings: Settings, what: str) -> Field:
+    value = _shown(name, getattr(settings, name))
+    return Field(name, label, "choice", value, _with(choices, value), what)
+
+
+def _check(name: str, label: str, settings: Settings, what: str) -> Field:
+    return Field(name, label, "check", getattr(settings, name), help=what)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "theme": str,
+    "ascii": bool,
+    "interval_s": units.parse_duration,
+    "density": str,
+    "log_axis": bool,
+    "smoothing": float,
+    "per_rank": bool,
+}

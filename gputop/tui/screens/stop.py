@@ -1,0 +1,111 @@
+"""The question before anything is stopped. "No" is chosen at first; nothing is signalled without a "Yes"."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from gputop.errors import GputopError
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.prose import BLANK, wrapped
+from gputop.tui.stopping import StopTarget, stop, target_of_job, target_of_process, target_of_run
+from gputop.tui.view import View
+from gputop.tui.widgets.form import Field, Form
+
+__all__ = ["StopScreen", "open_stop", "target_of_job", "target_of_process", "target_of_run"]
+
+_COLUMNS = 66
+
+
+class StopScreen(ModalScreen[bool]):
+    """Asks whether to stop ``target``; dismisses with True when it was asked to stop."""
+
+    DEFAULT_CSS = f"""
+    StopScreen {{ align: center middle; background: transparent; }}
+    StopScreen #question {{ width: {_COLUMNS + 4}; max-width: 100%; }}
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,n,k,f9", "no", show=False),
+        Binding("y", "yes", show=False),
+        # The keys of the screens below mean nothing while a question stands.
+        Binding("l,d,e,p,question_mark,f1,f2", "nothing", show=False),
+    ]
+
+    def __init__(self, target: StopTarget, ascii_only: bool = False) -> None:
+        super().__init__()
+        self.target = target
+        self.ascii_only = ascii_only
+        self.failed = False
+
+    def compose(self) -> ComposeResult:
+        """Yield the question."""
+        yield Form("Stop?", id="question")
+
+    def on_mount(self) -> None:
+        """Ask, or say why it cannot be."""
+        form = self.query_one("#question", Form)
+        form.ascii = self.ascii_only
+        if self.target.refusal:
+            self._explain(f"Cannot stop {self.target.title}.", self.target.refusal)
+        else:
+            question = wrapped(f"Stop {self.target.title}?", self._columns(), "accent")
+            self._show(
+                [*question, BLANK, *wrapped(self.target.what_happens, self._columns())],
+                [
+                    Field("no", "No, let it run", "button", detail=(Span("Esc or n", "dim"),)),
+                    Field("yes", "Yes, stop it", "button", detail=(Span("y", "dim"),)),
+                ],
+            )
+        form.focus()
+
+    def show(self, view: View) -> None:
+        """Stand still: the question does not change with the values."""
+
+    def _columns(self) -> int:
+        return max(20, min(_COLUMNS, self.app.size.width - 4))
+
+    def _explain(self, message: str, hint: str) -> None:
+        self.failed = True
+        lines = [*wrapped(message, self._columns(), "bad"), *wrapped(hint, self._columns())]
+        self._show(lines, [Field("no", "Close", "button", detail=(Span("Enter or Esc", "dim"),))])
+
+    def _show(self, text: list[Line], buttons: list[Field]) -> None:
+        form = self.query_one("#question", Form)
+        form.styles.height = len(text) + len(buttons) + 3
+        notes = [Field(f"text {number}", "", "note", detail=line) for number, line in enumerate(text)]
+        form.set_fields([*notes, Field("space", "", "note"), *buttons], cursor="no")
+
+    def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
+        """Do what was pressed."""
+        event.stop()
+        if event.name == "yes":
+            self.action_yes()
+        else:
+            self.action_no()
+
+    def action_no(self) -> None:
+        """Leave it running."""
+        self.dismiss(False)
+
+    def action_yes(self) -> None:
+        """Stop it, and say so; when that fails, say why, and stay."""
+        if self.failed:
+            return
+        try:
+            done = stop(self.target)
+        except GputopError as error:
+            self._explain(error.message, error.hint)
+            return
+        self.app.notify(done, timeout=5)
+        self.dismiss(True)
+
+    def action_nothing(self) -> None:
+        """Swallow a key."""
+
+
+def open_stop(app: App[Any], target: StopTarget, view: View) -> None:
+    """Ask whether to stop ``target``."""
+    app.push_screen(StopScreen(target, view.settings.ascii))

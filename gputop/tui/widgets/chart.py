@@ -1,0 +1,35 @@
+"""A pane with one large chart, drawn again only when what it shows or its size changed."""
+
+from __future__ import annotations
+
+from gputop.tui.drawing.large_chart import Chart, draw, legend
+from gputop.tui.drawing.line import Line
+from gputop.tui.widgets.lines import Pane
+
+
+class ChartPane(Pane):
+    """Shows a ``Chart``; its legend stands above it."""
+
+    def __init__(self, title: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(title, can_focus=False, id=id)
+        self.chart: Chart | None = None
+        self.drawings = 0
+        """How often plotext was asked: a chart that stands still costs nothing."""
+
+    def chart_size(self) -> tuple[int, int]:
+        """Return the columns and rows that the chart itself may take."""
+        return self.inner_size.width, max(0, self.inner_size.height - 1)
+
+    def show_chart(self, chart: Chart, *, title: Line, subtitle: Line = (), footer: Line = ()) -> None:
+        """Show this chart."""
+        lines = self.lines
+        if chart != self.chart:
+            self.chart = chart
+            self.drawings += 1
+            lines = (legend(chart), *draw(chart))
+        self.set_content(lines, title=title, subtitle=subtitle, footer=footer)
+
+    def show_words(self, lines: tuple[Line, ...], *, title: Line) -> None:
+        """Show words instead of a chart."""
+        self.chart = None
+        self.set_content(lines, title=title)

@@ -1,0 +1,284 @@
+"""A form of one-line fields: check marks, numbers, texts, choices and buttons, moved through with the arrow keys.
+
+It needs one widget however many fields it has, fits a small terminal, and shows the chosen field's help in its frame.
+Values are texts until ``Form.values`` reads them; what does not fit is said beside its field.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from textual import events
+from textual.message import Message
+
+from gputop.tui.drawing.line import Line, Span, clean, fit_text
+from gputop.tui.widgets.choice_list import ChoiceList, Item
+
+KINDS = ("check", "int", "float", "text", "choice", "button", "note")
+_TYPED = ("int", "float", "text")
+_LABEL_COLUMNS = 16
+
+
+@dataclass(slots=True)
+class Field:
+    """One line of a form. ``value`` is a bool for "check", a text for what is typed, one of ``choices`` for "choice".
+
+    ``detail`` stands behind the value (a GPU's free memory); a "note" shows nothing else. ``digit`` is a key that
+    toggles a check mark while the cursor is on any check mark.
+    """
+
+    name: str
+    label: str
+    kind: str
+    value: Any = ""
+    choices: tuple[str, ...] = ()
+    help: str = ""
+    detail: Line = ()
+    digit: str = ""
+    error: str = ""
+    fresh: bool = True
+    """True until something is typed: the first character replaces the value."""
+
+
+class Form(ChoiceList):
+    """Shows fields and lets a person change them."""
+
+    DEFAULT_CSS = "Form { height: 1fr; }"
+
+    class Changed(Message):
+        """A value changed."""
+
+        def __init__(self, form: Form, name: str) -> None:
+            super().__init__()
+            self.form = form
+            self.name = name
+
+        @property
+        def control(self) -> Form:
+            """The form."""
+            return self.form
+
+    class ButtonPressed(Changed):
+        """A button was pressed."""
+
+    def __init__(self, title: str = "", digit: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(title, digit, id=id)
+        self.fields: tuple[Field, ...] = ()
+        self._told: tuple[Line, ...] = ()
+        self._told_below = ""
+
+    # What it holds
+
+    def set_fields(self, fields: Sequence[Field], *, cursor: str | None = None) -> None:
+        """Show other fields; ``cursor`` names the one to begin on."""
+        self.fields = tuple(fields)
+        self._told = ()
+        if cursor is not None:
+            self.chosen = cursor
+        self.redraw()
+
+    def field(self, name: str) -> Field:
+        """Return the field of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for field in self.fields:
+            if field.name == name:
+                return field
+        raise KeyError(name)
+
+    def tell(self, lines: Sequence[Line], below: str) -> None:
+        """Show lines below the field named ``below``: an error and its hint, or what happened. Empty takes them away."""
+        self._told, self._told_below = tuple(lines), below
+        self.redraw()
+
+    def checked(self) -> tuple[str, ...]:
+        """Return the names of the check marks that are set, in their order."""
+        return tuple(field.name for field in self.fields if field.kind == "check" and field.value)
+
+    def values(self) -> dict[str, Any] | None:
+        """Return the typed and chosen values, or None when one does not fit: its field says why and has the cursor."""
+        result: dict[str, Any] = {}
+        wrong: str | None = None
+        for field in self.fields:
+            if field.kind not in (*_TYPED, "choice"):
+                continue
+            field.error = ""
+            try:
+                result[field.name] = _read(field)
+            except ValueError as error:
+                field.error = str(error)
+                wrong = wrong or field.name
+        if wrong is not None:
+            self.chosen = wrong
+        self.redraw()
+        return None if wrong is not None else result
+
+    def redraw(self) -> None:
+        """Draw the fields again after one of them was changed from outside."""
+        items: list[Item] = []
+        for field in self.fields:
+            chosen = field.name == self.chosen and self.has_focus
+            items.append(Item(self._line(field, chosen), None if field.kind == "note" else field.name))
+            if field.name == self._told_below:
+                items += [Item(line) for line in self._told]
+        self.set_items(items, subtitle=self.subtitle, footer=self._footer())
+
+    def _footer(self) -> Line:
+        field = self._current()
+        if field is None or not self.has_focus:
+            return ()
+        how = {
+            "check": "Space toggles" if not field.digit else "Space or the GPU's digit toggles",
+            "choice": "Left/Right or Space changes",
+            "button": "Enter",
+            "text": "type",
+        }.get(field.kind, "type, or Left/Right")
+        return (Span(f"{how}. " if field.kind != "button" else "Enter: ", "key"), Span(clean(field.help), "dim"))
+
+    def _line(self, field: Field, chosen: bool) -> Line:
+        if field.kind == "note":
+            return (*((Span(field.label, "dim"),) if field.label else ()), *field.detail)
+        if field.kind == "button":
+            return (Span(f"[ {field.label} ]", "accent"), Span("  "), *field.detail)
+        if field.kind == "check":
+            mark = Span("[x]" if field.value else "[ ]", "value" if field.value else "dim")
+            return (mark, Span(f" {field.label}"), *field.detail, *_error(field))
+        label = Span(fit_text(field.label, _LABEL_COLUMNS), "dim")
+        if field.kind == "choice":
+            shown: Line = (Span("< ", "dim"), Span(str(field.value), "value"), Span(" >", "dim"))
+        else:
+            shown = (Span(f"{clean(str(field.value))}{'_' if chosen else ''}", "value"),)
+        return (label, *shown, Span("  "), *field.detail, *_error(field))
+
+    def _current(self) -> Field | None:
+        return next((field for field in self.fields if field.name == self.chosen), None)
+
+    # Changing it
+
+    def _choose(self, key: str) -> None:
+        before = self._current()
+        super()._choose(key)
+        if before is not None:
+            before.fresh = True
+        self.redraw()
+
+    def on_focus(self) -> None:
+        """Show which field is meant."""
+        self.redraw()
+
+    def on_blur(self) -> None:
+        """Show that keys go elsewhere now."""
+        self.redraw()
+
+    def on_key(self, event: events.Key) -> None:
+        """Type into the chosen field, or change it."""
+        field = self._current()
+        if field is not None and self._handle(field, event):
+            event.stop()
+            event.prevent_default()
+
+    def _handle(self, field: Field, event: events.Key) -> bool:
+        if event.key in ("left", "right"):
+            return self._turn(field, 1 if event.key == "right" else -1)
+        if field.kind in _TYPED:
+            return self._type(field, event)
+        if event.key == "space":
+            self.action_press()
+            return True
+        if field.kind == "check" and event.character:
+            other = next((item for item in self.fields if item.kind == "check" and item.digit == event.character), None)
+            if other is not None:
+                self._toggle(other)
+                return True
+        return False
+
+    def _type(self, field: Field, event: events.Key) -> bool:
+        text = "" if field.fresh and event.is_printable else str(field.value)
+        if event.key == "backspace":
+            text = text[:-1]
+        elif event.key in ("delete", "ctrl+u"):
+            text = ""
+        elif event.is_printable and event.character and _fits(field.kind, event.character):
+            text += event.character
+        else:
+            return False
+        field.value, field.fresh, field.error = text, False, ""
+        self._tell_changed(field)
+        return True
+
+    def _turn(self, field: Field, by: int) -> bool:
+        if field.kind == "choice":
+            at = field.choices.index(field.value) if field.value in field.choices else 0
+            field.value = field.choices[(at + by) % len(field.choices)]
+        elif field.kind == "int" and str(field.value).isdigit():
+            field.value = str(max(0, int(field.value) + by))
+        else:
+            return field.kind in _TYPED
+        field.error = ""
+        self._tell_changed(field)
+        return True
+
+    def _toggle(self, field: Field) -> None:
+        field.value = not field.value
+        field.error = ""
+        self._tell_changed(field)
+
+    def _tell_changed(self, field: Field) -> None:
+        self._told = ()
+        self.redraw()
+        self.post_message(self.Changed(self, field.name))
+
+    def action_press(self) -> None:
+        """Press a button, toggle a check mark, take a choice's next value, or go on to the next field."""
+        field = self._current()
+        if field is None:
+            return
+        if field.kind == "button":
+            self.post_message(self.ButtonPressed(self, field.name))
+        elif field.kind == "check":
+            self._toggle(field)
+        elif field.kind == "choice":
+            self._turn(field, 1)
+        else:
+            self._move(1)
+
+    def on_lines_widget_line_clicked(self, event: ChoiceList.LineClicked) -> None:
+        """Put the cursor where it was clicked; a button, check mark or choice is taken at once."""
+        event.stop()
+        key = self.items[event.index].key if event.index < len(self.items) else None
+        if key is None:
+            return
+        self._choose(key)
+        field = self._current()
+        if field is not None and field.kind in ("button", "check", "choice"):
+            self.action_press()
+
+
+def _fits(kind: str, character: str) -> bool:
+    return kind == "text" or character.isdigit() or (kind == "float" and character in ".e-+")
+
+
+def _read(field: Field) -> Any:
+    text = str(field.value).strip()
+    if field.kind == "int":
+        if not text.isdecimal() or int(text) < 1:
+            raise ValueError("a whole number from 1 up, please")
+        return int(text)
+    if field.kind == "float":
+        try:
+            number = float(text)
+        except ValueError:
+            raise ValueError("a number, please, like 0.1 or 1e-3") from None
+        if not math.isfinite(number):
+            raise ValueError("a finite number, please")
+        return number
+    return text
+
+
+def _error(field: Field) -> Line:
+    return (Span(f"  {field.error}", "bad"),) if field.error else ()
