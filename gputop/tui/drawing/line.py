@@ -193,3 +193,51 @@ def _cells(of: Line) -> list[tuple[str, str]]:
                 cells.append((char, style))
                 cells.extend([("", style)] * (taken - 1))
     return cells
+
+
+class Drawing(NamedTuple):
+    """What fills one pane."""
+
+    title: Line
+    lines: tuple[Line, ...]
+    subtitle: Line = ()
+    footer: Line = ()
+
+
+_ASCII = str.maketrans(
+    {
+        **dict.fromkeys("·–—‒−─━╌", "-"),
+        **dict.fromkeys("│┃┤├", "|"),
+        **dict.fromkeys("╭╮╰╯┼┬┴┌┐└┘", "+"),
+        **dict.fromkeys("×✗✘", "x"),
+        **dict.fromkeys("▸▶►", ">"),
+        **dict.fromkeys("◂◀◄", "<"),
+        **dict.fromkeys("“”„", '"'),
+        **dict.fromkeys("‘’", "'"),
+        "…": ASCII_ELLIPSIS,
+        "°": " ",
+        "±": "~",
+        "↑": "^",
+        "↓": "v",
+        "→": ">",
+        "←": "<",
+        "✓": "v",
+        "•": "*",
+        "▲": "^",
+        "▼": "v",
+        "│": "|",
+        "\u00a0": " ",
+    }
+)
+
+
+def ascii_line(of: Line) -> Line:
+    """Return the line in ASCII alone, every character in as many cells as before; what has no likeness becomes "?"."""
+    if all(span.text.isascii() for span in of):
+        return of
+    return tuple(span if span.text.isascii() else Span(_ascii_text(span.text), span.style) for span in of)
+
+
+def _ascii_text(text: str) -> str:
+    text = text.translate(_ASCII)
+    return text if text.isascii() else "".join(char if char.isascii() else "?" * cell_len(char) for char in text)

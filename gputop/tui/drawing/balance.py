@@ -1,0 +1,123 @@
+"""Do the GPUs share the work: how many work, and how evenly. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gputop.doctor.stated import data_parallel
+from gputop.doctor.visible import devices_behind, mask_of
+from gputop.history import Series
+from gputop.snapshot import Device, Process
+from gputop.tui.drawing.bars import balance_columns
+from gputop.tui.drawing.line import Line, Span, clip
+from gputop.tui.view import View
+
+WINDOW_S = 10.0
+"""Long enough to hide the gap between two steps, short enough to follow a start."""
+WORKING_PERCENT = 10.0
+"""Mean utilisation from which a device counts as working; a display or an idle context stays below."""
+EVEN = 0.8
+"""From here on the work counts as shared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """``shares`` is each device's mean utilisation over ``WINDOW_S`` in percent, None where unknown.
+
+    ``working`` counts the shares of at least ``WORKING_PERCENT``; ``evenness`` is mean / max of the known shares (1: all
+    do the same; 1/N: one does everything), None while nothing is known or nothing works.
+    """
+
+    devices: tuple[Device, ...]
+    shares: tuple[float | None, ...]
+    working: int
+    evenness: float | None
+
+    @property
+    def known(self) -> bool:
+        """True when the utilisation of at least one device is known."""
+        return any(share is not None for share in self.shares)
+
+
+def balance(view: View) -> Balance:
+    """Return the balance of the devices that the chosen run may use; of all devices when that is none or one."""
+    devices = run_devices(view)
+    if len(devices) < 2:
+        devices = _countable(view.snapshot.devices)
+    end = view.snapshot.time
+    shares = tuple(_mean_since(view.history.device(device.uuid, "utilization_percent"), end - WINDOW_S) for device in devices)
+    shares = tuple(share if device.state == "ok" else None for share, device in zip(shares, devices, strict=True))
+    known = [share for share in shares if share is not None]
+    working = sum(share >= WORKING_PERCENT for share in known)
+    top = max(known, default=0.0)
+    evenness = sum(known) / len(known) / top if working else None
+    return Balance(devices, shares, working, evenness)
+
+
+def run_devices(view: View) -> tuple[Device, ...]:
+    """Return the devices that the chosen run has or was given.
+
+    That is: those that its processes use, those that its launch named (CUDA_VISIBLE_DEVICES, virtual GPUs) or that its
+    DataParallel spans, and, when several of its ranks share a device without such a mask, every device: they could use it.
+    """
+    if view.run is None:
+        return ()
+    pool = _countable(view.snapshot.devices)
+    processes = [process for process in view.snapshot.processes if process.run_id == view.run_id]
+    virtual = view.snapshot.host.source == "virtual"
+    chosen = {use.device_uuid for process in processes for use in process.devices}
+    used = [process.devices[0].device_uuid for process in processes if process.devices and process.rank is not None]
+    shared = len(set(used)) < len(used)
+    for process in processes:
+        mask = mask_of(process, virtual)
+        if mask is not None or shared:
+            chosen.update(device.uuid for device in devices_behind(mask, pool))
+    for rank in view.run.ranks:
+        spans = data_parallel(rank)
+        if spans is not None:
+            visible = devices_behind(_mask_of_pid(processes, rank.pid, virtual), pool)
+            chosen.update(visible[index].uuid for index in spans.device_ids if index < len(visible))
+    return tuple(device for device in pool if device.uuid in chosen)
+
+
+def _mask_of_pid(processes: Sequence[Process], pid: int | None, virtual: bool) -> str | None:
+    found = next((process for process in processes if process.pid == pid), None)
+    return mask_of(found, virtual) if found else None
+
+
+def _countable(devices: Sequence[Device]) -> tuple[Device, ...]:
+    """Leave out GPUs that are cut into MIG instances: the instances count, as far as their utilisation is known."""
+    parents = {device.parent_uuid for device in devices if device.parent_uuid}
+    return tuple(device for device in devices if device.uuid not in parents)
+
+
+def _mean_since(series: Series | None, start: float) -> float | None:
+    total, count = 0.0, 0
+    for bucket in reversed(series.buckets if series else ()):
+        if bucket.x_last < start:
+            break
+        total += bucket.total
+        count += bucket.count
+    return total / count if count else None
+
+
+def balance_line(view: View, width: int, ascii_only: bool = False) -> Line:
+    """Return "balance ▕██▏ 1 of 8 GPUs work · 13 %"; N/A while no utilisation is known."""
+    found = balance(view)
+    if not found.devices:
+        return ()
+    head = Span("balance ", "dim")
+    if not found.known:
+        return clip((head, Span("N/A", "dim"), Span("  utilisation is not known", "dim")), width)
+    total = len(found.devices)
+    style = "dim" if not found.working else "ok" if found.evenness is not None and found.evenness >= EVEN else "warn"
+    words = f"{found.working} of {total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}"
+    dot = "-" if ascii_only else "·"
+    unknown = sum(share is None for share in found.shares)
+    spans = [head, *balance_columns(found.shares, ascii_only), Span(" "), Span(words, style)]
+    if found.evenness is not None and total > 1:
+        spans.append(Span(f" {dot} {found.evenness * 100:.0f} %", style))
+    if unknown:
+        spans.append(Span(f" {dot} {unknown} unknown", "dim"))
+    return clip(tuple(spans), width)

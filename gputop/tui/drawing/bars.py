@@ -1,0 +1,55 @@
+"""Bars, sparklines and the balance of work between devices. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.tui.drawing.line import Line, Span
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_LEVELS = "▁▂▃▄▅▆▇█"
+_ASCII_LEVELS = "_.:-=+*#"
+TRACK, ASCII_TRACK = "─", "."
+ASCII_FILL = "#"
+_EPSILON = 1e-9
+
+
+def bar(fraction: float | None, cells: int, ascii_only: bool = False, style: str = "bar") -> Line:
+    """Return a bar of exactly ``cells`` cells, filled to ``fraction`` (0 to 1, cut at both ends); unknown is blank.
+
+    The full blocks and one partial block (eighths) stand before a thin track, so that the full length can be seen.
+    """
+    if cells <= 0:
+        return ()
+    if fraction is None or fraction != fraction:
+        return (Span(" " * cells),)
+    filled = min(1.0, max(0.0, fraction)) * cells
+    whole = int(filled + _EPSILON)
+    if ascii_only:
+        whole = int(filled + 0.5)
+        text, rest = ASCII_FILL * whole, ASCII_TRACK * (cells - whole)
+    else:
+        part = int((filled - whole) * 8 + _EPSILON)
+        text = "█" * whole + (_EIGHTHS[part] if part else "")
+        rest = TRACK * (cells - len(text))
+    return tuple(span for span in (Span(text, style), Span(rest, "track")) if span.text)
+
+
+def sparkline(values: Sequence[float | None], top: float = 100.0, ascii_only: bool = False) -> str:
+    """Return one character a value, from 0 to ``top``; a blank where the value is unknown. Zero is the lowest mark."""
+    levels = _ASCII_LEVELS if ascii_only else _LEVELS
+    last = len(levels) - 1
+    return "".join(
+        " " if value is None or value != value else levels[min(last, max(0, round(value / top * last)))] for value in values
+    )
+
+
+def balance_columns(shares: Sequence[float | None], ascii_only: bool = False) -> Line:
+    """Return one column a device between two edges, as high as its utilisation (percent): who works, at a glance."""
+    left, right = ("[", "]") if ascii_only else ("▕", "▏")
+    levels = _ASCII_LEVELS if ascii_only else " " + _LEVELS
+    last = len(levels) - 1
+    columns = "".join(
+        "?" if share is None else levels[0 if share < 1 else min(last, max(1, round(share / 100 * last)))] for share in shares
+    )
+    return (Span(left, "dim"), Span(columns, "bar"), Span(right, "dim"))

@@ -1,0 +1,84 @@
+"""The doctor's pane: the first problems, each with its evidence and its fix. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.doctor.finding import Finding
+from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
+from gputop.tui.view import View
+
+MOST_EVIDENCE = 3
+MOST_FIX_LINES = 4
+MIN_ROOM_FOR_LONG_TITLE = 6
+_MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
+
+
+def draw_doctor(view: View, width: int, height: int) -> Drawing:
+    """Return the pane: the first finding in full, the others as far as there is room (each at least by its headline)."""
+    findings = view.findings
+    lines: list[Line] = []
+    for place, finding in enumerate(findings):
+        # Every later headline keeps one line, and the last one free may say how many more there are.
+        room = height - len(lines) - (len(findings) - place - 1)
+        lines.extend(_finding(finding, width, max(1, room), view.settings.ascii))
+    if not findings:
+        lines.extend(_healthy(view, width, height))
+    return Drawing(
+        doctor_title(findings), tuple(lines), subtitle=line(("d", "key"), (" full report", "dim")) if findings else ()
+    )
+
+
+def doctor_title(findings: Sequence[Finding]) -> Line:
+    """Return "Doctor: 1 problem"; hints that are no problems are counted apart."""
+    problems = sum(finding.severity in ("error", "warning") for finding in findings)
+    if problems:
+        worst = "bad" if any(finding.severity == "error" for finding in findings) else "warn"
+        return line(("Doctor: ", "title"), (f"{problems} problem{'s' * (problems != 1)}", worst))
+    if findings:
+        return line(("Doctor: ", "title"), (f"{len(findings)} note{'s' * (len(findings) != 1)}", "dim"))
+    return line(("Doctor: ", "title"), ("no problem found", "ok"))
+
+
+def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None) -> Line:
+    """Return "✗ title … confidence" in exactly ``width`` cells; ``title`` stands in for the finding's where that is long."""
+    mark, plain_mark, style = _MARKS.get(finding.severity, _MARKS["info"])
+    left = line((plain_mark if ascii_only else mark, style), " ", (clean(title or finding.title), "value"))
+    return spread(left, line((finding.confidence, "ok" if finding.confidence == "certain" else "dim")), width)
+
+
+def _finding(finding: Finding, width: int, room: int, ascii_only: bool) -> list[Line]:
+    """Return a finding in at most ``room`` lines: the headline comes first, then the fix, then the evidence."""
+    title = [plain(part) for part in wrap(clean(finding.title), max(10, width - 4 - len(finding.confidence)))]
+    if room < 2 or not title:
+        return [headline(finding, width, ascii_only)]
+    if len(title) == 2 and room >= MIN_ROOM_FOR_LONG_TITLE:
+        head = [headline(finding, width, ascii_only, title[0]), clip(line("  ", (title[1], "value")), width)]
+    else:
+        head = [headline(finding, width, ascii_only)]
+    fix = [
+        clip(line("  ", *part), width)
+        for part in wrap(f"fix: {clean(finding.fix)}", max(8, width - 2), "ok", indent=" " * 5)[: min(MOST_FIX_LINES, room - 1)]
+    ]
+    evidence = [
+        clip(line("  · " if first else "    ", *part), width)
+        for fact in finding.evidence[:MOST_EVIDENCE]
+        for first, part in zip((True, False), wrap(clean(fact.text), max(8, width - 4)), strict=False)
+    ]
+    return [*head, *evidence[: max(0, room - len(head) - len(fix))], *fix][:room]
+
+
+def _healthy(view: View, width: int, height: int) -> list[Line]:
+    """Say what was looked at, so that silence is known from blindness."""
+    snapshot = view.snapshot
+    live = sum(run.state in ("starting", "running", "stalled") for run in snapshot.runs)
+    looked = (
+        f"Looked at {len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}, "
+        f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)} and {live} live run{'s' * (live != 1)}."
+    )
+    lines = [line(("No problem found", "ok")), *wrap(looked, width, "dim")]
+    if live == 0:
+        lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
+    for abstained in view.abstained:
+        lines.extend(wrap(f"Not judged ({abstained.rule}): {clean(abstained.why)} {clean(abstained.needs)}", width, "dim"))
+    return lines[: max(1, height)]

@@ -1,0 +1,337 @@
+"""The GPU pane: a row a device, denser when there are many, and the balance of work between them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from gputop import units
+from gputop.history import Series
+from gputop.snapshot import Device, Process
+from gputop.tui.drawing.balance import balance_line
+from gputop.tui.drawing.bars import bar, sparkline
+from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, wrap
+from gputop.tui.view import View
+
+SECONDS_PER_COLUMN = 10.0
+"""Of the sparkline. Columns begin at multiples of it, so that a tick changes one character, not the whole line."""
+IDLE_PERCENT = 1.0
+NOTE_MIN_ROWS = 4
+"""The hint about a missing driver leaves the devices at least so many rows."""
+
+_BENIGN = ("none", "gpu_idle", "idle", "applications_clocks_setting", "display_clock_setting")
+_THROTTLE = (
+    # (part of NVML's name, four letters for a tight row, words, style); the first that fits is shown
+    ("thermal", "hot", "slowed by heat", "bad"),
+    ("power_brake", "brk", "slowed by the power brake", "bad"),
+    ("hw_slowdown", "slow", "slowed by the hardware", "bad"),
+    ("power", "cap", "at the power limit", "dim"),
+    ("sync_boost", "sync", "held back by sync boost", "warn"),
+)
+
+
+class _Layout(NamedTuple):
+    """Cells of each part of a row; 0 leaves the part out."""
+
+    label: int
+    bar: int
+    spark: int
+    memory: int
+    memory_bar: int
+    power: int
+    flag: int
+    temperature: int
+
+
+def _layout(width: int, virtual: bool) -> _Layout:
+    label = 3 if virtual else 2
+    room = width - (1 + label + 1 + 4)
+    sizes = dict.fromkeys(("memory", "bar", "temperature", "power", "spark", "memory_bar", "flag"), 0)
+    # In the order of importance: what does not fit any more is left out, with all that comes after it.
+    for name, cells in {"memory": 13, "bar": 4, "temperature": 4, "power": 5, "spark": 6, "memory_bar": 4, "flag": 4}.items():
+        if room < cells + 1:
+            break
+        sizes[name] = cells
+        room -= cells + 1
+    else:
+        for name, share, most in (("bar", 0.4, 24), ("spark", 0.35, 30), ("memory_bar", 0.25, 16)):
+            sizes[name] += min(most, int(room * share))
+    return _Layout(label, **sizes)
+
+
+def draw_gpus(view: View, width: int, height: int) -> Drawing:
+    """Return the GPU pane for a room of ``width`` cells and ``height`` lines.
+
+    With the density "auto" a device takes two lines where all fit, else one. The balance stands below the devices, or in
+    the pane's footer where the devices need every line.
+    """
+    devices = _ordered(view.snapshot.devices)
+    title = line(("GPUs", "title"), (_title_note(devices), "dim"))
+    if not devices:
+        return Drawing(title, _no_devices(view, width))
+    note = _hint(view, width) if height - len(devices) - 1 >= NOTE_MIN_ROWS else ()
+    full = _is_full(view, len(devices), height - len(note))
+    layout = _layout(width, any(device.kind == "virtual" for device in devices))
+    rows: list[Line] = []
+    for device in devices:
+        rows.append(_row(view, device, layout, width))
+        if full and device.kind != "mig":
+            rows.append(_detail(view, device, layout.label, width))
+    spare = height - len(rows) - 1 - len(note)
+    balance = balance_line(view, width if spare >= 0 else width - 24, view.settings.ascii)
+    if spare < 0:
+        return Drawing(title, tuple(rows), footer=balance)
+    if spare > 0:
+        rows.insert(0, _heading(layout, width))
+    if spare > 1:
+        rows.append(())
+    rows.append(balance)
+    if note and spare > 2:
+        rows.append(())
+    return Drawing(title, (*rows, *note))
+
+
+def lines_wanted(view: View) -> int:
+    """Return how many lines the devices, their balance and the hint would fill with comfort."""
+    return 2 * max(1, len(view.snapshot.devices)) + (6 if view.snapshot.host.problem else 3)
+
+
+def _is_full(view: View, count: int, height: int) -> bool:
+    if view.settings.density in ("full", "compact"):
+        return view.settings.density == "full"
+    return 2 * count + 1 <= height
+
+
+def _title_note(devices: tuple[Device, ...]) -> str:
+    virtual = sum(device.kind == "virtual" for device in devices)
+    return f" · {virtual} virtual" if virtual else ""
+
+
+def _ordered(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Put each MIG instance after the GPU that it is cut from."""
+    listed = {device.uuid for device in devices}
+    children: dict[str, list[Device]] = {}
+    for device in devices:
+        if device.parent_uuid in listed and device.parent_uuid is not None:
+            children.setdefault(device.parent_uuid, []).append(device)
+    inside = {child.uuid for group in children.values() for child in group}
+    return tuple(one for device in devices if device.uuid not in inside for one in (device, *children.get(device.uuid, ())))
+
+
+def _heading(layout: _Layout, width: int) -> Line:
+    parts = [" " * (1 + layout.label) + " util"]
+    if layout.bar:
+        parts.append(fit_word("", layout.bar))
+    if layout.spark:
+        seconds = layout.spark * SECONDS_PER_COLUMN
+        parts.append(fit_word(f"last {units.duration(seconds)}", layout.spark))
+    parts.append(fit_word("memory", layout.memory, ">"))
+    if layout.memory_bar:
+        parts.append(fit_word("", layout.memory_bar))
+    if layout.power:
+        parts.append(fit_word("power", layout.power, ">") + " " * (layout.flag + 1 if layout.flag else 0))
+    if layout.temperature:
+        parts.append(fit_word("temp", layout.temperature, ">"))
+    return clip(line((" ".join(parts), "dim")), width)
+
+
+def fit_word(word: str, cells: int, align: str = "<") -> str:
+    """Return a heading in exactly ``cells`` cells: a word that does not fit is left out."""
+    shown = word if len(word) <= cells else ""
+    return f"{shown:{align}{cells}}"
+
+
+def _row(view: View, device: Device, layout: _Layout, width: int) -> Line:
+    mark = Span("▸", "accent") if device.uuid in view.involved_devices else Span(" ")
+    label = Span(_label(device, layout.label), "value" if device.kind != "mig" else "dim")
+    trouble = _trouble(device)
+    if trouble:
+        state, words = trouble
+        return clip(
+            line(mark, label, " ", (f"{state:>4}", "bad"), " ", (words, "warn" if device.state == "stale" else "bad")), width
+        )
+    parts: list[Line] = [(_utilisation(device),)]
+    if device.kind == "mig":
+        parts.append(_mig_name(device, layout))
+    else:
+        if layout.bar:
+            share = None if device.utilization_percent is None else device.utilization_percent / 100
+            parts.append(bar(share, layout.bar, view.settings.ascii))
+        if layout.spark:
+            parts.append((Span(_spark(view, device, layout.spark), "bar"),))
+    if layout.memory:
+        parts.append((Span(f"{_memory(device):>{layout.memory}}", "text"),))
+    if layout.memory_bar:
+        parts.append(bar(_memory_share(device), layout.memory_bar, view.settings.ascii, _memory_style(device)))
+    if layout.power:
+        parts.append(
+            (Span(f"{units.number(device.power_w, ' W'):>{layout.power}}", "dim" if device.power_w is None else "text"),)
+        )
+    if layout.flag:
+        parts.append((_flag(device, layout.flag),))
+    if layout.temperature:
+        parts.append((_temperature(device, layout.temperature),))
+    return clip((mark, label, Span(" "), *joined(parts, Span(" "))), width)
+
+
+def _label(device: Device, cells: int) -> str:
+    if device.kind == "mig":
+        return f"{'└':>{cells}}"
+    return f"{'v' if device.kind == 'virtual' else ''}{device.index}".rjust(cells)
+
+
+def _trouble(device: Device) -> tuple[str, str] | None:
+    """Return the state in a word and the problem in words, where numbers would mislead."""
+    if device.state == "ok":
+        return None
+    words = clean(f"{device.problem.message} {device.problem.hint}".strip()) if device.problem else ""
+    if device.state == "stale":
+        age = f"for {units.duration(device.age_s)}" if device.age_s is not None else "for a while"
+        return "old", f"{words or 'the driver has not answered'} ({age})" if words else f"the driver has not answered {age}"
+    if device.state == "lost":
+        return "lost", words or "the GPU has fallen off the bus; restart the machine"
+    return "err", words or "the driver reports an error for this GPU"
+
+
+def _utilisation(device: Device) -> Span:
+    value = device.utilization_percent
+    style = "dim" if value is None or value < IDLE_PERCENT else "value"
+    return Span(f"{units.percent(value):>4}", style)
+
+
+def _mig_name(device: Device, layout: _Layout) -> Line:
+    cells = layout.bar + layout.spark + (1 if layout.bar and layout.spark else 0)
+    return fit(line((f"MIG {device.mig_label or device.name or device.uuid}", "dim")), cells) if cells else ()
+
+
+def _spark(view: View, device: Device, cells: int) -> str:
+    end = (view.snapshot.time // SECONDS_PER_COLUMN + 1) * SECONDS_PER_COLUMN
+    values = recent_means(view.history.device(device.uuid, "utilization_percent"), end, SECONDS_PER_COLUMN, cells)
+    return sparkline(values, ascii_only=view.settings.ascii)
+
+
+def recent_means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
+    """Return ``count`` means of ``seconds`` each up to ``end``; None where nothing was seen. Walks back from the newest."""
+    totals, counts = [0.0] * count, [0] * count
+    start = end - seconds * count
+    for bucket in reversed(series.buckets if series else ()):
+        if bucket.x_last < start:
+            break
+        place = int(((bucket.x_first + bucket.x_last) / 2 - start) / seconds)
+        if 0 <= place < count:
+            totals[place] += bucket.total
+            counts[place] += bucket.count
+    return [total / number if number else None for total, number in zip(totals, counts, strict=True)]
+
+
+def _memory(device: Device) -> str:
+    used, total = device.memory_used_bytes, device.memory_total_bytes
+    if used is None and total is None:
+        return units.UNKNOWN
+    digits = 0 if total is not None and total >= 10 * 2**30 else 1
+    return f"{units.gib(used)}/{units.gib(total, digits)} GiB"
+
+
+def _memory_share(device: Device) -> float | None:
+    if device.memory_used_bytes is None or not device.memory_total_bytes:
+        return None
+    return device.memory_used_bytes / device.memory_total_bytes
+
+
+def _memory_style(device: Device) -> str:
+    share = _memory_share(device)
+    return "warn" if share is not None and share >= 0.95 else "bar"
+
+
+def _flag(device: Device, cells: int) -> Span:
+    found = _throttle(device)
+    return Span(f"{found[0]:<{cells}}", found[2]) if found else Span(" " * cells)
+
+
+def _throttle(device: Device) -> tuple[str, str, str] | None:
+    """Return (short, words, style) of what holds the clocks down; None when nothing unusual does."""
+    reasons = [reason for reason in device.throttle_reasons if reason not in _BENIGN]
+    for part, short, words, style in _THROTTLE:
+        if any(part in reason for reason in reasons):
+            return short, words, style
+    return ("slow", clean(reasons[0]).replace("_", " "), "warn") if reasons else None
+
+
+def _temperature(device: Device, cells: int) -> Span:
+    value, limit = device.temperature_c, device.temperature_slowdown_c
+    if value is None:
+        return Span(f"{units.UNKNOWN:>{cells}}", "dim")
+    hot = limit is not None and value >= limit - 3
+    return Span(f"{units.number(value, '°C'):>{cells}}", "bad" if hot else "text")
+
+
+def _detail(view: View, device: Device, indent: int, width: int) -> Line:
+    """Return the second line of a device: what it is, how its units are used, who uses it."""
+    parts: list[Line] = [line((short_name(device), "dim"))]
+    throttle = _throttle(device)
+    if throttle:
+        parts.append(line((throttle[1], throttle[2])))
+    who = _users(view, device)
+    if who:
+        parts.append(line((who, "dim")))
+    for value, text in (
+        (device.sm_activity_percent, f"SM {units.number(device.sm_activity_percent)} %"),
+        (device.tensor_activity_percent, f"tensor {units.number(device.tensor_activity_percent)} %"),
+        (device.sm_clock_mhz, units.number(device.sm_clock_mhz, " MHz")),
+    ):
+        if value is not None:
+            parts.append(line((text, "dim")))
+    return clip((Span(" " * (indent + 2)), *joined(parts, Span(" · ", "dim"))), width)
+
+
+def short_name(device: Device) -> str:
+    """Return the model without its maker: "H100 80GB HBM3"."""
+    name = clean(device.name or "unknown model")
+    for prefix in ("NVIDIA ", "Tesla ", "GeForce "):
+        name = name.removeprefix(prefix)
+    return name
+
+
+def _users(view: View, device: Device) -> str:
+    """Say in few words who uses a device: run and ranks, else the user's name."""
+    processes = view.processes_on(device.uuid)
+    names: Mapping[str | None, str] = {run.run_id: clean(run.name) for run in view.snapshot.runs}
+    groups: dict[str, list[Process]] = {}
+    for process in processes:
+        name = names.get(process.run_id) if process.run_id else None
+        groups.setdefault(name or clean(process.user or "?"), []).append(process)
+    said = []
+    for name, members in groups.items():
+        ranks = sorted(process.rank for process in members if process.rank is not None)
+        if ranks:
+            said.append(f"{name} rank{'s' * (len(ranks) > 1)} {','.join(map(str, ranks))}")
+        else:
+            said.append(name if len(members) == 1 else f"{name} ({len(members)} processes)")
+    return ", ".join(said)
+
+
+def _no_devices(view: View, width: int) -> tuple[Line, ...]:
+    problem = view.snapshot.host.problem
+    if problem is None:
+        return (line(("Waiting for the first reading of the GPUs …", "dim")),)
+    return (*wrap(clean(problem.message), width, "warn"), *wrap(clean(problem.hint), width, "text"))
+
+
+_WHY_VIRTUAL = {
+    "no_driver": "No NVIDIA driver here",
+    "library_not_found": "No NVIDIA driver here",
+    "no_gpu": "No NVIDIA GPU here",
+}
+
+
+def _hint(view: View, width: int) -> tuple[Line, ...]:
+    """Return the first steps on a machine without a GPU, while virtual GPUs stand in and nothing is launched yet."""
+    host = view.snapshot.host
+    if host.problem is None or host.source != "virtual":
+        return ()
+    count = len(view.snapshot.devices)
+    why = _WHY_VIRTUAL.get(host.problem.code, clean(host.problem.message).rstrip("."))
+    text = f"{why}: {count} virtual GPU{'s' * (count != 1)}, measured CPU work."
+    if not any(run.state in ("starting", "running", "stalled") for run in view.snapshot.runs):
+        text += " Press l to launch a demo."
+    return tuple(wrap(text, width, "dim"))

@@ -1,0 +1,109 @@
+"""The live chart of a run's metric, kept between two drawings because most of it does not change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.history import Bucket, MetricSeries
+from gputop.tui.drawing.braille import Trace, chart, dot_columns, smoothed
+from gputop.tui.drawing.columns import LiveColumns, steady_end
+from gputop.tui.drawing.line import Line, Span, fit
+from gputop.tui.view import View
+
+MOST_CURVES = 8
+"""More curves than styles cannot be told apart: the ranks after that are drawn as mean and spread."""
+ENDED = ("finished", "failed", "killed")
+
+
+class LossChart:
+    """Draws one metric of a run over its steps; a drawing is used again until points, size or settings change."""
+
+    def __init__(self) -> None:
+        self._columns = LiveColumns()
+        self._key: object = None
+        self._lines: tuple[Line, ...] = ()
+
+    def draw(self, view: View, metric: str, width: int, height: int) -> tuple[Line, ...]:
+        """Return exactly ``height`` lines of ``width`` cells for the chosen run; a note when there are no points yet."""
+        ranks = view.history.metric(view.run_id, metric) if view.run_id else {}
+        settings = view.settings
+        versions = tuple((rank, series.by_step.version) for rank, series in sorted(ranks.items()))
+        key = (
+            view.run_id,
+            metric,
+            versions,
+            width,
+            height,
+            settings.ascii,
+            settings.log_axis,
+            settings.smoothing,
+            settings.per_rank,
+        )
+        if key != self._key:
+            self._key, self._lines = key, self._drawn(view, metric, ranks, width, height)
+        return self._lines
+
+    def _drawn(self, view: View, metric: str, ranks: dict[int, MetricSeries], width: int, height: int) -> tuple[Line, ...]:
+        if height <= 0 or width <= 0:
+            return ()
+        settings = view.settings
+        count = dot_columns(width, settings.ascii)
+        present = {rank: series.by_step for rank, series in sorted(ranks.items()) if series.by_step.buckets}
+        if not present or count <= 0:
+            note = fit((Span(f"no {metric} yet", "dim"),), width)
+            return (note, *[fit((), width)] * (height - 1))
+        start = min(min(series.buckets[0].x_first, series.buckets[-1].x_first) for series in present.values())
+        last = max(max(series.buckets[-1].x_last, series.last_x or start) for series in present.values())
+        ended = view.run is not None and view.run.state in ENDED
+        end = max(last, start + 1) if ended else steady_end(start, last)
+        keys = [(view.run_id, metric, rank) for rank in present]
+        self._columns.keep_only(keys)
+        columns = {
+            rank: self._columns.columns(key, series, start, end, count)
+            for key, (rank, series) in zip(keys, present.items(), strict=True)
+        }
+        traces = _traces(columns, per_rank=settings.per_rank and len(columns) <= MOST_CURVES, weight=settings.smoothing)
+        labels = (f"step {units.count(start)}", units.count(end))
+        return chart(traces, width, height, x_labels=labels, log=settings.log_axis, ascii_only=settings.ascii)
+
+
+def _traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: float) -> list[Trace]:
+    if per_rank or len(columns) == 1:
+        traces = []
+        for rank, held in columns.items():
+            values = [_value(bucket) for bucket in held]
+            shown = smoothed(values, weight) if weight else values
+            low, high = _edges([held]) if len(columns) == 1 else ((), ())
+            traces.append(Trace(shown, f"rank{rank % MOST_CURVES}", low, high))
+        return traces
+    every = list(columns.values())
+    means = [_mean([_value(bucket) for bucket in column]) for column in zip(*every, strict=True)]
+    low, high = _edges(every)
+    return [Trace(smoothed(means, weight) if weight else means, "rank0", low, high)]
+
+
+def _value(bucket: Bucket | None) -> float | None:
+    if bucket is None:
+        return None
+    return bucket.total / bucket.count if bucket.count and not bucket.non_finite else math.nan
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    # NaN in one rank makes the mean NaN: it must be seen, and it is.
+    return math.fsum(known) / len(known) if all(map(math.isfinite, known)) else math.nan
+
+
+def _edges(columns: Sequence[Sequence[Bucket | None]]) -> tuple[list[float | None], list[float | None]]:
+    """Return the smallest and largest finite value of every column over all ranks: what the band shows."""
+    low: list[float | None] = []
+    high: list[float | None] = []
+    for column in zip(*columns, strict=True):
+        held = [bucket for bucket in column if bucket is not None and bucket.count]
+        low.append(min((bucket.low for bucket in held), default=None))
+        high.append(max((bucket.high for bucket in held), default=None))
+    return low, high

@@ -1,0 +1,291 @@
+"""The process table: rows from a snapshot (sorted, filtered, as a tree by run and rank), and their lines. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from gputop import units
+from gputop.snapshot import Device, DeviceUse, Process, Run, Snapshot
+from gputop.tui.drawing.line import Drawing, Line, Span, clean, line, wrap
+from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
+from gputop.tui.view import View
+
+UNATTRIBUTED_BYTES = 500 * 10**6
+"""Memory in use that no listed process holds is told from here on: contexts and the driver's own take less."""
+
+COLUMNS = (
+    Column("gpu", "GPU", 3, ">", 0),
+    Column("pid", "PID", 7, ">", 0),
+    Column("user", "USER", 8, "<", 4),
+    Column("mem", "GPU-MEM", 8, ">", 1),
+    Column("sm", "SM%", 4, ">", 2),
+    Column("cpu", "CPU%", 5, ">", 6),
+    Column("rank", "RANK", 4, ">", 3),
+    Column("run", "RUN", 12, "<", 5),
+    Column("time", "TIME", 6, ">", 7),
+    Column("command", "COMMAND", 12, "<", 0, grows=True),
+)
+SORTABLE = ("gpu", "mem", "sm", "cpu", "rank", "time", "pid", "user", "run")
+_DESCENDING = ("mem", "sm", "cpu", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How the table is arranged: sorted by a key of ``SORTABLE``, inverted, only rows with ``filter``, as a tree."""
+
+    sort: str = "gpu"
+    invert: bool = False
+    filter: str = ""
+    tree: bool = False
+
+    def next_sort(self, by: int) -> Order:
+        """Return the order by the next (1) or previous (-1) column."""
+        place = SORTABLE.index(self.sort) if self.sort in SORTABLE else 0
+        return replace(self, sort=SORTABLE[(place + by) % len(SORTABLE)])
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One row: ``kind`` is "process" (one process on one device), "run" (a branch of the tree) or "rest" (memory that no
+    listed process holds). Unknown numbers are None.
+    """
+
+    kind: str
+    key: tuple[str, str]
+    process: Process | None = None
+    run: Run | None = None
+    device: Device | None = None
+    use: DeviceUse | None = None
+    memory_bytes: int | None = None
+    depth: int = 0
+
+    @property
+    def pid(self) -> int | None:
+        """The process's PID; None for other rows."""
+        return self.process.pid if self.process else None
+
+
+def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:
+    """Return the rows in order: one for each device that a process uses, one for a process without a device."""
+    devices = {device.uuid: device for device in snapshot.devices}
+    runs = {run.run_id: run for run in snapshot.runs}
+    rows = [row for process in snapshot.processes for row in _rows_of(process, devices, runs)]
+    rows.extend(_unattributed(snapshot))
+    words = order.filter.casefold().split()
+    if words:
+        rows = [row for row in rows if _matches(row, words)]
+    rows.sort(key=_sort_key(order.sort), reverse=(order.sort in _DESCENDING) != order.invert)
+    return _as_tree(rows) if order.tree else tuple(rows)
+
+
+def _rows_of(process: Process, devices: Mapping[str, Device], runs: Mapping[str, Run]) -> list[Row]:
+    run = runs.get(process.run_id) if process.run_id else None
+    if not process.devices:
+        return [Row("process", (str(process.pid), ""), process, run)]
+    return [
+        Row(
+            "process",
+            (str(process.pid), use.device_uuid),
+            process,
+            run,
+            devices.get(use.device_uuid),
+            use,
+            use.memory_used_bytes,
+        )
+        for use in process.devices
+    ]
+
+
+def _unattributed(snapshot: Snapshot) -> list[Row]:
+    """Return a row for each device on which much more memory is in use than its listed processes hold.
+
+    Only where every process's share is known, and never for a virtual device or unified memory.
+    """
+    held: dict[str, int] = {}
+    unknown: set[str] = set()
+    for process in snapshot.processes:
+        for use in process.devices:
+            if use.memory_used_bytes is None:
+                unknown.add(use.device_uuid)
+            else:
+                held[use.device_uuid] = held.get(use.device_uuid, 0) + use.memory_used_bytes
+    parents = {device.parent_uuid for device in snapshot.devices}
+    rows = []
+    for device in snapshot.devices:
+        used = device.memory_used_bytes
+        if used is None or device.kind == "virtual" or device.memory_version == "host" or device.state != "ok":
+            continue
+        if device.memory_version == "v1":
+            used -= device.memory_reserved_bytes or 0
+        rest = used - held.get(device.uuid, 0)
+        if rest > UNATTRIBUTED_BYTES and device.uuid not in unknown and device.uuid not in parents:
+            rows.append(Row("rest", ("", device.uuid), device=device, memory_bytes=rest))
+    return rows
+
+
+def _matches(row: Row, words: Sequence[str]) -> bool:
+    process = row.process
+    text = " ".join(
+        (
+            str(row.device.index) if row.device else "",
+            str(process.pid) if process else "",
+            (process.user or "") if process else "",
+            row.run.name if row.run else "",
+            command_text(row),
+        )
+    ).casefold()
+    return all(word in text for word in words)
+
+
+def _sort_key(key: str) -> Callable[[Row], tuple[float | str, ...]]:
+    """Return a key function; what is unknown counts as nothing."""
+
+    def value(row: Row) -> float | str:
+        process = row.process
+        if key in ("user", "run"):
+            return ((process.user if process else None) or "") if key == "user" else (row.run.name if row.run else "")
+        numbers: dict[str, float | None] = {
+            "gpu": float(row.device.index) if row.device else 1e9,
+            "pid": float(process.pid) if process else 1e18,
+            "mem": row.memory_bytes,
+            "sm": row.use.sm_utilization_percent if row.use else None,
+            "cpu": process.cpu_percent if process else None,
+            "rank": None if process is None or process.rank is None else float(process.rank),
+            "time": None if process is None or process.started_at is None else -process.started_at,
+        }
+        number = numbers.get(key)
+        if number is None:
+            return 1e18 if key == "rank" else -1e18
+        return number
+
+    return lambda row: (value(row), row.device.index if row.device else -1, row.pid or 0)
+
+
+def _as_tree(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Put the processes of a run below it, by rank; what belongs to no run comes after."""
+    groups: dict[str, list[Row]] = {}
+    others: list[Row] = []
+    for row in rows:
+        if row.run is not None:
+            groups.setdefault(row.run.run_id, []).append(row)
+        else:
+            others.append(row)
+    result: list[Row] = []
+    for run_id, members in groups.items():
+        known = [row.memory_bytes for row in members if row.memory_bytes is not None]
+        result.append(Row("run", (run_id, ""), run=members[0].run, memory_bytes=sum(known) if known else None))
+        members.sort(key=lambda row: (_rank(row), row.pid or 0, row.device.index if row.device else -1))
+        result.extend(replace(row, depth=1) for row in members)
+    return (*result, *others)
+
+
+def _rank(row: Row) -> int:
+    return row.process.rank if row.process is not None and row.process.rank is not None else 10**6
+
+
+def command_text(row: Row) -> str:
+    """Return what a row's last column says."""
+    if row.kind == "rest":
+        return "memory held by no listed process"
+    if row.kind == "run":
+        run = row.run
+        return "" if run is None else f"{clean(run.name)} · {len(run.ranks)} rank{'s' * (len(run.ranks) != 1)} · {run.state}"
+    process = row.process
+    if process is None:
+        return ""
+    if not process.in_namespace:
+        return "(other PID namespace)"
+    if process.command:
+        return clean(" ".join(process.command))
+    return clean(process.name) if process.name else "?"
+
+
+def _cells(row: Row, now: float) -> Cells:
+    dim = "dim"
+    cells: dict[str, Span] = {
+        "gpu": Span("-" if row.device is None else str(row.device.index), dim if row.device is None else "value")
+    }
+    indent = ("└ " if row.depth else "") if row.kind == "process" else ""
+    cells["command"] = Span(indent + command_text(row), {"run": "accent", "rest": "warn"}.get(row.kind, "text"))
+    cells["mem"] = _span(units.bytes_text(row.memory_bytes), row.memory_bytes)
+    if row.kind == "run":
+        cells["gpu"] = Span("")
+    process = row.process
+    if process is None:
+        return cells
+    cells["pid"] = Span(str(process.pid))
+    cells["user"] = Span(clean(process.user)) if process.user is not None else Span("?", dim)
+    if row.use is None:
+        cells["mem"] = Span("-", dim)
+        cells["sm"] = Span("-", dim)
+    else:
+        cells["sm"] = _span(units.number(row.use.sm_utilization_percent), row.use.sm_utilization_percent)
+    hidden = "?" if "cpu_percent" in process.hidden else units.UNKNOWN
+    cells["cpu"] = Span(hidden, dim) if process.cpu_percent is None else Span(f"{process.cpu_percent:.0f}")
+    cells["rank"] = Span("-", dim) if process.rank is None else Span(str(process.rank), f"rank{process.rank % 8}")
+    cells["run"] = Span(clean(row.run.name)) if row.run else Span("-", dim)
+    since = None if process.started_at is None else max(0.0, now - process.started_at)
+    cells["time"] = (
+        Span("?" if "started_at" in process.hidden else units.UNKNOWN, dim) if since is None else Span(coarse(since))
+    )
+    return cells
+
+
+def _span(text: str, value: float | None) -> Span:
+    return Span(text, "dim" if value is None else "text")
+
+
+def coarse(seconds: float) -> str:
+    """Return a running time in one unit or two, of which the smallest changes once a minute at most after the first."""
+    if 60 <= seconds < 3600:
+        return f"{int(seconds // 60)}m"
+    return units.duration(seconds) if seconds >= 1 else "0s"
+
+
+def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) -> Drawing:
+    """Return the pane: a heading line, then a line for each row. Without rows: why there are none."""
+    title = line(("Processes", "title"), (f" · {len(_pids(rows))}" if rows else "", "dim"))
+    subtitle = _order_note(order)
+    footer = _note(view)
+    if not rows:
+        return Drawing(title, _nothing(view, order, width), subtitle, footer)
+    columns = fitting(COLUMNS, width)
+    ascii_only = view.settings.ascii
+    heading = heading_line(columns, width, ascii_only, order.sort)
+    body = [row_line(columns, _cells(row, view.snapshot.time), width, ascii_only) for row in rows]
+    return Drawing(title, (heading, *body), subtitle, footer)
+
+
+def _pids(rows: Sequence[Row]) -> set[int]:
+    return {row.pid for row in rows if row.pid is not None}
+
+
+def _order_note(order: Order) -> Line:
+    headings = {column.key: column.heading for column in COLUMNS}
+    down = (order.sort in _DESCENDING) != order.invert
+    parts = [("by ", "dim"), (headings[order.sort], "text"), (" ▼" if down else " ▲", "dim")]
+    if order.tree:
+        parts.append((" tree", "text"))
+    if order.filter:
+        parts.append((f" /{clean(order.filter)}", "accent"))
+    return line(*parts)
+
+
+def _note(view: View) -> Line:
+    """Say what cannot be seen, and why."""
+    notes = view.snapshot.notes
+    if notes:
+        return line((clean(f"{notes[0].message} {notes[0].hint}".strip()), "warn"))
+    if any(process.hidden for process in view.snapshot.processes):
+        return line(("?: hidden by the system (another user's process)", "dim"))
+    return ()
+
+
+def _nothing(view: View, order: Order, width: int) -> tuple[Line, ...]:
+    if order.filter and (view.snapshot.processes or view.snapshot.devices):
+        return tuple(wrap(f'No process matches "{clean(order.filter)}". Esc clears the filter.', width, "dim"))
+    if view.snapshot.notes:
+        note = view.snapshot.notes[0]
+        return (*wrap(clean(note.message), width, "warn"), *wrap(clean(note.hint), width, "text"))
+    return tuple(wrap("No process uses a GPU, and no tracked run is alive. Press l to launch one.", width, "dim"))

@@ -1,0 +1,255 @@
+"""The training pane: the chosen run in a title and a line of numbers, its loss as a live chart. Pure, but for its cache."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.history import MetricSeries
+from gputop.snapshot import Rank, Run
+from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
+from gputop.tui.drawing.loss import ENDED, LossChart
+from gputop.tui.view import View
+
+RATE_WINDOW_S = 60.0
+"""Steps per second are taken over the last minute, so that an evaluation does not make the time left jump."""
+CHART_MIN_LINES = 3
+
+_LOSS_NAMES = ("loss", "train/loss", "train_loss", "training_loss")
+_RATES = (("samples_per_s", "samples/s"), ("images_per_s", "img/s"), ("tokens_per_s", "tokens/s"))
+_DATA_WAIT = ("data_wait_s", "data_s", "data_time_s")
+_COMMUNICATION = ("communication_s", "comm_s")
+_STEP_TIME = ("step_s", "step_time_s")
+_STATE_STYLES = {
+    "starting": "dim",
+    "running": "ok",
+    "stalled": "warn",
+    "finished": "ok",
+    "failed": "bad",
+    "killed": "bad",
+}
+
+
+def draw_training(view: View, chart: LossChart, width: int, height: int) -> Drawing:
+    """Return the training pane for a room of ``width`` cells and ``height`` lines."""
+    run = view.run
+    if run is None:
+        return Drawing(line(("Training", "title")), how_to_track(width))
+    lines: list[Line] = [clip(_numbers(view, run), width)]
+    trouble = _trouble(view, run)
+    if trouble:
+        lines.append(clip(trouble, width))
+    room = height - len(lines)
+    metric = loss_name(view.history.metrics(run.run_id))
+    if metric is None:
+        lines.append(line(("no metric yet: log one with run.log(loss=…)", "dim")))
+    elif room >= CHART_MIN_LINES:
+        lines.extend(chart.draw(view, metric, width, room))
+    return Drawing(title_line(view, run), tuple(lines), subtitle=_chooser(view, run))
+
+
+def how_to_track(width: int) -> tuple[Line, ...]:
+    """Return what to show while there is no run: how to get one."""
+    return (
+        *wrap("No run yet. Track a training script of yours with three lines:", width, "text"),
+        (),
+        line(("  import gputop", "key")),
+        line(('  run = gputop.init(name="my run")', "key")),
+        line(("  run.log(loss=loss)", "key"), ("   in every step", "dim")),
+        (),
+        *wrap("Or without changing it: gputop run -- python train.py", width, "text"),
+        *wrap("Or press l to launch a demo.", width, "text"),
+    )
+
+
+def title_line(view: View, run: Run) -> Line:
+    """Return "Training: name · 4 ranks · step 1240/5000 · 3m12s left"."""
+    parts = [line(("Training: ", "title"), (clean(run.name), "title"))]
+    count = len(run.ranks) or run.world_size or 0
+    if count > 1:
+        parts.append(line((f"{count} ranks", "dim")))
+    step, total = run_step(run), total_steps(run)
+    if step is not None:
+        parts.append(line((f"step {step}" + (f"/{total}" if total else ""), "text")))
+    if run.state in ENDED:
+        took = _took(run)
+        after = f" after {units.duration(took)}" if took is not None else ""
+        parts.append(line((run.state + after, _STATE_STYLES[run.state])))
+    elif run.state == "running":
+        left = time_left_s(view, run)
+        if left is not None:
+            parts.append(line((f"{_coarse(left)} left", "text")))
+    else:
+        parts.append(line((run.state, _STATE_STYLES.get(run.state, "text"))))
+    return joined(parts, Span(" · ", "dim"))
+
+
+def _coarse(seconds: float) -> str:
+    """Return a length of time that does not change on screen every second once it is long."""
+    if seconds > 600:
+        seconds -= seconds % 60
+        return units.duration(seconds).replace("m00s", "m")
+    return units.duration(seconds)
+
+
+def _took(run: Run) -> float | None:
+    if run.ended_at is None or run.created_at is None:
+        return None
+    return max(0.0, run.ended_at - run.created_at)
+
+
+def _chooser(view: View, run: Run) -> Line:
+    runs = view.snapshot.runs
+    if len(runs) < 2:
+        return ()
+    place = next(index for index, other in enumerate(runs, 1) if other.run_id == run.run_id)
+    return line((f"run {place} of {len(runs)} ", "dim"), ("n", "key"), (" next", "dim"))
+
+
+def loss_name(metrics: Sequence[str]) -> str | None:
+    """Return the metric that is the loss: by name, else the first with "loss" in it, else the first there is."""
+    for name in _LOSS_NAMES:
+        if name in metrics:
+            return name
+    return next((name for name in metrics if "loss" in name.lower()), metrics[0] if metrics else None)
+
+
+def run_step(run: Run) -> int | None:
+    """Return the step that every rank has reached."""
+    return min((rank.step for rank in run.ranks if rank.step is not None), default=None)
+
+
+def total_steps(run: Run) -> int | None:
+    """Return how many steps the run will take, where a rank said so (the fact ``progress``)."""
+    for rank in run.ranks:
+        progress = rank.facts.get("progress")
+        total = progress.get("total_steps") if isinstance(progress, dict) else None
+        if isinstance(total, int) and not isinstance(total, bool) and total > 0:
+            return total
+    return None
+
+
+def step_rate(view: View, run: Run) -> float | None:
+    """Return steps per second over the last minute, of the slowest rank; None while too little is known."""
+    metric = loss_name(view.history.metrics(run.run_id))
+    if metric is None:
+        return None
+    rates = [_rate(series) for series in view.history.metric(run.run_id, metric).values()]
+    known = [rate for rate in rates if rate is not None]
+    return min(known, default=None)
+
+
+def _rate(series: MetricSeries) -> float | None:
+    steps, times = series.by_step.buckets, series.by_time.buckets
+    if len(steps) < 2 or len(steps) != len(times):
+        return None
+    last = len(times) - 1
+    first = last - 1
+    while first > 0 and times[last].x_last - times[first - 1].x_last <= RATE_WINDOW_S:
+        first -= 1
+    passed = times[last].x_last - times[first].x_last
+    done = steps[last].x_last - steps[first].x_last
+    return done / passed if passed > 0 and done > 0 else None
+
+
+def time_left_s(view: View, run: Run) -> float | None:
+    """Return the seconds until the last step at the present rate; None where total or rate is unknown."""
+    step, total, rate = run_step(run), total_steps(run), step_rate(view, run)
+    if step is None or total is None or not rate:
+        return None
+    return max(0.0, (total - step) / rate)
+
+
+def values_of(run: Run, name: str) -> list[float]:
+    """Return the latest value of a metric of every rank that has one."""
+    return [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
+
+
+def mean_and_spread(values: Sequence[float]) -> tuple[float, float] | None:
+    """Return the mean over the ranks and the spread: half of the way from the smallest to the largest."""
+    if not values:
+        return None
+    return math.fsum(values) / len(values), (max(values) - min(values)) / 2
+
+
+def _numbers(view: View, run: Run) -> Line:
+    parts: list[Line] = []
+    metric = loss_name(view.history.metrics(run.run_id)) or loss_name(
+        list(dict.fromkeys(name for rank in run.ranks for name in rank.metrics))
+    )
+    if metric is not None:
+        parts.append(_aggregated(metric, values_of(run, metric), view.settings.ascii))
+    parts.extend(_throughput(view, run))
+    data, communication = _share(run, _DATA_WAIT), _share(run, _COMMUNICATION)
+    if data is not None:
+        parts.append(line(("data ", "dim"), (f"{data * 100:.0f} %", "warn" if data > 0.2 else "text")))
+    if communication is not None:
+        parts.append(line(("comm ", "dim"), (f"{communication * 100:.0f} %", "text")))
+    for name in ("accuracy", "epoch", "lr"):
+        found = mean_and_spread(values_of(run, name))
+        if found is not None:
+            parts.append(line((f"{name} ", "dim"), units.metric(found[0])))
+    return joined(parts, Span("  "))
+
+
+def _aggregated(name: str, values: Sequence[float], ascii_only: bool) -> Line:
+    found = mean_and_spread(values)
+    if found is None:
+        return line((f"{clean(name)} ", "dim"), (units.UNKNOWN, "dim"))
+    mean, spread = found
+    style = "value" if math.isfinite(mean) else "bad"
+    spans = [(f"{clean(name)} ", "dim"), (units.metric(mean, 3) if abs(mean) < 1 else units.metric(mean), style)]
+    if len(values) > 1 and math.isfinite(spread):
+        spans.append((f" {'+-' if ascii_only else '±'}{units.metric(spread, 2)}", "dim"))
+    return line(*spans)
+
+
+def _throughput(view: View, run: Run) -> list[Line]:
+    """Return the samples of all ranks together per second, and the steps per second."""
+    parts: list[Line] = []
+    if run.state in ENDED:
+        return parts
+    for name, unit in _RATES:
+        values = [value for value in values_of(run, name) if math.isfinite(value)]
+        if values:
+            parts.append(line((units.count(math.fsum(values)), "value"), (f" {unit}", "dim")))
+            break
+    rate = step_rate(view, run)
+    if rate is not None:
+        parts.append(line((units.metric(rate, 3), "text"), (" steps/s", "dim")))
+    return parts
+
+
+def _share(run: Run, names: Sequence[str]) -> float | None:
+    """Return the part of a step that goes to one phase: sums over the ranks, as a mean of shares hides slow ranks."""
+    part, whole = 0.0, 0.0
+    for rank in run.ranks:
+        taken, step = _first(rank, names), _first(rank, _STEP_TIME)
+        if taken is not None and step:
+            part += taken
+            whole += step
+    return part / whole if whole > 0 else None
+
+
+def _first(rank: Rank, names: Sequence[str]) -> float | None:
+    return next((rank.metrics[name] for name in names if name in rank.metrics), None)
+
+
+def _trouble(view: View, run: Run) -> Line:
+    """Say which ranks ended badly, or how long nothing has come."""
+    ended = [rank for rank in run.ranks if rank.state in ("failed", "killed")]
+    if ended:
+        said = ", ".join(
+            f"rank {rank.rank} {rank.state}" + (f" (exit code {rank.exit_code})" if rank.exit_code is not None else "")
+            for rank in ended[:4]
+        )
+        more = f" and {len(ended) - 4} more" if len(ended) > 4 else ""
+        return line((said + more, "bad"))
+    if run.state != "stalled":
+        return ()
+    times = [rank.last_log_at for rank in run.ranks if rank.last_log_at is not None]
+    if not times:
+        return line(("stalled: its processes live, but nothing has been logged", "warn"))
+    silent = max(0.0, view.snapshot.time - max(times))
+    return line((f"stalled: its processes live, but nothing has been logged for {units.duration(silent)}", "warn"))
