@@ -1,1 +1,5 @@
-"""The training side: a run writes one journal per rank, the reader joins them. Imports the standard library alone."""
+"""The training side: what a training process writes, and the reader of it.
+
+Imports the standard library and gputop's own plain modules alone; torch is touched only through objects that the
+user's code handed over, or when ``sys.modules`` already holds it.
+"""

@@ -1,0 +1,85 @@
+"""What a rank can say of its torch and its device without loading torch, initializing CUDA, or waiting for it.
+
+``news`` runs on the flusher's thread and looks at plain Python attributes alone; ``record`` runs on a logging thread.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gputop.tracking.run import Run
+
+
+def cuda() -> Any | None:
+    """Return ``torch.cuda`` when torch is loaded and CUDA is initialized in this process, else None."""
+    torch: Any = sys.modules.get("torch")
+    module = getattr(torch, "cuda", None)
+    try:
+        return module if module is not None and module.is_initialized() else None
+    except Exception:  # noqa: BLE001 - torch may be half imported on another thread
+        return None
+
+
+def torch_fact(ask_cuda: bool = False) -> dict[str, Any] | None:
+    """Return the fact ``torch``; None when torch is not loaded. ``ask_cuda`` lets torch look for devices."""
+    torch: Any = sys.modules.get("torch")
+    version = getattr(torch, "__version__", None)
+    if version is None or not hasattr(torch, "cuda"):
+        return None
+    built = getattr(getattr(torch, "version", None), "cuda", None) is not None
+    found: dict[str, Any] = {"version": str(version), "cuda_built": built, "cuda_available": None, "device_count": None}
+    try:
+        if ask_cuda or torch.cuda.is_initialized():
+            found["cuda_available"] = bool(torch.cuda.is_available())
+            found["device_count"] = int(torch.cuda.device_count())
+    except Exception:  # noqa: BLE001 - a broken driver is not the training's concern here
+        return found
+    return found
+
+
+def device_fact(module: Any) -> dict[str, Any] | None:
+    """Return the current CUDA device as an entry of the fact ``devices``; None while a graph is captured."""
+    if module.is_current_stream_capturing():
+        return None
+    index = int(module.current_device())
+    uuid = getattr(module.get_device_properties(index), "uuid", None)
+    return {
+        "name": f"cuda:{index}",
+        "uuid": None if uuid is None else f"GPU-{uuid}",
+        "virtual_index": None,
+        "thread_id": None,
+        "memory_bytes": None,
+    }
+
+
+class Watcher:
+    """Notices, once each, that torch was loaded and that CUDA was initialized."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._torch_told = False
+        self._device_told = False
+
+    def news(self) -> bool:
+        """Return whether ``record`` would have something to say."""
+        torch: Any = sys.modules.get("torch")
+        if torch is None:
+            return False
+        return (not self._torch_told and hasattr(torch, "cuda")) or (not self._device_told and cuda() is not None)
+
+    def record(self) -> None:
+        """Record the facts ``torch`` and ``devices`` when they are new."""
+        module = cuda()
+        if not self._torch_told or (module is not None and not self._device_told):
+            found = torch_fact()
+            if found is not None:
+                self._torch_told = True
+                self._run.fact("torch", found)
+        if module is not None and not self._device_told:
+            entry = device_fact(module)
+            if entry is not None:
+                self._device_told = True
+                if "devices" not in self._run.facts:
+                    self._run.fact("devices", [entry])

@@ -1,0 +1,383 @@
+"""The writer of a journal: the hot path. ``Journal.log`` packs a record into the ring; it never waits and never raises.
+
+Locking, as the trials taught it: a re-entrant lock and a ``busy`` flag. A call from inside a call (a signal handler, a
+``__del__``) parks its record at once; another thread waits at most 20 ms and then parks; whoever leaves the lock writes
+what is parked. Values are turned into floats before the lock is taken, because that can run the user's code.
+
+One comparison against ``_limit`` covers all that is rare: the end of a segment, the start of the flusher, write-through
+without a ring, and a request of the flusher for attention. A closed journal (finished, or inherited by fork) is one
+without plans, so that the hot path needs no check for it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from time import monotonic_ns, time_ns
+from typing import Any
+
+from gputop.tracking import journal as form
+from gputop.tracking.notice import tell
+from gputop.tracking.values import flatten, number, plain, whole
+
+WAIT_S = 0.02
+"""How long a thread waits for another one's record before it parks its own."""
+PARKED = 10_000
+ANCHOR_SHIFT_NS = 20_000_000
+"""A wall clock that moved against the monotonic one by this much is written down again."""
+
+_all: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+class Journal:
+    """Writes one rank's stream. ``ring`` is the mapping to write to; ``archive_fd`` is -1 where there is no archive.
+
+    ``through`` means: no ring to keep (``ring`` is private memory), every record is one write to the archive.
+    """
+
+    def __init__(
+        self,
+        ring: mmap.mmap,
+        archive_fd: int,
+        *,
+        through: bool,
+        start_flusher: Callable[[], None] | None = None,
+        kick: Callable[[], None] | None = None,
+    ) -> None:
+        self.ring = ring
+        self.archive_fd = archive_fd
+        self.through = through
+        self.capacity = len(ring) - form.RING_DATA_OFFSET
+        self.words = memoryview(ring).cast("q")
+        self.closed = False
+        self.attend: Callable[[], None] | None = None
+        """Called on a logging thread, outside the lock, after ``want_attention``."""
+        self._start_flusher = start_flusher
+        self._kick = kick
+        self._plans: dict[tuple[str, ...], tuple[Callable[..., None], int, int]] = {}
+        self._schemas = 0
+        self._position = 0
+        self._shift = form.RING_DATA_OFFSET
+        self._limit = 0
+        self._step = -1
+        self._lock = threading.RLock()
+        self._acquire, self._release = self._lock.acquire, self._lock.release
+        self._busy = False
+        self._parked: deque[Callable[[], None]] = deque(maxlen=PARKED)
+        self._wants_attention = False
+        self._stated: dict[tuple[str, str], dict[str, Any]] = {}
+        self._anchor_shift = 0
+        _all.add(self)
+
+    def log(
+        self,
+        /,
+        data: Mapping[str, Any] | None = None,
+        step: int | None = None,
+        commit: bool | None = None,
+        **metrics: Any,
+    ) -> None:
+        """Record metrics: ``log(loss=0.4, step=3)`` or ``log({"train/loss": 0.4})``.
+
+        Without ``step`` each call counts one up. Any name at any time, any step in any order; NaN and infinities are
+        data. Strings become text records, nested mappings names with "/". ``commit`` is accepted and ignored. Never
+        raises and never waits for a disk or a GPU: what cannot be logged is told once on stderr.
+        """
+        now = monotonic_ns()
+        try:
+            if data is not None:
+                metrics = {**data, **metrics}
+            for value in metrics.values():
+                if type(value) is not float:
+                    metrics = self._numbers(metrics)
+                    break
+            if step is not None and type(step) is not int:
+                step = whole(step)
+            if not self._acquire(False) and not self._acquire(True, WAIT_S):
+                self._park(metrics, step, now)
+                return
+            if self._busy:
+                self._release()
+                self._parked.append(lambda: self._relog(metrics, step, now))
+                return
+            self._busy = True
+            try:
+                plan = self._plans.get((*metrics,))
+                if plan is None:
+                    self._unplanned(metrics, step, now)
+                else:
+                    pack_into, word, size = plan
+                    if step is None:
+                        step = self._step + 1
+                    position = self._position
+                    end = position + size
+                    if end > self._limit:
+                        self._rare(word, step, now, metrics.values())
+                    else:
+                        pack_into(self.ring, position + self._shift, word, step, now, *metrics.values())
+                        self.words[8] = self._position = end
+                    self._step = step
+            finally:
+                self._busy = False
+                self._release()
+            if self._parked:
+                self._drain()
+        except Exception as error:  # noqa: BLE001 - a logger must never end a training; the reason is told and counted
+            self._failed(error)
+
+    def state(self, kind: str, name: str, value: Any) -> None:
+        """Record something that holds from now on (a fact, a configuration): the last one per kind and name counts."""
+        event = {"type": kind, "name": name, "value": plain(value)}
+        self._event(form.EVENT, event, (kind, name))
+
+    def text(self, message: str, level: str = "info") -> None:
+        """Record a line of text."""
+        self._event(form.TEXT, {"level": level[:20], "message": message[:4000]}, None)
+
+    def _event(self, kind: int, event: dict[str, Any], key: tuple[str, str] | None) -> None:
+        now = monotonic_ns()
+        try:
+            # Packed before the lock: it may refuse. Stamped with the step that is going on.
+            record = form.pack_json(kind, 0, self._step, now, event)
+            self._guarded(lambda: self._put_event(record, key, event))
+        except Exception as error:  # noqa: BLE001 - as in log
+            self._failed(error)
+
+    def duration(self, name: str, seconds: float) -> None:
+        """Record a length of time as the metric ``name`` of the step that is going on, without counting a step."""
+        now = monotonic_ns()
+        try:
+            self._guarded(lambda: self._unplanned({name: seconds}, self._step + 1, now, count=False))
+        except Exception as error:  # noqa: BLE001 - as in log
+            self._failed(error)
+
+    def anchor(self) -> None:
+        """Write down how the wall clock stands against the monotonic one, if that changed."""
+        shift = time_ns() - monotonic_ns()
+        if abs(shift - self._anchor_shift) > ANCHOR_SHIFT_NS:
+            self._anchor_shift = shift
+            self._event(form.EVENT, {"type": "anchor", "name": "clock", "value": shift}, ("anchor", "clock"))
+
+    def card(self, value: dict[str, Any]) -> None:
+        """Write what the run is: the first record of a journal."""
+        self.state("card", "run", value)
+
+    def want_attention(self) -> None:
+        """Ask that the next ``log`` calls ``attend``; from the flusher's thread."""
+        self._wants_attention = True
+        self._limit = 0
+
+    def close(self) -> None:
+        """Accept no more records; what is parked is written first."""
+        if self._acquire(True, 1.0):
+            try:
+                self._drain()
+            finally:
+                self.closed, self._plans, self._limit = True, {}, 0
+                self._release()
+        else:
+            self.closed, self._plans = True, {}
+
+    def after_fork_in_child(self) -> None:
+        """Make this a dead journal: the ring belongs to the parent, and so may the lock."""
+        self._lock = threading.RLock()
+        self._acquire, self._release = self._lock.acquire, self._lock.release
+        self._busy, self.closed, self._plans, self._limit = False, True, {}, 0
+        self._parked = deque(maxlen=1)
+        self.archive_fd = -1
+
+    @property
+    def position(self) -> int:
+        """The end of the stream."""
+        return self._position
+
+    def _numbers(self, metrics: dict[str, Any]) -> dict[str, Any]:
+        good: dict[str, Any] = {}
+        for name, value in flatten(metrics):
+            found = value if type(value) is float else number(name, value)
+            if type(found) is float:
+                good[name[: form.NAME_CHARACTERS]] = found
+            elif isinstance(found, str):
+                self.text(f"{name}: {found}")
+        return good
+
+    def _relog(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
+        self._unplanned(metrics, step, now)
+
+    def _park(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
+        self._parked.append(lambda: self._relog(metrics, step, now))
+        self._drain()
+
+    def _guarded(self, action: Callable[[], None]) -> None:
+        self._parked.append(action)
+        if self._acquire(True, WAIT_S):
+            self._release()
+            self._drain()
+
+    def _drain(self) -> None:
+        """Do what is parked, unless somebody else is at it: then they do it when they leave."""
+        while self._parked and self._acquire(False):
+            if self._busy:
+                self._release()
+                return
+            self._busy = True
+            try:
+                while self._parked:
+                    self._do(self._parked.popleft())
+            finally:
+                self._busy = False
+                self._release()
+            if self._wants_attention:
+                self._attend()
+
+    def _do(self, action: Callable[[], None]) -> None:
+        try:
+            action()
+        except Exception as error:  # noqa: BLE001 - as in log; one bad record must not keep the others
+            self._failed(error)
+
+    def _attend(self) -> None:
+        self._wants_attention = False
+        if self.attend is not None and not self.closed:
+            self.attend()
+
+    def _unplanned(self, metrics: Mapping[str, Any], step: int | None, now: int, count: bool = True) -> None:
+        """Write a record whose set of names may be new, or too large for one record; the lock is held."""
+        if self.closed or not metrics:
+            return
+        if step is None:
+            step = self._step + 1
+        names = tuple(metrics)
+        if not all(type(name) is str for name in names):
+            metrics = {str(name): value for name, value in metrics.items()}
+            names = tuple(metrics)
+        for start in range(0, len(names), form.NAMES_PER_RECORD):
+            part = names[start : start + form.NAMES_PER_RECORD]
+            plan = self._plans.get(part) or self._new_plan(part, now)
+            if plan is not None:
+                self._rare(plan[1], step, now, [metrics[name] for name in part])
+        if count:
+            self._step = step
+
+    def _new_plan(self, names: tuple[str, ...], now: int) -> tuple[Callable[..., None], int, int] | None:
+        if self._schemas >= form.SCHEMAS:
+            tell(f"more than {form.SCHEMAS} different sets of metric names: new ones are not logged. Log fixed names.")
+            self.words[form.W_DROPPED] += 1
+            return None
+        schema = self._schemas
+        line = [name[: form.NAME_CHARACTERS] for name in names]
+        self._put(form.pack_json(form.SCHEMA, schema, self._step, now, line))
+        self._schemas += 1
+        self._note({"schema": schema, "names": line})
+        packer = form.scalars_struct(len(names))
+        plan = self._plans[names] = (packer.pack_into, form.scalars_word(schema, len(names)), packer.size)
+        return plan
+
+    def _note(self, line: dict[str, Any]) -> None:
+        """Add a line to the ring's area, while there is room: it serves readers that find no archive."""
+        raw = form.pack_json(form.EVENT, 0, 0, 0, line)[form.RECORD_HEAD.size :] + b"\n"
+        end = self.words[form.W_AREA_END]
+        if end + len(raw) <= form.AREA_BYTES:
+            self.ring[form.HEADER_BYTES + end : form.HEADER_BYTES + end + len(raw)] = raw
+            self.words[form.W_AREA_END] = end + len(raw)
+
+    def _put_event(self, record: bytes, key: tuple[str, str] | None, event: dict[str, Any]) -> None:
+        if self.closed:
+            return
+        if key is not None:
+            self._stated[key] = event
+            if key[0] == "card":
+                self._note(event)
+        self._put(record)
+
+    def _rare(self, word: int, step: int, now: int, values: Iterable[float]) -> None:
+        """Write a scalars record the long way; the lock is held."""
+        if self.words[form.W_STATE] == form.STARTING:
+            self.words[form.W_STATE] = form.RUNNING
+            if self._start_flusher is not None:
+                self._start_flusher()
+        if self._wants_attention:
+            self._parked.append(_nothing)
+        self._put(struct.pack("=qqq", word, step, now) + struct.pack(f"={(word >> 32) // 8 - 3}d", *values))
+
+    def _put(self, record: bytes) -> None:
+        segment_end = (self._position // form.SEGMENT_BYTES + 1) * form.SEGMENT_BYTES
+        if self._position + len(record) > segment_end:
+            room = segment_end - self._position
+            self._copy(form.PADDING_HEAD.pack(form.PADDING, 0, room) + bytes(room - form.PADDING_HEAD.size))
+        self._copy(record)
+
+    def _copy(self, raw: bytes) -> None:
+        position = self._position
+        segment = position // form.SEGMENT_BYTES
+        if position % form.SEGMENT_BYTES == 0:
+            self._shift = form.RING_DATA_OFFSET + position % self.capacity - position
+        offset = position + self._shift
+        self.ring[offset : offset + len(raw)] = raw
+        end = position + len(raw)
+        self.words[form.W_HEAD] = self._position = end
+        if self.through:
+            self._write_through(raw, position)
+            return
+        if end % form.SEGMENT_BYTES == 0:
+            self._limit = 0
+        elif not self._wants_attention and self.words[form.W_STATE] != form.STARTING:
+            self._limit = (segment + 1) * form.SEGMENT_BYTES
+        if self._kick is not None and end - self.words[form.W_FLUSHED] > self.capacity // 4:
+            self._kick()
+        if self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD and position % form.SEGMENT_BYTES == 0 and position:
+            self._restate()
+
+    def _restate(self) -> None:
+        """Without an archive the ring is all there is: say again, once a segment, what holds, before it is overwritten."""
+        now = monotonic_ns()
+        for event in list(self._stated.values()):
+            record = form.pack_json(form.EVENT, 0, self._step, now, event)
+            if len(record) < form.SEGMENT_BYTES // 2 - self._position % form.SEGMENT_BYTES:
+                self._copy(record)
+
+    def _write_through(self, raw: bytes, position: int) -> None:
+        if self.archive_fd < 0 or self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD:
+            return
+        try:
+            write_all(self.archive_fd, raw, form.HEADER_BYTES + position)
+            self.words[form.W_FLUSHED] = position + len(raw)
+        except OSError as error:
+            self.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
+            tell(f"recording stops, the training goes on: {error.strerror or error}.")
+
+    def _failed(self, error: Exception) -> None:
+        try:
+            self.words[form.W_ERRORS] += 1
+        except ValueError:
+            return
+        tell(f"a log call failed and was skipped ({type(error).__name__}: {error}).")
+
+
+def write_all(fd: int, raw: bytes, offset: int) -> None:
+    """Write all bytes at ``offset``.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    view = memoryview(raw)
+    while view:
+        done = os.pwrite(fd, view, offset)
+        view, offset = view[done:], offset + done
+
+
+def _nothing() -> None:
+    """Wake the drain."""
+
+
+def _after_fork_in_child() -> None:
+    for item in list(_all):
+        item.after_fork_in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

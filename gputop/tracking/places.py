@@ -1,0 +1,95 @@
+"""Where a run's files go: rings on tmpfs, archives on a local disk; and whether a directory is safe to use.
+
+Directories below /dev/shm and /var/tmp are shared with other users, so each is checked to be a real directory of this
+user, closed to everybody else. Their last part is a mark of the runs directory, so that two states (``GPUTOP_DIR``) of
+one user never mix.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import zlib
+from pathlib import Path
+
+from gputop.places import make_private_dir
+
+_NETWORK_NAMES = (
+    "nfs,nfs4,cifs,smb3,smbfs,lustre,gpfs,ceph,beegfs,glusterfs,panfs,wekafs,afs,9p,virtiofs,orangefs,pvfs2,ocfs2,gfs2"
+)
+NETWORK_FILE_SYSTEMS = frozenset(_NETWORK_NAMES.split(","))
+"""An append to one of these can block for as long as its server is away, in a state that no signal ends."""
+
+
+def file_system(path: Path) -> str | None:
+    """Return the type of the file system under ``path`` from /proc/self/mountinfo, without touching it; None if unknown."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    except OSError:
+        return None
+    wanted = os.path.realpath(path)
+    best, kind = "", None
+    for line in mounts:
+        left, _, right = line.partition(" - ")
+        fields, kinds = left.split(), right.split()
+        if len(fields) < 5 or not kinds:
+            continue
+        mount = fields[4].encode("utf-8", "surrogateescape").decode("unicode_escape", "replace")
+        inside = wanted == mount or wanted.startswith(mount.rstrip("/") + "/")
+        if inside and len(mount) >= len(best):
+            best, kind = mount, kinds[0]
+    return kind
+
+
+def is_network(kind: str | None) -> bool:
+    """Return whether a live append there could block on a server; unknown counts as yes."""
+    return kind is None or kind in NETWORK_FILE_SYSTEMS or kind.startswith("fuse")
+
+
+def mark(runs_dir: Path) -> str:
+    """Return a short name of a runs directory."""
+    return f"{zlib.crc32(os.fsencode(os.path.abspath(runs_dir))):08x}"
+
+
+def live_dirs(runs_dir: Path) -> list[Path]:
+    """Return where rings of ``runs_dir`` may be, best first; only those on tmpfs."""
+    own = f"gputop-{os.geteuid()}"
+    candidates = [Path("/dev/shm") / own]
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime:
+        candidates.append(Path(runtime) / "gputop")
+    candidates.append(Path("/tmp") / own)
+    return [path / mark(runs_dir) for path in candidates if file_system(path) in ("tmpfs", "ramfs")]
+
+
+def archive_roots(runs_dir: Path) -> list[Path]:
+    """Return where run directories may be: ``runs_dir``, and the local stand-in for one on a network file system."""
+    return [runs_dir, Path(f"/var/tmp/gputop-{os.geteuid()}") / mark(runs_dir)]
+
+
+def archive_root(runs_dir: Path) -> Path:
+    """Return where a new run's directory goes."""
+    own, local = archive_roots(runs_dir)
+    return local if is_network(file_system(runs_dir)) else own
+
+
+def secure_dir(path: Path) -> Path:
+    """Make a directory below a shared place, and its parent, and check both.
+
+    Raises:
+        OSError: one of them cannot be made, is a link, belongs to somebody else, or is open to others.
+    """
+    for part in (path.parent, path):
+        make_private_dir(part)
+        if stat.S_IMODE(part.lstat().st_mode) & 0o077:
+            raise PermissionError(f"{part} is open to other users")
+    return path
+
+
+def is_ours(path: Path) -> bool:
+    """Return whether ``path`` is a directory of this user and no link."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()

@@ -1,0 +1,321 @@
+"""What a training script sees: ``init`` and the ``Run``. No call here raises, waits, or starts a process.
+
+Facts that other rooms read (``Rank.facts``), each the last one said by a rank:
+
+* ``progress``: {"total_steps", "epochs"}, from ``init``.
+* ``devices``: [{"name", "uuid", "virtual_index", "thread_id", "memory_bytes"}], recorded once CUDA is initialized, or by
+  the script itself.
+* ``torch``: {"version", "cuda_built", "cuda_available", "device_count"}, when torch is loaded; never loads it.
+* ``model``, ``data_parallel``: see ``watch``.
+* ``summary``, ``metrics`` (what ``define_metric`` said), ``alert`` (the last one), ``group``, ``tags``.
+
+``with run.phase("data")`` writes the metric ``phase/data``: seconds, at the step that is going on.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from gputop.places import state_dir
+from gputop.tracking import evidence, identity
+from gputop.tracking import journal as form
+from gputop.tracking.journal_files import OpenJournal
+from gputop.tracking.notice import tell
+
+SIGINT_EXIT_CODE = 130
+
+
+class LogCall(Protocol):
+    """The signature of ``Run.log``."""
+
+    def __call__(
+        self, /, data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any
+    ) -> None:
+        """Record metrics."""
+
+
+def _no_log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
+    """Record nothing: this run is disabled, or ``init`` failed."""
+
+
+class Stated(dict[str, Any]):
+    """A dictionary whose every change is recorded; entries are attributes too."""
+
+    def __init__(self, changed: Callable[[str, Any], None]) -> None:
+        super().__init__()
+        object.__setattr__(self, "_changed", changed)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        self._changed(str(name), value)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def update(self, *others: Any, **entries: Any) -> None:
+        """Take in mappings, pairs, objects with attributes (argparse), or keywords; ``allow_val_change`` is ignored."""
+        entries.pop("allow_val_change", None)
+        for other in (*others, entries):
+            found = other if isinstance(other, Mapping) else getattr(other, "__dict__", other)
+            for name, value in dict(found).items():
+                self[str(name)] = value
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Return the entry, made with ``default`` when it is missing."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+
+class Run:
+    """One rank of a run. Every method works, and does nothing, on a run that is disabled or finished."""
+
+    log: LogCall
+
+    def __init__(self, opened: OpenJournal | None, run_id: str = "", name: str = "", project: str | None = None) -> None:
+        self._opened = opened
+        self._journal = opened.journal if opened else None
+        self.id = run_id
+        self.name = name
+        self.project = project
+        self.log = self._journal.log if self._journal else _no_log
+        self.config = Stated(lambda key, value: self._state("config", key, value))
+        self._metrics: dict[str, Any] = {}
+        self.summary = Stated(lambda key, value: self._state("fact", "summary", dict(self.summary)))
+        self.facts: dict[str, Any] = {}
+        """What this rank said of itself so far."""
+
+    @property
+    def disabled(self) -> bool:
+        """Whether nothing is recorded."""
+        return self._journal is None or self._journal.closed
+
+    @property
+    def dir(self) -> str | None:
+        """The run's directory, None where nothing is kept on disk."""
+        path = self._opened.archive_path if self._opened else None
+        return str(path.parent) if path else None
+
+    def _state(self, kind: str, name: str, value: Any) -> None:
+        if self._journal is not None:
+            self._journal.state(kind, name, value)
+
+    def fact(self, name: str, value: Any) -> None:
+        """Record something that is true of this rank from now on; the last one per name counts."""
+        self.facts[name] = value
+        self._state("fact", name, value)
+
+    def text(self, message: str, level: str = "info") -> None:
+        """Record a line of text."""
+        if self._journal is not None:
+            self._journal.text(str(message), level)
+
+    def alert(self, title: str, text: str = "", level: str = "warning", **ignored: Any) -> None:
+        """Record something that a person should see."""
+        self.text(f"{title}: {text}" if text else title, str(level))
+        self.fact("alert", {"title": title, "text": text, "level": str(level), "time": time.time()})
+
+    def define_metric(
+        self,
+        name: str,
+        *,
+        goal: str | None = None,
+        unit: str | None = None,
+        step_metric: str | None = None,
+        **ignored: Any,
+    ) -> None:
+        """Say how to read a metric: ``goal`` "min" or "max", its unit, the metric that serves as its steps."""
+        self._metrics[name] = {"goal": goal, "unit": unit, "step_metric": step_metric}
+        self.fact("metrics", self._metrics)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a part of the step: ``with run.phase("data"): …`` (CPU time stamps; a GPU works on behind them)."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            if self._journal is not None:
+                self._journal.duration(f"phase/{name}", time.perf_counter() - started)
+
+    def watch(self, model: Any, *others: Any, **ignored: Any) -> None:
+        """Record what the model is and how batches are split: see ``gputop.watch``."""
+        from gputop.tracking.watch import watch
+
+        watch(model, *others, run=self, **ignored)
+
+    def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
+        """End the run: "finished", or "failed" with an exit code other than 0. At most two seconds; also done at exit."""
+        try:
+            if self._opened is not None:
+                self._opened.finish(form.FAILED if exit_code else form.FINISHED, exit_code)
+        except Exception as error:  # noqa: BLE001 - the end of a training must not fail for its log
+            tell(f"finish failed ({type(error).__name__}: {error}).")
+        self.log = _no_log
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.finish(exit_code_of(error))
+
+
+def exit_code_of(error: BaseException | None) -> int | None:
+    """Return the exit code that an exception ends a process with; None for no exception."""
+    if error is None:
+        return None
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    return SIGINT_EXIT_CODE if isinstance(error, KeyboardInterrupt) else 1
+
+
+_current = Run(None)
+_hooked_pid = 0
+
+
+def init(
+    project: str | None = None,
+    name: str | None = None,
+    config: Any = None,
+    *,
+    group: str | None = None,
+    tags: Any = (),
+    dir: str | os.PathLike[str] | None = None,  # noqa: A002 - the keyword that users know from other trackers
+    mode: str | None = None,
+    resume: str | bool | None = None,
+    total_steps: int | None = None,
+    epochs: int | None = None,
+    **ignored: Any,
+) -> Run:
+    """Start to record this process as one rank of a run; also a context manager.
+
+    Args:
+        project: A name over several runs; else ``GPUTOP_PROJECT``.
+        name: What the run is called; else ``GPUTOP_NAME``, else the script's name.
+        config: Hyper-parameters: a mapping, or an object such as argparse's.
+        group: Any label; else ``GPUTOP_GROUP``.
+        tags: Labels.
+        dir: Where runs are kept; else ``$GPUTOP_DIR/runs`` or ``~/.local/state/gputop/runs``.
+        mode: "disabled" records nothing; else ``GPUTOP_MODE``. ``GPUTOP=0`` does the same.
+        resume: The id of a run to go on with.
+        total_steps: How many steps there will be, for the time left.
+        epochs: How many epochs there will be.
+        ignored: Keywords of other trackers are accepted.
+
+    Returns:
+        A Run, always: one that records nothing when disabled or when no file can be made (told once on stderr).
+        A run that was active in this process is finished first.
+    """
+    global _current
+    _current.finish()
+    try:
+        _current = _start(project, name, config, group, tags, dir, mode, resume, total_steps, epochs)
+    except Exception as error:  # noqa: BLE001 - a training starts whether or not it can be recorded
+        reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
+        tell(f"the run is not recorded, the training goes on: {reason}.")
+        _current = Run(None)
+    return _current
+
+
+def _start(
+    project: str | None,
+    name: str | None,
+    config: Any,
+    group: str | None,
+    tags: Any,
+    directory: str | os.PathLike[str] | None,
+    mode: str | None,
+    resume: str | bool | None,
+    total_steps: int | None,
+    epochs: int | None,
+) -> Run:
+    env = os.environ
+    off = (mode or env.get("GPUTOP_MODE", "on")) == "disabled" or env.get("GPUTOP") == "0"
+    where = identity.place()
+    if off or sys.byteorder != "little" or (env.get("GPUTOP_RANKS") == "0" and where.rank != 0):
+        return Run(None)
+    wanted = resume if isinstance(resume, str) and resume not in ("allow", "must", "never", "auto") else None
+    run_id = identity.run_id(where, wanted)
+    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
+    name = name or env.get("GPUTOP_NAME") or env.get("WANDB_NAME") or script.removesuffix(".py")
+    project = project or env.get("GPUTOP_PROJECT") or env.get("WANDB_PROJECT")
+    group = group or env.get("GPUTOP_GROUP") or env.get("WANDB_RUN_GROUP")
+    ring = env.get("GPUTOP_RING_KB", "")
+    opened = OpenJournal(
+        identity.identify(where, run_id),
+        Path(directory).absolute() if directory else state_dir().absolute() / "runs",
+        thread=env.get("GPUTOP_THREAD") != "0",
+        ring_bytes=int(ring) * 1024 if ring.isdigit() else None,
+    )
+    run = Run(opened, run_id, name, project)
+    command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
+    opened.journal.card({"name": name, "project": project, "job_id": env.get("GPUTOP_JOB_ID"), "command": command})
+    opened.journal.anchor()
+    run.fact("progress", {"total_steps": total_steps, "epochs": epochs})
+    for key, value in (("group", group), ("tags", [tags] if isinstance(tags, str) else list(tags or ()))):
+        if value:
+            run.fact(key, value)
+    if config:
+        run.config.update(config)
+    watcher = evidence.Watcher(run)
+    opened.journal.attend = watcher.record
+    opened.on_tick = lambda: opened.journal.want_attention() if watcher.news() else None
+    watcher.record()
+    _hook()
+    return run
+
+
+def _hook() -> None:
+    """End the run with the process: at exit, on an uncaught exception, and at the end of a multiprocessing child."""
+    global _hooked_pid
+    if _hooked_pid == os.getpid():
+        return
+    _hooked_pid = os.getpid()
+    atexit.register(lambda: _current.finish())
+    previous = sys.excepthook
+
+    def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        _current.finish(exit_code_of(error))
+        previous(kind, error, trace)
+
+    sys.excepthook = failed
+    multiprocessing: Any = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:
+        # Such a child ends by os._exit, past atexit; its finalizers run while the exception, if any, is being handled.
+        multiprocessing.Finalize(None, lambda: _current.finish(exit_code_of(sys.exc_info()[1])), exitpriority=0)
+
+
+def current() -> Run:
+    """Return the active run; one that records nothing before ``init``."""
+    return _current
+
+
+def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
+    """Record metrics of the active run: see ``Run.log``."""
+    if not _hooked_pid and os.environ.get("GPUTOP_MODE") != "disabled" and os.environ.get("GPUTOP") != "0":
+        tell("log was called before gputop.init(): nothing is recorded.")
+    _current.log(data, step, commit, **metrics)
+
+
+def fact(name: str, value: Any) -> None:
+    """Record a fact of the active run: see ``Run.fact``."""
+    _current.fact(name, value)
+
+
+def finish(exit_code: int | None = None, **ignored: Any) -> None:
+    """End the active run."""
+    _current.finish(exit_code)

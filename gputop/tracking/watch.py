@@ -1,0 +1,158 @@
+"""``gputop.watch(model)``: what the model is, and how ``nn.DataParallel`` splits its batches.
+
+Shapes alone are looked at, on the host: nothing here touches a value or waits for a device. The formulas are those of
+``tensor.chunk``, which DataParallel's scatter uses; the tests compare them with the real one.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from gputop.tracking import evidence
+from gputop.tracking import run as runs
+from gputop.tracking.notice import tell
+
+UNEVEN_BELOW = 0.75
+"""Smallest over largest share of rows below which a call counts as uneven (doctor-catalogue B02)."""
+WRITE_EVERY = 20
+"""Calls after which the counts are written again while the rows stay the same."""
+
+
+def replica_rows(batch: int, replicas: int) -> list[int]:
+    """Return the rows that each replica gets of a batch: ``tensor.chunk``'s split, with 0 for replicas left out.
+
+    5 rows on 4 replicas are 2, 2, 1, 0: chunks have ``ceil(batch / replicas)`` rows, and the last replica gets none.
+
+    Raises:
+        ValueError: there is no replica.
+    """
+    if replicas < 1:
+        raise ValueError("at least one replica is needed")
+    if batch <= 0:
+        return [0] * replicas
+    size = -(-batch // replicas)
+    return [max(0, min(size, batch - index * size)) for index in range(replicas)]
+
+
+def parts(value: Any, replicas: int) -> int:
+    """Return into how many pieces scatter splits an argument: a tensor by rows, a container by its smallest part.
+
+    Anything else is handed to every replica whole, and so sets no limit.
+    """
+    shape = _shape(value)
+    if shape:
+        return max(1, sum(1 for rows in replica_rows(shape[0], replicas) if rows))
+    if isinstance(value, Mapping) and value:
+        return min(parts(item, replicas) for item in value.values())
+    if isinstance(value, list | tuple) and value:
+        return min(parts(item, replicas) for item in value)
+    return replicas
+
+
+def batch_rows(value: Any) -> int | None:
+    """Return the rows of the first tensor in an argument tree; None where there is none."""
+    shape = _shape(value)
+    if shape:
+        return int(shape[0])
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return next((rows for rows in map(batch_rows, value) if rows is not None), None)
+    return None
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    if type(value).__module__.partition(".")[0] == "torch" or hasattr(value, "is_cuda"):
+        return tuple(value.shape)
+    return None
+
+
+class SplitCounter:
+    """Counts how a data-parallel wrapper's training calls were split."""
+
+    def __init__(self, run: runs.Run, wrapper: Any) -> None:
+        self._run = run
+        self._devices = [str(device) for device in wrapper.device_ids]
+        self._class = type(wrapper.module).__name__
+        self._calls = self._underused = self._uneven = 0
+        self._rows: list[int] | None = None
+
+    def __call__(self, wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> None:
+        """Take note of one call (a forward pre-hook); never changes its arguments."""
+        try:
+            self._count(wrapper, args, kwargs or {})
+        except Exception as error:  # noqa: BLE001 - the user's forward follows, whatever its arguments are
+            tell(f"watch could not read a call of {self._class} ({type(error).__name__}: {error}).")
+
+    def _count(self, wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        torch: Any = sys.modules.get("torch")
+        if not wrapper.training or torch is None or not torch.is_grad_enabled():
+            return
+        replicas = len(self._devices)
+        tree = args or kwargs
+        batch = batch_rows(tree)
+        used = parts(tree, replicas)
+        rows = None if batch is None else replica_rows(batch, replicas)
+        if rows is not None:
+            rows = [share if index < used else 0 for index, share in enumerate(rows)]
+        self._calls += 1
+        self._underused += used < replicas
+        shares = [share for share in rows or () if share]
+        self._uneven += bool(shares) and min(shares) / max(shares) < UNEVEN_BELOW
+        if rows != self._rows or self._calls % WRITE_EVERY == 0 or self._calls == 1:
+            self._rows = rows
+            self._run.fact(
+                "data_parallel",
+                {
+                    "device_ids": self._devices,
+                    "replicas": replicas,
+                    "batch_rows": batch,
+                    "rows_per_device": rows,
+                    "calls": self._calls,
+                    "underused_calls": self._underused,
+                    "uneven_calls": self._uneven,
+                    "module": self._class,
+                },
+            )
+
+
+def _is_data_parallel(model: Any) -> bool:
+    if type(model).__name__ == "DataParallel":
+        return bool(getattr(model, "device_ids", None))
+    return all(hasattr(model, name) for name in ("module", "device_ids", "dim")) and bool(model.device_ids)
+
+
+def _wrapper_name(model: Any) -> str | None:
+    inner = getattr(model, "module", None) or getattr(model, "_orig_mod", None)
+    return type(model).__name__ if inner is not None and hasattr(inner, "parameters") else None
+
+
+def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any) -> None:
+    """Record the facts ``model``, ``torch`` and, for a data-parallel wrapper, ``data_parallel`` of the active run.
+
+    ``model`` is the wrapper if there is one: ``watch(nn.DataParallel(net))``. ``data_parallel`` counts calls in
+    training mode with gradients enabled: {"device_ids", "replicas", "batch_rows", "rows_per_device", "calls",
+    "underused_calls" (a replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module"}.
+    """
+    run = run or runs.current()
+    if run.disabled:
+        return
+    try:
+        parameters = list(model.parameters())
+        run.fact(
+            "model",
+            {
+                "wrapper": _wrapper_name(model),
+                "parameter_device": str(parameters[0].device) if parameters else None,
+                "parameters": sum(int(parameter.numel()) for parameter in parameters),
+            },
+        )
+        found = evidence.torch_fact(ask_cuda=True)
+        if found is not None:
+            run.fact("torch", found)
+        if _is_data_parallel(model):
+            model.register_forward_pre_hook(SplitCounter(run, model), with_kwargs=True)
+    except Exception as error:  # noqa: BLE001 - a model may be anything; the training goes on
+        tell(f"watch could not look at {type(model).__name__} ({type(error).__name__}: {error}).")
