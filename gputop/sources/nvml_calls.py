@@ -1,0 +1,193 @@
+"""NVML calls by name, counted, and what their error codes mean for a reading. The only module that imports pynvml.
+
+The C functions are called directly with structs that are made once: pynvml's wrappers make new ones on every call and
+ask for the size of every list first, which doubles the calls. The layouts are pynvml's own.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+
+SUCCESS = 0
+INVALID_ARGUMENT = 2
+NOT_SUPPORTED = 3
+NO_PERMISSION = 4
+NOT_FOUND = 6
+INSUFFICIENT_SIZE = 7
+FUNCTION_NOT_FOUND = 13
+GPU_IS_LOST = 15
+RESET_REQUIRED = 16
+VERSION_MISMATCH = 25
+DEPRECATED = 26
+
+PERMANENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, VERSION_MISMATCH, DEPRECATED})
+"""Answers that stay the same while a driver is loaded; every other error may be gone the next time."""
+
+Handle = Any
+"""What NVML calls a device; opaque."""
+
+
+def _plain(struct: Any) -> Any:
+    """pynvml's layout without its attribute hooks, which decode text and cost ten times the plain access."""
+    return type(struct.__name__, (ctypes.Structure,), {"_fields_": struct._fields_})
+
+
+UtilizationRates = _plain(pynvml.c_nvmlUtilization_t)
+MemoryV1 = _plain(pynvml.c_nvmlMemory_t)
+MemoryV2 = _plain(pynvml.c_nvmlMemory_v2_t)
+MEMORY_V2 = pynvml.nvmlMemory_v2
+Temperature = _plain(pynvml.c_nvmlTemperature_v1_t)
+TEMPERATURE_V1 = pynvml.nvmlTemperature_v1
+PciInfo = _plain(pynvml.nvmlPciInfo_t)
+FieldValue = _plain(pynvml.c_nvmlFieldValue_t)
+ProcessInfo = _plain(pynvml.c_nvmlProcessInfo_v2_t)
+ProcessSample = _plain(pynvml.c_nvmlProcessUtilizationSample_t)
+ProcessSampleNew = _plain(pynvml.c_nvmlProcessUtilizationInfo_v1_t)
+PROCESS_SAMPLES_NEW_V1 = pynvml.ProcessesUtilizationInfo_v1
+MigAttributes = _plain(pynvml.c_nvmlDeviceAttributes)
+GpmSupport = _plain(pynvml.c_nvmlGpmSupport_t)
+GpmSample = pynvml.c_nvmlGpmSample_t
+GpmMetric = _plain(pynvml.c_nvmlGpmMetric_t)
+
+
+class GpmMetrics(ctypes.Structure):
+    """A request for GPM metrics, with as much room as pynvml's: a driver may look at all of it."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint),
+        ("numMetrics", ctypes.c_uint),
+        ("sample1", GpmSample),
+        ("sample2", GpmSample),
+        ("metrics", GpmMetric * pynvml.NVML_GPM_METRIC_MAX),
+    )
+
+
+class ProcessSamplesNew(ctypes.Structure):
+    """A request for the newer process utilisation."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint),
+        ("processSamplesCount", ctypes.c_uint),
+        ("lastSeenTimeStamp", ctypes.c_ulonglong),
+        ("procUtilArray", ctypes.POINTER(ProcessSampleNew)),
+    )
+
+
+class ProcessInfoV1(ctypes.Structure):
+    """What drivers before R510 list."""
+
+    _fields_ = (("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong))
+
+
+class DeviceGoneError(Exception):
+    """The driver says that the GPU is lost or needs a reset; no other reading of it can work."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+def initialize() -> int:
+    """Load the library and initialize it; return NVML's code. May hang with the driver."""
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return int(error.value)
+    return SUCCESS
+
+
+def new_handle() -> Handle:
+    """Return an empty device handle for NVML to fill."""
+    return pynvml.c_nvmlDevice_t()
+
+
+class Calls:
+    """Calls NVML by name and counts. One per thread.
+
+    A function that the installed library lacks answers FUNCTION_NOT_FOUND, and is not counted.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._functions: dict[str, Callable[..., int] | None] = {}
+
+    def __call__(self, function: str, *arguments: Any) -> int:
+        """Call ``function`` and return NVML's code."""
+        if not self.has(function):
+            return FUNCTION_NOT_FOUND
+        self.count += 1
+        found = self._functions[function]
+        assert found is not None
+        return found(*arguments)
+
+    def has(self, function: str) -> bool:
+        """Say whether the installed library has ``function``."""
+        if function not in self._functions:
+            self._functions[function] = getattr(pynvml.nvmlLib, function, None)
+        return self._functions[function] is not None
+
+    def text(self, function: str, *handle: Any) -> tuple[int, str | None]:
+        """Call a function that fills a buffer with text."""
+        buffer = ctypes.create_string_buffer(96)
+        code = self(function, *handle, buffer, ctypes.c_uint(len(buffer)))
+        return code, buffer.value.decode(errors="replace") if code == SUCCESS else None
+
+
+class Asker:
+    """Asks one device, and remembers what it will never answer.
+
+    ``denied`` are the readings refused for lack of permission at their last attempt; ``failure`` is the newest code of a
+    passing error and ``answered`` the number of answers, both since ``begin``.
+    """
+
+    def __init__(self, calls: Calls, handle: Handle) -> None:
+        self.calls = calls
+        self.handle = handle
+        self.denied: set[str] = set()
+        self.failure: int | None = None
+        self.answered = 0
+        self._never: set[tuple[str, str]] = set()
+
+    def begin(self) -> None:
+        """Start to count answers and failures anew."""
+        self.failure = None
+        self.answered = 0
+
+    def ask(self, reading: str, function: str, *arguments: Any) -> bool:
+        """Call ``function`` with the device and ``arguments``; say whether it filled them.
+
+        Raises:
+            DeviceGoneError: the device is lost or needs a reset.
+        """
+        key = (reading, function)
+        if key in self._never:
+            return False
+        return self.judge(key, self.calls(function, self.handle, *arguments))
+
+    def never(self, reading: str, function: str) -> bool:
+        """Say whether ``function`` is known never to give ``reading`` on this device."""
+        return (reading, function) in self._never
+
+    def judge(self, key: tuple[str, str], code: int) -> bool:
+        """Take note of the answer to a reading (and its function or field); say whether it succeeded.
+
+        Raises:
+            DeviceGoneError: the device is lost or needs a reset.
+        """
+        if code == SUCCESS:
+            self.answered += 1
+            self.denied.discard(key[0])
+            return True
+        if code in (GPU_IS_LOST, RESET_REQUIRED):
+            raise DeviceGoneError(code)
+        if code in PERMANENT:
+            self._never.add(key)
+        elif code == NO_PERMISSION:
+            self.denied.add(key[0])
+        else:
+            self.failure = code
+        return False

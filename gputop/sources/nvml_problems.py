@@ -1,0 +1,144 @@
+"""What NVML's errors mean for a person: one sentence on what is wrong, one on what to do."""
+
+from __future__ import annotations
+
+from gputop.errors import NoGpuError
+from gputop.snapshot import Problem
+
+START: dict[int, tuple[str, str, str]] = {
+    4: (
+        "no_permission",
+        "The NVIDIA driver refuses this user.",
+        "Check the permissions of /dev/nvidia*, or start the container with its GPUs (docker run --gpus all).",
+    ),
+    9: (
+        "no_driver",
+        "The NVIDIA driver is not loaded.",
+        "Load it with sudo modprobe nvidia; if that fails, install the driver that fits this kernel and reboot.",
+    ),
+    12: (
+        "library_not_found",
+        "There is no NVIDIA driver here: libnvidia-ml.so.1 is missing.",
+        "Install the NVIDIA driver; in a container, start it with its GPUs (docker run --gpus all).",
+    ),
+    15: ("gpu_lost", "The GPU has fallen off the bus.", "Look for Xid 79 in dmesg, check power and seating, then reboot."),
+    17: (
+        "no_permission",
+        "The operating system blocks the NVIDIA driver for this process.",
+        "Check the container's device rules (cgroup): /dev/nvidiactl and /dev/nvidia* must be allowed.",
+    ),
+    18: (
+        "driver_mismatch",
+        "The NVIDIA library and the loaded kernel module are of different versions.",
+        "The driver was upgraded while it was loaded: reboot, or unload and load the nvidia modules when no job uses them.",
+    ),
+}
+"""By NVML's return code: a Problem's code, message and hint for a driver that cannot be used."""
+
+
+def cannot_start(code: int) -> NoGpuError:
+    """Return the error for a driver that answered ``code`` when it was initialized."""
+    name, message, hint = START.get(
+        code, ("no_driver", f"The NVIDIA driver answers with error {code}.", "Try nvidia-smi; if it fails too, reboot.")
+    )
+    return NoGpuError(message, hint, name)
+
+
+def driver_hangs(seconds: float) -> NoGpuError:
+    """Return the error for a driver whose initialization does not return."""
+    return NoGpuError(
+        f"The NVIDIA driver does not answer: it has not started within {seconds:.0f} s.",
+        "Look for Xid and NVRM lines in dmesg; a driver in this state usually needs a reboot.",
+        "hung",
+    )
+
+
+def no_device() -> NoGpuError:
+    """Return the error for a driver that works and has no GPU."""
+    return NoGpuError(
+        "The NVIDIA driver is loaded, and it sees no GPU.",
+        "Check lspci for the card; in a container, start it with its GPUs (docker run --gpus all).",
+        "no_gpu",
+    )
+
+
+def gone(index: int, code: int) -> Problem:
+    """Return the problem of a GPU that is lost (15) or needs a reset (16)."""
+    if code == 16:
+        return Problem(
+            "reset_required",
+            f"GPU {index} needs a reset before it can be used again.",
+            f"End its jobs, then: sudo nvidia-smi --gpu-reset -i {index}; if that is refused, reboot.",
+        )
+    return Problem(
+        "gpu_lost",
+        f"GPU {index} is lost: it has fallen off the bus, or the driver cannot reach it.",
+        "Jobs on it cannot go on. Look for Xid 79 in dmesg, check power, cooling and seating; then reboot.",
+    )
+
+
+def refused(index: int, code: int) -> Problem:
+    """Return the problem of a GPU whose handle the driver does not give."""
+    if code in (4, 17):
+        return Problem(
+            "no_permission",
+            f"The driver does not let this user open GPU {index}.",
+            "Check the permissions of /dev/nvidia* and the container's device rules.",
+        )
+    if code == 8:
+        return Problem("other", f"GPU {index} has no external power.", "Attach its power cables, then reboot.")
+    return Problem("other", f"GPU {index} cannot be opened (NVML error {code}).", f"Compare nvidia-smi -i {index}, and dmesg.")
+
+
+def failing(index: int, code: int) -> Problem:
+    """Return the problem of a GPU whose readings all fail at the moment."""
+    return Problem(
+        "other",
+        f"GPU {index} answers no reading (NVML error {code}).",
+        f"It is asked again every interval; compare nvidia-smi -i {index}, and look for Xid lines in dmesg.",
+    )
+
+
+def hung(index: int, seconds: float) -> Problem:
+    """Return the problem of a GPU whose driver call has not returned for ``seconds``."""
+    return Problem(
+        "hung",
+        f"GPU {index} has not answered for {seconds:.0f} s: a driver call hangs. Its values are old.",
+        "The other GPUs go on. Look for Xid lines in dmesg; nvidia-smi would hang as well.",
+    )
+
+
+def stopped(index: int) -> Problem:
+    """Return the problem of a GPU whose reader in gputop ended by a mistake of its own."""
+    return Problem(
+        "other",
+        f"gputop no longer reads GPU {index}: its reader ended with an error of its own.",
+        "Start gputop again, and report the error that it wrote.",
+    )
+
+
+def unified() -> Problem:
+    """Return the note on a GPU without memory of its own."""
+    return Problem(
+        "unified_memory",
+        "This GPU shares the machine's memory: total and used are the host's.",
+        "Used memory counts all programs on this machine, not the GPU's alone.",
+    )
+
+
+def processes_refused(index: int) -> Problem:
+    """Return the note on a process list that this user may not see."""
+    return Problem(
+        "no_permission",
+        f"The driver does not let this user list the processes on GPU {index}.",
+        "It may be in use although no process is shown; root can list them.",
+    )
+
+
+def processes_unsupported(index: int) -> Problem:
+    """Return the note on a GPU that has no process list."""
+    return Problem(
+        "other",
+        f"GPU {index} does not list its processes here.",
+        "It may be in use although no process is shown (so it is on some virtual GPUs and under WSL).",
+    )
