@@ -11,9 +11,11 @@ import signal
 from dataclasses import dataclass
 
 from gputop.errors import GputopError
+from gputop.launch import identity
 from gputop.snapshot import Process, Run
-from gputop.sources import procfs
 from gputop.tui.view import View
+
+_NOT_YOURS = "It belongs to another user; gputop stops your own processes only."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,35 +91,40 @@ def stop(target: StopTarget) -> str:
 
 def _checked(title: str, what_happens: str, pid: int) -> StopTarget:
     """Remember which process has the PID now, so that another one that gets it later is never meant."""
+    ticks = identity.start_ticks(pid)
     refusal = ""
-    stat = None
     try:
-        stat = procfs.read_stat(pid)
-        if stat is None:
+        if os.stat(f"/proc/{pid}").st_uid != os.getuid():
+            refusal = _NOT_YOURS
+        elif ticks is None:
             refusal = "It has ended."
-        elif os.stat(f"/proc/{pid}").st_uid != os.getuid():
-            refusal = "It belongs to another user; gputop stops your own processes only."
-    except FileNotFoundError:
+    except OSError:
         refusal = "It has ended."
-    except PermissionError:
-        refusal = "It belongs to another user; gputop stops your own processes only."
-    return StopTarget(title, what_happens, pid=pid, start_ticks=stat.start_ticks if stat else None, refusal=refusal)
+    return StopTarget(title, what_happens, pid=pid, start_ticks=ticks, refusal=refusal)
 
 
 def _terminate(pid: int, start_ticks: int | None) -> None:
+    gone = GputopError(f"Process {pid} has ended already.", "Nothing is left to do.")
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError as error:
-        raise GputopError(f"Process {pid} has ended already.", "Nothing is left to do.") from error
+        raise gone from error
+    except OSError:
+        handle = None  # a kernel before 5.3 has no handles; what remains is a race of microseconds
     try:
-        stat = procfs.read_stat(pid)
-        if stat is None or stat.start_ticks != start_ticks:
-            raise GputopError(f"Process {pid} has ended already.", "Nothing is left to do.")
-        signal.pidfd_send_signal(handle, signal.SIGTERM)
+        if start_ticks is None or identity.start_ticks(pid) != start_ticks:
+            raise gone
+        if handle is not None:
+            signal.pidfd_send_signal(handle, signal.SIGTERM)
+        else:
+            os.kill(pid, signal.SIGTERM)
     except PermissionError as error:
-        raise GputopError(f"Process {pid} belongs to another user.", "gputop stops your own processes only.") from error
+        raise GputopError(f"Process {pid} belongs to another user.", _NOT_YOURS) from error
+    except ProcessLookupError as error:
+        raise gone from error
     finally:
-        os.close(handle)
+        if handle is not None:
+            os.close(handle)
 
 
 def _job_of(process: Process, view: View) -> str | None:
@@ -133,7 +140,7 @@ def _refusal_of_view(view: View) -> str:
     if view.feed == "replay":
         return "This is a recording: its processes are of the past."
     boot_id = view.snapshot.host.boot_id
-    if boot_id is not None and boot_id != _own_boot_id():
+    if boot_id is not None and boot_id != identity.boot_id():
         return f"It runs on another machine ({view.snapshot.host.hostname}); stop it there."
     return ""
 
@@ -144,11 +151,3 @@ def _refusal_of_process(process: Process) -> str:
     if process.uid is not None and process.uid != os.getuid():
         return f"It belongs to {process.user or 'another user'}; gputop stops your own processes only."
     return ""
-
-
-def _own_boot_id() -> str | None:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return None

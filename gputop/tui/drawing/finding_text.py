@@ -1,4 +1,4 @@
-"""A finding as text: its headline for a list, its whole text for the doctor's screen and for the clipboard. Pure."""
+"""A finding as text: all of it for the doctor's screen, and plain for the clipboard. Its headline is in ``doctor.py``. Pure."""
 
 from __future__ import annotations
 
@@ -18,11 +18,6 @@ def sign(finding: Finding, ascii_only: bool) -> Span:
     """Return the mark of the finding's severity."""
     character, style = SIGNS.get(finding.severity, ("?", "dim"))
     return Span(ASCII_SIGNS.get(finding.severity, character) if ascii_only else character, style)
-
-
-def headline(finding: Finding, ascii_only: bool = False) -> Line:
-    """Return one line for a list: mark, title, how sure the doctor is."""
-    return (sign(finding, ascii_only), Span(" "), Span(finding.title), Span(f"  {finding.confidence}", "dim"))
 
 
 def finding_lines(finding: Finding, snapshot: Snapshot, width: int, ascii_only: bool = False) -> tuple[Line, ...]:

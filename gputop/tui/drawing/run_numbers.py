@@ -14,7 +14,8 @@ SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 """Throughput of one rank; the run's is the sum over its ranks."""
 LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
-_RATE_BUCKETS = 64
+RATE_WINDOW_S = 60.0
+"""Steps per second are taken over the last minute, so that an evaluation does not make the time left jump."""
 _WARM_UP_SHARE = 0.25
 """The first quarter of a run's speeds is left out of its mean: compilation, caches, the first batches."""
 
@@ -44,12 +45,11 @@ def seconds_left(run: Run, history: History) -> float | None:
 
 
 def steps_per_s(run: Run, history: History) -> float | None:
-    """Return the pace of the newest steps, from the times at which they were logged."""
+    """Return the pace of the slowest rank over the last minute, from the times at which its steps were logged."""
     for name in sorted(history.metrics(run.run_id), key=lambda name: name not in LOSS_METRICS):
-        for series in history.metric(run.run_id, name).values():
-            pace = _pace(series)
-            if pace is not None:
-                return pace
+        paces = [pace for series in history.metric(run.run_id, name).values() if (pace := _pace(series)) is not None]
+        if paces:
+            return min(paces)
     return None
 
 
@@ -57,10 +57,13 @@ def _pace(series: MetricSeries) -> float | None:
     steps, times = series.by_step.buckets, series.by_time.buckets
     if len(steps) < 2 or len(steps) != len(times):
         return None
-    first = max(0, len(steps) - _RATE_BUCKETS)
-    seconds = times[-1].x_last - times[first].x_first
-    done = steps[-1].x_last - steps[first].x_first
-    return done / seconds if seconds > 0 and done > 0 else None
+    last = len(times) - 1
+    first = last - 1
+    while first > 0 and times[last].x_last - times[first - 1].x_last <= RATE_WINDOW_S:
+        first -= 1
+    passed = times[last].x_last - times[first].x_last
+    done = steps[last].x_last - steps[first].x_last
+    return done / passed if passed > 0 and done > 0 else None
 
 
 def speed(run: Run) -> tuple[str, float] | None:

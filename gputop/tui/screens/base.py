@@ -11,10 +11,10 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from gputop import units
-from gputop.tui.drawing.line import Line, Span, spread, text_width
+from gputop.tui.drawing.header import badges_of
+from gputop.tui.drawing.line import Line, Span, joined, spread, text_width
 from gputop.tui.view import View
-from gputop.tui.widgets.lines import LinesWidget, Pane
+from gputop.tui.widgets.lines import LinesWidget
 
 SMALL = (100, 30)
 """Below so many columns or rows a screen has the class "small" and shows less at once."""
@@ -124,7 +124,7 @@ class SubScreen(Screen[None]):
         if not self.is_mounted or not self.size:
             return
         with self.app.batch_update():
-            for pane in self.query(Pane):
+            for pane in self.query(LinesWidget):
                 pane.ascii = view.settings.ascii
             self.draw_head(view)
             self.draw(view)
@@ -144,23 +144,13 @@ class SubScreen(Screen[None]):
             Span(" › " if not view.settings.ascii else " > ", "dim"),
             Span(f"{self.NAME}  ", "accent"),
         )
-        right = (*_badges(view), Span(time.strftime(" %H:%M:%S ", time.localtime(view.snapshot.time)), "text"))
+        right = (
+            *joined(badges_of(view), Span("  ")),
+            Span(time.strftime("  %H:%M:%S ", time.localtime(view.snapshot.time)), "text"),
+        )
         head.set_lines([spread((*left, *self.head_text(view)), right, self.size.width)])
 
     def action_back(self) -> None:
         """Go back to the screen below."""
         if len(self.app.screen_stack) > 1 and self.app.screen is self:
             self.app.pop_screen()
-
-
-def _badges(view: View) -> Line:
-    spans: list[Span] = []
-    if view.feed == "replay":
-        spans.append(Span(f"replay {view.replay_status or ''} ", "warn"))
-    elif view.feed == "ended":
-        spans.append(Span("stream ended ", "bad"))
-    if view.paused:
-        spans.append(Span("paused: p goes on ", "warn"))
-    if view.stale_s is not None:
-        spans.append(Span(f"no news for {units.duration(view.stale_s)} ", "bad"))
-    return tuple(spans)

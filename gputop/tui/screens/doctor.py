@@ -10,6 +10,7 @@ from textual.containers import Container
 
 from gputop.doctor.finding import Finding
 from gputop.tui.drawing import finding_text
+from gputop.tui.drawing.doctor import headline
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
@@ -51,8 +52,9 @@ class DoctorScreen(SubScreen):
     def draw(self, view: View) -> None:
         """Draw list and text."""
         listed = self.query_one("#findings", ChoiceList)
+        columns = max(20, listed.inner_size.width)
         items = [
-            Item(finding_text.headline(finding, view.settings.ascii), _key(finding, number))
+            Item(headline(finding, columns, view.settings.ascii), _key(finding, number))
             for number, finding in enumerate(view.findings)
         ]
         if not items:

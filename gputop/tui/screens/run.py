@@ -12,7 +12,7 @@ from textual.containers import Horizontal
 
 from gputop import units
 from gputop.snapshot import Rank, Run
-from gputop.tui.drawing import large_chart, run_numbers
+from gputop.tui.drawing import large_chart, run_numbers, training
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.line import width as line_width
 from gputop.tui.drawing.prose import pairs, wrapped
@@ -119,7 +119,7 @@ class RunScreen(SubScreen):
         self._uuids = run_numbers.device_uuids(run, view.snapshot) or self._uuids
         names = self.metric_names(view)
         if self.metric_name not in names:
-            self.metric_name = next((name for name in run_numbers.LOSS_METRICS if name in names), names[0] if names else None)
+            self.metric_name = names[0] if names else None
         self.query_one("#summary", LinesWidget).set_lines(_summary(run, view, self.size.width))
         span = self._draw_metric(run, view, names)
         self._draw_use(run, view, span)
@@ -129,7 +129,8 @@ class RunScreen(SubScreen):
     def metric_names(self, view: View) -> tuple[str, ...]:
         """Return the metrics of the run, the loss first."""
         names = view.history.metrics(self.run_id)
-        return tuple(sorted(names, key=lambda name: name not in run_numbers.LOSS_METRICS))
+        first = training.loss_name(names)
+        return tuple(sorted(names, key=lambda name: name != first))
 
     def _draw_metric(self, run: Run, view: View, names: tuple[str, ...]) -> tuple[float, float] | None:
         pane = self.query_one("#metric", ChartPane)

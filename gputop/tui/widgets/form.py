@@ -1,19 +1,19 @@
 """A form of one-line fields: check marks, numbers, texts, choices and buttons, moved through with the arrow keys.
 
 It needs one widget however many fields it has, fits a small terminal, and shows the chosen field's help in its frame.
-Values are texts until ``Form.values`` reads them; what does not fit is said beside its field.
+Values are texts; what does not fit is said beside its field.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from textual import events
 from textual.message import Message
 
+from gputop.errors import GputopError
 from gputop.tui.drawing.line import Line, Span, clean, fit_text
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 
@@ -38,6 +38,8 @@ class Field:
     help: str = ""
     detail: Line = ()
     digit: str = ""
+    check: Callable[[str], object] | None = None
+    """Raises a ``GputopError`` when what was typed or chosen does not fit; its words stand beside the field."""
     error: str = ""
     fresh: bool = True
     """True until something is typed: the first character replaces the value."""
@@ -100,17 +102,20 @@ class Form(ChoiceList):
         """Return the names of the check marks that are set, in their order."""
         return tuple(field.name for field in self.fields if field.kind == "check" and field.value)
 
-    def values(self) -> dict[str, Any] | None:
-        """Return the typed and chosen values, or None when one does not fit: its field says why and has the cursor."""
-        result: dict[str, Any] = {}
+    def values(self) -> dict[str, str] | None:
+        """Return the typed and chosen texts, or None when one does not fit: its field says why and has the cursor."""
+        result: dict[str, str] = {}
         wrong: str | None = None
         for field in self.fields:
             if field.kind not in (*_TYPED, "choice"):
                 continue
+            result[field.name] = text = str(field.value).strip()
             field.error = ""
+            if field.check is None:
+                continue
             try:
-                result[field.name] = _read(field)
-            except ValueError as error:
+                field.check(text)
+            except GputopError as error:
                 field.error = str(error)
                 wrong = wrong or field.name
         if wrong is not None:
@@ -261,23 +266,6 @@ class Form(ChoiceList):
 
 def _fits(kind: str, character: str) -> bool:
     return kind == "text" or character.isdigit() or (kind == "float" and character in ".e-+")
-
-
-def _read(field: Field) -> Any:
-    text = str(field.value).strip()
-    if field.kind == "int":
-        if not text.isdecimal() or int(text) < 1:
-            raise ValueError("a whole number from 1 up, please")
-        return int(text)
-    if field.kind == "float":
-        try:
-            number = float(text)
-        except ValueError:
-            raise ValueError("a number, please, like 0.1 or 1e-3") from None
-        if not math.isfinite(number):
-            raise ValueError("a finite number, please")
-        return number
-    return text
 
 
 def _error(field: Field) -> Line:

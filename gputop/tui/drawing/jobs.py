@@ -1,0 +1,146 @@
+"""The table of launched jobs: how each one goes or ended, and how they compare. Pure.
+
+The speed-up of a job is its throughput over that of the single-GPU job with the same model; its efficiency is that over
+the number of GPUs. A job's throughput is its run's mean after the warm-up, over all ranks.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gputop import units
+from gputop.history import History
+from gputop.launch.jobs import Job
+from gputop.snapshot import Run, Snapshot
+from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
+
+STATE_STYLES = {
+    "starting": "dim",
+    "running": "ok",
+    "finished": "ok",
+    "failed": "bad",
+    "stopped": "text",
+    "killed": "bad",
+    "lost": "bad",
+}
+COLUMNS = (
+    Column("state", "STATE", 10),
+    Column("name", "JOB", 20, grows=True),
+    Column("gpus", "GPUS", 8, "<", 2),
+    Column("time", "TIME", 7, ">", 1),
+    Column("exit", "EXIT", 8, ">", 5),
+    Column("step", "STEP", 8, ">", 7),
+    Column("speed", "SAMPLES/S", 9, ">", 3),
+    Column("speed_up", "SPEED-UP", 8, ">", 4),
+    Column("efficiency", "EFFICIENCY", 10, ">", 6),
+    Column("loss", "LOSS", 8, ">", 0),
+    Column("accuracy", "ACCURACY", 8, ">", 4),
+    Column("start", "STARTED", 8, ">", 8),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What a job reached. ``speed`` in samples per second over all ranks; ``speed_up`` against one GPU."""
+
+    speed: float | None = None
+    speed_up: float | None = None
+    efficiency: float | None = None
+    loss: float | None = None
+    accuracy: float | None = None
+    step: int | None = None
+
+
+def run_of(job: Job, snapshot: Snapshot) -> Run | None:
+    """Return the run that the job makes, or None while its script has not begun to log."""
+    return next((run for run in snapshot.runs if job.id in (run.run_id, run.job_id)), None)
+
+
+def compare(jobs: Sequence[Job], snapshot: Snapshot, history: History) -> dict[str, Comparison]:
+    """Return job id -> what it reached; the newest single-GPU job of the same model is the measure."""
+    reached: dict[str, Comparison] = {}
+    single: dict[str, float] = {}
+    for job in sorted(jobs, key=lambda job: job.started_at or 0.0):
+        run = run_of(job, snapshot)
+        if run is None:
+            reached[job.id] = Comparison()
+            continue
+        speed = run_numbers.mean_speed(run, history)
+        step = min((rank.step for rank in run.ranks if rank.step is not None), default=None)
+        reached[job.id] = Comparison(speed, None, None, run_numbers.loss(run), run_numbers.accuracy(run), step)
+        if speed and len(job.device_uuids) == 1:
+            single[_model(job)] = speed
+    for job in jobs:
+        found, measure = reached[job.id], single.get(_model(job))
+        if found.speed and measure and job.device_uuids:
+            up = found.speed / measure
+            reached[job.id] = Comparison(found.speed, up, up / len(job.device_uuids), found.loss, found.accuracy, found.step)
+    return reached
+
+
+def heading(width: int, ascii_only: bool) -> Line:
+    """Return the line of column names."""
+    return heading_line(fitting(COLUMNS, width), width, ascii_only)
+
+
+def row(job: Job, found: Comparison, snapshot: Snapshot, width: int, ascii_only: bool) -> Line:
+    """Return a job's line."""
+    return row_line(fitting(COLUMNS, width), _cells(job, found, snapshot), width, ascii_only)
+
+
+def state_text(job: Job) -> str:
+    """Return the job's state; "stopping" while it was asked to end and has not."""
+    return "stopping" if job.active and job.stop_asked else job.state
+
+
+def exit_text(job: Job) -> str:
+    """Return how it ended: "0", "1", "SIGKILL"; a dash while it runs."""
+    if job.signal:
+        return job.signal
+    if job.exit_code is not None:
+        return str(job.exit_code)
+    return "-"
+
+
+def device_text(job: Job, snapshot: Snapshot) -> str:
+    """Return the indices of the job's devices, as many as the snapshot knows."""
+    indices = {device.uuid: device.index for device in snapshot.devices}
+    known = [str(indices[uuid]) for uuid in job.device_uuids if uuid in indices]
+    unknown = len(job.device_uuids) - len(known)
+    return ",".join(known) + (f"+{unknown}" if unknown and known else f"{unknown}?" if unknown else "")
+
+
+def _model(job: Job) -> str:
+    return str(job.values.get("model", ""))
+
+
+def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
+    end = job.ended_at if job.ended_at is not None else snapshot.time if job.active else None
+    seconds = max(0.0, end - job.started_at) if end is not None and job.started_at is not None else None
+    cells: Mapping[str, Span] = {
+        "state": Span(state_text(job), STATE_STYLES.get(job.state, "text")),
+        "name": Span(clean(job.name if not job.recipe_id or job.recipe_id in job.name else f"{job.name}  {job.recipe_id}")),
+        "gpus": Span(device_text(job, snapshot)),
+        "time": Span(units.duration(seconds)),
+        "exit": Span(exit_text(job), "bad" if job.state in ("failed", "killed") else "text"),
+        "step": _known(units.count(found.step), found.step),
+        "speed": _known(units.count(found.speed), found.speed),
+        "speed_up": _known(f"{found.speed_up or 0.0:.2f}x", found.speed_up),
+        "efficiency": _known(units.percent(100 * (found.efficiency or 0.0)), found.efficiency),
+        "loss": _known(units.metric(found.loss), found.loss),
+        "accuracy": _known(units.metric(found.accuracy, 3), found.accuracy),
+        "start": Span(_clock(job.started_at), "dim"),
+    }
+    return cells
+
+
+def _known(text: str, value: object) -> Span:
+    return Span(text if value is not None else "-", "text" if value is not None else "dim")
+
+
+def _clock(at: float | None) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(at)) if at is not None else units.UNKNOWN

@@ -1,0 +1,158 @@
+"""What the launch form holds: a recipe's fields, the GPUs to use with what is free on them, good defaults.
+
+The rules of what may be started are the recipe's (``launch/recipes.py``); here they become words beside the fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gputop import units
+from gputop.launch.recipes import Recipe
+from gputop.snapshot import Device, Process, Snapshot
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.view import View
+from gputop.tui.widgets.form import Field
+
+BUSY_PERCENT = 10.0
+BUSY_MEMORY_SHARE = 0.10
+"""A GPU counts as free below both: a desktop or a driver's own memory do not make it busy."""
+START = "start"
+GPU_PREFIX = "gpu "
+FIRST_OPTIONS = ("model", "batch_size", "epochs", "lr")
+"""The options that most people change stand first; the others follow in the recipe's order."""
+
+
+def usable(snapshot: Snapshot) -> tuple[Device, ...]:
+    """Return the devices that can be trained on: no lost ones, and not a GPU whose MIG instances stand for it."""
+    parents = {device.parent_uuid for device in snapshot.devices if device.parent_uuid}
+    return tuple(
+        device
+        for device in snapshot.devices
+        if device.state not in ("lost", "error") and not device.mig_enabled and device.uuid not in parents
+    )
+
+
+def is_busy(device: Device, snapshot: Snapshot) -> bool:
+    """Return True when someone works on the device, as far as can be seen."""
+    if (device.utilization_percent or 0.0) > BUSY_PERCENT:
+        return True
+    if device.kind == "virtual":
+        return bool(_users(device, snapshot))
+    if device.memory_used_bytes is None or not device.memory_total_bytes:
+        return bool(_users(device, snapshot))
+    return device.memory_used_bytes > BUSY_MEMORY_SHARE * device.memory_total_bytes
+
+
+def default_devices(recipe: Recipe, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the UUIDs to preselect: the freest, as many as the recipe wishes at first, in the order of the devices.
+
+    Free ones are filled up with busy ones only as far as the recipe cannot do without.
+    """
+    devices = usable(snapshot)
+    free = [device for device in devices if not is_busy(device, snapshot)]
+    busy = sorted((device for device in devices if is_busy(device, snapshot)), key=lambda device: device.memory_used_bytes or 0)
+    most = recipe.max_devices or len(devices)
+    wished = min(max(recipe.default_devices, recipe.min_devices), most)
+    chosen = {device.uuid for device in free[:wished]}
+    chosen |= {device.uuid for device in busy[: max(0, recipe.min_devices - len(chosen))]}
+    return tuple(device.uuid for device in devices if device.uuid in chosen)
+
+
+def fields_of(recipe: Recipe, view: View, values: Mapping[str, str], chosen: Iterable[str]) -> list[Field]:
+    """Return the form's fields: Start, the GPUs, the recipe's options with ``values`` in place of their defaults."""
+    picked = set(chosen)
+    fields = [Field(START, "Start", "button", help=f"start {recipe.id}; F5 or Ctrl-S does it from anywhere")]
+    fields.append(Field("gpus", "GPUs to use", "note"))
+    for device in usable(view.snapshot):
+        digit = str(device.index) if device.index <= 9 and device.kind != "mig" else ""
+        fields.append(
+            Field(
+                GPU_PREFIX + device.uuid,
+                device_label(device),
+                "check",
+                device.uuid in picked,
+                detail=device_detail(device, view.snapshot),
+                digit=digit,
+                help=device.uuid,
+            )
+        )
+    if len(fields) == 2:
+        fields.append(
+            Field("none", "", "note", detail=(Span("No GPU is known yet. ", "warn"), Span("gputop --virtual 2", "accent")))
+        )
+    fields.append(Field("options", "Options", "note"))
+    order = sorted(
+        recipe.options,
+        key=lambda option: FIRST_OPTIONS.index(option.name) if option.name in FIRST_OPTIONS else len(FIRST_OPTIONS),
+    )
+    for option in order:
+        value = values.get(option.name, "" if option.default is None else str(option.default))
+        fields.append(Field(option.name, option.label, option.kind, value, option.choices, option.help, check=option.parse))
+    return fields
+
+
+def chosen_uuids(fields: Sequence[Field]) -> tuple[str, ...]:
+    """Return the UUIDs of the GPUs that are checked."""
+    return tuple(field.name.removeprefix(GPU_PREFIX) for field in fields if field.name.startswith(GPU_PREFIX) and field.value)
+
+
+def update_details(fields: Sequence[Field], recipe: Recipe, view: View) -> None:
+    """Bring what stands behind the fields up to date: free memory, processes that would start, the batch over all ranks."""
+    devices = {device.uuid: device for device in view.snapshot.devices}
+    count = len(chosen_uuids(fields))
+    for field in fields:
+        if field.name.startswith(GPU_PREFIX):
+            device = devices.get(field.name.removeprefix(GPU_PREFIX))
+            field.detail = device_detail(device, view.snapshot) if device else (Span("  gone", "bad"),)
+        elif field.name == START:
+            field.detail = start_detail(recipe, count)
+        elif field.name == "batch_size":
+            field.detail = _batch_detail(recipe, str(field.value), count)
+
+
+def device_label(device: Device) -> str:
+    """Return how the form names a device."""
+    return f"{device.index}  {device.mig_label or device.name or device.uuid}"
+
+
+def device_detail(device: Device, snapshot: Snapshot) -> Line:
+    """Return a device's free memory, its use, and who uses it."""
+    spans: list[Span] = [Span("  ")]
+    if device.memory_total_bytes is not None and device.memory_used_bytes is not None and device.kind != "virtual":
+        free = max(0, device.memory_total_bytes - device.memory_used_bytes)
+        spans.append(Span(f"{units.gib(free)} of {units.gib(device.memory_total_bytes)} GiB free  "))
+    spans.append(Span(f"{units.percent(device.utilization_percent)}  ", "dim"))
+    users = _users(device, snapshot)
+    if users:
+        first = users[0]
+        more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+        spans.append(Span(f"in use: {first.user or ''} {first.name or first.pid}{more}", "warn"))
+    elif is_busy(device, snapshot):
+        spans.append(Span("in use", "warn"))
+    else:
+        spans.append(Span("free", "ok"))
+    return tuple(spans)
+
+
+def start_detail(recipe: Recipe, count: int) -> Line:
+    """Return what Start would start: how many processes on how many GPUs, or what is missing for it."""
+    if count < recipe.min_devices:
+        missing = recipe.min_devices - count
+        return (Span(f"choose {missing} more GPU{'s' if missing > 1 else ''}: Space on its line", "warn"),)
+    if recipe.max_devices is not None and count > recipe.max_devices:
+        return (Span(f"choose {recipe.max_devices} GPU{'s' if recipe.max_devices > 1 else ''}, not {count}", "warn"),)
+    gpus = f"{count} GPU" + ("s" if count != 1 else "")
+    if recipe.launcher == "torchrun":
+        return (Span(f"F5   {gpus}, {count} process{'es' if count != 1 else ''}: torchrun starts one for each GPU", "dim"),)
+    return (Span(f"F5   {gpus}, 1 process", "dim"),)
+
+
+def _batch_detail(recipe: Recipe, text: str, count: int) -> Line:
+    if recipe.launcher != "torchrun" or count < 2 or not text.isdecimal():
+        return ()
+    return (Span(f"for each process: {units.count(int(text) * count)} a step in all", "dim"),)
+
+
+def _users(device: Device, snapshot: Snapshot) -> list[Process]:
+    return [process for process in snapshot.processes if any(use.device_uuid == device.uuid for use in process.devices)]

@@ -1,0 +1,334 @@
+"""The launch screen: recipes, the form of the chosen one, the jobs with their logs and how they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+from textual.message import Message
+
+from gputop.errors import GputopError
+from gputop.launch import jobs, recipes
+from gputop.launch.jobs import Job
+from gputop.launch.recipes import Recipe
+from gputop.tui import launch_form
+from gputop.tui.drawing import jobs as drawn_jobs
+from gputop.tui.drawing.line import Line, Span, clip
+from gputop.tui.drawing.prose import BLANK, wrapped
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.view import View
+from gputop.tui.widgets.choice_list import ChoiceList, Item
+from gputop.tui.widgets.form import Form
+from gputop.tui.widgets.log_view import LogView
+
+POLL_S = 0.5
+"""How often jobs and the log are looked at while the screen is open."""
+_FIRST = "ddp"
+"""The recipe that is chosen at first: training on several GPUs is what gputop is about."""
+
+
+class LaunchScreen(SubScreen):
+    """Starts recipes, shows their jobs, stops them."""
+
+    NAME = "launch"
+    DEFAULT_CSS = """
+    LaunchScreen #above { layout: horizontal; height: 22; }
+    LaunchScreen #recipes { width: 46; }
+    LaunchScreen #jobs { height: 10; }
+    LaunchScreen #log { height: 1fr; }
+    LaunchScreen.low #above { height: 13; }
+    LaunchScreen.low #jobs { height: 6; }
+    LaunchScreen.small #above { height: 11; }
+    LaunchScreen.small #recipes { width: 28; }
+    LaunchScreen.small #jobs { height: 5; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f5,ctrl+s", "start", show=False),
+        Binding("x,k,f9", "stop", show=False),
+        Binding("l", "recipes", show=False),
+        Binding("1", "pane('recipes')", show=False),
+        Binding("2", "pane('form')", show=False),
+        Binding("3", "pane('jobs')", show=False),
+        Binding("4", "pane('log')", show=False),
+    ]
+    HINTS = (
+        KeyHint("Up/Down", "choose"),
+        KeyHint("Enter", "go to the form"),
+        KeyHint("F5", "start", "screen.start"),
+        KeyHint("Tab", "next pane", "app.focus_next"),
+        KeyHint("x", "stop the job", "screen.stop"),
+        KeyHint("?", "help", "app.help"),
+    )
+
+    class Polled(Message):
+        """What the thread found: the jobs, and what was added to the log of ``job_id``."""
+
+        def __init__(self, found: list[Job], job_id: str | None, texts: list[str], pending: str) -> None:
+            super().__init__()
+            self.found = found
+            self.job_id = job_id
+            self.texts = texts
+            self.pending = pending
+
+    def __init__(self, view: View | None = None) -> None:
+        super().__init__(view)
+        self.jobs: list[Job] = []
+        self.recipe: Recipe = recipes.RECIPES[0]
+        self._values: dict[str, dict[str, str]] = {}
+        self._picked: dict[str, tuple[str, ...]] = {}
+        self._followed: str | None = None
+        self._follower: jobs.LogFollower | None = None
+        self._filled = False
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the four panes."""
+        with Container(id="above"):
+            yield ChoiceList("Recipes", "1", id="recipes")
+            yield Form("", "2", id="form")
+        yield ChoiceList("Jobs", "3", id="jobs")
+        yield LogView("Log", "4", id="log")
+
+    def on_mount(self) -> None:
+        """Fill the recipes, and begin to look at the jobs."""
+        super().on_mount()
+        self._fill_recipes()
+        self.query_one("#recipes").focus()
+        self.set_interval(POLL_S, self.poll)
+        self.poll()
+
+    # Drawing
+
+    def draw(self, view: View) -> None:
+        """Draw what changes with time: free memory, durations, losses."""
+        self._fill_recipes()
+        form = self.query_one("#form", Form)
+        if not self._filled or self._devices_changed(form):
+            self._fill_form()
+        else:
+            launch_form.update_details(form.fields, self.recipe, view)
+            form.redraw()
+        self._draw_jobs(view)
+
+    def _fill_recipes(self) -> None:
+        pane = self.query_one("#recipes", ChoiceList)
+        columns = max(16, pane.inner_size.width)
+        if pane.chosen is None:
+            ids = [recipe.id for recipe in recipes.RECIPES]
+            pane.chosen = _FIRST if _FIRST in ids else ids[0]
+        pane.set_items(_recipe_items(columns, self.has_class("low") or self.has_class("small")))
+        if pane.chosen is not None and pane.chosen != self.recipe.id:
+            self.recipe = recipes.find(pane.chosen)
+            self._filled = False
+
+    def _fill_form(self) -> None:
+        if self.view is None:
+            return
+        form = self.query_one("#form", Form)
+        picked = self._picked.get(self.recipe.id)
+        if picked is None:
+            picked = launch_form.default_devices(self.recipe, self.view.snapshot)
+        fields = launch_form.fields_of(self.recipe, self.view, self._values.get(self.recipe.id, {}), picked)
+        launch_form.update_details(fields, self.recipe, self.view)
+        form.title = (Span(self.recipe.id, "accent"), Span(f"  {self.recipe.title}", "title"))
+        form.set_fields(fields, cursor=launch_form.START)
+        self._filled = True
+
+    def _devices_changed(self, form: Form) -> bool:
+        assert self.view is not None
+        shown = [field.name.removeprefix(launch_form.GPU_PREFIX) for field in form.fields if field.kind == "check"]
+        return shown != [device.uuid for device in launch_form.usable(self.view.snapshot)]
+
+    def _draw_jobs(self, view: View) -> None:
+        pane = self.query_one("#jobs", ChoiceList)
+        columns = max(20, pane.inner_size.width)
+        if not self.jobs:
+            pane.set_items([Item((Span("No job yet. F5 starts the chosen recipe; its log comes below.", "dim"),))])
+            return
+        compared = drawn_jobs.compare(self.jobs, view.snapshot, view.history)
+        items = [Item(drawn_jobs.heading(columns, view.settings.ascii))]
+        items += [
+            Item(drawn_jobs.row(job, compared[job.id], view.snapshot, columns, view.settings.ascii), job.id)
+            for job in self.jobs
+        ]
+        pane.header_lines = 1
+        active = sum(job.active for job in self.jobs)
+        pane.set_items(items, subtitle=(Span(f"{active} running", "ok" if active else "dim"),))
+
+    # Jobs and their logs
+
+    def chosen_job(self) -> Job | None:
+        """Return the job under the cursor of the table."""
+        chosen = self.query_one("#jobs", ChoiceList).chosen
+        return next((job for job in self.jobs if job.id == chosen), None)
+
+    @work(thread=True, exclusive=True, group="poll")
+    def poll(self) -> None:
+        """Look at the jobs and the log in a thread: their directory may lie on a slow file system."""
+        found = jobs.list_jobs()
+        follower, texts, pending = self._follower, [], ""
+        if follower is not None:
+            try:
+                texts, pending = follower.poll(), follower.pending
+            except GputopError as error:
+                texts = [str(error)]
+        self.post_message(self.Polled(found, follower.job_id if follower else None, texts, pending))
+
+    def on_launch_screen_polled(self, event: Polled) -> None:
+        """Show what the thread found."""
+        self.jobs = event.found
+        if self.view is not None and self.size:
+            self._draw_jobs(self.view)
+        log = self.query_one("#log", LogView)
+        if event.job_id is not None and event.job_id == self._followed:
+            log.add(event.texts, event.pending)
+        self._follow_chosen()
+
+    def _follow_chosen(self) -> None:
+        job = self.chosen_job()
+        log = self.query_one("#log", LogView)
+        if job is None:
+            return
+        log.title = (Span("Log of ", "title"), Span(job.name, "accent"), Span(f"  {job.id}", "dim"))
+        log.subtitle = _log_subtitle(job)
+        if job.id == self._followed:
+            log.repaint()
+            return
+        self._followed = job.id
+        try:
+            self._follower = jobs.LogFollower(job.id)
+        except GputopError as error:
+            self._follower = None
+            log.clear()
+            log.add([str(error)])
+            return
+        log.clear()
+        self.poll()
+
+    # Keys and messages
+
+    def on_choice_list_chosen(self, event: ChoiceList.Chosen) -> None:
+        """Show the chosen recipe's form, or the chosen job's log."""
+        if event.widget.id == "recipes":
+            self._remember()
+            self.recipe = recipes.find(event.key)
+            self._fill_form()
+        elif event.widget.id == "jobs":
+            self._follow_chosen()
+
+    def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
+        """Go from a recipe to its form, from a job to its log."""
+        if event.widget.id == "recipes":
+            self.action_pane("form")
+        elif event.widget.id == "jobs":
+            self.action_pane("log")
+
+    def on_form_changed(self, event: Form.Changed) -> None:
+        """Bring what follows from the change up to date."""
+        if self.view is not None:
+            launch_form.update_details(event.form.fields, self.recipe, self.view)
+            event.form.redraw()
+
+    def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
+        """Start."""
+        event.stop()
+        self.action_start()
+
+    def action_pane(self, name: str) -> None:
+        """Focus a pane."""
+        self.query_one(f"#{name}").focus()
+
+    def action_recipes(self) -> None:
+        """Go back to the recipes."""
+        self.action_pane("recipes")
+
+    def _remember(self) -> None:
+        """Keep what was typed, for when the recipe is chosen again."""
+        form = self.query_one("#form", Form)
+        self._values[self.recipe.id] = {
+            field.name: str(field.value) for field in form.fields if field.kind in ("int", "float", "text", "choice")
+        }
+        self._picked[self.recipe.id] = launch_form.chosen_uuids(form.fields)
+
+    def action_start(self) -> None:
+        """Start the chosen recipe on the chosen GPUs, or say in the form why not."""
+        form = self.query_one("#form", Form)
+        if self.view is None:
+            return
+        reason = _why_not(self.view)
+        if reason:
+            self._tell(form, "bad", *reason)
+            return
+        values = form.values()
+        if values is None:
+            form.focus()
+            self._tell(form, "bad", "A value does not fit.", "It is marked below.")
+            return
+        picked = set(launch_form.chosen_uuids(form.fields))
+        devices = [device for device in launch_form.usable(self.view.snapshot) if device.uuid in picked]
+        try:
+            job = jobs.start(recipes.prepare(self.recipe, devices, values))
+        except GputopError as error:
+            self._tell(form, "bad", error.message, error.hint)
+            return
+        self._remember()
+        self._tell(form, "ok", f"Started {job.name}.", "Its log is below. Esc: watch it on the dashboard.")
+        self.jobs = [job, *(other for other in self.jobs if other.id != job.id)]
+        self._draw_jobs(self.view)
+        self.query_one("#jobs", ChoiceList).choose(job.id)
+        self._follow_chosen()
+        self.action_pane("jobs")
+
+    def _tell(self, form: Form, style: str, message: str, hint: str) -> None:
+        columns = max(20, form.inner_size.width)
+        form.tell([*wrapped(message, columns, style), *wrapped(hint, columns)], launch_form.START)
+
+    def action_stop(self) -> None:
+        """Ask whether to stop the chosen job."""
+        from gputop.tui.screens.stop import open_stop
+        from gputop.tui.stopping import target_of_job
+
+        job = self.chosen_job()
+        if self.view is None:
+            return
+        if job is None or not job.active:
+            self.notify("No running job is chosen: choose one in the jobs (3).", timeout=4)
+            return
+        open_stop(self.app, target_of_job(job.id, job.name, self.view), self.view)
+
+
+def _why_not(view: View) -> tuple[str, str] | None:
+    if view.settings.readonly:
+        return "gputop was started with --readonly.", "Start it without, to launch something."
+    if view.feed == "replay":
+        return "This is a recording: its GPUs cannot be used.", "Start gputop without replay."
+    return None
+
+
+def _recipe_items(columns: int, short: bool) -> Sequence[Item]:
+    items: list[Item] = []
+    for title, wanted in (("Demos", False), ("Faults: a demo with one mistake", True)):
+        chosen = [recipe for recipe in recipes.RECIPES if (recipe.fault is not None) == wanted]
+        if not chosen:
+            continue
+        if items and not short:
+            items.append(Item(BLANK))
+        items.append(Item(clip((Span(title, "title"),), columns)))
+        for recipe in chosen:
+            items.append(Item((Span("  "), Span(recipe.id.removeprefix("faults/"), "value")), recipe.id))
+            if not short:
+                items += [Item(line) for line in wrapped(recipe.description, columns - 4, "dim", first="    ", rest="    ")]
+    return items
+
+
+def _log_subtitle(job: Job) -> Line:
+    state = drawn_jobs.state_text(job)
+    style = drawn_jobs.STATE_STYLES.get(job.state, "text")
+    if job.problem:
+        return (Span(f"{state}: {job.problem}", "bad"),)
+    if job.active:
+        return (Span(state, style),)
+    return (Span(f"{state}, exit {drawn_jobs.exit_text(job)}", style),)
