@@ -7,6 +7,7 @@ process of its own with commands on standard input, so that a driver call that h
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -277,10 +278,8 @@ def main(interval_s: float, virtual: int | None, gpus: Sequence[str]) -> int:
     threading.Thread(target=read_commands, args=(sys.stdin.buffer, commands), daemon=True, name="commands").start()
     source, problem = choose_source(interval_s, virtual)
     sampler = Sampler(source, interval_s, problem=problem, gpus=gpus)
-    try:
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         serve(sampler, write_line, commands)
-    except (BrokenPipeError, KeyboardInterrupt):
-        pass
     source.close()
     # A thread stuck in the driver would keep the interpreter from exiting: leave without it.
     os._exit(0)

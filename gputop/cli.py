@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -220,10 +221,8 @@ def _stream(options: argparse.Namespace) -> int:
         if options.count is not None and written >= options.count:
             raise KeyboardInterrupt
 
-    try:
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
         serve(sampler, write)
-    except (KeyboardInterrupt, BrokenPipeError):
-        pass
     return _leave(sampler, EXIT_NO_GPU if sampler.source.name == "none" else EXIT_OK)
 
 
@@ -317,10 +316,8 @@ def _command_record(options: argparse.Namespace) -> int:
             if end is not None and time.monotonic() >= end:
                 raise KeyboardInterrupt
 
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             serve(sampler, write)
-        except KeyboardInterrupt:
-            pass
     return _leave(sampler, EXIT_OK)
 
 
