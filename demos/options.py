@@ -15,14 +15,14 @@ TRAIN_COUNT, TEST_COUNT = 60_000, 2_000
 def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
     """Return the shared options; ``defaults`` replaces a default value."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    options.add_argument("--model", choices=models.MODELS, default="lenet")
+    options.add_argument("--model", choices=models.MODELS, default="lenet", help="what to train")
     options.add_argument("--epochs", type=_positive, default=20, help="passes over the data")
     options.add_argument("--batch-size", type=_positive, default=64, help="samples per step of one process")
     options.add_argument("--lr", type=float, default=0.01, help="learning rate of SGD with momentum 0.9")
     options.add_argument("--steps", type=_positive, help="end after so many optimizer steps (default: all epochs)")
     options.add_argument("--data", type=Path, metavar="DIR", help="MNIST or Fashion-MNIST IDX files (default: drawn digits)")
     options.add_argument("--train-samples", type=_positive, default=TRAIN_COUNT, help="how many images to train on")
-    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--seed", type=int, default=0, help="of the weights and of the order of the samples")
     options.add_argument("--save", type=Path, metavar="FILE", help="write the trained model here")
     options.add_argument("--name", help="the run's name in gputop")
     options.set_defaults(**defaults)

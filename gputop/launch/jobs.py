@@ -170,8 +170,8 @@ def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
     deadline = time.monotonic() + grace_s + TERM_PATIENCE_S + KILL_PATIENCE_S + 5.0
     while time.monotonic() < deadline:
         job = find(job_id)
-        left = identity.marked(job_id)
-        if not job.active and not left:
+        # "lost" is what a job without its supervisor is until the sweep has written that it was stopped.
+        if not job.active and job.state != "lost" and not identity.marked(job_id):
             return job
         time.sleep(0.05)
     pids = ", ".join(str(pid) for pid in identity.marked(job_id)) or "its supervisor"

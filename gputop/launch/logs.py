@@ -22,7 +22,7 @@ LINE_CHARS = 4_000
 _ESCAPES = re.compile(
     r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?"
 )
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def clean_line(raw: bytes) -> str:
     """Return one line as text for a screen: after its last carriage return, without escapes and control characters."""
     parts = raw.rstrip(b"\r").split(b"\r")
     text = _ESCAPES.sub("", parts[-1].decode("utf-8", "replace"))
-    text = _CONTROLS.sub("", text.expandtabs(8).rstrip("\n"))
+    text = _CONTROLS.sub("", text.expandtabs(8))
     return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
 
 
