@@ -10,7 +10,7 @@ from gputop.doctor.evidence import LOAD_WINDOW_S, Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
-from gputop.doctor.rules.shared import siblings, utilization
+from gputop.doctor.rules.shared import sees, siblings, utilization
 from gputop.snapshot import Device, Process
 
 _WRAP = """\
@@ -41,7 +41,7 @@ def plain_python(evidence: Evidence, job: Job) -> Judgement:
     facts = [
         Fact("no RANK, no WORLD_SIZE in its environment", None, f"/proc/{process.pid}/environ"),
         Fact(f"no launcher above it: {_ancestry(process)}", _ancestry(process), f"/proc/{process.pid}/stat"),
-        Fact(f"it sees {words.count(job.visible_count or 0, 'GPU')}", job.visible_count, job.visible_source),
+        sees("it sees", job),
         *utilization(evidence, everything),
     ]
     finding = Finding(
@@ -127,8 +127,8 @@ def too_few_ranks(evidence: Evidence, job: Job) -> Judgement:
     number = "1 rank was" if started == 1 else f"{started} ranks were"
     facts = [
         Fact(f"{number} started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)"),
-        Fact(f"they see {words.count(job.visible_count or 0, 'GPU')}", job.visible_count, job.visible_source),
-        Fact(f"{words.gpus(free)}: no process, no memory in use", [device.index for device in free], "NVML"),
+        sees("they see", job),
+        Fact(f"no process computes on {words.gpus(free)}", [device.index for device in free], "NVML"),
         *utilization(evidence, everything),
     ]
     finding = Finding(

@@ -17,6 +17,16 @@ def siblings(evidence: Evidence, job: Job) -> bool:
     return any(other.key != job.key and other.uids & job.uids and (other.used - job.used) & pool for other in evidence.jobs)
 
 
+def sees(who: str, job: Job) -> Fact:
+    """Return how many devices the job sees, and through which mask."""
+    masks = ", ".join(dict.fromkeys(job.masks))
+    unmasked = "at launch" in job.visible_source and not masks
+    text = f"{who} {words.count(job.visible_count or 0, 'GPU')}"
+    name = "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
+    how = f": {name}={masks}" if masks else f": {name} is not set" if unmasked else ""
+    return Fact(text + how, job.visible_count, job.visible_source.removeprefix(f"{name} at launch ").strip("()"))
+
+
 def utilization(evidence: Evidence, devices: Sequence[Device]) -> list[Fact]:
     """Return one fact with the mean utilisation of each device; none while it is unknown."""
     loads = [(device, evidence.load(device.uuid)) for device in devices]
