@@ -31,7 +31,7 @@ class Feed(Protocol):
     kind: str
     """"live" or "replay"."""
 
-    def start(self, notify: Callable[[], None]) -> None:
+    def start(self, notify: Callable[[], object]) -> None:
         """Begin to deliver; ``notify`` is called from another thread whenever something arrived or changed."""
 
     def drain(self) -> list[Snapshot]:
@@ -71,11 +71,11 @@ class LiveFeed:
             start_new_session=True,
         )
 
-    def start(self, notify: Callable[[], None]) -> None:
+    def start(self, notify: Callable[[], object]) -> None:
         """Read the agent's lines in a daemon thread."""
         threading.Thread(target=self._read, args=(notify,), daemon=True, name="feed").start()
 
-    def _read(self, notify: Callable[[], None]) -> None:
+    def _read(self, notify: Callable[[], object]) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             try:
@@ -155,11 +155,11 @@ class ReplayFeed:
         self._position_s = 0.0
         self._path = path
 
-    def start(self, notify: Callable[[], None]) -> None:
+    def start(self, notify: Callable[[], object]) -> None:
         """Play in a daemon thread."""
         threading.Thread(target=self._play, args=(notify,), daemon=True, name="replay").start()
 
-    def _play(self, notify: Callable[[], None]) -> None:
+    def _play(self, notify: Callable[[], object]) -> None:
         before: float | None = None
         try:
             for snapshot in self._snapshots:

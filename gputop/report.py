@@ -57,12 +57,14 @@ def _device_row(device: Device) -> tuple[str, ...]:
 
 def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]:
     index = {device.uuid: device.index for device in snapshot.devices}
-    command = " ".join(process.command) if process.command else (process.name or "?")
+    # A command may hold anything, line ends and escapes too.
+    words = " ".join(process.command) if process.command else (process.name or "?")
+    command = "".join(character if character.isprintable() else " " for character in words)
     if not process.in_namespace:
         command = "(in another PID namespace)"
     shared = (
         units.percent(process.cpu_percent),
-        units.UNKNOWN if process.rank is None else str(process.rank),
+        "-" if process.rank is None else str(process.rank),
         command[:COMMAND_WIDTH],
     )
     user = process.user or "?"

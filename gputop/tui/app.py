@@ -20,8 +20,11 @@ from gputop.history import History
 from gputop.snapshot import Run, Snapshot
 from gputop.tui.keys import APP_KEYS
 from gputop.tui.messages import FeedArrived
+from gputop.tui.opening import OPENERS, AnyScreen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.view import Settings, View
+from gputop.tui.widgets.palette import THEMES, theme_name
+from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
 
 STALE_AFTER_INTERVALS = 3
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -48,6 +51,10 @@ class GputopApp(App[None]):
         self._arrived_at = time.monotonic()
         self._paused = False
         self._chosen_run: str | None = None
+        for theme in THEMES:
+            self.register_theme(theme)
+        # Before the first frame: Textual fixes its colour filters there.
+        self.theme = theme_name(settings.theme, settings.color)
 
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
@@ -133,13 +140,37 @@ class GputopApp(App[None]):
         if settings.interval_s != self.settings.interval_s:
             self.feed.set_interval(settings.interval_s)
         self.settings = settings
+        self.theme = theme_name(settings.theme, settings.color)
         self.refresh_view()
 
-    async def _open(self, screen_name: str) -> None:
-        from gputop.tui.screens import open_screen
+    async def _open(self, name: str) -> None:
+        if getattr(self.screen, "NAME", None) == name:
+            return
+        await self._show(OPENERS[name](self, self.view))
 
-        await open_screen(self, screen_name)
-        self.show_view()
+    async def _show(self, screen: AnyScreen | None) -> None:
+        if screen is not None:
+            await self.push_screen(screen)
+            self.show_view()
+
+    async def on_process_chosen(self, message: ProcessChosen) -> None:
+        """Open the details of a process of the dashboard's table."""
+        found = self._latest.processes if self._latest else ()
+        process = next((process for process in found if process.pid == message.pid), None)
+        if process is not None:
+            await self._show(process_screen(process, self.view))
+
+    async def on_run_opened(self, message: RunOpened) -> None:
+        """Open a run's own screen."""
+        await self._show(run_screen(self, message.run_id, self.view))
+
+    def on_run_chosen(self, message: RunChosen) -> None:
+        """Show another run on the dashboard."""
+        self.choose_run(message.run_id)
+
+    def on_settings_changed(self, message: SettingsChanged) -> None:
+        """Take a setting that a key changed."""
+        self.change_settings(message.settings)
 
     def on_screen_resume(self) -> None:
         """Draw a screen that comes back at once, not at the next tick."""

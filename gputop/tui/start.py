@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import replace
 
 from gputop.feed import Feed
 from gputop.tui.view import Settings
@@ -16,6 +18,8 @@ def run_app(feed: Feed, settings: Settings) -> int:
     """Run the screen until the person leaves; return the exit code."""
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
     os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
+    if settings.theme == "auto":
+        settings = replace(settings, theme=guess_theme(os.environ))
     if not settings.color or settings.theme == "ansi":
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
     from gputop.tui.app import GputopApp
@@ -28,3 +32,14 @@ def run_app(feed: Feed, settings: Settings) -> int:
     if app.farewell:
         print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is gone, this is the terminal again
     return app.return_code or 0
+
+
+def guess_theme(environment: Mapping[str, str]) -> str:
+    """Return "light" where COLORFGBG says so, "ansi" where TERM promises 16 colours at most, else "dark"."""
+    background = environment.get("COLORFGBG", "").rpartition(";")[2]
+    if background in ("7", "15"):
+        return "light"
+    term = environment.get("TERM", "")
+    if not environment.get("COLORTERM") and term in ("linux", "vt100", "vt220", "ansi", "xterm", "screen"):
+        return "ansi"
+    return "dark"
