@@ -1,0 +1,207 @@
+"""The demos' parts: data, models, devices, and the engine that stands in for nn.DataParallel without CUDA."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+DEMOS = Path(__file__).resolve().parents[1] / "demos"
+sys.path.insert(0, str(DEMOS))  # the demos are scripts that find each other in their own folder
+
+from torch import nn  # noqa: E402
+
+import cpu_data_parallel  # noqa: E402
+import devices  # noqa: E402
+import digits  # noqa: E402
+import idx  # noqa: E402
+import models  # noqa: E402
+
+
+def test_drawn_digits_are_the_same_for_a_seed_and_labelled_synthetic() -> None:
+    first, again, other = digits.drawn_digits(200, 1), digits.drawn_digits(200, 1), digits.drawn_digits(200, 2)
+    assert torch.equal(first.images, again.images)
+    assert first.labels == again.labels
+    assert not torch.equal(first.images, other.images)
+    assert "synthetic" in first.name
+    assert set(first.labels) == set(range(10))
+    image, label = first[0]
+    assert (image.shape, image.dtype, label) == ((1, 28, 28), torch.float32, first.labels[0])
+    assert abs(float(torch.stack([first[i][0] for i in range(200)]).mean())) < 0.5
+
+
+def idx_file(path: Path, magic: int, shape: tuple[int, ...], data: bytes) -> Path:
+    raw = struct.pack(f">I{len(shape)}I", magic, *shape) + data
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    return path
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=4), st.booleans(), st.randoms(use_true_random=False))
+@settings(max_examples=50, deadline=None)
+def test_idx_files_are_read_in_their_shape(tmp_path_factory: pytest.TempPathFactory, shape, zipped, random) -> None:  # type: ignore[no-untyped-def]
+    count = int(torch.tensor(shape).prod())
+    data = random.randbytes(count)
+    path = tmp_path_factory.mktemp("idx") / ("file.gz" if zipped else "file")
+    found = idx.read_idx(idx_file(path, 0x0800 + len(shape), tuple(shape), data))
+    assert tuple(found.shape) == tuple(shape)
+    assert bytes(found.flatten().tolist()) == data
+
+
+@pytest.mark.parametrize(
+    ("raw", "words"),
+    [
+        (b"", "does not begin"),
+        (b"\x89PNG", "does not begin"),
+        (b"\0\0\x0d\x01" + struct.pack(">I", 1) + b"1234", "type 13"),
+        (b"\0\0\x08\x03" + struct.pack(">I", 1), "ends within its header"),
+        (b"\0\0\x08\x01" + struct.pack(">I", 5) + b"1234", "should hold 5 values and holds 4"),
+        (b"\0\0\x08\x01" + struct.pack(">I", 3) + b"1234", "should hold 3 values and holds 4"),
+        (b"\0\0\x08\x02" + struct.pack(">II", 2**32 - 1, 2**32 - 1), "should hold"),
+    ],
+)
+def test_a_damaged_idx_file_is_told(tmp_path: Path, raw: bytes, words: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(raw)
+    with pytest.raises(idx.IdxError, match=words):
+        idx.read_idx(path)
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(raw + b"x" * 100)[:-10])
+    with pytest.raises(idx.IdxError, match="damaged"):
+        idx.read_idx(cut)
+
+
+@pytest.mark.parametrize("folder", ["", "MNIST/raw", "FashionMNIST/raw"])
+def test_mnist_is_found_in_a_folder_or_as_torchvision_keeps_it(tmp_path: Path, folder: str) -> None:
+    idx_file(tmp_path / folder / "train-images-idx3-ubyte.gz", 0x0803, (3, 28, 28), bytes(range(256)) * 9 + bytes(48))
+    idx_file(tmp_path / folder / "train-labels-idx1-ubyte", 0x0801, (3,), bytes([7, 0, 9]))
+    name, images, labels = idx.load(tmp_path, "train")
+    assert name == (folder.split("/")[0] or tmp_path.name)
+    assert images.shape == (3, 28, 28)
+    assert labels.tolist() == [7, 0, 9]
+    with pytest.raises(FileNotFoundError, match="t10k-images"):
+        idx.load(tmp_path, "t10k")
+
+
+def test_images_and_labels_that_do_not_fit_are_told(tmp_path: Path) -> None:
+    images, labels = tmp_path / "train-images-idx3-ubyte", tmp_path / "train-labels-idx1-ubyte"
+    idx_file(images, 0x0803, (2, 28, 28), bytes(2 * 784))
+    idx_file(labels, 0x0801, (3,), bytes(3))
+    with pytest.raises(idx.IdxError, match="labels for 2 images"):
+        idx.load(tmp_path, "train")
+    idx_file(labels, 0x0801, (2,), bytes([1, 10]))
+    with pytest.raises(idx.IdxError, match="the label 10"):
+        idx.load(tmp_path, "train")
+    idx_file(images, 0x0803, (2, 32, 32), bytes(2 * 1024))
+    with pytest.raises(idx.IdxError, match="28 x 28"):
+        idx.load(tmp_path, "train")
+
+
+def test_models_have_the_size_that_their_papers_give() -> None:
+    def parameters(model: nn.Module) -> int:
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    assert parameters(models.LeNet()) == 61_706
+    assert parameters(models.ResNet18()) == 11_689_512  # the published network: 3 channels, 1000 classes
+    for name in models.MODELS:
+        assert models.build(name)(torch.randn(2, 1, 28, 28)).shape == (2, 10)
+    assert models.ResNet18()(torch.randn(1, 3, 64, 64)).shape == (1, 1000)
+
+
+def places(count: int) -> list[devices.Place]:
+    return [devices.Place(torch.device("cpu"), index) for index in range(count)]
+
+
+@pytest.mark.parametrize(("batch", "replicas"), [(8, 2), (5, 4), (1, 2), (9, 3)])
+def test_the_engine_gives_the_gradients_of_one_model(batch: int, replicas: int) -> None:
+    torch.manual_seed(0)
+    single = models.LeNet()
+    images, labels = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
+    engine = cpu_data_parallel.CpuDataParallel(models.LeNet(), places(replicas))
+    engine.module.load_state_dict(single.state_dict())
+    assert (engine.device_ids, engine.dim) == (list(range(replicas)), 0)
+    for _ in range(2):  # twice: gradients add up, as they do without the engine
+        expected, output = single(images), engine(images)
+        assert torch.allclose(output, expected, atol=1e-6)
+        nn.functional.cross_entropy(expected, labels).backward()
+        nn.functional.cross_entropy(output, labels).backward()
+    for mine, its in zip(engine.parameters(), single.parameters(), strict=True):
+        assert mine.grad is not None
+        assert torch.allclose(mine.grad, its.grad, atol=1e-5)
+    used = -(-batch // -(-batch // replicas))  # the pieces that torch.chunk makes
+    held = [claim[2] for claim in engine.claims()]
+    assert [size > 0 for size in held] == [index < used for index in range(replicas)]
+    pieces = [piece.numel() * 4 for piece in images.chunk(replicas)]
+    assert held[:used] == [2 * 61_706 * 4 + size for size in pieces]  # weights, gradients, its piece of the batch
+
+
+def test_replicas_work_in_threads_of_their_own_and_hooks_reach_them() -> None:
+    import threading
+
+    engine = cpu_data_parallel.CpuDataParallel(models.LeNet(), places(3))
+    seen: list[tuple[int, int]] = []
+    engine.module.register_forward_pre_hook(lambda _, args: seen.append((threading.get_native_id(), len(args[0]))))
+    with torch.no_grad():
+        output = engine(torch.randn(7, 1, 28, 28))
+    assert not output.requires_grad
+    assert sorted(seen) == sorted(zip(engine.thread_ids, (3, 3, 1), strict=True))
+    assert threading.get_native_id() not in engine.thread_ids
+    assert [(claim[0], claim[1]) for claim in engine.claims()] == list(enumerate(engine.thread_ids))
+
+
+def test_shared_weights_stay_shared_and_averages_follow_replica_0() -> None:
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.norm, self.second = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+            self.second.weight = self.first.weight
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.second(self.norm(self.first(x)))
+
+    torch.manual_seed(0)
+    engine = cpu_data_parallel.CpuDataParallel(Tied(), places(2))
+    alone = Tied()
+    alone.load_state_dict(engine.module.state_dict())
+    batch = torch.randn(8, 4)
+    engine(batch).sum().backward()
+    alone(batch[:4])
+    assert torch.allclose(engine.module.norm.running_mean, alone.norm.running_mean)
+    assert engine.module.norm.num_batches_tracked == 1
+    assert engine.module.first.weight.grad is not None
+    assert engine.module.second.weight is engine.module.first.weight
+
+
+def test_an_error_in_a_replica_reaches_the_caller() -> None:
+    engine = cpu_data_parallel.CpuDataParallel(models.LeNet(), places(2))
+    with pytest.raises(RuntimeError, match="channels"):
+        engine(torch.randn(4, 2, 28, 28))
+
+
+def test_virtual_devices_follow_the_mask_and_share_a_core() -> None:
+    """In a process of its own: taking a device pins the process."""
+    code = (
+        "import os, sys; sys.path.insert(0, sys.argv[1]); cores = sorted(os.sched_getaffinity(0))\n"
+        "import devices, torch\n"
+        "place = devices.take(int(sys.argv[2]))\n"
+        "core = sorted(os.sched_getaffinity(0))\n"
+        "own = cores[place.virtual_index : place.virtual_index + 1] or cores\n"
+        "print(devices.count(), place.virtual_index, torch.get_num_threads(), core == own)\n"
+    )
+
+    def taken(index: int, mask: str) -> subprocess.CompletedProcess[str]:
+        environment = {**os.environ, "GPUTOP_VIRTUAL_DEVICES": mask, "CUDA_VISIBLE_DEVICES": ""}
+        command = [sys.executable, "-c", code, str(DEMOS), str(index)]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+
+    assert taken(1, "1,0").stdout.split() == ["2", "0", "1", "True"]
+    beyond = taken(2, "0,1")
+    assert "There is no device 2: this process may use 2" in beyond.stderr
