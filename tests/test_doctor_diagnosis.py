@@ -106,7 +106,7 @@ def test_findings_of_two_jobs_stand_side_by_side_worst_first():
 
 
 def test_rules_name_their_sources_windows_and_thresholds():
-    assert len({rule.id for rule in RULES}) == len(RULES) == 8
+    assert len({rule.id for rule in RULES}) == len(RULES) == 9
     assert set(HIDES) <= {rule.id for rule in RULES}
     for rule in RULES:
         assert rule.sources

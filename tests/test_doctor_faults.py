@@ -390,6 +390,30 @@ def test_b02_names_an_uneven_split():
     assert finding.title == "DataParallel: 10 rows split unevenly, 3 to 1"
 
 
+def test_b05_tells_an_argument_that_does_not_divide_from_a_batch_that_does_not():
+    facts = lambda s: dp_facts(8, [2, 0, 0, 0], s, devices=4, underused_calls=10 * s)  # noqa: E731
+    finding = verdict(lambda s: data_parallel(s, facts(s), places=range(4), count=4))
+    assert finding.id == "B05"
+    assert finding.title == "DataParallel: batch of 8 feeds 1 of 4 GPUs"
+    assert "expand" in finding.fix
+
+
+def test_device_ids_and_rows_are_read_as_the_tracking_writes_them():
+    """Ids as text, a zero for each device without rows; the mask turns the order round."""
+    facts = lambda s: dp_facts(5, [2, 2, 1, 0], s, device_ids=["0", "cuda:1", "2", "3"], underused_calls=10 * s)  # noqa: E731
+
+    def turned(s):
+        shot = data_parallel(s, facts(s), places=range(4), count=4)
+        environment = LaunchEnvironment(cuda_visible_devices="3,2,1,0")
+        return replace(shot, processes=(replace(shot.processes[0], environment=environment),))
+
+    finding = verdict(turned)
+    assert finding.id == "B02"
+    assert finding.title == "DataParallel: batch of 5 feeds 3 of 4 GPUs"
+    assert "2 / 2 / 1 / 0 rows" in finding.evidence[0].text
+    assert finding.devices == (uuid(3), uuid(2), uuid(1), uuid(0))
+
+
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.7])
 def test_b01_forgives_the_small_last_batch_of_an_epoch(share):
     facts = lambda s: dp_facts(1, [1], s, underused_calls=int(share * 10 * s))  # noqa: E731

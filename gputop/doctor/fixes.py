@@ -79,11 +79,19 @@ def _launch_command(job: Job, ranks: int) -> tuple[str, ...]:
         return (launcher, *head[1:lead], f"{flags[0]}={ranks}", *head[lead:])
     process = job.main_process
     script = script_of(process.command if process is not None and process.command else started)
+    launcher = job.launcher.name if job.launcher is not None else "torchrun"
+    if launcher == "accelerate":
+        return ("accelerate", "launch", f"--num_processes={ranks}", *script)
+    if launcher == "deepspeed":
+        return ("deepspeed", f"--num_gpus={ranks}", *script)
     return ("torchrun", "--standalone", f"--nproc-per-node={ranks}", *script)
 
 
 def own_command(job: Job) -> str:
-    """Return the command by which the job was started, without changes to it."""
+    """Return the command by which the job is started, as far as it is known, without changes to it."""
+    ranks = job.local_world_size or 1
+    if job.launcher is not None or (ranks > 1 and len(job.members) > 1):
+        return launch_line(job, ranks)
     process = job.main_process
     if job.run is not None and job.run.command:
         return shlex.join(job.run.command)

@@ -14,6 +14,8 @@ from gputop.doctor import stated
 from gputop.doctor.visible import devices_behind, mask_of, same_uuid
 from gputop.snapshot import Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
+DEAD_STATES = ("X", "Z")
+"""Process states: it has ended, though the driver may still hold its memory."""
 LIVE = ("starting", "running", "stalled")
 
 
@@ -42,7 +44,7 @@ class Job:
     """One training job as far as it runs on this machine.
 
     ``pool`` are the machine's devices of the job's kind (GPUs, or virtual GPUs), ``visible`` those that the masks of its
-    ranks leave together (None: unknown), ``visible_count`` how many the job really sees (None: unknown).
+    ranks leave together, in the order of the masks, ``visible_count`` how many the job really sees. None: unknown.
     """
 
     key: str
@@ -199,9 +201,9 @@ def _members(
     pids = {process.pid for process in group}
     for process in group:
         rank = process.rank if process.rank is not None else (process.environment.rank if process.environment else None)
-        if rank is not None:
+        if rank is not None and process.state not in DEAD_STATES:
             by_rank.setdefault(rank, []).append(process)
-        elif process.ppid not in pids:
+        elif process.ppid not in pids and process.state not in DEAD_STATES:
             unranked.append(process)
     journals = {rank.rank: rank for rank in run.ranks} if run is not None else {}
     members = []
@@ -279,14 +281,15 @@ def _visible(
             known = False
             continue
         seen.update((device.uuid, device) for device in devices_behind(mask, pool))
-    visible = tuple(device for device in pool if device.uuid in seen) if known else None
+    visible = tuple(seen.values()) if known else None
     count = len(visible) if visible is not None else None
     source = ("GPUTOP_VIRTUAL_DEVICES" if virtual else "CUDA_VISIBLE_DEVICES") + " at launch (/proc/<pid>/environ)"
-    if len(members) == 1 and not virtual:
+    inside = {_seen_inside(member) for member in members} if not virtual and (visible is None or len(members) == 1) else set()
+    if len(inside) == 1:
         # Only inside the process is it known what a mask set later, or a container, leaves.
-        inside, said = _seen_inside(members[0])
-        if inside is not None and (count is None or inside < count):
-            count, source, visible = inside, said, visible if inside == count else None
+        number, said = inside.pop()
+        if number is not None and (count is None or number < count):
+            count, source, visible = number, said, pool if number == len(pool) else None
     return visible, count, source, tuple(masks)
 
 

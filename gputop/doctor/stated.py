@@ -8,7 +8,8 @@ from typing import Any
 
 from gputop.snapshot import Rank
 
-WRAPPERS = ("DataParallel", "DistributedDataParallel", "FullyShardedDataParallel", "FSDP", "DeepSpeedEngine")
+WRAPPERS = ("DataParallel", "FSDP", "FSDPModule", "DeepSpeedEngine")
+"""How the names end of classes that spread a model over devices."""
 _EMPTY: Mapping[str, Any] = {}
 
 
@@ -47,10 +48,18 @@ def _whole_list(value: Any) -> tuple[int, ...]:
     return tuple(item for item in map(whole, value) if item is not None)
 
 
+def _device_ids(value: Any) -> tuple[int, ...]:
+    """Return indices of devices, written 0, "0" or "cuda:0"."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        return ()
+    texts = [str(item).rpartition(":")[2] for item in value if isinstance(item, int | str)]
+    return tuple(int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 4)
+
+
 def data_parallel(rank: Rank | None) -> DataParallelFact | None:
     """Return the fact ``data_parallel``; None where the rank has no such wrapper or counts cannot be read."""
     fact = mapping(rank, "data_parallel")
-    calls, ids = whole(fact.get("calls")), _whole_list(fact.get("device_ids"))
+    calls, ids = whole(fact.get("calls")), _device_ids(fact.get("device_ids"))
     if not ids:
         ids = tuple(range(min(64, whole(fact.get("replicas")) or 0)))
     if calls is None or not ids:
@@ -93,6 +102,12 @@ def cuda_available(rank: Rank | None) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
+def cuda_built(rank: Rank | None) -> bool | None:
+    """Return whether this rank's torch was built with CUDA."""
+    value = mapping(rank, "torch").get("cuda_built")
+    return value if isinstance(value, bool) else None
+
+
 def parameter_device(rank: Rank | None) -> str | None:
     """Return where the model's parameters are, e.g. "cpu" or "cuda:0"."""
     value = mapping(rank, "model").get("parameter_device")
@@ -113,6 +128,7 @@ def wrapper(rank: Rank | None) -> str | None:
     for value in (rank.facts.get("wrapper"), rank.facts.get("wrappers"), mapping(rank, "model").get("wrapper")):
         for item in value if isinstance(value, list | tuple) else (value,):
             name = item.get("type") if isinstance(item, Mapping) else item
-            if isinstance(name, str) and name.rpartition(".")[2] in WRAPPERS:
-                return name.rpartition(".")[2]
+            short = name.rpartition(".")[2] if isinstance(name, str) else ""
+            if short.endswith(WRAPPERS):
+                return short
     return None

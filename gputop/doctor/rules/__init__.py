@@ -17,7 +17,9 @@ RULES: tuple[Rule, ...] = (
 HIDES: dict[str, frozenset[str]] = {
     "A12": frozenset(rule.id for rule in RULES if rule.id != "A12"),
     "A07": frozenset({"A01", "A02", "H01"}),
-    "B01": frozenset({"B02", "A01", "A02"}),
+    "B01": frozenset({"A01", "A02"}),
+    "B02": frozenset({"A01", "A02"}),
+    "B05": frozenset({"A01", "A02"}),
     "A01": frozenset({"A02"}),
 }
 """Root -> symptoms of the same job that are not shown beside it (catalogue, section 3)."""

@@ -23,7 +23,7 @@ def cpu_only(evidence: Evidence, job: Job) -> Judgement:
         return None
     stated_on_cpu = [member for member in job.members if _says_cpu(member)]
     if stated_on_cpu and evidence.progressing(job):
-        if _hides_pids(evidence) and stated.cuda_available(stated_on_cpu[0].journal) is not False:
+        if _hides_pids(evidence) and not any(_without_cuda(member) for member in stated_on_cpu):
             why = "Which process is on which GPU is unknown: the driver reports PIDs that this container cannot see."
             return Abstained("A12", why, "the host's PID namespace (docker run --pid=host)", job.run_id)
         return Suspicion(_finding(evidence, job, stated_on_cpu[0], certain=True))
@@ -44,7 +44,11 @@ def _says_cpu(member: Member) -> bool:
     if member.uses:
         return False
     where = stated.parameter_device(member.journal)
-    return where == "cpu" or (where is None and stated.cuda_available(member.journal) is False)
+    return where == "cpu" or (where is None and _without_cuda(member))
+
+
+def _without_cuda(member: Member) -> bool:
+    return stated.cuda_available(member.journal) is False or stated.cuda_built(member.journal) is False
 
 
 def _hides_pids(evidence: Evidence) -> bool:
@@ -79,6 +83,9 @@ def _evidence(evidence: Evidence, job: Job, member: Member, deliberate: str | No
         facts.append(Fact(f"the model's parameters are on {where}, and steps progress", where, "journal"))
     if available is not None:
         facts.append(Fact(f"torch.cuda.is_available() is {available}", available, "journal"))
+    built = stated.cuda_built(member.journal)
+    if built is False:
+        facts.append(Fact("this torch is built without CUDA", built, "journal"))
     process = member.process
     if process is not None and process.cpu_percent is not None:
         busy_s = evidence.cpu_busy_s(process)
@@ -86,7 +93,7 @@ def _evidence(evidence: Evidence, job: Job, member: Member, deliberate: str | No
         facts.append(
             Fact(text + (f", for {busy_s:.0f} s now" if busy_s else ""), process.cpu_percent, f"/proc/{process.pid}/stat")
         )
-    if process is not None and process.torch_cuda_mapped is False:
+    if process is not None and process.torch_cuda_mapped is False and built is None:
         facts.append(
             Fact("libtorch_cuda.so is not loaded: this torch is built for the CPU", False, f"/proc/{process.pid}/maps")
         )
@@ -127,7 +134,8 @@ def _cause(job: Job, member: Member, deliberate: str | None) -> str:
         return "CUDA reads nothing from this CUDA_VISIBLE_DEVICES, so that torch finds no GPU and falls back to the CPU."
     if stated.cuda_available(member.journal):
         return "torch has CUDA, but the model was never moved to a GPU: parameters start on the CPU and stay there."
-    if member.process is not None and member.process.torch_cuda_mapped is False:
+    unmapped = member.process is not None and member.process.torch_cuda_mapped is False
+    if stated.cuda_built(member.journal) is False or unmapped:
         return "The installed torch is the CPU build, so that torch.cuda.is_available() is False and the script falls back."
     return (
         "torch does not use CUDA here: a CPU build, a driver that is too old for it, or a script that falls back to the CPU "

@@ -1,8 +1,10 @@
-"""nn.DataParallel: a batch smaller than the devices (B01), or one that does not divide among them (B02)."""
+"""nn.DataParallel: a batch smaller than the devices (B01), one that does not divide among them (B02), or an argument that
+does not divide like the batch (B05)."""
 
 from __future__ import annotations
 
 import shlex
+from dataclasses import dataclass
 
 from gputop.doctor import fixes, stated, words
 from gputop.doctor.evidence import Evidence
@@ -34,82 +36,118 @@ def good_batch(batch: int, devices: int) -> int:
     return max(devices, (batch + devices // 2) // devices * devices)
 
 
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How most calls of one wrapper divided their batch."""
+
+    member: Member
+    fact: stated.DataParallelFact
+    batch: int
+    rows: tuple[int, ...]
+    calls: int
+    bad_calls: int
+    underused: bool
+
+    @property
+    def number(self) -> int:
+        """How many devices the wrapper has."""
+        return self.fact.devices
+
+    @property
+    def used(self) -> int:
+        """How many of them got rows."""
+        return sum(row > 0 for row in self.rows)
+
+    @property
+    def rule(self) -> str:
+        """Which rule explains it: an argument that divides into fewer pieces than the batch, or the batch itself."""
+        if self.batch < self.number:
+            return "B01"
+        return "B05" if self.used < len(split_rows(self.batch, self.number)) else "B02"
+
+
 def batch_too_small(evidence: Evidence, job: Job) -> Judgement:
     """B01: most calls have fewer rows than there are devices."""
-    return _judge(evidence, job, "B01")
+    split = _bad_split(evidence, job)
+    if split is not None:
+        return _told(evidence, job, split) if split.rule == "B01" else None
+    wraps = any(stated.data_parallel(member.journal) is not None for member in job.members)
+    if len(job.members) == 1 and len(job.used) > 1 and not wraps:
+        # It may be DataParallel: only the tracking sees the batch.
+        why = "One process works on several GPUs; how it divides a batch cannot be seen from outside."
+        return Abstained("B01", why, "gputop.watch(model) in the script", job.run_id)
+    return None
 
 
 def batch_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
     """B02: most calls have rows enough, but leave a device without any or with far fewer than the others."""
-    return _judge(evidence, job, "B02")
+    split = _bad_split(evidence, job)
+    return _told(evidence, job, split) if split is not None and split.rule == "B02" else None
 
 
-def _judge(evidence: Evidence, job: Job, rule: str) -> Judgement:
+def argument_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
+    """B05: the batch would reach more devices, but another argument of the call divides into fewer pieces."""
+    split = _bad_split(evidence, job)
+    return _told(evidence, job, split) if split is not None and split.rule == "B05" else None
+
+
+def _bad_split(evidence: Evidence, job: Job) -> _Split | None:
     for member in job.members:
         fact = stated.data_parallel(member.journal)
         if fact is None or fact.devices < 2:
             continue
         calls, underused, uneven = evidence.recent_calls(job, member, CALLS_MIN)
         batch = fact.batch_rows if fact.batch_rows is not None else sum(fact.rows)
-        small = 0 < batch < fact.devices
-        if calls < CALLS_MIN or batch <= 0 or small != (rule == "B01"):
+        bad = max(underused, uneven)
+        if calls < CALLS_MIN or batch <= 0 or bad < SHARE_MIN * calls:
             continue
-        bad = underused if small else max(underused, uneven)
-        if bad >= SHARE_MIN * calls:
-            return Suspicion(_finding(evidence, job, member, fact, (calls, bad), batch, underused >= SHARE_MIN * calls))
-    return _unseen(job, rule)
-
-
-def _unseen(job: Job, rule: str) -> Judgement:
-    """One process on several GPUs may be DataParallel; only the tracking sees the batch."""
-    wraps = any(stated.data_parallel(member.journal) is not None for member in job.members)
-    if rule == "B01" and len(job.members) == 1 and len(job.used) > 1 and not wraps:
-        why = "One process works on several GPUs; how it divides a batch cannot be seen from outside."
-        return Abstained(rule, why, "start it with gputop run, or import gputop in the script", job.run_id)
+        rows = fact.rows if any(fact.rows) else split_rows(batch, fact.devices)
+        split = _Split(member, fact, batch, rows, calls, bad, underused >= SHARE_MIN * calls)
+        if split.rule != "B01" or split.underused:
+            return split
     return None
 
 
-def _finding(
-    evidence: Evidence,
-    job: Job,
-    member: Member,
-    fact: stated.DataParallelFact,
-    counted: tuple[int, int],
-    batch: int,
-    underused: bool,
-) -> Finding:
-    number = fact.devices
-    rows = fact.rows or split_rows(batch, number)
-    used = sum(row > 0 for row in rows)
-    devices = _devices(job, fact)
-    small = batch < number
-    good = good_batch(batch, number)
-    shown = " / ".join(str(row) for row in (*rows, *[0] * (number - len(rows))))
-    calls, bad = counted
+def _told(evidence: Evidence, job: Job, split: _Split) -> Suspicion:
+    batch, number = split.batch, split.number
+    devices = _devices(job, split.fact)
+    shown = " / ".join(str(row) for row in (*split.rows, *[0] * (number - len(split.rows))))
     facts = [
-        Fact(f"batch of {words.count(batch, 'row')} over {number} devices: {shown} rows", list(rows), "journal"),
-        Fact(f"so in {bad} of the last {calls} calls", bad, "journal"),
+        Fact(f"batch of {words.count(batch, 'row')} over {number} devices: {shown} rows", list(split.rows), "journal"),
+        Fact(f"so in {split.bad_calls} of the last {split.calls} calls", split.bad_calls, "journal"),
     ]
-    if fact.module:
-        facts.append(Fact(f"DataParallel wraps {fact.module}", fact.module, "journal"))
+    if split.fact.module:
+        facts.append(Fact(f"DataParallel wraps {split.fact.module}", split.fact.module, "journal"))
     facts += utilization(evidence, devices)
-    if small or underused:
-        title = f"DataParallel: batch of {batch} feeds {used} of {number} GPUs"
+    if split.underused:
+        title = f"DataParallel: batch of {batch} feeds {split.used} of {number} GPUs"
     else:
-        title = f"DataParallel: {batch} rows split unevenly, {max(rows)} to {min(rows)}"
-    return Finding(
-        id="B01" if small else "B02",
-        severity="error" if small else "warning",
+        got = [row for row in split.rows if row]
+        title = f"DataParallel: {batch} rows split unevenly, {max(got)} to {min(got)}"
+    finding = Finding(
+        id=split.rule,
+        severity="warning" if split.rule == "B02" else "error",
         confidence="certain",
         title=title,
         evidence=tuple(facts),
-        cause="nn.DataParallel cuts each batch into pieces of ceil(batch / devices) rows until the rows run out; "
-        + ("devices without a piece do nothing." if used < number else "the device with most rows sets the pace."),
-        fix=_fix(job, number, good, small),
+        cause=_cause(split),
+        fix=_fix(job, split),
         refuted_by=f"{(1 - SHARE_MIN) * 100:.0f} % or more of the calls give every device an equal share.",
         devices=tuple(device.uuid for device in devices),
-        pids=(member.pid,) if member.pid is not None else (),
+        pids=(split.member.pid,) if split.member.pid is not None else (),
         run=job.run_id,
+    )
+    return Suspicion(finding)
+
+
+def _cause(split: _Split) -> str:
+    if split.rule == "B05":
+        return (
+            "nn.DataParallel makes only as many pieces as every tensor among the arguments divides into: a mask or another "
+            "argument with fewer rows than the batch leaves devices without work, and rows of the batch are lost."
+        )
+    return "nn.DataParallel cuts each batch into pieces of ceil(batch / devices) rows until the rows run out; " + (
+        "devices without a piece do nothing." if split.used < split.number else "the device with most rows sets the pace."
     )
 
 
@@ -122,8 +160,12 @@ def _devices(job: Job, fact: stated.DataParallelFact) -> list[Device]:
     return [device for device in job.pool if device.uuid in job.used]
 
 
-def _fix(job: Job, number: int, good: int, small: bool) -> str:
-    size = number * ROWS_PER_DEVICE if small else good
+def _fix(job: Job, split: _Split) -> str:
+    number = split.number
+    if split.rule == "B05":
+        return "mask = mask.expand(x.size(0), *mask.shape[1:])  # every tensor argument needs the rows of the batch"
+    small = split.rule == "B01"
+    size = number * ROWS_PER_DEVICE if small else good_batch(split.batch, number)
     reason = f"{ROWS_PER_DEVICE} for each of {number} GPUs" if small else f"a multiple of {number}, nearest to yours"
     lines = [f"loader = DataLoader(dataset, batch_size={size}, shuffle=True, drop_last=True)  # {reason}"]
     process = job.main_process
@@ -135,7 +177,7 @@ def _fix(job: Job, number: int, good: int, small: bool) -> str:
     return "\n".join(lines)
 
 
-_COUNTED = f"in {SHARE_MIN:.0%} of at least {CALLS_MIN} calls within two minutes (catalogue B01, B02)"
+_COUNTED = f"in {SHARE_MIN:.0%} of at least {CALLS_MIN} calls within two minutes (catalogue B01, B02, B05)"
 RULES = (
     Rule("B01", "data_parallel", ("journal: data_parallel",), 0.0, f"rows < devices {_COUNTED}", batch_too_small),
     Rule(
@@ -145,5 +187,13 @@ RULES = (
         0.0,
         f"a device without rows, or least/most rows below 0.75, {_COUNTED}",
         batch_does_not_divide,
+    ),
+    Rule(
+        "B05",
+        "data_parallel",
+        ("journal: data_parallel",),
+        0.0,
+        f"fewer pieces than torch.chunk makes of the batch, {_COUNTED}",
+        argument_does_not_divide,
     ),
 )
