@@ -117,7 +117,7 @@ def balance_line(view: View, width: int, ascii_only: bool = False) -> Line:
     unknown = sum(share is None for share in found.shares)
     spans = [head, *balance_columns(found.shares, ascii_only), Span(" "), Span(words, style)]
     if found.evenness is not None and total > 1:
-        spans.append(Span(f" {dot} {found.evenness * 100:.0f} %", style))
+        spans.append(Span(f" {dot} {int(found.evenness * 100 + 0.5)} %", style))
     if unknown:
         spans.append(Span(f" {dot} {unknown} unknown", "dim"))
     return clip(tuple(spans), width)

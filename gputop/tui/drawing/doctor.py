@@ -37,7 +37,7 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
         return line(("Doctor: ", "title"), (f"{problems} problem{'s' * (problems != 1)}", worst))
     if findings:
         return line(("Doctor: ", "title"), (f"{len(findings)} note{'s' * (len(findings) != 1)}", "dim"))
-    return line(("Doctor: ", "title"), ("no problem found", "ok"))
+    return line(("Doctor", "title"))
 
 
 def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None) -> Line:

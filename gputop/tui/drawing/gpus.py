@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from gputop import units
@@ -147,9 +147,8 @@ def _row(view: View, device: Device, layout: _Layout, width: int) -> Line:
     trouble = _trouble(device)
     if trouble:
         state, words = trouble
-        return clip(
-            line(mark, label, " ", (f"{state:>4}", "bad"), " ", (words, "warn" if device.state == "stale" else "bad")), width
-        )
+        style = "warn" if device.state == "stale" else "bad"
+        return clip(line(mark, label, " ", (f"{state:>4}", style), " ", (words, style)), width)
     parts: list[Line] = [(_utilisation(device),)]
     if device.kind == "mig":
         parts.append(_mig_name(device, layout))
@@ -187,7 +186,7 @@ def _trouble(device: Device) -> tuple[str, str] | None:
     words = clean(f"{device.problem.message} {device.problem.hint}".strip()) if device.problem else ""
     if device.state == "stale":
         age = f"for {units.duration(device.age_s)}" if device.age_s is not None else "for a while"
-        return "old", f"{words or 'the driver has not answered'} ({age})" if words else f"the driver has not answered {age}"
+        return "stale", f"{words} ({age})" if words else f"the driver has not answered {age}"
     if device.state == "lost":
         return "lost", words or "the GPU has fallen off the bus; restart the machine"
     return "err", words or "the driver reports an error for this GPU"
@@ -267,16 +266,20 @@ def _temperature(device: Device, cells: int) -> Span:
 
 def _detail(view: View, device: Device, indent: int, width: int) -> Line:
     """Return the second line of a device: what it is, how its units are used, who uses it."""
-    parts: list[Line] = [line((short_name(device), "dim"))]
-    throttle = _throttle(device)
+    parts: list[Line] = []
+    if device.kind == "virtual" or len({short_name(other) for other in view.snapshot.devices if other.kind != "mig"}) > 1:
+        parts.append(line((short_name(device), "dim")))
+    throttle = _throttle(device) if device.state == "ok" else None
     if throttle:
         parts.append(line((throttle[1], throttle[2])))
     who = _users(view, device)
-    if who:
-        parts.append(line((who, "dim")))
+    parts.append(line((who or "no process listed", "dim")))
+    if device.state != "ok":
+        return clip((Span(" " * (indent + 2)), *joined(parts, Span(" · ", "dim"))), width)
     for value, text in (
         (device.sm_activity_percent, f"SM {units.number(device.sm_activity_percent)} %"),
         (device.tensor_activity_percent, f"tensor {units.number(device.tensor_activity_percent)} %"),
+        (device.power_limit_w, f"limit {units.number(device.power_limit_w, ' W')}"),
         (device.sm_clock_mhz, units.number(device.sm_clock_mhz, " MHz")),
     ):
         if value is not None:
@@ -304,10 +307,21 @@ def _users(view: View, device: Device) -> str:
     for name, members in groups.items():
         ranks = sorted(process.rank for process in members if process.rank is not None)
         if ranks:
-            said.append(f"{name} rank{'s' * (len(ranks) > 1)} {','.join(map(str, ranks))}")
+            said.append(f"{name} rank{'s' * (len(ranks) > 1)} {ranges(ranks)}")
         else:
             said.append(name if len(members) == 1 else f"{name} ({len(members)} processes)")
     return ", ".join(said)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Return sorted numbers in few characters: (0, 1, 2, 5) -> "0-2,5"."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return ",".join(str(group[0]) if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in groups)
 
 
 def _no_devices(view: View, width: int) -> tuple[Line, ...]:

@@ -163,20 +163,32 @@ def joined(parts: Iterable[Line], separator: Span) -> Line:
     return tuple(result)
 
 
-def changed_cells(old: Line, new: Line) -> tuple[int, int] | None:
-    """Return the cells [start, end) in which two lines of equal width differ, or None when they look the same."""
+def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int, int]]:
+    """Return the cells [start, end) in which two lines of equal width differ, from left to right.
+
+    Ranges with at most ``bridge`` equal cells between them are one: moving a terminal's cursor costs bytes as well. A range
+    never cuts a wide character in two.
+    """
     if old == new:
-        return None
+        return []
     before, after = _cells(old), _cells(new)
-    shared = min(len(before), len(after))
-    start = 0
-    while start < shared and before[start] == after[start]:
-        start += 1
-    end = max(len(before), len(after))
-    if len(before) == len(after):
-        while end > start and before[end - 1] == after[end - 1]:
-            end -= 1
-    return (start, end) if end > start else None
+    length = max(len(before), len(after))
+    if len(before) != len(after):
+        return [(0, length)]
+    ranges: list[tuple[int, int]] = []
+    for place in range(length):
+        if before[place] == after[place]:
+            continue
+        start, end = place, place + 1
+        while start > 0 and (not before[start][0] or not after[start][0]):
+            start -= 1
+        while end < length and (not before[end][0] or not after[end][0]):
+            end += 1
+        if ranges and start - ranges[-1][1] <= bridge:
+            ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
+        else:
+            ranges.append((start, end))
+    return ranges
 
 
 def _cells(of: Line) -> list[tuple[str, str]]:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputop import units
 from gputop.snapshot import Device, DeviceUse, Process, Run, Snapshot
-from gputop.tui.drawing.line import Drawing, Line, Span, clean, line, wrap
+from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, wrap
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
 from gputop.tui.view import View
 
-UNATTRIBUTED_BYTES = 500 * 10**6
+UNATTRIBUTED_BYTES = 512 * 2**20
 """Memory in use that no listed process holds is told from here on: contexts and the driver's own take less."""
 
 COLUMNS = (
     Column("gpu", "GPU", 3, ">", 0),
     Column("pid", "PID", 7, ">", 0),
     Column("user", "USER", 8, "<", 4),
-    Column("mem", "GPU-MEM", 8, ">", 1),
+    Column("mem", "GPU-MEM", 9, ">", 1),
     Column("sm", "SM%", 4, ">", 2),
     Column("cpu", "CPU%", 5, ">", 6),
     Column("rank", "RANK", 4, ">", 3),
     Column("run", "RUN", 12, "<", 5),
     Column("time", "TIME", 6, ">", 7),
-    Column("command", "COMMAND", 12, "<", 0, grows=True),
+    Column("command", "COMMAND", 20, "<", 0, grows=True),
 )
 SORTABLE = ("gpu", "mem", "sm", "cpu", "rank", "time", "pid", "user", "run")
 _DESCENDING = ("mem", "sm", "cpu", "time")
@@ -76,6 +77,7 @@ def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:
     if words:
         rows = [row for row in rows if _matches(row, words)]
     rows.sort(key=_sort_key(order.sort), reverse=(order.sort in _DESCENDING) != order.invert)
+    rows.sort(key=lambda row: row.kind == "rest")
     return _as_tree(rows) if order.tree else tuple(rows)
 
 
@@ -197,15 +199,14 @@ def command_text(row: Row) -> str:
     if not process.in_namespace:
         return "(other PID namespace)"
     if process.command:
-        return clean(" ".join(process.command))
+        # The interpreter's directory would take the room of the script's name.
+        return clean(" ".join((os.path.basename(process.command[0]) or process.command[0], *process.command[1:])))
     return clean(process.name) if process.name else "?"
 
 
 def _cells(row: Row, now: float) -> Cells:
     dim = "dim"
-    cells: dict[str, Span] = {
-        "gpu": Span("-" if row.device is None else str(row.device.index), dim if row.device is None else "value")
-    }
+    cells: dict[str, Span] = {"gpu": Span("-", dim) if row.device is None else Span(device_label(row.device), "value")}
     indent = ("└ " if row.depth else "") if row.kind == "process" else ""
     cells["command"] = Span(indent + command_text(row), {"run": "accent", "rest": "warn"}.get(row.kind, "text"))
     cells["mem"] = _span(units.bytes_text(row.memory_bytes), row.memory_bytes)
@@ -232,6 +233,12 @@ def _cells(row: Row, now: float) -> Cells:
     return cells
 
 
+def device_label(device: Device) -> str:
+    """Return what the GPU column says: the index, and for a MIG instance its number in its GPU ("6:0")."""
+    first = (device.mig_label or "").partition(" ")[0] if device.kind == "mig" else ""
+    return clean(first) if ":" in first else str(device.index)
+
+
 def _span(text: str, value: float | None) -> Span:
     return Span(text, "dim" if value is None else "text")
 
@@ -253,8 +260,19 @@ def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) ->
     columns = fitting(COLUMNS, width)
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
-    body = [row_line(columns, _cells(row, view.snapshot.time), width, ascii_only) for row in rows]
+    body = [_row_line(row, columns, view.snapshot.time, width, ascii_only) for row in rows]
     return Drawing(title, (heading, *body), subtitle, footer)
+
+
+def _row_line(row: Row, columns: Sequence[tuple[Column, int]], now: float, width: int, ascii_only: bool) -> Line:
+    """Return a row's line; what is no process has its words in all the room right of the memory."""
+    cells = _cells(row, now)
+    if row.kind == "process":
+        return row_line(columns, cells, width, ascii_only)
+    keys = [column.key for column, _ in columns]
+    held = columns[: keys.index("mem") + 1] if "mem" in keys else columns[:1]
+    start = row_line(held, cells, width, ascii_only)
+    return clip((*start, Span(" "), cells["command"]), width, ASCII_ELLIPSIS if ascii_only else ELLIPSIS)
 
 
 def _pids(rows: Sequence[Row]) -> set[int]:

@@ -6,18 +6,15 @@ import math
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.history import MetricSeries
 from gputop.snapshot import Rank, Run
+from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import ENDED, LossChart
 from gputop.tui.view import View
 
-RATE_WINDOW_S = 60.0
-"""Steps per second are taken over the last minute, so that an evaluation does not make the time left jump."""
 CHART_MIN_LINES = 3
 
-_LOSS_NAMES = ("loss", "train/loss", "train_loss", "training_loss")
-_RATES = (("samples_per_s", "samples/s"), ("images_per_s", "img/s"), ("tokens_per_s", "tokens/s"))
+_SPEED_UNITS = {name: name.removesuffix("_per_s").replace("images", "img") + "/s" for name in run_numbers.SPEED_METRICS}
 _DATA_WAIT = ("data_wait_s", "data_s", "data_time_s")
 _COMMUNICATION = ("communication_s", "comm_s")
 _STEP_TIME = ("step_s", "step_time_s")
@@ -69,7 +66,7 @@ def title_line(view: View, run: Run) -> Line:
     count = len(run.ranks) or run.world_size or 0
     if count > 1:
         parts.append(line((f"{count} ranks", "dim")))
-    step, total = run_step(run), total_steps(run)
+    step, total = run_numbers.step(run), run_numbers.total_steps(run)
     if step is not None:
         parts.append(line((f"step {step}" + (f"/{total}" if total else ""), "text")))
     if run.state in ENDED:
@@ -77,7 +74,7 @@ def title_line(view: View, run: Run) -> Line:
         after = f" after {units.duration(took)}" if took is not None else ""
         parts.append(line((run.state + after, _STATE_STYLES[run.state])))
     elif run.state == "running":
-        left = time_left_s(view, run)
+        left = run_numbers.seconds_left(run, view.history)
         if left is not None:
             parts.append(line((f"{_coarse(left)} left", "text")))
     else:
@@ -109,56 +106,10 @@ def _chooser(view: View, run: Run) -> Line:
 
 def loss_name(metrics: Sequence[str]) -> str | None:
     """Return the metric that is the loss: by name, else the first with "loss" in it, else the first there is."""
-    for name in _LOSS_NAMES:
+    for name in run_numbers.LOSS_METRICS:
         if name in metrics:
             return name
     return next((name for name in metrics if "loss" in name.lower()), metrics[0] if metrics else None)
-
-
-def run_step(run: Run) -> int | None:
-    """Return the step that every rank has reached."""
-    return min((rank.step for rank in run.ranks if rank.step is not None), default=None)
-
-
-def total_steps(run: Run) -> int | None:
-    """Return how many steps the run will take, where a rank said so (the fact ``progress``)."""
-    for rank in run.ranks:
-        progress = rank.facts.get("progress")
-        total = progress.get("total_steps") if isinstance(progress, dict) else None
-        if isinstance(total, int) and not isinstance(total, bool) and total > 0:
-            return total
-    return None
-
-
-def step_rate(view: View, run: Run) -> float | None:
-    """Return steps per second over the last minute, of the slowest rank; None while too little is known."""
-    metric = loss_name(view.history.metrics(run.run_id))
-    if metric is None:
-        return None
-    rates = [_rate(series) for series in view.history.metric(run.run_id, metric).values()]
-    known = [rate for rate in rates if rate is not None]
-    return min(known, default=None)
-
-
-def _rate(series: MetricSeries) -> float | None:
-    steps, times = series.by_step.buckets, series.by_time.buckets
-    if len(steps) < 2 or len(steps) != len(times):
-        return None
-    last = len(times) - 1
-    first = last - 1
-    while first > 0 and times[last].x_last - times[first - 1].x_last <= RATE_WINDOW_S:
-        first -= 1
-    passed = times[last].x_last - times[first].x_last
-    done = steps[last].x_last - steps[first].x_last
-    return done / passed if passed > 0 and done > 0 else None
-
-
-def time_left_s(view: View, run: Run) -> float | None:
-    """Return the seconds until the last step at the present rate; None where total or rate is unknown."""
-    step, total, rate = run_step(run), total_steps(run), step_rate(view, run)
-    if step is None or total is None or not rate:
-        return None
-    return max(0.0, (total - step) / rate)
 
 
 def values_of(run: Run, name: str) -> list[float]:
@@ -210,12 +161,10 @@ def _throughput(view: View, run: Run) -> list[Line]:
     parts: list[Line] = []
     if run.state in ENDED:
         return parts
-    for name, unit in _RATES:
-        values = [value for value in values_of(run, name) if math.isfinite(value)]
-        if values:
-            parts.append(line((units.count(math.fsum(values)), "value"), (f" {unit}", "dim")))
-            break
-    rate = step_rate(view, run)
+    speed = run_numbers.speed(run)
+    if speed is not None and math.isfinite(speed[1]):
+        parts.append(line((units.count(speed[1]), "value"), (f" {_SPEED_UNITS[speed[0]]}", "dim")))
+    rate = run_numbers.steps_per_s(run, view.history)
     if rate is not None:
         parts.append(line((units.metric(rate, 3), "text"), (" steps/s", "dim")))
     return parts

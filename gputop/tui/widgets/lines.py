@@ -18,12 +18,16 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gputop.tui.drawing.line import Line, Span, changed_cells, clip, fit, width
+from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, fit, width
+from gputop.tui.view import View
+from gputop.tui.widgets.compositor import crops_left
 from gputop.tui.widgets.palette import PALETTES, THEMES, palette, theme_name
 
-__all__ = ["THEMES", "LinesWidget", "Pane", "palette", "theme_name"]
+__all__ = ["THEMES", "LinesWidget", "Pane", "ViewPane", "palette", "theme_name"]
 
 WHEEL_LINES = 3
+BRIDGE_CELLS = 10
+"""So many equal cells between two changes are sent again: moving the cursor and setting the style anew costs as much."""
 
 
 class LinesWidget(Widget):
@@ -89,16 +93,22 @@ class LinesWidget(Widget):
         """So many first lines stay in place while the others scroll (a table's heading)."""
         self._rows: list[Line] = []
         self._rows_size: Size | None = None
+        self.ascii = False
+        """True shows ASCII alone, whatever the lines hold."""
 
     # What it shows
 
     def set_lines(self, lines: Sequence[Line], cursor: int | None = None) -> None:
         """Show these lines; the cursor's line is kept in sight."""
+        self.take_lines(lines, cursor)
+        self.repaint()
+
+    def take_lines(self, lines: Sequence[Line], cursor: int | None = None) -> None:
+        """Take lines without painting: for ``resized``."""
         self.lines = tuple(lines)
         self.cursor = None if cursor is None or not self.lines else min(max(0, cursor), len(self.lines) - 1)
         if self.cursor is not None:
             self._reveal(self.cursor)
-        self.repaint()
 
     @property
     def inner_size(self) -> Size:
@@ -136,11 +146,19 @@ class LinesWidget(Widget):
             self._rows_size = None
             self.refresh()
             return
-        old, self._rows = self._rows, self.build_rows()
-        for y, (before, after) in enumerate(zip(old, self._rows, strict=True)):
-            cells = changed_cells(before, after)
-            if cells is not None:
-                self.refresh(Region(cells[0], y, cells[1] - cells[0], 1))
+        old, self._rows = self._rows, self._built()
+        bridge = BRIDGE_CELLS if crops_left(self.screen) else self.size.width
+        regions = [
+            Region(start, y, end - start, 1)
+            for y, (before, after) in enumerate(zip(old, self._rows, strict=True))
+            for start, end in changed_ranges(before, after, bridge)
+        ]
+        if regions:
+            self.refresh(*regions)
+
+    def _built(self) -> list[Line]:
+        rows = self.build_rows()
+        return [ascii_line(row) for row in rows] if self.ascii else rows
 
     def render_line(self, y: int) -> Strip:
         """Return row ``y`` in the colours of the theme."""
@@ -148,7 +166,7 @@ class LinesWidget(Widget):
             self.resized()
             if self.cursor is not None:
                 self._reveal(self.cursor)
-            self._rows = self.build_rows()
+            self._rows = self._built()
             self._rows_size = self.size
         if y >= len(self._rows):
             return Strip.blank(self.size.width)
@@ -262,7 +280,6 @@ class Pane(LinesWidget):
         self.digit = digit
         self.subtitle: Line = ()
         self.footer: Line = ()
-        self.ascii = False
 
     def set_content(
         self,
@@ -336,10 +353,47 @@ class Pane(LinesWidget):
         """Return the line under a place, the frame taken off."""
         return super().line_at(x - 2, y - 1)
 
-    def on_focus(self) -> None:
-        """Show the focus in the frame."""
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Show in the frame whether keys go here. (``on_focus`` would run before Textual sets ``has_focus``.)"""
+        super().watch_has_focus(has_focus)
         self.repaint()
 
-    def on_blur(self) -> None:
-        """Show that the focus has gone."""
-        self.repaint()
+
+class ViewPane(Pane):
+    """A pane that draws itself from the view: ``drawing`` makes its lines in the size that it has."""
+
+    def __init__(self, title: str, digit: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
+        super().__init__(title, digit, id=id)
+        self.view: View | None = None
+
+    def show(self, view: View) -> None:
+        """Draw this view; a pane that is not on display only keeps it."""
+        self.view = view
+        if self.display and self.is_mounted and self.size:
+            self.form(view)
+            self.repaint()
+
+    def show_again(self) -> None:
+        """Draw the same view after something of the pane's own has changed."""
+        if self.view is not None:
+            self.show(self.view)
+
+    def resized(self) -> None:
+        """Form the lines for the new size."""
+        if self.view is not None:
+            self.form(self.view)
+
+    def form(self, view: View) -> None:
+        """Take the lines of the view without painting."""
+        self.ascii = view.settings.ascii
+        drawing = self.drawing(view, *self.inner_size)
+        self.title, self.subtitle, self.footer = drawing.title, drawing.subtitle, drawing.footer
+        self.take_lines(drawing.lines or self.empty_lines(), self.cursor_for(drawing))
+
+    def drawing(self, view: View, columns: int, rows: int) -> Drawing:
+        """Return what to show in ``columns`` cells and ``rows`` lines."""
+        raise NotImplementedError
+
+    def cursor_for(self, drawing: Drawing) -> int | None:
+        """Return the line that the cursor is on; None for a pane without one."""
+        return None

@@ -7,10 +7,11 @@ The look follows the app's theme, so that one switch changes everything. Colour 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 DARK_BACKGROUND = "#101418"
 LIGHT_BACKGROUND = "#fcfcfa"
@@ -104,6 +105,8 @@ def _parsed(styles: Mapping[str, str]) -> Mapping[str, Style]:
 
 PALETTES = {"dark": _parsed(_DARK), "light": _parsed(_LIGHT), "ansi": _parsed(_ANSI), "mono": _parsed(_MONO)}
 
+_ANSI_BASE = BUILTIN_THEMES["ansi-dark"]
+
 THEMES = (
     Theme(
         name="gputop-dark",
@@ -132,26 +135,16 @@ THEMES = (
         panel="#e6e9ec",
         dark=False,
     ),
-    *(
-        Theme(
-            name=name,
-            ansi=True,
-            primary=accent,
-            secondary=accent,
-            warning=warn,
-            error=bad,
-            success=ok,
-            accent=accent,
-            foreground="ansi_default",
-            background="ansi_default",
-            surface="ansi_default",
-            panel="ansi_default",
-            boost="ansi_default",
-        )
-        for name, accent, warn, bad, ok in (
-            ("gputop-ansi", "ansi_cyan", "ansi_yellow", "ansi_red", "ansi_green"),
-            ("gputop-mono", "ansi_default", "ansi_default", "ansi_default", "ansi_default"),
-        )
+    replace(_ANSI_BASE, name="gputop-ansi", primary="ansi_cyan", secondary="ansi_cyan", accent="ansi_cyan"),
+    replace(
+        _ANSI_BASE,
+        name="gputop-mono",
+        primary="ansi_default",
+        secondary="ansi_default",
+        accent="ansi_default",
+        warning="ansi_default",
+        error="ansi_default",
+        success="ansi_default",
     ),
 )
 """Register these with ``App.register_theme`` and choose one by ``theme_name``."""

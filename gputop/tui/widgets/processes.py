@@ -1,0 +1,151 @@
+"""The pane of the processes: a cursor, an order, a filter that is typed into the pane's lower edge."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+
+from gputop.snapshot import Process
+from gputop.tui.drawing.line import Drawing, Line, clean, line
+from gputop.tui.drawing.processes import COLUMNS, SORTABLE, Order, Row, draw_processes, process_rows
+from gputop.tui.drawing.table import column_at, fitting
+from gputop.tui.view import View
+from gputop.tui.widgets.lines import LinesWidget, ViewPane
+from gputop.tui.widgets.requests import ProcessChosen, RunOpened
+
+_KEPT_WHILE_TYPING = ("tab", "shift+tab", "ctrl+c")
+
+
+class ProcessesPane(ViewPane):
+    """Every process that uses a device or belongs to a run. The cursor stays on its process when the order changes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
+
+    def __init__(self) -> None:
+        super().__init__("Processes", "3", id="processes")
+        self.order = Order()
+        self.typing = False
+        self._rows_shown: tuple[Row, ...] = ()
+        self._chosen: tuple[str, str] | None = None
+
+    def drawing(self, view: View, columns: int, rows: int) -> Drawing:
+        """Return the table."""
+        self._rows_shown = process_rows(view.snapshot, self.order)
+        self.header_lines = 1 if self._rows_shown else 0
+        drawing = draw_processes(view, self._rows_shown, self.order, columns)
+        return drawing._replace(footer=self._input_line()) if self.typing else drawing
+
+    def cursor_for(self, drawing: Drawing) -> int | None:
+        """Return the line of the chosen row; the first row while that is gone."""
+        if not self._rows_shown:
+            return None
+        place = next((index for index, row in enumerate(self._rows_shown) if row.key == self._chosen), None)
+        if place is None:
+            place = min((self.cursor or 1) - 1, len(self._rows_shown) - 1)
+            self._chosen = self._rows_shown[place].key
+        return place + 1
+
+    @property
+    def chosen_row(self) -> Row | None:
+        """The row under the cursor."""
+        return next((row for row in self._rows_shown if row.key == self._chosen), None)
+
+    @property
+    def chosen_process(self) -> Process | None:
+        """The process under the cursor; None on another row."""
+        row = self.chosen_row
+        return row.process if row else None
+
+    def on_lines_widget_cursor_moved(self, event: LinesWidget.CursorMoved) -> None:
+        """Remember whose row it is."""
+        event.stop()
+        self._choose(event.index)
+
+    def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
+        """Sort by a heading; choose a row; open it on a double click."""
+        event.stop()
+        if not self._rows_shown:
+            return
+        if event.index == 0:
+            key = column_at(fitting(COLUMNS, self.inner_size.width), event.column)
+            if key in SORTABLE:
+                self.sort_by(key)
+            return
+        self._choose(event.index)
+        self.show_again()
+        if event.chain == 2:
+            self.action_open()
+
+    def _choose(self, index: int) -> None:
+        if 1 <= index <= len(self._rows_shown):
+            self._chosen = self._rows_shown[index - 1].key
+
+    def sort_by(self, key: str) -> None:
+        """Sort by a column; a second time turns it round."""
+        self.set_order(replace(self.order, sort=key, invert=not self.order.invert if key == self.order.sort else False))
+
+    def set_order(self, order: Order) -> None:
+        """Show the rows in another order, or others."""
+        self.order = order
+        self.show_again()
+
+    def action_open(self) -> None:
+        """Ask for the details of what is under the cursor."""
+        row = self.chosen_row
+        if row is None:
+            return
+        if row.process is not None:
+            self.post_message(ProcessChosen(row.process.pid))
+        elif row.run is not None:
+            self.post_message(RunOpened(row.run.run_id))
+
+    # The filter
+
+    def start_typing(self) -> None:
+        """Let the person type a filter; it works from the first letter."""
+        self.typing = True
+        self.show_again()
+
+    def stop_typing(self, keep: bool = True) -> None:
+        """End the typing; without ``keep`` the filter is cleared."""
+        self.typing = False
+        self.set_order(self.order if keep else replace(self.order, filter=""))
+
+    def _input_line(self) -> Line:
+        return line(("filter: ", "key"), (clean(self.order.filter) + "_", "value"), ("  Enter keeps, Esc clears", "dim"))
+
+    def on_key(self, event: events.Key) -> None:
+        """Take every key while a filter is typed, so that letters are letters."""
+        if not self.typing or event.key in _KEPT_WHILE_TYPING:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "enter":
+            self.stop_typing()
+        elif event.key == "escape":
+            self.stop_typing(keep=False)
+        elif event.key in ("backspace", "ctrl+h"):
+            self._type(self.order.filter[:-1])
+        elif event.key in ("ctrl+u", "ctrl+w"):
+            self._type("")
+        elif event.key in ("up", "down"):
+            self.action_line(-1 if event.key == "up" else 1)
+        elif event.is_printable and event.character:
+            self._type(self.order.filter + event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Take the first line of what is pasted while a filter is typed."""
+        if self.typing:
+            event.stop()
+            self._type(self.order.filter + clean((event.text.splitlines() or [""])[0]))
+
+    def _type(self, text: str) -> None:
+        self.set_order(replace(self.order, filter=text))
+
+    def on_blur(self) -> None:
+        """Keep the filter when the focus goes elsewhere."""
+        self.typing = False
+        self.show_again()

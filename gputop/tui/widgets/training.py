@@ -1,0 +1,33 @@
+"""The pane of the chosen run."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from gputop.tui.drawing.line import Drawing
+from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.training import draw_training
+from gputop.tui.view import View
+from gputop.tui.widgets.lines import ViewPane
+from gputop.tui.widgets.requests import RunOpened
+
+
+class TrainingPane(ViewPane):
+    """Numbers and live loss of the chosen run; Enter opens the run's own screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
+
+    def __init__(self) -> None:
+        super().__init__("Training", "2", id="training")
+        self._chart = LossChart()
+
+    def drawing(self, view: View, columns: int, rows: int) -> Drawing:
+        """Return numbers and chart."""
+        return draw_training(view, self._chart, columns, rows)
+
+    def action_open(self) -> None:
+        """Ask for the run's own screen."""
+        if self.view is not None and self.view.run is not None:
+            self.post_message(RunOpened(self.view.run.run_id))
