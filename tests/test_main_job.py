@@ -1,0 +1,132 @@
+"""The main job, as a person does it: keys into a real terminal, eyes on its screen.
+
+Start gputop on a machine without a GPU, launch DDP on two virtual GPUs, see both work and the loss fall; stop it; launch
+the run with every rank on one GPU, and read why only one works. Quit; what was launched goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.terminal import Terminal
+
+pytestmark = pytest.mark.xdist_group("terminal")  # one after the other: each wants the machine's cores
+
+GPUTOP = [sys.executable, "-m", "gputop"]
+LOADED_S = 150.0
+"""A deadline, not a claim: torch is imported by each rank, on a machine that may be busy with other tests."""
+
+
+def job_processes() -> list[psutil.Process]:
+    """Processes of this test's jobs: they carry this test's state directory."""
+    mine = os.environ["GPUTOP_DIR"]
+    found = []
+    for process in psutil.process_iter():
+        try:
+            environment = process.environ()
+        except psutil.Error:
+            continue
+        if "GPUTOP_JOB_ID" in environment and environment.get("GPUTOP_DIR") == mine:
+            found.append(process)
+    return found
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    with Terminal([*GPUTOP, "--virtual", "2"]) as opened:
+        yield opened
+    for process in job_processes():
+        process.kill()
+
+
+def shown_loss(text: str) -> float | None:
+    found = re.search(r"loss (\d+\.?\d*)", text)
+    return float(found[1]) if found else None
+
+
+def launch(terminal: Terminal, form_title: str) -> None:
+    """Open the launch screen, walk down to a recipe, start it on both GPUs and go back to the dashboard."""
+    terminal.press("l")
+    terminal.wait_for("Recipes")
+    terminal.press("home")
+    for _ in range(20):
+        time.sleep(0.3)
+        if form_title in terminal.text():
+            break
+        terminal.press("down")
+    terminal.wait_for(form_title)
+    for row in (0, 1):
+        wanted = re.compile(rf"\[x\] {row} ")
+        if not wanted.search(terminal.text()):
+            column, line = terminal.find(f"[ ] {row} ") or pytest.fail(terminal.text())
+            terminal.click(column + 1, line)
+        terminal.wait_for(wanted.search)
+    terminal.press("f5")
+    terminal.wait_for(re.compile(r"│ (starting|running) ").search)
+    terminal.press("escape")
+    terminal.wait_for("balance")
+
+
+def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: Terminal) -> None:
+    terminal.wait_for("2 × virtual GPU")
+    text = terminal.wait_for("balance")
+    assert "press l" in text.lower()
+
+    launch(terminal, "DistributedDataParallel")
+    terminal.wait_for(lambda text: shown_loss(text) is not None, LOADED_S)
+    first = shown_loss(terminal.wait_for(lambda text: (shown_loss(text) or 0) > 1.0, LOADED_S))
+    assert first is not None
+    terminal.wait_for("2 of 2 GPUs work", LOADED_S)
+    terminal.wait_for(lambda text: (shown_loss(text) or 99) < 0.7 * first, LOADED_S)
+    text = terminal.text()
+    assert "2 ranks" in text
+    assert "A07" not in text
+
+    terminal.press("k")
+    terminal.wait_for("Stop ")
+    terminal.press("y")
+    deadline = time.monotonic() + 60
+    while job_processes() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    assert job_processes() == [], "the stopped job left processes behind"
+
+    launch(terminal, "all ranks on one GPU")
+    text = terminal.wait_for("A07", LOADED_S)
+    text = terminal.wait_for("1 of 2 GPUs work", LOADED_S)
+    text = terminal.wait_for("A07")
+    assert re.search(r"Only GPU 0 works|GPU 0", text)
+    assert "LOCAL_RANK" in text
+    assert "fix" in text.lower()
+
+    terminal.press("d")
+    text = terminal.wait_for("set_device", 30)
+    assert "certain" in text
+    terminal.press("escape")
+    terminal.wait_for("balance")
+
+    terminal.press("q")
+    assert terminal.wait_exit() == 0
+    assert "keeps running" in terminal.text()
+    assert job_processes(), "quitting must not end a job"
+    job = next(process.environ()["GPUTOP_JOB_ID"] for process in job_processes())
+    assert job in subprocess.run([*GPUTOP, "jobs"], capture_output=True, text=True, check=True).stdout
+    subprocess.run([*GPUTOP, "stop", job], check=True, timeout=60)
+    assert job_processes() == []
+
+
+def test_a_lost_connection_ends_the_screen_and_not_the_job(terminal: Terminal) -> None:
+    terminal.wait_for("balance")
+    launch(terminal, "DistributedDataParallel")
+    terminal.wait_for(lambda _: len(job_processes()) >= 2, 30)
+    terminal.close()
+    assert terminal.process.returncode is not None
+    time.sleep(1.0)
+    assert job_processes(), "a lost connection must not end a job"
