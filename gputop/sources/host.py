@@ -25,6 +25,8 @@ SCAN_S = 2.0
 """How often /proc is searched for training on the CPU."""
 TRAINING_CPU_PERCENT = 50.0
 """A Python process with PyTorch that takes more than this of one core looks like training."""
+TRAINING_AGE_S = 5.0
+"""A younger process still imports: that is busy, too."""
 TRAINING_LINGER_S = 30.0
 """So long such a process stays listed after it was last that busy: an evaluation or a checkpoint is no end."""
 SHORTEST_S = 0.1
@@ -264,7 +266,8 @@ class HostReader:
             key, ticks = facts.key, facts.stat.cpu_ticks
             self._busy[key] = (ticks, now_s)
             then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # at first sight: since it started
-            busy = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S > TRAINING_CPU_PERCENT * max(now_s - then_s, SHORTEST_S)
+            share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, SHORTEST_S)
+            busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
             if busy and self._book.torch_mapped(facts, now_s) and not self._is_worker(facts, listed):
                 self._training[key] = now_s + TRAINING_LINGER_S
             elif lingering.get(key, 0.0) > now_s:

@@ -7,6 +7,7 @@ library alone. Measured on two cores: a stat line 0.01 ms, the maps of a CPU-onl
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -100,13 +101,18 @@ class ProcessBook:
         return facts.environment
 
     def torch_mapped(self, facts: Facts, now_s: float) -> bool | None:
-        """Return whether PyTorch is mapped; looked at again, ever more seldom, until its CUDA part is mapped too."""
-        if facts.torch_cuda_mapped or now_s < facts.maps_due_s or facts.stat.state in procfs.DEAD_STATES:
+        """Return whether PyTorch is mapped; looked at again, ever more seldom, until it is.
+
+        Its CUDA part is mapped by the same dlopen, so one more look after the first sight of PyTorch settles both.
+        """
+        if now_s < facts.maps_due_s or facts.stat.state in procfs.DEAD_STATES:
             return facts.torch_mapped
+        before = facts.torch_mapped
         found = facts.try_read(("torch_mapped", "torch_cuda_mapped"), procfs.read_torch_maps)
         if found is not None:
             facts.torch_mapped, facts.torch_cuda_mapped = found
-        facts.maps_due_s = now_s + again_after_s(facts.age_s)
+        settled = facts.torch_cuda_mapped or (before and facts.torch_mapped)
+        facts.maps_due_s = math.inf if settled else now_s + again_after_s(facts.age_s)
         return facts.torch_mapped
 
     def pythons(self, now_s: float, every_s: float) -> list[Facts]:

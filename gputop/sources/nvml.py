@@ -16,6 +16,7 @@ from gputop.snapshot import Device, DeviceUse, Problem
 from gputop.sources import nvml_problems
 from gputop.sources.base import Claim, Reading
 from gputop.sources.nvml_calls import SUCCESS, Calls, initialize
+from gputop.sources.nvml_device import placeholder_uuid
 from gputop.sources.nvml_worker import Worker
 
 INIT_DEADLINE_S = 5.0
@@ -23,6 +24,8 @@ FIRST_READING_S = 0.3
 STALE_INTERVALS = 3
 STALE_MIN_S = 1.0
 """However short the interval: a driver with 20 ms a call needs a third of a second for a reading."""
+
+_HIDDEN = {"refused": nvml_problems.processes_refused, "unsupported": nvml_problems.processes_unsupported}
 
 
 @dataclass
@@ -63,6 +66,8 @@ class NvmlSource:
         self._machine = _start_driver()
         self._started_at = time.monotonic()
         self._workers = [Worker(index, interval_s) for index in range(self._machine.gpu_count)]
+        for worker in self._workers:
+            worker.start()
 
     def read(self, claims: Sequence[Claim] = ()) -> Reading:
         """Return the newest readings; the first call waits up to FIRST_READING_S for them. ``claims`` are not used."""
@@ -74,7 +79,7 @@ class NvmlSource:
         now = time.monotonic()
         devices: list[Device] = []
         uses: dict[int, tuple[DeviceUse, ...]] = {}
-        notes: list[Problem] = []
+        hidden: dict[str, list[int]] = {}
         for worker in self._workers:
             published = worker.published
             if published is None:
@@ -82,7 +87,8 @@ class NvmlSource:
                 continue
             age = now - published.at
             devices += [self._aged(worker, device, age) for device in (published.device, *published.migs)]
-            notes += published.notes
+            if published.processes_hidden:
+                hidden.setdefault(published.processes_hidden, []).append(worker.index)
             for pid, on_device in published.uses.items():
                 uses[pid] = (*uses.get(pid, ()), *on_device)
         machine = self._machine
@@ -92,7 +98,7 @@ class NvmlSource:
             driver_version=machine.driver_version,
             cuda_version=machine.cuda_version,
             simulated=(machine.driver_version or "").endswith("-sim"),
-            notes=tuple(notes),
+            notes=tuple(_HIDDEN[why](indices) for why, indices in hidden.items()),
             nvml_calls=self._calls_since_last(),
         )
 
@@ -128,7 +134,7 @@ class NvmlSource:
         """A GPU that has not given its first reading: unknown values, and after a while the reason."""
         age = now - worker.started_at
         problem = _why_stale(worker, age) if age > self._stale_after_s() else None
-        return Device(index=worker.index, uuid=f"GPU-index-{worker.index}", state="stale", age_s=age, problem=problem)
+        return Device(index=worker.index, uuid=placeholder_uuid(worker.index), state="stale", age_s=age, problem=problem)
 
 
 def _why_stale(worker: Worker, age_s: float) -> Problem:

@@ -35,6 +35,7 @@ class FieldBatch:
     def __init__(self, asker: Asker, fields: Sequence[Field]) -> None:
         self._asker = asker
         self._fields = list(fields)
+        self._times: dict[str, float] = {}
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -48,6 +49,10 @@ class FieldBatch:
     def has(self, reading: str) -> bool:
         """Say whether the device may still answer ``reading``."""
         return any(field.reading == reading for field in self._fields)
+
+    def time_of(self, reading: str, otherwise: float) -> float:
+        """Return when the driver read this field, in its own seconds; ``otherwise`` where it does not say."""
+        return self._times.get(reading) or otherwise
 
     def read(self) -> dict[str, float]:
         """Return what the device answered; a field that failed this time is missing.
@@ -69,6 +74,7 @@ class FieldBatch:
                 self._asker.denied.discard(field.reading)
                 if entry.valueType < len(_MEMBERS):
                     values[field.reading] = getattr(entry.value, _MEMBERS[entry.valueType])
+                    self._times[field.reading] = entry.timestamp * 1e-6
             elif code == INVALID_ARGUMENT:
                 dropped.append(field)  # an id that this driver does not know, today and tomorrow
             elif not self._asker.judge((field.reading, str(field.id)), code) and self._asker.never(
@@ -160,15 +166,22 @@ class Gpm:
         self._samples = [GpmSample(), GpmSample()]
         self.supported = all(asker.calls("nvmlGpmSampleAlloc", ctypes.byref(sample)) == SUCCESS for sample in self._samples)
         self._taken_at: float | None = None
+        self._newest: dict[str, float] = {}
 
     def read(self, now: float) -> dict[str, float]:
-        """Return activities in percent and rates in bytes per second since the tick before; empty the first time.
+        """Return activities in percent and rates in bytes per second since the sample before; empty the first time.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
         """
-        if not self.supported or (self._taken_at is not None and now - self._taken_at < GPM_WINDOW_MIN_S):
+        if not self.supported:
             return {}
+        if self._taken_at is not None and now - self._taken_at < GPM_WINDOW_MIN_S:
+            return self._newest
+        self._newest = self._read(now)
+        return self._newest
+
+    def _read(self, now: float) -> dict[str, float]:
         before, fresh = self._samples
         if not self._asker.judge(_GPM, self._take(fresh)):
             self._taken_at = None

@@ -10,7 +10,6 @@ from typing import Any
 from gputop.snapshot import Device, DeviceUse, Problem
 from gputop.sources import nvml_problems
 from gputop.sources.nvml_calls import (
-    MEMORY_V2,
     NOT_FOUND,
     SUCCESS,
     TEMPERATURE_V1,
@@ -18,15 +17,13 @@ from gputop.sources.nvml_calls import (
     Calls,
     GpmSupport,
     Handle,
-    MemoryV1,
-    MemoryV2,
     PciInfo,
     Temperature,
     UtilizationRates,
     new_handle,
 )
 from gputop.sources.nvml_counters import ALL_LINKS, Field, FieldBatch, Gpm, PcieCounter, Rate
-from gputop.sources.nvml_memory import host_memory
+from gputop.sources.nvml_memory import MemoryReader, host_memory
 from gputop.sources.nvml_mig import MigReader
 from gputop.sources.nvml_processes import ProcessReader
 
@@ -57,21 +54,26 @@ _SLOW = (
 _SCALE = {"power_w": 1e-3, "energy_j": 1e-3, "power_limit_w": 1e-3, "memory_temperature_c": 1.0}
 """NVML gives mW and mJ; what is measured is a float."""
 
-_THROTTLE_BITS = {
-    0x001: "idle",
-    0x002: "application_clocks",
-    0x004: "power_cap",
+_THROTTLE_BITS = {  # named as nvidia-smi's clocks_event_reasons
+    0x001: "gpu_idle",
+    0x002: "applications_clocks_setting",
+    0x004: "sw_power_cap",
     0x008: "hw_slowdown",
     0x010: "sync_boost",
-    0x020: "thermal_sw",
-    0x040: "thermal_hw",
-    0x080: "power_brake",
-    0x100: "display_clocks",
+    0x020: "sw_thermal_slowdown",
+    0x040: "hw_thermal_slowdown",
+    0x080: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
 }
 _COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
 _PSTATE_UNKNOWN = 32
 _PCIE_TX, _PCIE_RX = 0, 1
+
+
+def placeholder_uuid(index: int) -> str:
+    """Return what stands for a UUID that the driver has not told."""
+    return f"GPU-index-{index}"
 
 
 class DeviceReader:
@@ -81,14 +83,12 @@ class DeviceReader:
         self.index = index
         self.handle = handle
         self.asker = Asker(calls, handle)
-        self.uuid = f"GPU-index-{index}"
+        self._placeholder = self.uuid = placeholder_uuid(index)
         self.values: dict[str, Any] = {}
         self.migs: list[MigReader] = []
         self._calls = calls
         self._utilization = UtilizationRates()
-        self._memory = MemoryV2()
-        self._memory.version = MEMORY_V2
-        self._memory_v1 = MemoryV1()
+        self._memory = MemoryReader(self.asker)
         self._temperature = Temperature()
         self._temperature.version = TEMPERATURE_V1
         self._number = ctypes.c_uint()
@@ -121,8 +121,9 @@ class DeviceReader:
             self.values["memory_temperature_c"] = None  # 0 is how GPUs without the sensor answer
         for direction in ("tx", "rx"):
             kib = batch.get(f"nvlink_{direction}_kib")
+            at = self._fast.time_of(f"nvlink_{direction}_kib", now)
             name = f"nvlink_{direction}_bytes_per_s"
-            self.values[name] = self._rates[name].per_second(None if kib is None else kib * 1024, now)
+            self.values[name] = self._rates[name].per_second(None if kib is None else kib * 1024, at)
         self._read_activity(batch, now)
         for mig in self.migs:
             mig.read_fast(now)
@@ -148,7 +149,9 @@ class DeviceReader:
         self.values["throttle_reasons"] = self._throttle_reasons()
 
     def read_slow(self) -> None:
-        """Read fan, memory clock, P-state, PCIe link, limits, ECC, remapped rows and the MIG layout."""
+        """Read fan, memory clock, P-state, PCIe link, limits, ECC and remapped rows."""
+        if self.uuid == self._placeholder:
+            self._identify()
         self._ask_number("fan_percent", "nvmlDeviceGetFanSpeed")
         self._ask_number("memory_clock_mhz", "nvmlDeviceGetClockInfo", ctypes.c_uint(_CLOCK_MEMORY))
         state = self._number_of("performance_state", "nvmlDeviceGetPerformanceState")
@@ -164,8 +167,26 @@ class DeviceReader:
         for name in ("remapped_rows_pending", "remapped_rows_failed"):
             if self.values.get(name) is not None:
                 self.values[name] = bool(self.values[name])
-        if not self.asker.never("mig_enabled", "nvmlDeviceGetMigMode"):
-            self._read_mig()
+
+    def read_mig(self) -> None:
+        """Read the MIG layout; instances that stay keep their readers."""
+        pending = ctypes.c_uint()
+        arguments = (ctypes.byref(self._number), ctypes.byref(pending))
+        if not self.asker.ask("mig_enabled", "nvmlDeviceGetMigMode", *arguments):
+            return
+        self.values["mig_enabled"] = self._number.value == 1
+        found = list(self._mig_handles()) if self._number.value == 1 else []
+        known = {mig.uuid: mig for mig in self.migs}
+        migs = []
+        for position, handle in found:
+            code, uuid = self._calls.text("nvmlDeviceGetUUID", handle)
+            if code != SUCCESS or uuid is None:
+                continue
+            mig = known.pop(uuid, None) or MigReader(self, position, handle, uuid, self._gpm is not None)
+            migs.append(mig)
+        for mig in known.values():
+            mig.close()
+        self.migs = migs
 
     def read_rare(self) -> None:
         """Read what only an administrator changes: compute mode and persistence."""
@@ -214,15 +235,12 @@ class DeviceReader:
                 merged[pid] = (*merged.get(pid, ()), use)
         return merged
 
-    def notes(self) -> tuple[Problem, ...]:
-        """Return what hides processes."""
+    def processes_hidden(self) -> str | None:
+        """Return why processes may be missing: "refused", "unsupported", or None."""
         readers = [mig.processes for mig in self.migs] if self.values.get("mig_enabled") else [self.processes]
-        askers = [mig.asker for mig in self.migs] if self.values.get("mig_enabled") else [self.asker]
-        if any("processes" in asker.denied for asker in askers):
-            return (nvml_problems.processes_refused(self.index),)
-        if readers and all(reader.unsupported for reader in readers):
-            return (nvml_problems.processes_unsupported(self.index),)
-        return ()
+        if any(reader.refused for reader in readers):
+            return "refused"
+        return "unsupported" if readers and all(reader.unsupported for reader in readers) else None
 
     def close(self) -> None:
         """Give the GPM samples back; only from the thread that reads."""
@@ -264,37 +282,11 @@ class DeviceReader:
         self.values["memory_activity_percent"] = float(found.memory) if works and found.memory <= 100 else None
 
     def _read_memory(self) -> None:
-        v2, v1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
-        name, memory, version = "memory_used_bytes", None, None
-        if self.asker.ask(name, v2, ctypes.byref(self._memory)):
-            memory, version = self._memory, "v2"
-        elif self.asker.never(name, v2) and self.asker.ask(name, v1, ctypes.byref(self._memory_v1)):
-            memory, version = self._memory_v1, "v1"
-        total = memory.total if memory is not None else 0
-        absent = (memory is not None and not total) or (self.asker.never(name, v2) and self.asker.never(name, v1))
+        found = self._memory.read()
         # A GPU that measures nothing at all is not one that shares the host's memory.
-        if absent and self.values["utilization_percent"] is not None:
-            self._use_host_memory()
-            return
-        reserved = memory.reserved if version == "v2" and memory is not None else None
-        used = memory.used if memory is not None and memory.used <= total else None
-        self.values.update(
-            memory_total_bytes=total or None,
-            memory_used_bytes=used if total else None,
-            memory_reserved_bytes=reserved if total else None,
-            memory_version=version if total else None,
-            unified_memory=False if total else None,
-        )
-
-    def _use_host_memory(self) -> None:
-        total, used = host_memory()
-        self.values.update(
-            memory_total_bytes=total,
-            memory_used_bytes=used,
-            memory_reserved_bytes=None,
-            memory_version="host",
-            unified_memory=True,
-        )
+        unified = self._memory.absent and self.values["utilization_percent"] is not None
+        self.values.update(host_memory() if unified else found)
+        self.values["unified_memory"] = True if unified else False if found["memory_total_bytes"] else None
 
     def _read_batch(self, batch: FieldBatch, asked: tuple[Field, ...]) -> dict[str, float]:
         found = batch.read()
@@ -320,7 +312,8 @@ class DeviceReader:
                 self.values[name] = found.get(name)
             name = f"pcie_{direction}_bytes_per_s"
             link = self.values.get("pcie_generation_max"), self.values.get("pcie_width_max")
-            counted = self._pcie[name].bytes_per_s(batch.get(f"pcie_{direction}_bytes"), now, *link)
+            counter = f"pcie_{direction}_bytes"
+            counted = self._pcie[name].bytes_per_s(batch.get(counter), self._fast.time_of(counter, now), *link)
             self.values[name] = found.get(name, counted)
         source = "gpm" if "pcie_rx_bytes_per_s" in found else "counters"
         known = self.values["pcie_rx_bytes_per_s"] is not None or self.values["pcie_tx_bytes_per_s"] is not None
@@ -332,25 +325,6 @@ class DeviceReader:
         if bits is None and self.asker.never("throttle_reasons", new):
             bits = self._wide_of("throttle_reasons", old)
         return tuple(name for bit, name in _THROTTLE_BITS.items() if bits and bits & bit)
-
-    def _read_mig(self) -> None:
-        pending = ctypes.c_uint()
-        arguments = (ctypes.byref(self._number), ctypes.byref(pending))
-        if not self.asker.ask("mig_enabled", "nvmlDeviceGetMigMode", *arguments):
-            return
-        self.values["mig_enabled"] = self._number.value == 1
-        found = list(self._mig_handles()) if self._number.value == 1 else []
-        known = {mig.uuid: mig for mig in self.migs}
-        migs = []
-        for position, handle in found:
-            code, uuid = self._calls.text("nvmlDeviceGetUUID", handle)
-            if code != SUCCESS or uuid is None:
-                continue
-            mig = known.pop(uuid, None) or MigReader(self, position, handle, uuid, self._gpm is not None)
-            migs.append(mig)
-        for mig in known.values():
-            mig.close()
-        self.migs = migs
 
     def _mig_handles(self) -> Iterator[tuple[int, Handle]]:
         if not self.asker.ask("mig_count", "nvmlDeviceGetMaxMigDeviceCount", ctypes.byref(self._number)):

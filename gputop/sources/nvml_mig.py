@@ -6,8 +6,9 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from gputop.snapshot import Device
-from gputop.sources.nvml_calls import MEMORY_V2, Asker, Handle, MemoryV1, MemoryV2, MigAttributes
+from gputop.sources.nvml_calls import Asker, Handle, MigAttributes
 from gputop.sources.nvml_counters import Gpm
+from gputop.sources.nvml_memory import MemoryReader
 from gputop.sources.nvml_processes import ProcessReader
 
 if TYPE_CHECKING:
@@ -26,9 +27,7 @@ class MigReader:
         self.processes = ProcessReader(self.asker, samples=False)
         self._parent = parent
         self._values: dict[str, Any] = {}
-        self._memory = MemoryV2()
-        self._memory.version = MEMORY_V2
-        self._memory_v1 = MemoryV1()
+        self._memory = MemoryReader(self.asker)
         name = parent.asker.calls.text("nvmlDeviceGetName", handle)[1]
         self._name = name or parent.values.get("name")
         self._label = f"{parent.index}:{position} {self._profile(name)}".strip()
@@ -57,17 +56,7 @@ class MigReader:
         Raises:
             DeviceGoneError: the GPU is lost or needs a reset.
         """
-        found, version = None, None
-        if self.asker.ask("memory_used_bytes", "nvmlDeviceGetMemoryInfo_v2", ctypes.byref(self._memory)):
-            found, version = self._memory, "v2"
-        elif self.asker.ask("memory_used_bytes", "nvmlDeviceGetMemoryInfo", ctypes.byref(self._memory_v1)):
-            found, version = self._memory_v1, "v1"
-        sane = found is not None and found.total > 0 and found.used <= found.total
-        self._values.update(
-            memory_total_bytes=found.total if found is not None and sane else None,
-            memory_used_bytes=found.used if found is not None and sane else None,
-            memory_version=version if sane else None,
-        )
+        self._values.update(self._memory.read())
         activity = self._gpm.read(now) if self._gpm else {}
         self._values["utilization_percent"] = activity.get("graphics_activity_percent")
         for reading in _ACTIVITIES:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gputop.errors import NoGpuError
 from gputop.snapshot import Problem
 
@@ -126,19 +128,23 @@ def unified() -> Problem:
     )
 
 
-def processes_refused(index: int) -> Problem:
-    """Return the note on a process list that this user may not see."""
+def _gpus(indices: Sequence[int]) -> str:
+    return f"GPU {indices[0]}" if len(indices) == 1 else "GPUs " + ", ".join(map(str, indices))
+
+
+def processes_refused(indices: Sequence[int]) -> Problem:
+    """Return the note on process lists that this user may not see."""
     return Problem(
         "no_permission",
-        f"The driver does not let this user list the processes on GPU {index}.",
-        "It may be in use although no process is shown; root can list them.",
+        f"The driver does not let this user list the processes on {_gpus(indices)}.",
+        "They may be in use although no process is shown; root can list them.",
     )
 
 
-def processes_unsupported(index: int) -> Problem:
-    """Return the note on a GPU that has no process list."""
+def processes_unsupported(indices: Sequence[int]) -> Problem:
+    """Return the note on GPUs that have no process list."""
     return Problem(
         "other",
-        f"GPU {index} does not list its processes here.",
-        "It may be in use although no process is shown (so it is on some virtual GPUs and under WSL).",
+        f"The driver has no process list for {_gpus(indices)}.",
+        "They may be in use although no process is shown (so it is on some virtual GPUs and under WSL).",
     )

@@ -51,6 +51,11 @@ class ProcessReader:
         """True when this device has no process list."""
         return self._asker.never("processes", _LISTS["C"] + self._suffix)
 
+    @property
+    def refused(self) -> bool:
+        """True when this user may not see the list."""
+        return "processes" in self._asker.denied
+
     def read(self, memory_total: int | None, everything: bool) -> None:
         """Read the lists and the utilisation.
 

@@ -6,20 +6,17 @@ import threading
 import time
 from dataclasses import dataclass, field, replace
 
-from gputop.snapshot import Device, DeviceUse, Problem
+from gputop.snapshot import Device, DeviceUse
 from gputop.sources import nvml_problems
 from gputop.sources.nvml_calls import GPU_IS_LOST, RESET_REQUIRED, SUCCESS, Asker, Calls, DeviceGoneError
-from gputop.sources.nvml_device import PCIE_THROUGHPUT, DeviceReader, open_device, read_pcie_blocking
+from gputop.sources.nvml_device import PCIE_THROUGHPUT, DeviceReader, open_device, placeholder_uuid, read_pcie_blocking
 
-PROCESSES_EVERY_S = 2.0
-STATE_EVERY_S = 3.0
-SLOW_EVERY_S = 10.0
-RARE_EVERY_S = 60.0
+EVERY_S = {"processes": 2.0, "state": 3.0, "slow": 10.0, "rare": 60.0}
+"""How often what is not read every interval is read. "state": temperature, SM clock and throttle reasons."""
 RETRY_GONE_S = 5.0
 """A lost GPU is asked again this often: it comes back after a reset."""
 SECOND_TICK_AFTER_S = 0.2
 """GPM and counters need two readings, so the second follows soon after the first."""
-_TIERS = {"processes": PROCESSES_EVERY_S, "state": STATE_EVERY_S, "slow": SLOW_EVERY_S, "rare": RARE_EVERY_S}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +27,7 @@ class Published:
     device: Device
     migs: tuple[Device, ...] = ()
     uses: dict[int, tuple[DeviceUse, ...]] = field(default_factory=dict)
-    notes: tuple[Problem, ...] = ()
+    processes_hidden: str | None = None
 
 
 class Worker:
@@ -55,6 +52,9 @@ class Worker:
         self._pcie: dict[str, float | None] = {}
         self._pcie_thread: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name=f"nvml-{index}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
         self._thread.start()
 
     @property
@@ -92,7 +92,7 @@ class Worker:
         due = time.monotonic()
         ticks = 0
         while not self._stopped.is_set():
-            self._tick()
+            self.tick(time.monotonic())
             ticks += 1
             after_s = min(self.interval_s, SECOND_TICK_AFTER_S) if ticks == 1 else self.interval_s
             # Ticks that were missed are not made up for.
@@ -107,8 +107,8 @@ class Worker:
                 self._wake.clear()
                 due = min(due, time.monotonic() + self.interval_s)
 
-    def _tick(self) -> None:
-        now = time.monotonic()
+    def tick(self, now: float) -> None:
+        """Read what is due at ``now`` (monotonic seconds) and publish it; the thread does this every interval."""
         if self._reader is None and now < self._retry_at and self.published is not None:
             self._publish_again(now)
             return
@@ -129,16 +129,17 @@ class Worker:
             self._publish_without(replace(self._known(), state="error", problem=nvml_problems.refused(self.index, code)))
             return
         self._reader = DeviceReader(self.index, handle, self._calls)
-        self._due = dict.fromkeys(_TIERS, now)
+        self._due = dict.fromkeys(EVERY_S, now)
 
     def _read(self, reader: DeviceReader, now: float) -> None:
         reader.asker.begin()
         first = self._read_at is None
         due = {tier for tier, at in self._due.items() if now >= at - self.interval_s / 4}
         for tier in due:
-            self._due[tier] = now + _TIERS[tier]
+            self._due[tier] = now + EVERY_S[tier]
         if first:
             # On a slow driver, utilisation and memory show before everything else has been asked.
+            reader.read_mig()
             reader.read_fast(now)
             self._publish(reader)
             reader.read_processes(everything=True)
@@ -150,6 +151,7 @@ class Worker:
             reader.read_rare()
         else:
             if "slow" in due:
+                reader.read_mig()
                 reader.read_slow()
             reader.read_fast(now)
             if "state" in due:
@@ -167,12 +169,12 @@ class Worker:
         if self._pcie and reader.blocking_pcie_only:
             device = replace(device, **self._pcie, pcie_throughput_source="blocking")  # type: ignore[arg-type]
         migs = tuple(mig.device() for mig in reader.migs)
-        self.published = Published(time.monotonic(), device, migs, reader.uses(), reader.notes())
+        self.published = Published(time.monotonic(), device, migs, reader.uses(), reader.processes_hidden())
 
     def _known(self) -> Device:
         """The GPU's identity without readings."""
         if self.published is None:
-            return Device(index=self.index, uuid=f"GPU-index-{self.index}")
+            return Device(index=self.index, uuid=placeholder_uuid(self.index))
         known = self.published.device
         return Device(index=known.index, uuid=known.uuid, name=known.name, pci_bus_id=known.pci_bus_id)
 

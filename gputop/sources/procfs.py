@@ -16,6 +16,8 @@ TICKS_PER_S: int = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: int = os.sysconf("SC_PAGE_SIZE")
 DEAD_STATES = frozenset("ZXx")
 """Zombie and dead: such a process has a PID and nothing else."""
+NVIDIA_FILES = "/dev/nvidia"
+"""How the names of the driver's files begin."""
 _MOST_FDS = 4096
 """More open files than this are not searched: one readlink each takes 4 µs."""
 
@@ -214,7 +216,7 @@ def read_nvidia_open(pid: int) -> bool | None:
         return None
     for handle in handles[:_MOST_FDS]:
         try:
-            if os.readlink(f"{folder}/{handle}").startswith("/dev/nvidia"):
+            if os.readlink(f"{folder}/{handle}").startswith(NVIDIA_FILES):
                 return True
         except (FileNotFoundError, ProcessLookupError):
             continue  # closed since

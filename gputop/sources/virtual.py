@@ -218,7 +218,8 @@ def _ranks(book: ProcessBook, claiming: frozenset[int], now_s: float) -> list[Fa
             continue
         if facts.stat.comm != "pt_data_worker" and book.torch_mapped(facts, now_s):
             marked[facts.stat.pid] = facts
-    above = {pid: _ancestors(book, pid) for pid in (*marked, *claiming)}
+    parents: dict[int, int] = {}
+    above = {pid: _ancestors(book, pid, parents) for pid in (*marked, *claiming)}
     ranks = {pid for pid, facts in marked.items() if facts.environment and facts.environment.local_rank is not None}
     leads = {parent for pid in (*ranks, *claiming) for parent in above[pid]}
     masked = {pid for pid in marked if pid not in ranks and pid not in leads and not _launches(pid)}
@@ -233,13 +234,18 @@ def _launches(pid: int) -> bool:
         return False
 
 
-def _ancestors(book: ProcessBook, pid: int) -> set[int]:
+def _ancestors(book: ProcessBook, pid: int, parents: dict[int, int]) -> set[int]:
+    """Return the PIDs above ``pid``; ``parents`` remembers what was read for others that share them."""
     found: set[int] = set()
-    facts = book.look_if_open(pid)
-    while facts is not None and facts.stat.ppid not in found and facts.stat.ppid > 1:
-        found.add(facts.stat.ppid)
-        facts = book.look_if_open(facts.stat.ppid)
-    return found
+    while True:
+        parent = parents.get(pid)
+        if parent is None:
+            facts = book.look_if_open(pid)
+            parent = parents[pid] = facts.stat.ppid if facts else 0
+        if parent <= 1 or parent in found:
+            return found
+        found.add(parent)
+        pid = parent
 
 
 class _Meter:

@@ -210,16 +210,10 @@ class Scenario:
         return self
 
     def mig(
-        self,
-        gpu: int,
-        gpu_instance: int,
-        compute_instance: int,
-        profile: str,
-        memory_gib: float,
-        used_gib: float,
-        sm: float | None,
+        self, gpu: int, instances: tuple[int, int], profile: str, memory_gib: float, used_gib: float, sm: float | None
     ) -> Scenario:
-        """Add a MIG instance; the GPU itself then has MIG enabled."""
+        """Add a MIG instance (GPU instance, compute instance); the GPU itself then has MIG enabled."""
+        gpu_instance, compute_instance = instances
         self.set(gpu, mig_mode=1)
         number = sum(line.startswith(f"mig {gpu} ") for line in self.migs)
         wave = NA if sm is None else const(sm)

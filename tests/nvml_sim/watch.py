@@ -1,0 +1,125 @@
+"""``NvmlSource`` in a process of its own, as the agent runs it, asked for readings through its standard input.
+
+In a process of its own because the driver's library is found when it starts, and because a hanging driver call cannot be
+ended in any other way. As a script it obeys one command a line, and answers each with one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gputop.snapshot import decode, encode
+from gputop.sources.base import Reading
+from tests.nvml_sim import environment
+
+ROOT = Path(__file__).parent.parent.parent
+DEADLINE_S = 30.0
+
+
+class Watch:
+    """A watcher on a simulated machine; use it in a ``with``."""
+
+    def __init__(
+        self, scenario: Path, interval_s: float = 0.05, environ: dict[str, str] | None = None, **options: float
+    ) -> None:
+        words = [f"{name}={value}" for name, value in options.items()]
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.nvml_sim.watch", str(interval_s), *words],
+            cwd=ROOT,
+            env=environ or environment(scenario),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.started = self._answer()
+
+    def __enter__(self) -> Watch:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.process.kill()
+        self.process.communicate()
+
+    def ask(self, command: str) -> Any:
+        """Send a command; return what it answers."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(command + "\n")
+        self.process.stdin.flush()
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, "the watcher ended"
+        return json.loads(line)
+
+    def read(self) -> Reading:
+        """Return a reading."""
+        reading = decode(Reading, self.ask("read"))
+        return replace(reading, uses={int(pid): uses for pid, uses in reading.uses.items()})
+
+    def until(self, condition: Callable[[Reading], bool], what: str = "it") -> Reading:
+        """Read until ``condition`` holds."""
+        deadline = time.monotonic() + DEADLINE_S
+        while time.monotonic() < deadline:
+            reading = self.read()
+            if condition(reading):
+                return reading
+            time.sleep(0.02)
+        raise AssertionError(f"{what} did not come about; last: {reading}")
+
+    def settled(self) -> Reading:
+        """Read until every tier of every device has been read, and rates are known."""
+        return self.until(
+            lambda reading: all(
+                device.state == "lost" or device.kind == "mig" or device.compute_mode is not None for device in reading.devices
+            ),
+            "a full reading",
+        )
+
+
+def main(interval_s: float, options: dict[str, float]) -> None:
+    """Obey commands until the input ends: read, pcie 0|1, interval S, close."""
+    from gputop.errors import NoGpuError
+    from gputop.sources import nvml, nvml_worker
+
+    for name, value in options.items():
+        if name in nvml_worker.EVERY_S:
+            nvml_worker.EVERY_S[name] = value
+            continue
+        module = nvml_worker if hasattr(nvml_worker, name) else nvml
+        assert hasattr(module, name)
+        setattr(module, name, value)
+    source = nvml.NvmlSource()
+    answer: Any = "started"
+    try:
+        source.start(interval_s)
+    except NoGpuError as error:
+        answer = {"code": error.code, "message": error.message, "hint": error.hint}
+    print(json.dumps(answer), flush=True)
+    for line in sys.stdin:
+        command, *arguments = line.split()
+        answer = command
+        if command == "read":
+            answer = encode(source.read())
+        elif command == "pcie":
+            source.want_pcie(arguments[0] == "1")
+        elif command == "interval":
+            source.start(float(arguments[0]))
+        elif command == "close":
+            source.close()
+            print(json.dumps(answer), flush=True)
+            return
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    given = dict(word.split("=") for word in sys.argv[2:])
+    main(float(sys.argv[1]), {name: float(value) for name, value in given.items()})
