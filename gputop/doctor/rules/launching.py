@@ -93,7 +93,11 @@ def _free_beside(evidence: Evidence, job: Job, rule: str) -> tuple[Device, ...] 
 
 
 def _abstain(rule: str, job: Job, why: str, needs: str) -> Abstained:
-    return Abstained(rule, f"{why[0].upper()}{why[1:]}.", needs, job.run_id)
+    process = job.main_process
+    who = f"process {process.pid}" if process is not None else "the run"
+    if process is not None and process.command:
+        who += f" ({fixes.script_of(process.command)[0].rpartition('/')[2]})"
+    return Abstained(rule, f"{who[0].upper()}{who[1:]}: {why}.", needs, job.run_id)
 
 
 def _launcher_fix(job: Job, process: Process, devices: Sequence[Device]) -> str:
