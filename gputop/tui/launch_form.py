@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from gputop import units
 from gputop.launch.recipes import Recipe
 from gputop.snapshot import Device, Process, Snapshot
-from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.gpus import short_name
+from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.view import View
 from gputop.tui.widgets.form import Field
 
@@ -113,7 +114,7 @@ def update_details(fields: Sequence[Field], recipe: Recipe, view: View) -> None:
 
 def device_label(device: Device) -> str:
     """Return how the form names a device."""
-    return f"{device.index}  {device.mig_label or device.name or device.uuid}"
+    return f"{device.index}  {clean(device.mig_label) if device.mig_label else short_name(device).removesuffix(' HBM3e').removesuffix(' HBM3')}"
 
 
 def device_detail(device: Device, snapshot: Snapshot) -> Line:
@@ -121,17 +122,17 @@ def device_detail(device: Device, snapshot: Snapshot) -> Line:
     spans: list[Span] = [Span("  ")]
     if device.memory_total_bytes is not None and device.memory_used_bytes is not None and device.kind != "virtual":
         free = max(0, device.memory_total_bytes - device.memory_used_bytes)
-        spans.append(Span(f"{units.gib(free)} of {units.gib(device.memory_total_bytes)} GiB free  "))
-    spans.append(Span(f"{units.percent(device.utilization_percent)}  ", "dim"))
+        spans.append(Span(f"{units.gib(free)}/{units.gib(device.memory_total_bytes, 0)} GiB free  "))
     users = _users(device, snapshot)
     if users:
-        first = users[0]
         more = f" and {len(users) - 1} more" if len(users) > 1 else ""
-        spans.append(Span(f"in use: {first.user or ''} {first.name or first.pid}{more}", "warn"))
+        spans.append(Span(f"in use: {clean(users[0].user or '')} {clean(users[0].name or str(users[0].pid))}{more}", "warn"))
     elif is_busy(device, snapshot):
         spans.append(Span("in use", "warn"))
     else:
-        spans.append(Span("free", "ok"))
+        spans.append(Span("idle", "ok"))
+    if device.utilization_percent is not None:
+        spans.append(Span(f"  {units.percent(device.utilization_percent)}", "dim"))
     return tuple(spans)
 
 
@@ -144,8 +145,8 @@ def start_detail(recipe: Recipe, count: int) -> Line:
         return (Span(f"choose {recipe.max_devices} GPU{'s' if recipe.max_devices > 1 else ''}, not {count}", "warn"),)
     gpus = f"{count} GPU" + ("s" if count != 1 else "")
     if recipe.launcher == "torchrun":
-        return (Span(f"F5   {gpus}, {count} process{'es' if count != 1 else ''}: torchrun starts one for each GPU", "dim"),)
-    return (Span(f"F5   {gpus}, 1 process", "dim"),)
+        return (Span(f"F5  {gpus}, {count} process{'es' if count != 1 else ''} (torchrun)", "dim"),)
+    return (Span(f"F5  {gpus}, 1 process", "dim"),)
 
 
 def _batch_detail(recipe: Recipe, text: str, count: int) -> Line:

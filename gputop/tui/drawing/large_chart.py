@@ -84,6 +84,7 @@ def curves_of(
     One curve per rank, or the mean over the ranks between the smallest and the largest value seen (the spread).
     ``smoothing`` is the weight of the past (0 to 0.99) in the curve of a rank and of the mean; the spread stays raw.
     """
+    end = _wide_enough(start, end)
     per_series = {rank: _axis(item, x_kind).columns(start, end, columns) for rank, item in sorted(series.items())}
     marks = sorted({bucket.x_last for row in per_series.values() for bucket in row if bucket and bucket.non_finite})
     if per_rank:
@@ -108,6 +109,7 @@ def device_curves(
     series: Sequence[tuple[int, Series]], start: float, end: float, columns: int, per_device: bool
 ) -> tuple[Curve, ...]:
     """Return the curves of one reading of several devices, given as (index, series): each device, or mean and spread."""
+    end = _wide_enough(start, end)
     rows = [(index, item.columns(start, end, columns)) for index, item in series]
     if per_device:
         return tuple(
@@ -168,6 +170,11 @@ def draw(chart: Chart) -> tuple[Line, ...]:
         text = text.translate(_ASCII_FRAME)
     lines = [_spans(line, chart.width) for line in text.split("\n")][: chart.height]
     return tuple(lines + [(Span(" " * chart.width),)] * (chart.height - len(lines)))
+
+
+def _wide_enough(start: float, end: float) -> float:
+    """Give a single value an axis."""
+    return end if end > start else start + 1
 
 
 def _axis(item: MetricSeries, x_kind: str) -> Series:
@@ -235,7 +242,7 @@ def _plot(chart: Chart, curves: Sequence[Curve], low: float, high: float) -> str
     plotext.plot_size(chart.width, chart.height)
     plotext.xaxes(True, False)
     plotext.yaxes(True, False)
-    start, end = chart.x_start, chart.x_end if chart.x_end > chart.x_start else chart.x_start + 1
+    start, end = chart.x_start, _wide_enough(chart.x_start, chart.x_end)
     plotext.xlim(start, end)
     plotext.ylim(low, high)
     for curve in curves:

@@ -97,8 +97,7 @@ class EnvironmentScreen(SubScreen):
         return self.process
 
     def on_mount(self) -> None:
-        """Draw, and begin to read."""
-        super().on_mount()
+        """Begin to read."""
         self.read_environment()
 
     @work(thread=True, exclusive=True)

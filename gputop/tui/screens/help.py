@@ -37,7 +37,8 @@ MORE = (
     ("over a slow link", "ssh -C makes the screen's traffic ten times smaller"),
     ("read more", "README.md and docs/ in gputop's repository; gputop --help"),
 )
-_KEY_COLUMNS = 32
+_KEY_COLUMNS = max(len(key.keys) for key in KEYS) + 2
+_WORD_COLUMNS = max(len(name) for name, _ in (*WORDS, *MORE)) + 2
 _TWO_COLUMNS_FROM = 140
 
 
@@ -57,7 +58,6 @@ class HelpScreen(SubScreen):
 
     def on_mount(self) -> None:
         """Draw at once: the help needs no snapshot."""
-        super().on_mount()
         self.call_after_refresh(self.draw_help)
 
     def draw(self, view: View) -> None:
@@ -66,7 +66,6 @@ class HelpScreen(SubScreen):
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw for the new size."""
-        super().on_resize(event)
         self.call_after_refresh(self.draw_help)
 
     def draw_help(self) -> None:
@@ -88,7 +87,7 @@ def key_lines(columns: int) -> tuple[Line, ...]:
         lines.append(heading(f"Keys: {place}"))
         for key in KEYS:
             if key.where == place:
-                lines += _row(key.keys, key.what, columns, "key")
+                lines += _row(key.keys, key.what, columns, "key", _KEY_COLUMNS)
         lines.append(BLANK)
     return tuple(lines)
 
@@ -99,13 +98,12 @@ def word_lines(columns: int) -> tuple[Line, ...]:
     for title, rows in (("Words", WORDS), ("More", MORE)):
         lines.append(heading(title))
         for name, what in rows:
-            lines += _row(name, what, columns, "accent")
+            lines += _row(name, what, columns, "accent", _WORD_COLUMNS)
         lines.append(BLANK)
     return tuple(lines)
 
 
-def _row(name: str, what: str, columns: int, style: str) -> list[Line]:
-    width = min(_KEY_COLUMNS, max(18, columns // 3))
+def _row(name: str, what: str, columns: int, style: str, width: int) -> list[Line]:
     lines: list[Line] = []
     for number, line in enumerate(wrapped(what, columns - width - 2)):
         lines.append((Span("  "), Span(fit_text(name if number == 0 else "", width), style), *line))

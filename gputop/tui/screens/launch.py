@@ -36,11 +36,12 @@ class LaunchScreen(SubScreen):
 
     NAME = "launch"
     DEFAULT_CSS = """
-    LaunchScreen #above { layout: horizontal; height: 22; }
-    LaunchScreen #recipes { width: 46; }
+    LaunchScreen #above { layout: horizontal; height: 23; }
+    LaunchScreen #recipes { width: 60; }
     LaunchScreen #jobs { height: 10; }
     LaunchScreen #log { height: 1fr; }
     LaunchScreen.low #above { height: 13; }
+    LaunchScreen.low #recipes { width: 34; }
     LaunchScreen.low #jobs { height: 6; }
     LaunchScreen.small #above { height: 11; }
     LaunchScreen.small #recipes { width: 28; }
@@ -65,9 +66,9 @@ class LaunchScreen(SubScreen):
     )
 
     class Polled(Message):
-        """What the thread found: the jobs, and what was added to the log of ``job_id``."""
+        """What the thread found: the jobs (None: unreadable), and what was added to the log of ``job_id``."""
 
-        def __init__(self, found: list[Job], job_id: str | None, texts: list[str], pending: str) -> None:
+        def __init__(self, found: list[Job] | None, job_id: str | None, texts: list[str], pending: str) -> None:
             super().__init__()
             self.found = found
             self.job_id = job_id
@@ -83,6 +84,7 @@ class LaunchScreen(SubScreen):
         self._followed: str | None = None
         self._follower: jobs.LogFollower | None = None
         self._filled = False
+        self._polling = False
 
     def compose_body(self) -> ComposeResult:
         """Yield the four panes."""
@@ -94,7 +96,6 @@ class LaunchScreen(SubScreen):
 
     def on_mount(self) -> None:
         """Fill the recipes, and begin to look at the jobs."""
-        super().on_mount()
         self._fill_recipes()
         self.query_one("#recipes").focus()
         self.set_interval(POLL_S, self.poll)
@@ -134,6 +135,7 @@ class LaunchScreen(SubScreen):
         fields = launch_form.fields_of(self.recipe, self.view, self._values.get(self.recipe.id, {}), picked)
         launch_form.update_details(fields, self.recipe, self.view)
         form.title = (Span(self.recipe.id, "accent"), Span(f"  {self.recipe.title}", "title"))
+        form.idle_footer = (Span(self.recipe.description, "dim"),)
         form.set_fields(fields, cursor=launch_form.START)
         self._filled = True
 
@@ -165,21 +167,29 @@ class LaunchScreen(SubScreen):
         chosen = self.query_one("#jobs", ChoiceList).chosen
         return next((job for job in self.jobs if job.id == chosen), None)
 
-    @work(thread=True, exclusive=True, group="poll")
     def poll(self) -> None:
-        """Look at the jobs and the log in a thread: their directory may lie on a slow file system."""
-        found = jobs.list_jobs()
-        follower, texts, pending = self._follower, [], ""
-        if follower is not None:
-            try:
+        """Look at the jobs and the log; not while the last look still waits for the file system."""
+        if not self._polling:
+            self._polling = True
+            self._poll(self._follower)
+
+    @work(thread=True)
+    def _poll(self, follower: jobs.LogFollower | None) -> None:
+        found: list[Job] | None = None
+        texts, pending = [], ""
+        try:
+            found = jobs.list_jobs()
+            if follower is not None:
                 texts, pending = follower.poll(), follower.pending
-            except GputopError as error:
-                texts = [str(error)]
+        except (GputopError, OSError) as error:
+            texts = [f"gputop: {error}"]
         self.post_message(self.Polled(found, follower.job_id if follower else None, texts, pending))
 
     def on_launch_screen_polled(self, event: Polled) -> None:
         """Show what the thread found."""
-        self.jobs = event.found
+        self._polling = False
+        if event.found is not None:
+            self.jobs = event.found
         if self.view is not None and self.size:
             self._draw_jobs(self.view)
         log = self.query_one("#log", LogView)
@@ -264,8 +274,7 @@ class LaunchScreen(SubScreen):
             return
         values = form.values()
         if values is None:
-            form.focus()
-            self._tell(form, "bad", "A value does not fit.", "It is marked below.")
+            form.focus()  # the field that does not fit says why, and has the cursor
             return
         picked = set(launch_form.chosen_uuids(form.fields))
         devices = [device for device in launch_form.usable(self.view.snapshot) if device.uuid in picked]
@@ -285,6 +294,10 @@ class LaunchScreen(SubScreen):
     def _tell(self, form: Form, style: str, message: str, hint: str) -> None:
         columns = max(20, form.inner_size.width)
         form.tell([*wrapped(message, columns, style), *wrapped(hint, columns)], launch_form.START)
+        if style == "bad":
+            form.choose(launch_form.START)
+            form.first = 0
+            form.focus()
 
     def action_stop(self) -> None:
         """Ask whether to stop the chosen job."""
@@ -310,7 +323,7 @@ def _why_not(view: View) -> tuple[str, str] | None:
 
 def _recipe_items(columns: int, short: bool) -> Sequence[Item]:
     items: list[Item] = []
-    for title, wanted in (("Demos", False), ("Faults: a demo with one mistake", True)):
+    for title, wanted in (("Demos", False), ("Faults" if short else "Faults: a demo with one mistake", True)):
         chosen = [recipe for recipe in recipes.RECIPES if (recipe.fault is not None) == wanted]
         if not chosen:
             continue

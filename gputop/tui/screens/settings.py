@@ -50,7 +50,6 @@ class SettingsScreen(SubScreen):
     def on_mount(self) -> None:
         """Fill the form."""
         self._fill()
-        super().on_mount()
         self.query_one("#settings", Form).focus()
 
     def show(self, view: View) -> None:

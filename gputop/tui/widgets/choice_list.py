@@ -101,13 +101,14 @@ class ChoiceList(Pane):
             self.post_message(self.Pressed(self, self.chosen))
 
     def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
-        """Choose what was clicked; take it when it was chosen already."""
+        """Choose what was clicked."""
         event.stop()
-        if event.index >= len(self.items):
-            return
-        key = self.items[event.index].key
-        if key is None:
-            return
+        key = self.items[event.index].key if event.index < len(self.items) else None
+        if key is not None:
+            self._clicked(key)
+
+    def _clicked(self, key: str) -> None:
+        """Take what was chosen already. (Textual calls a message's handler in every class: a subclass overrides this one.)"""
         if key == self.chosen:
             self.action_press()
         else:

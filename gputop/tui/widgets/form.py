@@ -69,6 +69,8 @@ class Form(ChoiceList):
     def __init__(self, title: str = "", digit: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(title, digit, id=id)
         self.fields: tuple[Field, ...] = ()
+        self.idle_footer: Line = ()
+        """Shown in the frame while the form has no focus."""
         self._told: tuple[Line, ...] = ()
         self._told_below = ""
 
@@ -136,7 +138,7 @@ class Form(ChoiceList):
     def _footer(self) -> Line:
         field = self._current()
         if field is None or not self.has_focus:
-            return ()
+            return self.idle_footer
         how = {
             "check": "Space toggles" if not field.digit else "Space or the GPU's digit toggles",
             "choice": "Left/Right or Space changes",
@@ -172,13 +174,14 @@ class Form(ChoiceList):
             before.fresh = True
         self.redraw()
 
-    def on_focus(self) -> None:
-        """Show which field is meant."""
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Show which field is meant, or that keys go elsewhere now."""
+        super().watch_has_focus(has_focus)
         self.redraw()
 
-    def on_blur(self) -> None:
-        """Show that keys go elsewhere now."""
-        self.redraw()
+    def _index(self) -> int | None:
+        """Show no cursor while keys go elsewhere."""
+        return super()._index() if self.has_focus else None
 
     def on_key(self, event: events.Key) -> None:
         """Type into the chosen field, or change it."""
@@ -252,12 +255,8 @@ class Form(ChoiceList):
         else:
             self._move(1)
 
-    def on_lines_widget_line_clicked(self, event: ChoiceList.LineClicked) -> None:
+    def _clicked(self, key: str) -> None:
         """Put the cursor where it was clicked; a button, check mark or choice is taken at once."""
-        event.stop()
-        key = self.items[event.index].key if event.index < len(self.items) else None
-        if key is None:
-            return
         self._choose(key)
         field = self._current()
         if field is not None and field.kind in ("button", "check", "choice"):

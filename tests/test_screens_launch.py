@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from gputop.errors import GputopError
+from gputop.launch import identity, jobs, recipes
+from gputop.launch.recipes import Option, Recipe
+from gputop.snapshot import Device
+from gputop.tui import launch_form
+from gputop.tui.screens.launch import LaunchScreen
+from gputop.tui.screens.stop import StopScreen
+from gputop.tui.view import Settings
+from gputop.tui.widgets.choice_list import ChoiceList
+from gputop.tui.widgets.form import Form
+from tests import samples
+from tests.screens_app import ScreenApp, text_of, view_of
+
+DEADLINE_S = 30.0
+
+TINY = """
+import os, sys, time
+print("arguments", " ".join(sys.argv[1:]), flush=True)
+print("devices", os.environ.get("GPUTOP_VIRTUAL_DEVICES"), flush=True)
+if "broken" in sys.argv:
+    raise RuntimeError("CUDA error: all of it")
+print("step 1 loss 2.3000", flush=True)
+time.sleep(120)
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Two recipes that need no torch and begin at once; whatever they started is ended after the test."""
+    script = tmp_path / "tiny.py"
+    script.write_text(TINY)
+    options = (
+        Option("model", "Model", "choice", "good", "what to train", ("good", "broken")),
+        Option("batch_size", "Batch size", "int", 64, "samples", minimum=1),
+        Option("name", "Name", "text", None, "of the run"),
+    )
+    healthy = Recipe("tiny", "Tiny", "Prints and waits.", "Nothing.", "python", str(script), options, min_devices=2)
+    faulty = replace(healthy, id="faults/tiny", title="Tiny fault", fault="A07")
+    monkeypatch.setattr(recipes, "RECIPES", (healthy, faulty))
+    monkeypatch.setattr(recipes.importlib.util, "find_spec", lambda name: object())
+    yield
+    for job in jobs.list_jobs():
+        if job.active:
+            with contextlib.suppress(GputopError):
+                jobs.stop(job.id, grace_s=2.0)
+
+
+def virtual_devices(count: int = 4) -> tuple[Device, ...]:
+    return tuple(Device(index, f"VIRTUAL-{index}", "virtual GPU", "virtual", utilization_percent=0.0) for index in range(count))
+
+
+def virtual_view(**changes: object):
+    snapshot = samples.snapshot(devices=virtual_devices(), processes=(), runs=(), points=(), time=time.time())
+    host = replace(snapshot.host, boot_id=identity.boot_id(), source="virtual")
+    return view_of(replace(snapshot, host=host), **changes)
+
+
+async def until(pilot: Pilot[None], what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < deadline, text_of(pilot.app)
+        await pilot.pause(0.05)
+
+
+async def test_three_keys_start_a_job_and_show_its_log(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: "step 1 loss 2.3000" in text_of(app))
+        shown = text_of(app)
+        assert "arguments --model good --batch-size 64" in shown
+        assert "devices 0,1" in shown
+        assert "Esc: watch it on the dashboard" in shown
+        (job,) = jobs.list_jobs()
+        assert job.recipe_id == "tiny"
+        assert job.device_uuids == ("VIRTUAL-0", "VIRTUAL-1")
+        await until(pilot, lambda: "running" in text_of(app))
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, LaunchScreen)
+    assert jobs.find(job.id).active
+
+
+async def test_digits_choose_gpus_and_typing_changes_a_number(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter", "down", "0", "3")
+        form = app.screen.query_one(Form)
+        assert launch_form.chosen_uuids(form.fields) == ("VIRTUAL-1", "VIRTUAL-3")
+        await pilot.press("down", "down", "down", "down", "down", "3", "2")
+        assert form.field("batch_size").value == "32"
+        await pilot.press("f5")
+        await until(pilot, lambda: "devices 1,3" in text_of(app))
+        assert "--batch-size 32" in text_of(app)
+
+
+async def test_stopping_asks_and_no_is_the_default(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("f5")
+        await until(pilot, lambda: jobs.list_jobs() and jobs.list_jobs()[0].state == "running")
+        await until(pilot, lambda: "running" in text_of(app))
+        (job,) = jobs.list_jobs()
+        await pilot.press("x")
+        await pilot.pause()
+        assert isinstance(app.screen, StopScreen)
+        assert job.id in text_of(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, LaunchScreen)
+        assert jobs.find(job.id).active
+        await pilot.press("x", "y")
+        await until(pilot, lambda: not jobs.find(job.id).active)
+        await until(pilot, lambda: "stopped" in text_of(app))
+    assert identity.marked(job.id) == []
+
+
+async def test_a_job_that_fails_shows_its_exit_code_and_its_error(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        form = app.screen.query_one(Form)
+        form.choose("model")
+        await pilot.press("right", "f5")
+        await until(pilot, lambda: "RuntimeError: CUDA error: all of it" in text_of(app))
+        await until(pilot, lambda: "failed, exit 1" in text_of(app))
+
+
+async def test_what_is_missing_is_said_in_the_form(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter", "down", "space")
+        assert "choose 1 more GPU" in text_of(app)
+        await pilot.press("f5")
+        await pilot.pause()
+        assert "needs at least 2 GPUs; 1 chosen." in text_of(app)
+        assert jobs.list_jobs() == []
+
+
+async def test_a_wrong_value_is_marked_beside_its_field(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        app.screen.query_one(Form).choose("batch_size")
+        await pilot.press("0", "f5")
+        await pilot.pause()
+        assert "It has to be at least 1." in text_of(app)
+        assert jobs.list_jobs() == []
+
+
+async def test_a_failure_to_start_is_told_with_its_hint(tiny: None, tmp_path: Path) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        Path(os.environ["GPUTOP_DIR"]).write_text("a file where the directory should be")
+        await pilot.press("f5")
+        await pilot.pause()
+        assert "The job cannot be started" in text_of(app)
+        assert "gputop keeps jobs in" in text_of(app)
+
+
+async def test_readonly_and_recordings_start_nothing(tiny: None) -> None:
+    for view, words in (
+        (virtual_view(settings=Settings(readonly=True)), "started with --readonly"),
+        (virtual_view(feed="replay"), "This is a recording"),
+    ):
+        app = ScreenApp(LaunchScreen(), view)
+        async with app.run_test(size=(160, 50)) as pilot:
+            await pilot.pause()
+            await pilot.press("f5")
+            await pilot.pause()
+            assert words in text_of(app)
+    assert jobs.list_jobs() == []
+
+
+async def test_what_was_typed_is_kept_when_another_recipe_was_looked_at(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        form = app.screen.query_one(Form)
+        form.choose("batch_size")
+        await pilot.press("7", "1", "down", "down", "l", "down")
+        await pilot.pause()
+        assert form.field("batch_size").value == "7" + "1"
+        app.screen.query_one("#recipes", ChoiceList).focus()
+        await pilot.press("down")
+        await pilot.pause()
+        assert form.field("batch_size").value == "64"
+        await pilot.press("up")
+        await pilot.pause()
+        assert form.field("batch_size").value == "71"
+
+
+async def test_the_mouse_starts_a_job(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.click("#form", offset=(4, 1))
+        await until(pilot, lambda: len(jobs.list_jobs()) == 1)
+
+
+def test_free_gpus_are_preselected_and_busy_ones_only_when_needed() -> None:
+    snapshot = samples.snapshot()
+    ddp = recipes.find("ddp")
+    chosen = launch_form.default_devices(ddp, snapshot)
+    assert chosen == (snapshot.devices[4].uuid, snapshot.devices[5].uuid)
+    assert launch_form.default_devices(recipes.find("single"), snapshot) == (snapshot.devices[4].uuid,)
+    all_busy = samples.snapshot(devices=tuple(samples.device(index) for index in range(4)))
+    assert len(launch_form.default_devices(ddp, all_busy)) == ddp.min_devices
+    lost = samples.snapshot(devices=(samples.device(0, state="lost"), samples.idle_device(1)))
+    assert [device.index for device in launch_form.usable(lost)] == [1]
+
+
+def test_a_gpu_in_mig_mode_is_offered_as_its_instances() -> None:
+    parent = samples.idle_device(0, mig_enabled=True)
+    part = samples.idle_device(1, uuid="MIG-1", kind="mig", parent_uuid=parent.uuid, mig_label="0:1 1g.10gb")
+    assert [device.uuid for device in launch_form.usable(samples.snapshot(devices=(parent, part)))] == ["MIG-1"]
