@@ -27,12 +27,7 @@ def main(**defaults: object) -> None:
     args = options.parser(description, **{"batch_size": 128, "name": None, **defaults}).parse_args()
     torch.manual_seed(args.seed)
     torch.set_num_threads(1)
-
-    train, test = options.data(args)
-    print(f"data: {train.name}, {len(train)} images")
-    # The batch is for all GPUs together: each gets batch_size / count samples.
-    loader = DataLoader(train, args.batch_size, shuffle=True, drop_last=True)
-    test_loader = DataLoader(test, batch_size=500)
+    run = gputop.init(name=args.name or f"{args.model}-data-parallel", config=vars(args), epochs=args.epochs)
 
     model = models.build(args.model)
     parallel: nn.DataParallel[nn.Module] | CpuDataParallel
@@ -42,14 +37,21 @@ def main(**defaults: object) -> None:
     else:
         device = torch.device("cpu")
         parallel = CpuDataParallel(model, devices.virtual_places())
+        devices.report_threads(run, parallel.claims())
         print("no CUDA: nn.DataParallel would do nothing here, so the engine of cpu_data_parallel.py takes its place")
     print(f"training on {devices.count()} devices, {args.batch_size} samples a step")
     optimizer = torch.optim.SGD(parallel.parameters(), lr=args.lr, momentum=0.9)
 
-    total = options.total_steps(args, len(loader))
-    run = gputop.init(name=args.name or f"{args.model}-data-parallel", config=vars(args), total_steps=total)
     gputop.watch(parallel)
 
+    train, test = options.data(args)
+    print(f"data: {train.name}, {len(train)} images")
+    # The batch is for all GPUs together: each gets batch_size / count samples.
+    loader = DataLoader(train, args.batch_size, shuffle=True, drop_last=True)
+    test_loader = DataLoader(test, batch_size=500)
+
+    total = options.total_steps(args, len(loader))
+    run.fact("progress", {"total_steps": total, "epochs": args.epochs})
     speed, printer, step = Speed(), Printer(), 0
     for epoch in range(args.epochs):
         for images, labels in loader:
@@ -65,7 +67,7 @@ def main(**defaults: object) -> None:
             run.log(step=step, loss=loss, lr=args.lr, epoch=epoch, samples_per_s=samples_per_s)
             printer.step(step, total, epoch, loss, samples_per_s)
             if step == 1 and isinstance(parallel, CpuDataParallel):
-                devices.report_threads(run, parallel.claims())
+                devices.report_threads(run, parallel.claims())  # again: now it is known what each replica holds
         right, seen = correct(parallel, test_loader, device)
         run.log(step=step, accuracy=right / seen)
         print(f"epoch {epoch} accuracy {right / seen:.3f}", flush=True)

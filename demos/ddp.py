@@ -38,6 +38,8 @@ def main(take_device: Callable[[int], devices.Place] = devices.take, backend: st
     dist.init_process_group(backend or ("nccl" if place.device.type == "cuda" else "gloo"))
     rank, world_size = dist.get_rank(), dist.get_world_size()
     print(f"rank {rank} of {world_size} trains on {place}")
+    run = gputop.init(name=args.name or f"{args.model}-ddp", config=vars(args), epochs=args.epochs)
+    devices.report(run, place)
 
     # 3. Each rank sees its own part of the data; --batch-size is for one rank.
     train, test = options.data(args)
@@ -50,11 +52,10 @@ def main(take_device: Callable[[int], devices.Place] = devices.take, backend: st
     parallel = DistributedDataParallel(model, device_ids=[place.device.index] if place.device.type == "cuda" else None)
     optimizer = torch.optim.SGD(parallel.parameters(), lr=args.lr, momentum=0.9)
 
-    total = options.total_steps(args, len(loader))
-    run = gputop.init(name=args.name or f"{args.model}-ddp", config=vars(args), total_steps=total)
-    devices.report(run, place)
     gputop.watch(parallel)
 
+    total = options.total_steps(args, len(loader))
+    run.fact("progress", {"total_steps": total, "epochs": args.epochs})
     speed, printer, step = Speed(), Printer(), 0
     for epoch in range(args.epochs):
         sampler.set_epoch(epoch)  # 5. Without it every epoch has the order of the first.

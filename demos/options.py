@@ -7,16 +7,16 @@ from pathlib import Path
 
 import models
 from digits import Images, drawn_digits
-from idx import load
+from idx import IdxError, load
 
-TRAIN_COUNT, TEST_COUNT = 60_000, 2_000
+TRAIN_COUNT, TEST_COUNT = 20_000, 2_000
 
 
 def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
     """Return the shared options; ``defaults`` replaces a default value."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     options.add_argument("--model", choices=models.MODELS, default="lenet", help="what to train")
-    options.add_argument("--epochs", type=_positive, default=20, help="passes over the data")
+    options.add_argument("--epochs", type=_positive, default=50, help="passes over the data")
     options.add_argument("--batch-size", type=_positive, default=64, help="samples per step of one process")
     options.add_argument("--lr", type=float, default=0.01, help="learning rate of SGD with momentum 0.9")
     options.add_argument("--steps", type=_positive, help="end after so many optimizer steps (default: all epochs)")
@@ -34,8 +34,11 @@ def data(args: argparse.Namespace) -> tuple[Images, Images]:
     if args.data is None:
         # Both sets are the same in every run and on every rank: --seed is for the model and the order of the samples.
         return drawn_digits(args.train_samples, seed=1), drawn_digits(TEST_COUNT, seed=2)
-    train_name, train_images, train_labels = load(args.data, "train")
-    test_name, test_images, test_labels = load(args.data, "t10k")
+    try:
+        train_name, train_images, train_labels = load(args.data, "train")
+        test_name, test_images, test_labels = load(args.data, "t10k")
+    except (FileNotFoundError, IdxError) as error:
+        raise SystemExit(f"--data {args.data}: {error}") from None
     count = args.train_samples
     return Images(train_name, train_images[:count], train_labels[:count]), Images(test_name, test_images, test_labels)
 

@@ -22,6 +22,8 @@ def main() -> None:
     torch.manual_seed(args.seed)
     place = devices.take(0)
     print(f"training on {place}")
+    run = gputop.init(name=args.name or f"{args.model}-single", config=vars(args), epochs=args.epochs)
+    devices.report(run, place)
 
     train, test = options.data(args)
     print(f"data: {train.name}, {len(train)} images")
@@ -32,11 +34,10 @@ def main() -> None:
     model = models.build(args.model).to(place.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
 
-    total = options.total_steps(args, len(loader))
-    run = gputop.init(name=args.name or f"{args.model}-single", config=vars(args), total_steps=total)
-    devices.report(run, place)
     gputop.watch(model)
 
+    total = options.total_steps(args, len(loader))
+    run.fact("progress", {"total_steps": total, "epochs": args.epochs})
     speed, printer, step = Speed(), Printer(), 0
     for epoch in range(args.epochs):
         for images, labels in loader:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import struct
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,9 @@ import pytest
 
 pytest.importorskip("torch")
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "demos"))
+
+import digits
 from gputop.launch import identity, jobs
 from gputop.launch.recipes import find, prepare
 from gputop.snapshot import Device, Points, Run
@@ -85,8 +90,17 @@ def test_ranks_on_one_gpu_all_claim_virtual_gpu_0() -> None:
     assert [rank.local_rank for rank in run.ranks] == [0, 1]
 
 
-def test_single_learns() -> None:
-    run, points = trained("single", 1)
+def test_single_learns_from_idx_files(tmp_path: Path) -> None:
+    """Drawn digits, written as MNIST is: what --data reads is what is trained on."""
+    folder = tmp_path / "MNIST" / "raw"
+    folder.mkdir(parents=True)
+    drawn = digits.drawn_digits(4000, seed=5)
+    for part, count in (("train", 4000), ("t10k", 500)):
+        images, labels = drawn.images[:count].numpy().tobytes(), bytes(drawn.labels[:count])
+        (folder / f"{part}-images-idx3-ubyte").write_bytes(struct.pack(">4I", 0x803, count, 28, 28) + images)
+        (folder / f"{part}-labels-idx1-ubyte").write_bytes(struct.pack(">2I", 0x801, count) + labels)
+    run, points = trained("single", 1, data=str(tmp_path))
+    assert run.config["data"] == str(tmp_path)
     assert claims(run) == [[0]]
     assert_learns(points)
 

@@ -18,11 +18,15 @@ def freest(snapshot: Snapshot, number: int, free_bytes: float = 0.0) -> tuple[De
     """
     if number < 1:
         raise UsageError(f"{number} GPUs cannot be picked.", "Ask for 1 or more.")
-    usable = [device for device in snapshot.devices if device.state == "ok" and not device.mig_enabled and _free(device) is not None]
+    usable = [
+        device for device in snapshot.devices if device.state == "ok" and not device.mig_enabled and _free(device) is not None
+    ]
     fitting = [device for device in usable if (_free(device) or 0) >= free_bytes]
     if len(fitting) < number:
         wish = f" with {bytes_text(free_bytes)} free" if free_bytes else ""
-        raise UsageError(f"Only {len(fitting)} of {len(snapshot.devices)} GPUs{wish} can be used.", "Ask for fewer, or for less memory.")
+        raise UsageError(
+            f"Only {len(fitting)} of {len(snapshot.devices)} GPUs{wish} can be used.", "Ask for fewer, or for less memory."
+        )
     ranked = sorted(fitting, key=lambda device: (-(_free(device) or 0), device.utilization_percent or 0.0, device.index))
     return tuple(sorted(ranked[:number], key=lambda device: device.index))
 

@@ -108,12 +108,12 @@ def _options(**defaults: int | float | str | None) -> tuple[Option, ...]:
         Option(
             "model", "Model", "choice", "lenet", "LeNet learns in seconds; ResNet-18 is work for a GPU", ("lenet", "resnet18")
         ),
-        Option("epochs", "Epochs", "int", 20, "passes over the data", minimum=1),
+        Option("epochs", "Epochs", "int", 50, "passes over the data", minimum=1),
         Option("batch_size", "Batch size", "int", 64, "samples per optimizer step", minimum=1),
         Option("lr", "Learning rate", "float", 0.01, "of SGD with momentum 0.9", minimum=0),
         Option("steps", "Steps", "int", None, "end after so many optimizer steps; empty: all epochs", minimum=1),
         Option("data", "Data folder", "text", None, "MNIST or Fashion-MNIST IDX files; empty: digits drawn by the program"),
-        Option("train_samples", "Training images", "int", 60_000, "how many images to train on", minimum=1),
+        Option("train_samples", "Training images", "int", 20_000, "how many images to train on", minimum=1),
         Option("seed", "Seed", "int", 0, "of the weights and of the order of the samples"),
         Option("name", "Name", "text", None, "of the run; empty: model and recipe"),
     )
