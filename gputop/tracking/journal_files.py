@@ -167,7 +167,11 @@ class OpenJournal:
         self.journal.anchor()
         if self.on_tick is not None:
             self.on_tick()
-        if self.journal.archive_fd >= 0 and os.fstat(self.journal.archive_fd).st_nlink == 0:
+        self._check_archive()
+
+    def _check_archive(self) -> None:
+        journal = self.journal
+        if journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and os.fstat(journal.archive_fd).st_nlink == 0:
             raise FileNotFoundError(2, "the run's directory was deleted")
 
     def _flush(self) -> None:
@@ -192,9 +196,18 @@ class OpenJournal:
             words[form.W_FLUSHED] = position = end
 
     def _skip(self, position: int, oldest: int) -> int:
+        """Give up what was overwritten: say into the hole what later records cannot be read without; return where to go on."""
         start = -(-oldest // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
         self.journal.words[form.W_DROPPED] += start - position
         tell("the disk is slower than the log calls: some records are not kept.")
+        for record in self.journal.statements():
+            room = form.SEGMENT_BYTES - position % form.SEGMENT_BYTES
+            if len(record) > room:
+                position += room  # zeros send a reader to the next segment
+            if position + len(record) > start:
+                break
+            write_all(self.journal.archive_fd, record, form.HEADER_BYTES + position)
+            position += len(record)
         return start
 
     def _write_live(self) -> None:
@@ -247,6 +260,7 @@ class OpenJournal:
         if self.journal.archive_fd < 0:
             return
         try:
+            self._check_archive()
             self._flush()
             if self.journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD:
                 self._write_live()

@@ -333,6 +333,17 @@ class Journal:
         if self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD and position % form.SEGMENT_BYTES == 0 and position:
             self._restate()
 
+    def statements(self) -> list[bytes]:
+        """Return records of all names and of all that holds now, for a stream that lost its past; from any thread."""
+        now = monotonic_ns()
+        schemas = [
+            form.pack_json(
+                form.SCHEMA, plan[1] >> 16 & 0xFFFF, self._step, now, [name[: form.NAME_CHARACTERS] for name in names]
+            )
+            for names, plan in list(self._plans.items())
+        ]
+        return schemas + [form.pack_json(form.EVENT, 0, self._step, now, event) for event in list(self._stated.values())]
+
     def _restate(self) -> None:
         """Without an archive the ring is all there is: say again, once a segment, what holds, before it is overwritten."""
         now = monotonic_ns()

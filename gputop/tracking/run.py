@@ -185,6 +185,7 @@ def exit_code_of(error: BaseException | None) -> int | None:
 
 _current = Run(None)
 _hooked_pid = 0
+_initialized = False
 
 
 def init(
@@ -220,21 +221,25 @@ def init(
         A Run, always: one that records nothing when disabled or when no file can be made (told once on stderr).
         A run that was active in this process is finished first.
     """
-    global _current
+    global _current, _initialized
     _current.finish()
+    _initialized = True
     try:
-        _current = _start(project, name, config, group, tags, dir, mode, resume, total_steps, epochs)
+        _current = _start(project, name, group, tags, dir, mode, resume, total_steps, epochs)
     except Exception as error:  # noqa: BLE001 - a training starts whether or not it can be recorded
         reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
         tell(f"the run is not recorded, the training goes on: {reason}.")
         _current = Run(None)
+    try:
+        _current.config.update(config or {})
+    except Exception as error:  # noqa: BLE001 - a configuration may be any object
+        tell(f"the configuration is not recorded ({type(error).__name__}: {error}). Pass a mapping.")
     return _current
 
 
 def _start(
     project: str | None,
     name: str | None,
-    config: Any,
     group: str | None,
     tags: Any,
     directory: str | os.PathLike[str] | None,
@@ -269,8 +274,6 @@ def _start(
     for key, value in (("group", group), ("tags", [tags] if isinstance(tags, str) else list(tags or ()))):
         if value:
             run.fact(key, value)
-    if config:
-        run.config.update(config)
     watcher = evidence.Watcher(run)
     opened.journal.attend = watcher.record
     opened.on_tick = lambda: opened.journal.want_attention() if watcher.news() else None
@@ -306,7 +309,7 @@ def current() -> Run:
 
 def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
     """Record metrics of the active run: see ``Run.log``."""
-    if not _hooked_pid and os.environ.get("GPUTOP_MODE") != "disabled" and os.environ.get("GPUTOP") != "0":
+    if not _initialized and os.environ.get("GPUTOP_MODE") != "disabled" and os.environ.get("GPUTOP") != "0":
         tell("log was called before gputop.init(): nothing is recorded.")
     _current.log(data, step, commit, **metrics)
 
