@@ -34,11 +34,12 @@ class ScreenApp(App[None]):
         super().__init__()
         self.first_screen = screen
         self.view = view
+        self.mono = False
 
     def on_mount(self) -> None:
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = "gputop-dark"
+        self.theme = "gputop-mono" if self.mono else "gputop-dark"
         self.push_screen(self.first_screen)
         self.call_after_refresh(self.give, self.view)
 

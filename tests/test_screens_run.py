@@ -215,3 +215,15 @@ async def test_a_run_that_is_gone_does_not_break_the_screen() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
         assert "not listed any more" in text_of(app)
+
+
+async def test_ascii_and_no_colour_come_from_the_view() -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of(settings=Settings(ascii=True, color=False)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("r")
+        await pilot.pause()
+        shown = text_of(app)
+        assert shown.isascii()
+        assert "?" not in shown
+        assert "3333" in shown

@@ -62,6 +62,11 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("r", "one curve per rank, or mean and spread", "dashboard, run"),
     KeyHelp("x", "time or step along the axis", "run"),
     KeyHelp("left  right", "another metric", "run"),
+    KeyHelp("t", "ranks and configuration instead of the charts", "run"),
+    KeyHelp("F5  Ctrl-S", "start the chosen recipe", "launch"),
+    KeyHelp("Space  digits", "in the form: choose GPUs", "launch"),
+    KeyHelp("x  k  F9", "stop the chosen job: asks first", "launch"),
+    KeyHelp("c", "copy the finding", "doctor"),
     KeyHelp("c", "density of the GPU rows", "dashboard"),
     KeyHelp(".  {  }", "replay: next snapshot, slower, faster", "replay"),
 )

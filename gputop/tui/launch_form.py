@@ -5,6 +5,7 @@ The rules of what may be started are the recipe's (``launch/recipes.py``); here 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from gputop import units
@@ -22,6 +23,8 @@ START = "start"
 GPU_PREFIX = "gpu "
 FIRST_OPTIONS = ("model", "batch_size", "epochs", "lr")
 """The options that most people change stand first; the others follow in the recipe's order."""
+
+_MEMORY_KIND = re.compile(r" HBM\d\w*$")
 
 
 def usable(snapshot: Snapshot) -> tuple[Device, ...]:
@@ -114,7 +117,8 @@ def update_details(fields: Sequence[Field], recipe: Recipe, view: View) -> None:
 
 def device_label(device: Device) -> str:
     """Return how the form names a device."""
-    return f"{device.index}  {clean(device.mig_label) if device.mig_label else short_name(device).removesuffix(' HBM3e').removesuffix(' HBM3')}"
+    name = clean(device.mig_label) if device.mig_label else _MEMORY_KIND.sub("", short_name(device))
+    return f"{device.index}  {name}"
 
 
 def device_detail(device: Device, snapshot: Snapshot) -> Line:

@@ -113,6 +113,12 @@ class SubScreen(Screen[None]):
         self.set_class(rows < LOW_ROWS, "low")
         self.draw_after_layout()
 
+    def on_screen_resume(self) -> None:
+        """Draw what has come while another screen lay over this one."""
+        newest = getattr(self.app, "view", None)
+        if isinstance(newest, View):
+            self.show(newest)
+
     def draw_after_layout(self) -> None:
         """Draw when the panes have their new sizes."""
         if self.view is not None:

@@ -20,6 +20,7 @@ from gputop.tui.widgets.lines import Pane
 
 _ABSTAINED = "abstained"
 _HEALTHY = "healthy"
+_LIST_ROWS_SMALL = 8
 
 
 class DoctorScreen(SubScreen):
@@ -30,7 +31,7 @@ class DoctorScreen(SubScreen):
     DoctorScreen #body { layout: horizontal; }
     DoctorScreen #findings { width: 40%; }
     DoctorScreen.small #body { layout: vertical; }
-    DoctorScreen.small #findings { width: 1fr; height: 8; }
+    DoctorScreen.small #findings { width: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "copy", show=False),
@@ -61,6 +62,8 @@ class DoctorScreen(SubScreen):
             items.append(Item((Span("nothing is wrong, as far as can be seen", "ok"),), _HEALTHY))
         if view.abstained:
             items += [Item(BLANK), Item((Span(f"{len(view.abstained)} rules could not judge", "dim"),), _ABSTAINED)]
+        # On a small terminal the list takes what it needs and leaves the rest to the text.
+        listed.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL) if self.has_class("small") else None
         listed.set_items(items, subtitle=_count(view.findings))
         self._draw_text(view)
 

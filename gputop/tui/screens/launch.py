@@ -57,11 +57,11 @@ class LaunchScreen(SubScreen):
         Binding("4", "pane('log')", show=False),
     ]
     HINTS = (
-        KeyHint("Up/Down", "choose"),
-        KeyHint("Enter", "go to the form"),
+        KeyHint("Up/Down", "recipe"),
+        KeyHint("Enter", "its form", "screen.pane('form')"),
         KeyHint("F5", "start", "screen.start"),
-        KeyHint("Tab", "next pane", "app.focus_next"),
         KeyHint("x", "stop the job", "screen.stop"),
+        KeyHint("Tab 1-4", "panes", "app.focus_next"),
         KeyHint("?", "help", "app.help"),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -79,6 +79,8 @@ class RunScreen(SubScreen):
         self.settings = view.settings if view else Settings()
         self.metric_name: str | None = None
         self.x_kind = "time"
+        self._own: dict[str, Any] | None = None
+        """How the charts are drawn here, once a key said so and nobody else listens."""
         self._last: Run | None = None
         self._uuids: tuple[str, ...] = ()
 
@@ -106,7 +108,10 @@ class RunScreen(SubScreen):
 
     def show(self, view: View) -> None:
         """Take the newest view and the settings of its charts."""
-        self.settings = view.settings if self.change is not None else self.settings
+        if self.change is not None or self._own is None:
+            self.settings = view.settings
+        else:
+            self.settings = replace(view.settings, **self._own)
         super().show(view)
 
     def draw(self, view: View) -> None:
@@ -239,8 +244,9 @@ class RunScreen(SubScreen):
 
     # Keys
 
-    def _change(self, **changes: object) -> None:
-        self.settings = replace(self.settings, **changes)  # type: ignore[arg-type]
+    def _change(self, **changes: Any) -> None:
+        self.settings = replace(self.settings, **changes)
+        self._own = {name: getattr(self.settings, name) for name in ("log_axis", "smoothing", "per_rank")}
         if self.change is not None:
             self.change(self.settings)
         if self.view is not None:

@@ -55,8 +55,8 @@ class StopScreen(ModalScreen[bool]):
             self._show(
                 [*question, BLANK, *wrapped(self.target.what_happens, self._columns())],
                 [
-                    Field("no", "No, let it run", "button", detail=(Span("Esc or n", "dim"),)),
-                    Field("yes", "Yes, stop it", "button", detail=(Span("y", "dim"),)),
+                    Field("no", "No, let it run", "button", detail=(Span("Esc or n", "dim"),), help="nothing is signalled"),
+                    Field("yes", "Yes, stop it", "button", detail=(Span("y", "dim"),), help="asks it to end, now"),
                 ],
             )
         form.focus()
@@ -70,7 +70,7 @@ class StopScreen(ModalScreen[bool]):
     def _explain(self, message: str, hint: str) -> None:
         self.failed = True
         lines = [*wrapped(message, self._columns(), "bad"), *wrapped(hint, self._columns())]
-        self._show(lines, [Field("no", "Close", "button", detail=(Span("Enter or Esc", "dim"),))])
+        self._show(lines, [Field("no", "Close", "button", detail=(Span("Enter or Esc", "dim"),), help="back")])
 
     def _show(self, text: list[Line], buttons: list[Field]) -> None:
         form = self.query_one("#question", Form)
