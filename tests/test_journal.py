@@ -138,6 +138,7 @@ def test_a_ring_without_an_archive_says_names_and_facts_again(home: Home, capfd:
     assert sink.series["loss"][-1] == (49_999, 49_999.0)
     assert any(value.get("name") == "model" for _, _, value in sink.events)
     opened.finish(form.FINISHED, None)
+    assert home.rings() == [], "what cannot be kept takes no memory after its end"
     assert capfd.readouterr().err.count("not kept") == 1
 
 

@@ -178,3 +178,20 @@ def test_ended_runs_keep_no_file_open(home: Home) -> None:
     follow.poll()
     follow.poll()
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_rings_of_dead_processes_are_freed_also_when_their_run_is_not_followed(home: Home) -> None:
+    for run_id in ("kept", "deleted"):
+        home.run("import gputop, os\ngputop.init().log(loss=1.0)\nos._exit(0)", GPUTOP_RUN_ID=run_id)
+    newer = open_rank(home, "newer")
+    newer.finish(form.FINISHED, None)
+    shutil.rmtree(home.runs / "deleted")
+    assert len(home.rings()) == 2
+    follow = RunReader(home.runs, recent_runs=1)
+    follow.poll()
+    assert home.rings() == []
+    follow.close()
+    runs = {run.run_id: run for run in RunReader(home.runs).poll().runs}
+    assert runs["kept"].state == "killed"
+    assert runs["kept"].ranks[0].metrics == {"loss": 1.0}
+    assert "deleted" not in runs

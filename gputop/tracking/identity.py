@@ -12,6 +12,7 @@ import sys
 import time
 import zlib
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,7 @@ def hostname() -> str:
     return socket.gethostname()[:64]
 
 
+@lru_cache(maxsize=1)
 def boot_id() -> str:
     """Return the kernel's id of this boot, "" where there is none."""
     try:
@@ -118,6 +120,7 @@ def boot_id() -> str:
         return ""
 
 
+@lru_cache(maxsize=1)
 def pid_namespace() -> int:
     """Return the inode of this process's PID namespace, 0 where it is unknown."""
     try:

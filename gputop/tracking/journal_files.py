@@ -235,7 +235,10 @@ class OpenJournal:
             if self._thread.is_alive():
                 tell(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
                 return
-        if journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and journal.words[form.W_FLUSHED] == journal.words[form.W_HEAD]:
+        kept = (
+            journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and journal.words[form.W_FLUSHED] == journal.words[form.W_HEAD]
+        )
+        if kept or self._archive_path is None:
             self._remove_ring()
         if journal.archive_fd >= 0:
             os.close(journal.archive_fd)

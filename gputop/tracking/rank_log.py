@@ -65,19 +65,20 @@ class RankLog:
             ended = not self.alive
             read = self.reader.poll(self, budget)
         except (OSError, FormatError):
-            self._end()
+            self.settle()
             return 0
         self.judge()
         at_end = self.reader.position - before < budget
         self._caught_up = self._caught_up or at_end
         if at_end and ended:
-            self._end()
+            self.settle()
         return read
 
-    def _end(self) -> None:
+    def settle(self) -> None:
+        """Stop following; what a dead process left in its ring goes to its archive, and the ring's memory is freed."""
         self.done = True
         self.judge()
-        if self.state in ("killed", "finished", "failed") and self.archive and self.ring and self.reader.has_ring:
+        if not self.alive and self.archive and self.ring and self.reader.has_ring:
             salvage(self.reader, self.archive, self.ring)
         self.reader.close()
 

@@ -200,14 +200,27 @@ class RunReader:
             return
         self.problems.pop(path, None)
         partner = log.reader.header.partner
-        if (partner and os.path.exists(partner)) or not log.alive:
-            log.close()
+        if partner and (os.path.exists(partner) or not log.alive):
+            self._leave(log, path, Path(partner))
             return
         followed = self._followed.setdefault(log.identity.run_id, _Followed(log.identity.run_id))
         key = (log.identity.rank, log.identity.attempt)
         while key in followed.logs:
             key = (key[0], key[1] + 1)
         followed.logs[key] = log
+
+    def _leave(self, log: RankLog, ring: Path, archive: Path) -> None:
+        """Leave a ring to its archive; free its memory if its process is dead, also for a run too old to be followed."""
+        log.close()
+        if log.alive:
+            return
+        try:
+            if archive.exists():
+                RankLog(archive).settle()
+            else:
+                ring.unlink()  # the run was deleted
+        except (OSError, FormatError) as error:
+            self.problems[ring] = str(error)
 
     def _logs(self) -> Iterable[RankLog]:
         return (log for followed in self._followed.values() for log in followed.logs.values())
