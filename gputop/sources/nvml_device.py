@@ -284,9 +284,10 @@ class DeviceReader:
     def _read_memory(self) -> None:
         found = self._memory.read()
         # A GPU that measures nothing at all is not one that shares the host's memory.
-        unified = self._memory.absent and self.values["utilization_percent"] is not None
+        measures = self.values["utilization_percent"] is not None or self.values.get("unified_memory")
+        unified = bool(self._memory.absent and measures)
         self.values.update(host_memory() if unified else found)
-        self.values["unified_memory"] = True if unified else False if found["memory_total_bytes"] else None
+        self.values["unified_memory"] = unified if unified or found["memory_total_bytes"] else None
 
     def _read_batch(self, batch: FieldBatch, asked: tuple[Field, ...]) -> dict[str, float]:
         found = batch.read()
