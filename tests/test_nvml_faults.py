@@ -97,8 +97,10 @@ def test_a_gpu_lost_while_running_keeps_its_place_and_comes_back(tmp_path: Path)
         ]
         watch.until(lambda found: 12 not in found.uses, "the end of what ran on it")
         h100_box(4).write(path)
-        back = watch.until(lambda found: found.devices[1].state == "ok" and found.devices[1].power_w is not None)
+        back = watch.until(lambda found: found.devices[1].state == "ok" and found.devices[1].compute_mode is not None)
         assert back.devices[1].uuid == gone.uuid
+        # Also what is read once only: the driver's handle is a new one.
+        assert (back.devices[1].temperature_slowdown_c, back.devices[1].sm_clock_max_mhz) == (87.0, 1980.0)
 
 
 def test_a_gpu_lost_at_the_start_does_not_renumber_the_others(tmp_path: Path) -> None:

@@ -18,6 +18,9 @@ RETRY_GONE_S = 5.0
 SECOND_TICK_AFTER_S = 0.2
 """GPM and counters need two readings, so the second follows soon after the first."""
 
+PCIE_KEPT_INTERVALS = 3
+"""A blocking PCIe reading is dropped after this many intervals (and a second): its call may hang."""
+
 
 @dataclass(frozen=True, slots=True)
 class Published:
@@ -45,11 +48,13 @@ class Worker:
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._reader: DeviceReader | None = None
+        self._opened_anew = True
         self._read_at: float | None = None
         self._due: dict[str, float] = {}
         self._retry_at = 0.0
         self._pcie_wanted = threading.Event()
         self._pcie: dict[str, float | None] = {}
+        self._pcie_at = 0.0
         self._pcie_thread: threading.Thread | None = None
         self._thread = threading.Thread(target=self._run, name=f"nvml-{index}", daemon=True)
 
@@ -129,11 +134,12 @@ class Worker:
             self._publish_without(replace(self._known(), state="error", problem=nvml_problems.refused(self.index, code)))
             return
         self._reader = DeviceReader(self.index, handle, self._calls)
+        self._opened_anew = True
         self._due = dict.fromkeys(EVERY_S, now)
 
     def _read(self, reader: DeviceReader, now: float) -> None:
         reader.asker.begin()
-        first = self._read_at is None
+        first, self._opened_anew = self._opened_anew, False
         due = {tier for tier, at in self._due.items() if now >= at - self.interval_s / 4}
         for tier in due:
             self._due[tier] = now + EVERY_S[tier]
@@ -166,7 +172,8 @@ class Worker:
 
     def _publish(self, reader: DeviceReader) -> None:
         device = reader.device()
-        if self._pcie and reader.blocking_pcie_only:
+        kept_s = PCIE_KEPT_INTERVALS * self.interval_s + 1
+        if self._pcie and reader.blocking_pcie_only and time.monotonic() - self._pcie_at < kept_s:
             device = replace(device, **self._pcie, pcie_throughput_source="blocking")  # type: ignore[arg-type]
         migs = tuple(mig.device() for mig in reader.migs)
         self.published = Published(time.monotonic(), device, migs, reader.uses(), reader.processes_hidden())
@@ -214,6 +221,7 @@ class Worker:
                     values = read_pcie_blocking(asker)
                 except DeviceGoneError:
                     values = {}  # the other thread finds that out as well, and tells
+                self._pcie_at = time.monotonic()
                 self._pcie = values if self._pcie_wanted.is_set() else {}
                 if asker.never("pcie_rx_bytes_per_s", PCIE_THROUGHPUT):
                     self._pcie = {}
