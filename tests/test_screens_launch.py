@@ -226,6 +226,8 @@ def test_free_gpus_are_preselected_and_busy_ones_only_when_needed() -> None:
     assert launch_form.default_devices(recipes.find("single"), snapshot) == (snapshot.devices[4].uuid,)
     all_busy = samples.snapshot(devices=tuple(samples.device(index) for index in range(4)))
     assert len(launch_form.default_devices(ddp, all_busy)) == ddp.min_devices
+    busy_virtual = tuple(replace(device, utilization_percent=90.0) for device in virtual_devices(2))
+    assert len(launch_form.default_devices(ddp, samples.snapshot(devices=busy_virtual))) == 2
     lost = samples.snapshot(devices=(samples.device(0, state="lost"), samples.idle_device(1)))
     assert [device.index for device in launch_form.usable(lost)] == [1]
 

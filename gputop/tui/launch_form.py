@@ -51,7 +51,8 @@ def is_busy(device: Device, snapshot: Snapshot) -> bool:
 def default_devices(recipe: Recipe, snapshot: Snapshot) -> tuple[str, ...]:
     """Return the UUIDs to preselect: the freest, as many as the recipe wishes at first, in the order of the devices.
 
-    Free ones are filled up with busy ones only as far as the recipe cannot do without.
+    Free ones are filled up with busy ones only as far as the recipe cannot do without; virtual GPUs are nobody else's,
+    so there the wish counts.
     """
     devices = usable(snapshot)
     free = [device for device in devices if not is_busy(device, snapshot)]
@@ -59,7 +60,8 @@ def default_devices(recipe: Recipe, snapshot: Snapshot) -> tuple[str, ...]:
     most = recipe.max_devices or len(devices)
     wished = min(max(recipe.default_devices, recipe.min_devices), most)
     chosen = {device.uuid for device in free[:wished]}
-    chosen |= {device.uuid for device in busy[: max(0, recipe.min_devices - len(chosen))]}
+    least = wished if all(device.kind == "virtual" for device in devices) else recipe.min_devices
+    chosen |= {device.uuid for device in busy[: max(0, least - len(chosen))]}
     return tuple(device.uuid for device in devices if device.uuid in chosen)
 
 
