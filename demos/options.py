@@ -9,7 +9,7 @@ import models
 from digits import Images, drawn_digits
 from idx import IdxError, load
 
-TRAIN_COUNT, TEST_COUNT = 20_000, 2_000
+TRAIN_COUNT = 20_000
 
 
 def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
@@ -33,7 +33,7 @@ def data(args: argparse.Namespace) -> tuple[Images, Images]:
     """Return training and test images: IDX files where ``--data`` has them, else digits drawn by the program."""
     if args.data is None:
         # Both sets are the same in every run and on every rank: --seed is for the model and the order of the samples.
-        return drawn_digits(args.train_samples, seed=1), drawn_digits(TEST_COUNT, seed=2)
+        return drawn_digits(args.train_samples, seed=1), drawn_digits(max(100, args.train_samples // 10), seed=2)
     try:
         train_name, train_images, train_labels = load(args.data, "train")
         test_name, test_images, test_labels = load(args.data, "t10k")

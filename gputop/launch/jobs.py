@@ -154,7 +154,8 @@ def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
     if not job.active or not supervisor or not identity.lives(supervisor):
         _spawn(job.directory, "--sweep")
         return
-    record.write_json(job.directory / record.STOP, {"grace_s": grace_s, "pid": os.getpid(), "at": time.time()})
+    with contextlib.suppress(OSError):  # on a full disk the supervisor takes its default grace
+        record.write_json(job.directory / record.STOP, {"grace_s": grace_s, "pid": os.getpid(), "at": time.time()})
     with contextlib.suppress(ProcessLookupError):
         os.kill(supervisor["pid"], signal.SIGTERM)
 
