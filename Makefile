@@ -26,7 +26,8 @@ $(VENV)/.developed: $(INSTALLED)
 	@touch $@
 
 test: $(VENV)/.developed
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not alone"
+	$(BIN)/python -m pytest -m alone
 
 check: $(VENV)/.developed
 	$(BIN)/ruff format --check .

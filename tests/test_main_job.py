@@ -18,7 +18,7 @@ import pytest
 
 from tests.terminal import Terminal
 
-pytestmark = pytest.mark.xdist_group("terminal")  # one after the other: each wants the machine's cores
+pytestmark = pytest.mark.alone
 
 GPUTOP = [sys.executable, "-m", "gputop"]
 LOADED_S = 150.0
@@ -91,7 +91,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     assert "A07" not in text
 
     terminal.press("k")
-    terminal.wait_for("Stop ")
+    terminal.wait_for("Stop job ")
     terminal.press("y")
     deadline = time.monotonic() + 60
     while job_processes() and time.monotonic() < deadline:
