@@ -28,7 +28,7 @@ from gputop.tracking.reader import RunReader
 INTERVAL_MIN_S = 0.1
 INTERVAL_MAX_S = 3600.0
 WARM_UP_S = 0.25
-"""Between the two readings of ``--once``: CPU shares are differences."""
+"""Between the two readings of ``--once`` on virtual GPUs: their utilisation is a difference."""
 
 
 class NoSource:
@@ -218,9 +218,9 @@ def _claim(pid: int, item: Any) -> Claim | None:
 
 
 def take_once(sampler: Sampler) -> Snapshot:
-    """Return one snapshot with CPU shares in it: the second of two readings a moment apart, with the points of both."""
+    """Return one snapshot. A driver knows utilisation at once; on virtual GPUs it takes a second reading a moment later."""
     first = sampler.take()
-    if sampler.source.name == "none":
+    if sampler.source.name != "virtual":
         return first
     time.sleep(WARM_UP_S)
     second = sampler.take()

@@ -19,7 +19,7 @@ def once_text(snapshot: Snapshot) -> str:
         parts += ["", *_table(("GPU", "UTIL", "MEMORY", "POWER", "TEMP", "NAME"), [_device_row(d) for d in snapshot.devices])]
     if snapshot.processes:
         rows = [row for process in snapshot.processes for row in _process_rows(process, snapshot)]
-        parts += ["", *_table(("GPU", "PID", "USER", "GPU-MEM", "SM", "CPU", "RANK", "COMMAND"), rows)]
+        parts += ["", *_table(("GPU", "PID", "USER", "GPU-MEM", "SM", "RANK", "COMMAND"), rows)]
     live = [run for run in snapshot.runs if run.state in ("running", "starting", "stalled")]
     if live:
         parts += ["", *_table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run) for run in live])]
@@ -33,7 +33,8 @@ def host_line(host: Host) -> str:
         kind = f"driver {host.driver_version or units.UNKNOWN}, CUDA {host.cuda_version or units.UNKNOWN}"
     simulated = ", SIMULATED driver" if host.simulated else ""
     memory = f"{units.gib(host.memory_used_bytes, 0)}/{units.gib(host.memory_total_bytes, 0)} GiB"
-    return f"{host.hostname}: {kind}{simulated}; CPU {units.percent(host.cpu_percent)}, RAM {memory}"
+    load = f"load {units.number(host.load_1m, digits=1)} on {units.number(host.cpu_count)} cores"
+    return f"{host.hostname}: {kind}{simulated}; {load}, RAM {memory}"
 
 
 def _device_row(device: Device) -> tuple[str, ...]:
@@ -63,7 +64,6 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
     if not process.in_namespace:
         command = "(in another PID namespace)"
     shared = (
-        units.percent(process.cpu_percent),
         "-" if process.rank is None else str(process.rank),
         command[:COMMAND_WIDTH],
     )
