@@ -11,7 +11,8 @@ import pytest
 from gputop.errors import GputopError
 from gputop.launch import identity
 from gputop.snapshot import Ancestor, Process
-from gputop.tui.screens.stop import StopScreen
+from gputop.tui.screens.help import HelpScreen
+from gputop.tui.screens.stop import StopScreen, open_stop
 from gputop.tui.stopping import StopTarget, stop, target_of_process, target_of_run
 from gputop.tui.view import Settings, View
 from tests import samples
@@ -119,6 +120,17 @@ async def test_nothing_is_signalled_without_a_yes(
         await pilot.pause()
         assert not isinstance(app.screen, StopScreen)
     assert child.poll() is None
+
+
+async def test_what_is_below_stays_in_sight(child: subprocess.Popen[bytes]) -> None:
+    app = ScreenApp(HelpScreen(), here())
+    app.stylesheet.add_source("Screen { background: $background; }", is_default_css=False)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        open_stop(app, target_of_process(process_of(child.pid), here()), here())
+        await pilot.pause()
+        await pilot.pause()
+        assert app.screen.styles.background.a == 0
 
 
 async def test_yes_stops_it(child: subprocess.Popen[bytes]) -> None:

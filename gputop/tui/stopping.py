@@ -82,7 +82,7 @@ def stop(target: StopTarget) -> str:
         from gputop.launch import jobs
 
         jobs.request_stop(target.job_id)
-        return f"{target.title} was asked to stop."
+        return f"{target.title[:1].upper()}{target.title[1:]} was asked to stop."
     if target.pid is None:
         raise GputopError("There is nothing to stop.", "Choose a process or a run first.")
     _terminate(target.pid, target.start_ticks)

@@ -9,14 +9,44 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 from gputop import units
 from gputop.history import History
-from gputop.launch.jobs import Job
 from gputop.snapshot import Run, Snapshot
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
+
+
+class Job(Protocol):
+    """What the table needs to know of a job: ``launch.jobs.Job`` has it. Drawing knows no launching."""
+
+    @property
+    def id(self) -> str: ...  # noqa: D102 - as in launch.jobs.Job
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def state(self) -> str: ...  # noqa: D102
+    @property
+    def recipe_id(self) -> str | None: ...  # noqa: D102
+    @property
+    def device_uuids(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def values(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def started_at(self) -> float | None: ...  # noqa: D102
+    @property
+    def ended_at(self) -> float | None: ...  # noqa: D102
+    @property
+    def exit_code(self) -> int | None: ...  # noqa: D102
+    @property
+    def signal(self) -> str | None: ...  # noqa: D102
+    @property
+    def stop_asked(self) -> bool: ...  # noqa: D102
+    @property
+    def active(self) -> bool: ...  # noqa: D102
+
 
 STATE_STYLES = {
     "starting": "dim",

@@ -344,4 +344,5 @@ def _log_subtitle(job: Job) -> Line:
         return (Span(f"{state}: {job.problem}", "bad"),)
     if job.active:
         return (Span(state, style),)
-    return (Span(f"{state}, exit {drawn_jobs.exit_text(job)}", style),)
+    how = "stopped on request" if job.state == "stopped" else state  # torchrun says it with a traceback and exit code 1
+    return (Span(f"{how}, exit {drawn_jobs.exit_text(job)}", style),)

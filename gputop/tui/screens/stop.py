@@ -24,7 +24,7 @@ class StopScreen(ModalScreen[bool]):
     """Asks whether to stop ``target``; dismisses with True when it was asked to stop."""
 
     DEFAULT_CSS = f"""
-    StopScreen {{ align: center middle; background: transparent; }}
+    StopScreen {{ align: center middle; }}
     StopScreen #question {{ width: {_COLUMNS + 4}; max-width: 100%; }}
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -46,6 +46,7 @@ class StopScreen(ModalScreen[bool]):
 
     def on_mount(self) -> None:
         """Ask, or say why it cannot be."""
+        self.styles.background = "transparent"  # here, because the app's own stylesheet wins over a DEFAULT_CSS
         form = self.query_one("#question", Form)
         form.ascii = self.ascii_only
         if self.target.refusal:
