@@ -267,17 +267,17 @@ def test_network_file_systems_get_no_live_archive(tmp_path: Path, monkeypatch: p
         assert (places.archive_root(tmp_path) != tmp_path) is away
 
 
-def test_a_value_on_a_device_is_never_read(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_value_on_another_device_is_never_read(capfd: pytest.CaptureFixture[str]) -> None:
     class Device:
-        type = "cuda"
+        type = "xpu"
 
         def __str__(self) -> str:
-            return "cuda:0"
+            return "xpu:0"
 
     class Tensor:
-        """Quacks like a CUDA tensor; whatever would wait for the device fails the test."""
+        """Quacks like a tensor on an accelerator that is no CUDA device; whatever would wait for the device fails the test."""
 
-        is_cuda = True
+        is_cuda = False
         device = Device()
 
         def numel(self) -> int:
@@ -288,10 +288,10 @@ def test_a_value_on_a_device_is_never_read(capfd: pytest.CaptureFixture[str]) ->
 
         item = cpu = tolist = __float__ = __int__ = __bool__ = __index__ = _wait
 
-    assert number("loss_on_gpu", Tensor()) is None
+    assert number("loss_on_xpu", Tensor()) is None
     err = capfd.readouterr().err
     assert "synchronizes" not in err
-    assert "loss_on_gpu.item()" in err
+    assert "loss_on_xpu.item()" in err
 
 
 def test_errors_on_stderr_can_be_silenced(home: Home) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gputop
-from gputop.tracking import evidence
+from gputop.tracking import evidence, late
+from gputop.tracking.reader import RunReader
 from gputop.tracking.watch import batch_rows, parts, replica_rows
 from tests.tracking_kit import Home, home
 
@@ -141,6 +142,104 @@ def test_tensors_on_the_cpu_are_welcome_and_keep_no_graph(home: Home, capfd: pyt
     assert "'vector' is a tensor of 3 values" in err
     assert "'meta' is a tensor on meta" in err
     assert "Warning" not in err
+
+
+class Slow:
+    """Stands for a CUDA tensor: its copy lands when the test says so, and whatever would wait for it fails the test."""
+
+    is_cuda = True
+
+    def __init__(self, value: float, queue: list[Any], dtype: Any = torch.float32) -> None:
+        self.value, self.queue, self.dtype, self.device = value, queue, dtype, torch.device("cuda", 0)
+
+    def numel(self) -> int:
+        return 1
+
+    def is_complex(self) -> bool:
+        return False
+
+    def _wait(self, *_: Any) -> Any:
+        raise AssertionError("this synchronizes")
+
+    item = cpu = tolist = __float__ = __int__ = __bool__ = __index__ = _wait
+
+
+@pytest.fixture
+def queue(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The GPU's queue of copies: what is in it has not landed yet."""
+    copies: list[Any] = []
+    pools = {dtype: late.Pool(torch.zeros(late.SLOTS, dtype=dtype)) for dtype in (torch.float32, torch.float64)}
+
+    def stage(self: late.LateValues, name: str, tensor: Slow, step: int, time_ns: int) -> None:
+        pool = pools[tensor.dtype]
+
+        class Slots:
+            def __getitem__(self, where: slice) -> Any:
+                return self.At(where)
+
+            class At:
+                def __init__(self, where: slice) -> None:
+                    self.where = where
+
+                def copy_(self, value: Slow, non_blocking: bool) -> None:
+                    assert non_blocking
+                    copies.append(lambda: real[self.where].fill_(value.value))
+
+        real = pool.buffer if isinstance(pool.buffer, torch.Tensor) else pool.buffer.real
+        slots: Any = Slots()
+        slots.real = real
+        pool.buffer = slots
+        self._send(pool, tensor, name, step, time_ns)
+
+    monkeypatch.setattr(late.LateValues, "stage", stage)
+    return copies
+
+
+def test_values_on_a_gpu_are_recorded_when_they_land_with_their_own_step(home: Home, queue: list[Any]) -> None:
+    run = gputop.init(name="late")
+    for step in range(4):
+        run.log(loss=Slow(0.5 + step, queue), lr=0.1)
+    run.log(loss=Slow(math.nan, queue, torch.float64), step=40)
+    run.log(other=1.0)
+    assert home.only_run().ranks[0].metrics == {"lr": 0.1, "other": 1.0}, "nothing has landed yet"
+    for copy in queue[:3]:
+        copy()
+    run.log(nudge=2)
+    metrics = home.only_run().ranks[0].metrics
+    assert metrics["loss"] == 2.5
+    for copy in queue[3:]:
+        copy()
+    run.finish()
+    points = {item.metric: item for item in RunReader(home.runs).poll().points}
+    assert points["loss"].steps == (0, 1, 2, 3, 40)
+    assert points["loss"].values[:4] == (0.5, 1.5, 2.5, 3.5)
+    assert math.isnan(points["loss"].values[4])
+    assert points["lr"].steps == (0, 1, 2, 3)
+    assert points["other"].steps == (41,), "a call whose only value is late counts as a step too"
+    assert list(points["loss"].times) == sorted(points["loss"].times)
+
+
+def test_a_gpu_value_that_cannot_be_staged_costs_itself_alone(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
+    run = gputop.init(name="broken")
+    run.log(loss=Slow(1.0, []), lr=0.1)  # no such thing as detach(): whatever torch may raise
+    assert home.only_run().ranks[0].metrics == {"lr": 0.1}
+    assert "'loss' on a GPU cannot be logged" in capfd.readouterr().err
+
+
+def test_a_gpu_that_is_far_behind_costs_values_and_never_time(
+    home: Home, queue: list[Any], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gputop.tracking.journal_writer.LATE_S", 0.05)
+    run = gputop.init(name="behind")
+    for step in range(late.SLOTS + 50):
+        run.log(loss=Slow(float(step), queue))
+    assert len(queue) == late.SLOTS
+    assert capfd.readouterr().err.count("gputop:") == 1
+    for copy in queue[:100]:
+        copy()
+    run.finish()
+    (points,) = RunReader(home.runs).poll().points
+    assert points.values == tuple(float(step) for step in range(100))
 
 
 def test_nothing_is_said_of_cuda_before_it_is_initialized() -> None:

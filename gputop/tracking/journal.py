@@ -28,6 +28,8 @@ What each kind of death loses:
 * machine crash: at most the last half second (more if the disk itself lies about writes: nothing is fsynced).
 * full or failing disk: what left the ring after that; the live view goes on, and ``ARCHIVE`` says "stopped".
 * a writer that outruns the disk by more than a ring: whole segments, seen as holes and counted in ``DROPPED``.
+* the ring's file truncated by someone: the training dies of SIGBUS. gputop never truncates one; its directory is closed
+  to others; ``GPUTOP_THREAD=0`` does without a mapping.
 * the ring's file removed by someone (``RemoveIPC``): nothing at first; a later kill -9 then loses half a second.
 
 A reader uses ``pread`` (a mapping would die of SIGBUS when someone truncates the file) and trusts no number in a file.
@@ -36,6 +38,7 @@ A reader uses ``pread`` (a mapping would die of SIGBUS when someone truncates th
 from __future__ import annotations
 
 import json
+import os
 import struct
 from dataclasses import dataclass, replace
 from typing import Any
@@ -247,3 +250,15 @@ def with_attempt(identity: Identity, attempt: int) -> Identity:
 def file_stem(rank: int, attempt: int) -> str:
     """Return the name of a rank's files without suffix: "rank-00003", and "rank-00003-1" after a restart."""
     return f"rank-{rank:05d}" + (f"-{attempt}" if attempt else "")
+
+
+def write_all(fd: int, raw: bytes, offset: int) -> None:
+    """Write all bytes at ``offset``.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    view = memoryview(raw)
+    while view:
+        done = os.pwrite(fd, view, offset)
+        view, offset = view[done:], offset + done

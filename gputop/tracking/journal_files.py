@@ -16,7 +16,7 @@ from pathlib import Path
 from gputop.places import make_private_dir
 from gputop.tracking import journal as form
 from gputop.tracking import places
-from gputop.tracking.journal_writer import Journal, write_all
+from gputop.tracking.journal_writer import Journal
 from gputop.tracking.notice import tell
 
 FLUSH_S = 0.5
@@ -68,7 +68,7 @@ class OpenJournal:
             self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_GOOD
             try:
                 page = form.pack_header(form.ARCHIVE, 0, identity, str(self._ring_path or ""))
-                write_all(archive_fd, bytes(page), 0)
+                form.write_all(archive_fd, bytes(page), 0)
                 self._write_live()
             except OSError as error:
                 self._stop_archive(error)
@@ -165,6 +165,7 @@ class OpenJournal:
 
     def _tick(self) -> None:
         self.journal.anchor()
+        self.journal.collect()
         if self.on_tick is not None:
             self.on_tick()
         self._check_archive()
@@ -192,7 +193,7 @@ class OpenJournal:
                 continue
             if end > ARCHIVE_BYTES_MAX:
                 raise OSError(27, "the archive of this rank is full")
-            write_all(journal.archive_fd, raw, form.HEADER_BYTES + position)
+            form.write_all(journal.archive_fd, raw, form.HEADER_BYTES + position)
             words[form.W_FLUSHED] = position = end
 
     def _skip(self, position: int, oldest: int) -> int:
@@ -206,7 +207,7 @@ class OpenJournal:
                 position += room  # zeros send a reader to the next segment
             if position + len(record) > start:
                 break
-            write_all(self.journal.archive_fd, record, form.HEADER_BYTES + position)
+            form.write_all(self.journal.archive_fd, record, form.HEADER_BYTES + position)
             position += len(record)
         return start
 
@@ -214,7 +215,7 @@ class OpenJournal:
         """Write the live words to the archive: state and exit code, and how far the stream is."""
         words = self.journal.words
         fields = [words[index] for index in range(form.W_HEAD, form.W_ARCHIVE + 1)]
-        write_all(self.journal.archive_fd, form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
+        form.write_all(self.journal.archive_fd, form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
 
     def _stop_archive(self, error: OSError) -> None:
         self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED

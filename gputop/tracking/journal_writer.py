@@ -18,13 +18,16 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from time import monotonic_ns, time_ns
+from time import monotonic_ns, sleep, time_ns
 from typing import Any
 
 from gputop.tracking import journal as form
+from gputop.tracking.late import LateValues
 from gputop.tracking.notice import tell
-from gputop.tracking.values import flatten, number, plain, whole
+from gputop.tracking.values import plain, sort_out, whole
 
+LATE_S = 1.0
+"""How long the end of a run waits for values that are still on a GPU."""
 WAIT_S = 0.02
 """How long a thread waits for another one's record before it parks its own."""
 PARKED = 10_000
@@ -72,6 +75,7 @@ class Journal:
         self._wants_attention = False
         self._stated: dict[tuple[str, str], dict[str, Any]] = {}
         self._anchor_shift = 0
+        self._late = LateValues()
         _all.add(self)
 
     def log(
@@ -94,7 +98,7 @@ class Journal:
                 metrics = {**data, **metrics}
             for value in metrics.values():
                 if type(value) is not float:
-                    metrics = self._numbers(metrics)
+                    metrics = self._numbers(metrics, step, now)
                     break
             if step is not None and type(step) is not int:
                 step = whole(step)
@@ -103,7 +107,7 @@ class Journal:
                 return
             if self._busy:
                 self._release()
-                self._parked.append(lambda: self._relog(metrics, step, now))
+                self._parked.append(lambda: self._unplanned(metrics, step, now))
                 return
             self._busy = True
             try:
@@ -173,7 +177,12 @@ class Journal:
         self._limit = 0
 
     def close(self) -> None:
-        """Accept no more records; what is parked is written first."""
+        """Accept no more records; what is parked is written first, and what is on its way from a GPU, if it comes soon."""
+        end = monotonic_ns() + int(LATE_S * 1e9)
+        self.collect()
+        while len(self._late) and monotonic_ns() < end:
+            sleep(0.005)
+            self.collect()
         if self._acquire(True, 1.0):
             try:
                 self._drain()
@@ -188,7 +197,7 @@ class Journal:
         self._lock = threading.RLock()
         self._acquire, self._release = self._lock.acquire, self._lock.release
         self._busy, self.closed, self._plans, self._limit = False, True, {}, 0
-        self._parked = deque(maxlen=1)
+        self._parked, self._late = deque(maxlen=1), LateValues()
         self.archive_fd = -1
 
     @property
@@ -196,21 +205,33 @@ class Journal:
         """The end of the stream."""
         return self._position
 
-    def _numbers(self, metrics: dict[str, Any]) -> dict[str, Any]:
-        good: dict[str, Any] = {}
-        for name, value in flatten(metrics):
-            found = value if type(value) is float else number(name, value)
-            if type(found) is float:
-                good[name[: form.NAME_CHARACTERS]] = found
-            elif isinstance(found, str):
-                self.text(f"{name}: {found}")
+    def _numbers(self, metrics: dict[str, Any], step: Any, now: int) -> dict[str, Any]:
+        if self.closed:
+            return {}
+        good, texts, late = sort_out(metrics)
+        for text in texts:
+            self.text(text)
+        if late:
+            given = None if step is None else whole(step)
+            at = self._step + 1 if given is None else given
+            for name, value in late:
+                self._late.stage(name, value, at, now)
+            if not good:
+                self._step = at  # no record now: the step counts all the same
+        self.collect()
         return good
 
-    def _relog(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
-        self._unplanned(metrics, step, now)
+    def collect(self) -> None:
+        """Record the values that have arrived from a GPU since the last call; from any thread."""
+        if len(self._late):
+            self._guarded(self._write_landed)
+
+    def _write_landed(self) -> None:
+        for name, value, step, logged_at in self._late.landed():
+            self._unplanned({name: value}, step, logged_at, count=False)
 
     def _park(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
-        self._parked.append(lambda: self._relog(metrics, step, now))
+        self._parked.append(lambda: self._unplanned(metrics, step, now))
         self._drain()
 
     def _guarded(self, action: Callable[[], None]) -> None:
@@ -356,7 +377,7 @@ class Journal:
         if self.archive_fd < 0 or self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD:
             return
         try:
-            write_all(self.archive_fd, raw, form.HEADER_BYTES + position)
+            form.write_all(self.archive_fd, raw, form.HEADER_BYTES + position)
             self.words[form.W_FLUSHED] = position + len(raw)
         except OSError as error:
             self.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
@@ -370,25 +391,8 @@ class Journal:
         tell(f"a log call failed and was skipped ({type(error).__name__}: {error}).")
 
 
-def write_all(fd: int, raw: bytes, offset: int) -> None:
-    """Write all bytes at ``offset``.
-
-    Raises:
-        OSError: the file system refuses.
-    """
-    view = memoryview(raw)
-    while view:
-        done = os.pwrite(fd, view, offset)
-        view, offset = view[done:], offset + done
-
-
 def _nothing() -> None:
     """Wake the drain."""
 
 
-def _after_fork_in_child() -> None:
-    for item in list(_all):
-        item.after_fork_in_child()
-
-
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(after_in_child=lambda: [journal.after_fork_in_child() for journal in list(_all)])

@@ -1,7 +1,6 @@
 """What may be logged: everything becomes a float, a text, or nothing with one notice. Never waits for a device.
 
-A value on a GPU is not read: every way of turning it into a number (``float``, ``item``, ``cpu``) waits until the GPU
-has done all that was asked of it before, and that would slow the training.
+A value on a GPU is not read here: see ``late``.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gputop.tracking.journal import NAME_CHARACTERS
 from gputop.tracking.notice import tell
 
 _DEPTH = 8
@@ -22,6 +22,26 @@ def flatten(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterat
             yield from flatten(value, f"{name}/", depth + 1)
         else:
             yield name, value
+
+
+def sort_out(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], list[tuple[str, Any]]]:
+    """Return what can be recorded now as floats, what is text ("name: text"), and what is still on a GPU."""
+    numbers: dict[str, float] = {}
+    texts: list[str] = []
+    late: list[tuple[str, Any]] = []
+    for long_name, value in flatten(metrics):
+        name = long_name[:NAME_CHARACTERS]
+        if type(value) is float:
+            numbers[name] = value
+        elif on_gpu(value):
+            late.append((name, value))
+        else:
+            found = number(name, value)
+            if isinstance(found, str):
+                texts.append(f"{name}: {found}")
+            elif found is not None:
+                numbers[name] = found
+    return numbers, texts, late
 
 
 def number(name: str, value: Any) -> float | str | None:
@@ -45,6 +65,16 @@ def number(name: str, value: Any) -> float | str | None:
     except Exception as error:  # noqa: BLE001 - __float__ and item() are the user's code, and may raise anything
         tell(f"metric {name!r} ({kind.__name__}) is no number and is not logged: {error}")
         return None
+
+
+def on_gpu(value: Any) -> bool:
+    """Return whether ``value`` is one plain number on a CUDA device."""
+    if getattr(value, "is_cuda", False) is not True or type(value).__name__ == "DTensor":
+        return False
+    try:
+        return bool(value.numel() == 1 and value.device.type == "cuda" and not value.is_complex())
+    except Exception:  # noqa: BLE001 - fake and subclassed tensors raise their own kinds
+        return False
 
 
 def _tensor(name: str, value: Any) -> float | None:
