@@ -20,7 +20,9 @@ assert home
 
 def open_rank(home: Home, run_id: str, rank: int = 0, world: int = 1) -> OpenJournal:
     opened = OpenJournal(identity.identify(identity.Place(rank, rank, world, 0), run_id), home.runs)
-    opened.journal.card({"name": f"name-{run_id}", "project": None, "job_id": None, "command": ["python", "x.py"]})
+    opened.journal.state(
+        "card", "run", {"name": f"name-{run_id}", "project": None, "job_id": None, "command": ["python", "x.py"]}
+    )
     return opened
 
 

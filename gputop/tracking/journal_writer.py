@@ -167,10 +167,6 @@ class Journal:
             self._anchor_shift = shift
             self._event(form.EVENT, {"type": "anchor", "name": "clock", "value": shift}, ("anchor", "clock"))
 
-    def card(self, value: dict[str, Any]) -> None:
-        """Write what the run is: the first record of a journal."""
-        self.state("card", "run", value)
-
     def want_attention(self) -> None:
         """Ask that the next ``log`` calls ``attend``; from the flusher's thread."""
         self._wants_attention = True
@@ -395,4 +391,9 @@ def _nothing() -> None:
     """Wake the drain."""
 
 
-os.register_at_fork(after_in_child=lambda: [journal.after_fork_in_child() for journal in list(_all)])
+def _after_fork_in_child() -> None:
+    for item in list(_all):
+        item.after_fork_in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -268,7 +268,9 @@ def _start(
     )
     run = Run(opened, run_id, name, project)
     command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
-    opened.journal.card({"name": name, "project": project, "job_id": env.get("GPUTOP_JOB_ID"), "command": command})
+    opened.journal.state(
+        "card", "run", {"name": name, "project": project, "job_id": env.get("GPUTOP_JOB_ID"), "command": command}
+    )
     opened.journal.anchor()
     run.fact("progress", {"total_steps": total_steps, "epochs": epochs})
     for key, value in (("group", group), ("tags", [tags] if isinstance(tags, str) else list(tags or ()))):
