@@ -8,7 +8,7 @@ brings columns and not points.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from gputop import units
@@ -66,7 +66,7 @@ def chart(
     for number, trace in enumerate(traces):
         raster.add(trace, number)
     labels = _labels(bottom, top, rows, log)
-    lines = [(*_axis(labels.get(row), row in labels, ascii_only), *raster.row(row)) for row in range(rows)]
+    lines = [(*_axis(labels.get(row), row in labels, ascii_only), *drawn) for row, drawn in enumerate(raster.finished())]
     if has_x_axis:
         lines.append(_x_axis(x_labels, width))
     return tuple(fit(line, width) for line in lines)
@@ -190,42 +190,52 @@ class _Raster:
             if upper is not None:
                 self.band[column] |= _stretch(upper, self.dots - 1 if lower is None else lower)
 
-    def row(self, row: int) -> Line:
-        """Return one row of cells; blanks take the style of their neighbour, so that there are few spans."""
-        spans: list[Span] = []
-        text, style = "", ""
-        for cell in range(self.cells):
-            char, wanted = self._cell(row, cell)
-            if wanted and style and wanted != style:
-                spans.append(Span(text, style))
-                text, style = "", wanted
-            elif wanted:
-                style = wanted
-            text += char
-        if text:
-            spans.append(Span(text, style or "text"))
-        return tuple(spans)
-
-    def _cell(self, row: int, cell: int) -> tuple[str, str]:
-        if row == 0 and cell in self.crosses:
-            return ("x" if self.ascii_only else "×"), "bad"
-        found, style, mark = 0, "", ""
-        for masks, its_style, its_mark in self.lines:
-            dots = self._dots(masks, row, cell)
-            if dots:
-                found, style, mark = found | dots, its_style, its_mark
-        if not found:
-            found = self._dots(self.band, row, cell)
-            style, mark = ("track", ".") if found else ("", " ")
-        if self.ascii_only or not found:
-            return mark or " ", style
-        return chr(0x2800 + found), style
-
-    def _dots(self, masks: list[int], row: int, cell: int) -> int:
+    def cells_of(self, masks: list[int]) -> Iterator[tuple[int, int, int]]:
+        """Yield (row, cell, dots of the cell) where there are dots: a curve touches few of all cells."""
         if self.ascii_only:
-            return masks[cell] >> row & 1
-        shift = row * 4
-        return _LEFT[masks[2 * cell] >> shift & 15] | _RIGHT[masks[2 * cell + 1] >> shift & 15]
+            for cell, mask in enumerate(masks):
+                while mask:
+                    row = (mask & -mask).bit_length() - 1
+                    yield row, cell, 1
+                    mask &= mask - 1
+            return
+        for cell in range(self.cells):
+            left, right = masks[2 * cell], masks[2 * cell + 1]
+            both = left | right
+            while both:
+                shift = ((both & -both).bit_length() - 1) & ~3
+                yield shift >> 2, cell, _LEFT[left >> shift & 15] | _RIGHT[right >> shift & 15]
+                both &= ~(15 << shift)
+
+    def finished(self) -> list[Line]:
+        """Return the rows; blanks take the style of their neighbor, so that there are few spans."""
+        characters = [[" "] * self.cells for _ in range(self.rows)]
+        styles = [[""] * self.cells for _ in range(self.rows)]
+        for row, cell, dots in self.cells_of(self.band):
+            characters[row][cell] = "." if self.ascii_only else chr(0x2800 + dots)
+            styles[row][cell] = "track"
+        drawn: dict[tuple[int, int], int] = {}
+        for masks, style, mark in self.lines:
+            for row, cell, dots in self.cells_of(masks):
+                drawn[row, cell] = dots = drawn.get((row, cell), 0) | dots
+                characters[row][cell] = mark if self.ascii_only else chr(0x2800 + dots)
+                styles[row][cell] = style
+        for cell in self.crosses:
+            characters[0][cell] = "x" if self.ascii_only else "×"
+            styles[0][cell] = "bad"
+        return [_spans(*row) for row in zip(characters, styles, strict=True)]
+
+
+def _spans(characters: Sequence[str], styles: Sequence[str]) -> Line:
+    spans: list[Span] = []
+    text, style = "", ""
+    for char, wanted in zip(characters, styles, strict=True):
+        if wanted and style and wanted != style:
+            spans.append(Span(text, style))
+            text = ""
+        style = wanted or style
+        text += char
+    return (*spans, Span(text, style or "text")) if text else tuple(spans)
 
 
 def _stretch(upper: int, lower: int) -> int:

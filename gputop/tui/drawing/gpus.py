@@ -200,7 +200,7 @@ def _utilisation(device: Device) -> Span:
 
 def _mig_name(device: Device, layout: _Layout) -> Line:
     cells = layout.bar + layout.spark + (1 if layout.bar and layout.spark else 0)
-    return fit(line((f"MIG {device.mig_label or device.name or device.uuid}", "dim")), cells) if cells else ()
+    return fit(line((f"MIG {clean(device.mig_label or device.name or device.uuid)}", "dim")), cells) if cells else ()
 
 
 def _spark(view: View, device: Device, cells: int) -> str:
@@ -212,11 +212,12 @@ def _spark(view: View, device: Device, cells: int) -> str:
 def recent_means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
     """Return ``count`` means of ``seconds`` each up to ``end``; None where nothing was seen. Walks back from the newest."""
     totals, counts = [0.0] * count, [0] * count
-    start = end - seconds * count
+    start, scale = end - seconds * count, 1 / seconds
     for bucket in reversed(series.buckets if series else ()):
-        if bucket.x_last < start:
+        last = bucket.x_last
+        if last < start:
             break
-        place = int(((bucket.x_first + bucket.x_last) / 2 - start) / seconds)
+        place = int(((bucket.x_first + last) / 2 - start) * scale)
         if 0 <= place < count:
             totals[place] += bucket.total
             counts[place] += bucket.count
@@ -267,7 +268,8 @@ def _temperature(device: Device, cells: int) -> Span:
 def _detail(view: View, device: Device, indent: int, width: int) -> Line:
     """Return the second line of a device: what it is, how its units are used, who uses it."""
     parts: list[Line] = []
-    if device.kind == "virtual" or len({short_name(other) for other in view.snapshot.devices if other.kind != "mig"}) > 1:
+    models = {other.name for other in view.snapshot.devices if other.kind != "mig" and other.name}
+    if device.kind == "virtual" or len(models) > 1:
         parts.append(line((short_name(device), "dim")))
     throttle = _throttle(device) if device.state == "ok" else None
     if throttle:
@@ -327,7 +329,7 @@ def ranges(numbers: Sequence[int]) -> str:
 def _no_devices(view: View, width: int) -> tuple[Line, ...]:
     problem = view.snapshot.host.problem
     if problem is None:
-        return (line(("Waiting for the first reading of the GPUs …", "dim")),)
+        return tuple(wrap("Waiting for the first reading of the GPUs …", width, "dim"))
     return (*wrap(clean(problem.message), width, "warn"), *wrap(clean(problem.hint), width, "text"))
 
 

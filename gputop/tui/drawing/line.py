@@ -45,7 +45,7 @@ ELLIPSIS = "…"
 ASCII_ELLIPSIS = "~"
 """One cell, so that widths are the same in both character sets."""
 
-_NOT_FOR_TERMINALS = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_CLEANED = {"Zs": " ", **dict.fromkeys(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"), "?")}
 
 
 def line(*parts: str | Span | tuple[str, str]) -> Line:
@@ -73,7 +73,7 @@ def clean(text: str) -> str:
     """Return ``text`` fit for a terminal: control, format and unassigned characters become "?" and cannot move its cursor."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join("?" if unicodedata.category(char) in _NOT_FOR_TERMINALS else char for char in text)
+    return "".join(_CLEANED.get(unicodedata.category(char), char) for char in text)
 
 
 def clip_text(text: str, cells: int, ellipsis: str = ELLIPSIS) -> str:
@@ -194,7 +194,7 @@ def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int,
 def _cells(of: Line) -> list[tuple[str, str]]:
     cells: list[tuple[str, str]] = []
     for text, style in of:
-        if text.isascii():
+        if text.isascii() or cell_len(text) == len(text):
             cells.extend([(char, style) for char in text])
             continue
         for char in text:

@@ -40,15 +40,15 @@ def draw_training(view: View, chart: LossChart, width: int, height: int) -> Draw
     room = height - len(lines)
     metric = loss_name(view.history.metrics(run.run_id))
     if metric is None:
-        lines.append(line(("no metric yet: log one with run.log(loss=…)", "dim")))
+        lines.extend(wrap("no metric yet: log one with run.log(loss=…)", width, "dim"))
     elif room >= CHART_MIN_LINES:
         lines.extend(chart.draw(view, metric, width, room))
-    return Drawing(title_line(view, run), tuple(lines), subtitle=_chooser(view, run))
+    return Drawing(title_line(view, run), tuple(lines), footer=_chooser(view, run))
 
 
 def how_to_track(width: int) -> tuple[Line, ...]:
     """Return what to show while there is no run: how to get one."""
-    return (
+    lines: tuple[Line, ...] = (
         *wrap("No run yet. Track a training script of yours with three lines:", width, "text"),
         (),
         line(("  import gputop", "key")),
@@ -58,6 +58,7 @@ def how_to_track(width: int) -> tuple[Line, ...]:
         *wrap("Or without changing it: gputop run -- python train.py", width, "text"),
         *wrap("Or press l to launch a demo.", width, "text"),
     )
+    return tuple(clip(part, width) for part in lines)
 
 
 def title_line(view: View, run: Run) -> Line:
@@ -101,7 +102,7 @@ def _chooser(view: View, run: Run) -> Line:
     if len(runs) < 2:
         return ()
     place = next(index for index, other in enumerate(runs, 1) if other.run_id == run.run_id)
-    return line((f"run {place} of {len(runs)} ", "dim"), ("n", "key"), (" next", "dim"))
+    return line((f"run {place} of {len(runs)}  ", "dim"), ("n", "key"), (" next run", "dim"))
 
 
 def loss_name(metrics: Sequence[str]) -> str | None:

@@ -18,7 +18,7 @@ LIGHT_BACKGROUND = "#fcfcfa"
 
 _DARK = {
     "text": "#d3d7dc",
-    "dim": "#87909b",
+    "dim": "#98a1ab",
     "title": "bold #e8eaed",
     "key": "bold #79b8ff",
     "value": "bold #f3f5f7",
@@ -28,7 +28,7 @@ _DARK = {
     "accent": "bold #79b8ff",
     "bar": "#4fb6c4",
     "track": "#3d4650",
-    "cursor": "on #25435f",
+    "cursor": "on #1a3550",
     "rank0": "#56b4e9",
     "rank1": "#e69f00",
     "rank2": "#2fc6a2",
@@ -40,7 +40,7 @@ _DARK = {
 }
 _LIGHT = {
     "text": "#24292f",
-    "dim": "#5f6872",
+    "dim": "#586069",
     "title": "bold #14181d",
     "key": "bold #0550ae",
     "value": "bold #000000",
@@ -50,7 +50,7 @@ _LIGHT = {
     "accent": "bold #0550ae",
     "bar": "#17707a",
     "track": "#cfd5db",
-    "cursor": "on #cfe3f7",
+    "cursor": "on #dcebfa",
     "rank0": "#0067a5",
     "rank1": "#a34f00",
     "rank2": "#00694f",
