@@ -332,6 +332,15 @@ def test_process_rows_tell_who_is_where() -> None:
     assert "python -u train.py" in rows[1]
 
 
+def test_command_shows_names_without_directories() -> None:
+    device = samples.device(0)
+    command = ("/opt/venv/bin/python", "-u", "/home/ada/project/train.py", "--data", "/data/set")
+    process = samples.rank_process(0, (DeviceUse(device.uuid, samples.GIB),), command=command)
+    snapshot = samples.snapshot(devices=(device,), processes=(process,))
+    rows = rows_text(dashboards.view_of([snapshot]), Order(), 200)
+    assert rows[1].rstrip().endswith("python -u train.py --data /data/set")
+
+
 def test_process_order_filter_and_tree() -> None:
     view = dashboards.healthy()
     by_rank = [row.pid for row in process_rows(view.snapshot, Order("rank", invert=True)) if row.pid]

@@ -343,11 +343,11 @@ _WHY_VIRTUAL = {
 def _hint(view: View, width: int) -> tuple[Line, ...]:
     """Return the first steps on a machine without a GPU, while virtual GPUs stand in and nothing is launched yet."""
     host = view.snapshot.host
-    if host.problem is None or host.source != "virtual":
+    if host.source != "virtual":
         return ()
     count = len(view.snapshot.devices)
-    why = _WHY_VIRTUAL.get(host.problem.code, clean(host.problem.message).rstrip("."))
-    text = f"{why}: {count} virtual GPU{'s' * (count != 1)}, measured CPU work."
+    why = _WHY_VIRTUAL.get(host.problem.code, clean(host.problem.message).rstrip(".")) + ": " if host.problem else ""
+    text = f"{why}{count} virtual GPU{'s' * (count != 1)}, measured CPU work."
     if not any(run.state in ("starting", "running", "stalled") for run in view.snapshot.runs):
         text += " Press l to launch a demo."
     return tuple(wrap(text, width, "dim"))

@@ -199,9 +199,17 @@ def command_text(row: Row) -> str:
     if not process.in_namespace:
         return "(other PID namespace)"
     if process.command:
-        # The interpreter's directory would take the room of the script's name.
-        return clean(" ".join((os.path.basename(process.command[0]) or process.command[0], *process.command[1:])))
+        return clean(" ".join(_without_directories(process.command)))
     return clean(process.name) if process.name else "?"
+
+
+def _without_directories(command: Sequence[str]) -> list[str]:
+    """Return a command with the bare names of its program and its script: the directories would take all the room."""
+    shown = list(command)
+    script = next((place for place, word in enumerate(shown) if word.endswith(".py")), 0)
+    for place in {0, script}:
+        shown[place] = os.path.basename(shown[place]) or shown[place]
+    return shown
 
 
 def _cells(row: Row, now: float) -> Cells:
