@@ -204,6 +204,20 @@ class Process:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessDetails:
+    """What is read of one process on demand, beside the stream. ``cpu_affinity`` holds the cores that it may run on."""
+
+    threads: int | None = None
+    open_files: int | None = None
+    niceness: int | None = None
+    cpu_affinity: tuple[int, ...] | None = None
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    involuntary_switches: int | None = None
+    working_directory: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Rank:
     """One rank of a run, from its journal. ``state``: starting, running, finished, failed, killed, stalled."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from gputop.snapshot import Ancestor, DeviceUse, Process
 from gputop.sources import host, host_book, procfs
-from gputop.sources.host import HostReader, environment_of, namespace_note
+from gputop.sources.host import HostReader, details_of, environment_of, namespace_note
 from gputop.sources.host_environ import MASK, mask_secret
 from gputop.sources.host_launchers import launcher_name
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, descendants, eventually
@@ -442,3 +443,23 @@ def test_secrets_in_an_environment_are_masked(processes: Processes) -> None:
 @pytest.mark.parametrize("name", ["PWD", "PATH", "CUDA_VISIBLE_DEVICES", "MASTER_ADDR", "SSH_AUTH_SOCK", "TORCHELASTIC_RUN_ID"])
 def test_what_is_no_secret_stays(name: str) -> None:
     assert mask_secret(name, "/some/value") == "/some/value"
+
+
+def test_details_are_read_on_demand() -> None:
+    code = "import os, sys, threading, time; os.chdir('/'); os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    code += "threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); print(flush=True); time.sleep(600)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = details_of(process.pid)
+        assert found is not None
+        assert found.threads == 2
+        assert found.cpu_affinity == (min(os.sched_getaffinity(0)),)
+        assert found.working_directory == "/"
+        assert found.read_bytes is not None
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert details_of(process.pid) is None

@@ -11,6 +11,7 @@ import pytest
 
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.history import History
+from gputop.launch import identity
 from gputop.launch.jobs import Job
 from gputop.snapshot import LaunchEnvironment, Points
 from gputop.tui.drawing import jobs as drawn_jobs
@@ -23,6 +24,7 @@ from gputop.tui.screens.details import EnvironmentScreen, ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.stop import StopScreen
+from gputop.tui.view import View
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.log_view import LINES_KEPT, LogView
 from tests import samples
@@ -193,9 +195,16 @@ async def until_shown(app: ScreenApp, pilot: object, words: str) -> None:
         await pilot.pause(0.05)  # type: ignore[attr-defined]
 
 
+def on_this_machine() -> View:
+    """A view whose processes are of this machine, now."""
+    snapshot = samples.snapshot()
+    return view_of(replace(snapshot, host=replace(snapshot.host, boot_id=identity.boot_id())))
+
+
 async def test_the_environment_of_a_real_process_is_read(child: subprocess.Popen[bytes]) -> None:
     process = replace(samples.rank_process(0, ()), pid=child.pid)
-    app = ScreenApp(EnvironmentScreen(process), view_of())
+    view = on_this_machine()
+    app = ScreenApp(EnvironmentScreen(process, view), view)
     async with app.run_test(size=(160, 50)) as pilot:
         await until_shown(app, pilot, "LOCAL_RANK=3")
         shown = text_of(app)
@@ -206,10 +215,36 @@ async def test_a_hidden_environment_is_said_to_be(monkeypatch: pytest.MonkeyPatc
     from gputop.sources import host
 
     monkeypatch.setattr(host, "environment_of", lambda pid: None)
-    view = view_of()
-    app = ScreenApp(EnvironmentScreen(view.snapshot.processes[0]), view)
+    view = on_this_machine()
+    app = ScreenApp(EnvironmentScreen(view.snapshot.processes[0], view), view)
     async with app.run_test(size=(80, 24)) as pilot:
         await until_shown(app, pilot, "Hidden: the process belongs to ada.")
+
+
+@pytest.mark.parametrize("screen", [EnvironmentScreen, ProcessScreen])
+async def test_a_pid_of_another_machine_is_not_looked_up_here(
+    screen: type[EnvironmentScreen] | type[ProcessScreen], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gputop.sources import host
+
+    looked_up: list[int] = []
+    monkeypatch.setattr(host, "environment_of", looked_up.append)
+    monkeypatch.setattr(host, "details_of", looked_up.append)
+    view = view_of()
+    app = ScreenApp(screen(view.snapshot.processes[0], view), view)
+    async with app.run_test(size=(100, 50)) as pilot:
+        await until_shown(app, pilot, "another machine" if screen is EnvironmentScreen else "Process 4000")
+        await pilot.pause(0.2)
+    assert looked_up == []
+
+
+async def test_what_the_operating_system_knows_is_shown(child: subprocess.Popen[bytes]) -> None:
+    view = on_this_machine()
+    process = replace(view.snapshot.processes[0], pid=child.pid)
+    app = ScreenApp(ProcessScreen(process, view), view)
+    async with app.run_test(size=(100, 70)) as pilot:
+        await until_shown(app, pilot, "open files")
+        assert "working directory" in text_of(app)
 
 
 async def test_a_process_that_ended_keeps_its_last_values_and_its_pid_is_not_mistaken() -> None:

@@ -16,10 +16,11 @@ from dataclasses import dataclass, field
 from gputop.snapshot import Ancestor, DeviceUse, Host, Problem, Process
 from gputop.sources import procfs
 from gputop.sources.host_book import Facts, ProcessBook, again_after_s
+from gputop.sources.host_details import details_of
 from gputop.sources.host_environ import environment_of
 from gputop.sources.host_launchers import ancestry
 
-__all__ = ["HostReader", "environment_of", "namespace_note"]
+__all__ = ["HostReader", "details_of", "environment_of", "namespace_note"]
 
 SCAN_S = 2.0
 """How often /proc is searched for training on the CPU."""

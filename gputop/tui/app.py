@@ -172,10 +172,6 @@ class GputopApp(App[None]):
         """Take a setting that a key changed."""
         self.change_settings(message.settings)
 
-    def on_screen_resume(self) -> None:
-        """Draw a screen that comes back at once, not at the next tick."""
-        self.show_view()
-
     def action_leave(self) -> None:
         """Quit; launched jobs go on, and the terminal says so."""
         from gputop.launch.jobs import list_jobs

@@ -135,8 +135,11 @@ def _job_of(process: Process, view: View) -> str | None:
 
 
 def _refusal_of_view(view: View) -> str:
-    if view.settings.readonly:
-        return "gputop was started with --readonly."
+    return "gputop was started with --readonly." if view.settings.readonly else not_here(view)
+
+
+def not_here(view: View) -> str:
+    """Return why the view's processes are not processes of this machine now; "" when they are."""
     if view.feed == "replay":
         return "This is a recording: its processes are of the past."
     boot_id = view.snapshot.host.boot_id

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 
 from gputop import units
-from gputop.snapshot import Device, DeviceUse, Process, Snapshot
+from gputop.snapshot import Device, DeviceUse, Process, ProcessDetails, Snapshot
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import BLANK, heading, pairs, wrapped
 
@@ -20,7 +20,7 @@ FIRST_IN_ENVIRONMENT = (
 """Names and beginnings of names that decide which GPU a rank uses: shown first."""
 
 
-def process_lines(process: Process, snapshot: Snapshot, width: int) -> tuple[Line, ...]:
+def process_lines(process: Process, snapshot: Snapshot, width: int, details: ProcessDetails | None = None) -> tuple[Line, ...]:
     """Return all that is known about the process, in groups, wrapped to ``width``."""
     groups = (
         ("Process", _identity(process, snapshot)),
@@ -29,6 +29,7 @@ def process_lines(process: Process, snapshot: Snapshot, width: int) -> tuple[Lin
         ("Environment at launch", _launch_environment(process)),
         ("Parents", _parents(process)),
         ("PyTorch", _torch(process)),
+        ("Operating system", _details(details) if details else []),
     )
     lines: list[Line] = []
     for title, rows in groups:
@@ -150,6 +151,38 @@ def _torch(process: Process) -> list[tuple[str, str]]:
         (f"autograd on cuda:{index}", f"{units.duration(seconds)} of CPU time") for index, seconds in process.autograd_threads
     ]
     return rows
+
+
+def _details(details: ProcessDetails) -> list[tuple[str, str]]:
+    cores = details.cpu_affinity
+    return [
+        ("threads", _unknown(details.threads)),
+        ("open files", _unknown(details.open_files)),
+        ("niceness", _unknown(details.niceness)),
+        ("may run on", units.UNKNOWN if cores is None else f"{len(cores)} cores: {_ranges(cores)}"),
+        ("read from disk", units.bytes_text(details.read_bytes)),
+        ("written to disk", units.bytes_text(details.written_bytes)),
+        (
+            "pushed off the CPU",
+            units.UNKNOWN if details.involuntary_switches is None else f"{details.involuntary_switches} times",
+        ),
+        ("working directory", details.working_directory or units.UNKNOWN),
+    ]
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    """Return "0-3,8" for 0, 1, 2, 3, 8."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
+
+
+def _unknown(value: int | None) -> str:
+    return units.UNKNOWN if value is None else str(value)
 
 
 def _yes_no(value: bool | None) -> str:

@@ -106,6 +106,12 @@ class DashboardScreen(Screen[None]):
         """Start with the processes under the arrow keys."""
         self.processes.focus()
 
+    def on_screen_resume(self) -> None:
+        """Draw what has come while another screen lay over this one."""
+        newest = getattr(self.app, "view", None)
+        if isinstance(newest, View):
+            self.show(newest)
+
     def show(self, view: View) -> None:
         """Draw this view wherever it can be seen."""
         self.view = view

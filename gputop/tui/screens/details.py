@@ -9,13 +9,16 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gputop.snapshot import Process
+from gputop.snapshot import Process, ProcessDetails
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.process_text import environment_lines, process_lines
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.stopping import not_here
 from gputop.tui.view import View
 from gputop.tui.widgets.lines import Pane
+
+DETAILS_EVERY_S = 2.0
 
 
 class ProcessScreen(SubScreen):
@@ -32,10 +35,18 @@ class ProcessScreen(SubScreen):
         KeyHint("k", "stop it", "screen.stop"),
     )
 
+    class Read(Message):
+        """The operating system's details were read; None when the process is gone."""
+
+        def __init__(self, details: ProcessDetails | None) -> None:
+            super().__init__()
+            self.details = details
+
     def __init__(self, process: Process, view: View | None = None) -> None:
         super().__init__(view)
         self.process = process
         self.gone = False
+        self.details: ProcessDetails | None = None
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
@@ -45,13 +56,32 @@ class ProcessScreen(SubScreen):
         """Return the process that is shown."""
         return self.process
 
+    def on_mount(self) -> None:
+        """Read what is read on demand, now and then again."""
+        self.read_details()
+        self.set_interval(DETAILS_EVERY_S, self.read_details)
+
+    @work(thread=True, exclusive=True)
+    def read_details(self) -> None:
+        """Read in a thread: /proc can wait for a process that hangs in the kernel."""
+        from gputop.sources.host import details_of
+
+        if self.view is not None and not not_here(self.view) and self.process.in_namespace:
+            self.post_message(self.Read(details_of(self.process.pid)))
+
+    def on_process_screen_read(self, event: Read) -> None:
+        """Show what was read; the last values stay when the process ends."""
+        self.details = event.details or self.details
+        if self.view is not None:
+            self.draw(self.view)
+
     def draw(self, view: View) -> None:
         """Draw the process as it is now."""
         now = find_process(self.process, view)
         self.gone = now is None
         self.process = now or self.process
         pane = self.query_one("#process", Pane)
-        lines = list(process_lines(self.process, view.snapshot, max(20, pane.inner_size.width)))
+        lines = list(process_lines(self.process, view.snapshot, max(20, pane.inner_size.width), self.details))
         if self.gone:
             lines = [(Span("It has ended, or left the GPU. These are its last values.", "warn"),), BLANK, *lines]
         pane.set_content(lines, title=(Span(f"Process {self.process.pid}", "title"),))
@@ -105,7 +135,8 @@ class EnvironmentScreen(SubScreen):
         """Read /proc in a thread: it can wait for a process that hangs in the kernel."""
         from gputop.sources.host import environment_of
 
-        found = environment_of(self.process.pid)
+        refused = self.view is not None and not_here(self.view)
+        found = None if refused else environment_of(self.process.pid)
         self.post_message(self.Read(None if found is None else dict(found)))
 
     def on_environment_screen_read(self, event: Read) -> None:
@@ -128,6 +159,8 @@ class EnvironmentScreen(SubScreen):
         if self.environment is not None:
             note = "As it was at the start: what Python changed later (os.environ) is not visible from outside."
             return (*above, *environment_lines(self.environment, columns), *wrapped(note, columns, "dim"))
+        if not_here(view):
+            return (*above, *wrapped(f"Not to be had: {not_here(view)}", columns, "warn"))
         if find_process(self.process, view) is None:
             return (*above, *wrapped("The process has ended.", columns, "warn"))
         who = self.process.user or "another user"
