@@ -18,6 +18,7 @@ _HOMES = {
     "finish": "gputop.tracking.run",
     "fact": "gputop.tracking.run",
     "watch": "gputop.tracking.watch",
+    "adapters": "gputop.adapters",
 }
 
 
@@ -27,7 +28,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'gputop' has no attribute {name!r}")
     from importlib import import_module
 
-    value: object = getattr(import_module(home), name)
+    value: object = import_module(home) if home == f"gputop.{name}" else getattr(import_module(home), name)
     globals()[name] = value
     return value
 

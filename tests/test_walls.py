@@ -19,11 +19,18 @@ WALLS = {
     "textual": lambda name: name.startswith("tui/"),
     "rich": lambda name: name.startswith("tui/"),
     "plotext": lambda name: name.startswith("tui/"),
+    "transformers": lambda name: name == "adapters/huggingface.py",
+    "lightning": lambda name: False,
+    "pytorch_lightning": lambda name: False,
+    "accelerate": lambda name: name == "adapters/accelerate.py",
+    "keras": lambda name: name == "adapters/keras.py",
+    "wandb": lambda name: False,
     "torch": lambda name: False,
     "numpy": lambda name: False,
 }
 TRACKING_MAY_IMPORT = ("gputop.tracking", "gputop.snapshot", "gputop.places", "gputop.errors", "gputop.units")
 PURE_ROOMS = {
+    "adapters": ("gputop.adapters", "gputop.tracking"),
     "doctor": ("gputop.doctor", "gputop.snapshot", "gputop.units", "gputop.errors"),
     "tui/drawing": (
         "gputop.tui.drawing",

@@ -72,7 +72,7 @@ def _shared(where: Place) -> str | None:
         return clean(f"slurm-{slurm}.{os.environ.get('SLURM_STEP_ID', '0')}")
     if where.world_size > 1:
         address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
-        return _digest("spawn", address, port, _parent_mark())
+        return _digest("spawn", address, port, _starter_mark())
     return None
 
 
@@ -83,9 +83,32 @@ def _agent_mark() -> str:
 
 
 def _parent_mark() -> str:
-    parent = os.getppid()
-    found = process_state(parent)
-    return f"{parent}:{found[0] if found else 0}:{boot_id()}"
+    return _mark(os.getppid())
+
+
+def _starter_mark() -> str:
+    """Return a mark of the process that started the ranks: this one's parent, or this one itself.
+
+    Lightning's first rank starts the others and sets LOCAL_RANK for itself, so that it was not born with it.
+    """
+    multiprocessing: Any = sys.modules.get("multiprocessing")
+    is_child = multiprocessing is not None and multiprocessing.parent_process() is not None
+    if "LOCAL_RANK" in os.environ and not is_child and b"LOCAL_RANK" not in _born_with():
+        return _mark(os.getpid())
+    return _parent_mark()
+
+
+def _born_with() -> set[bytes]:
+    try:
+        raw = Path("/proc/self/environ").read_bytes()
+    except OSError:
+        return {b"LOCAL_RANK"}
+    return {entry.partition(b"=")[0] for entry in raw.split(b"\0")}
+
+
+def _mark(pid: int) -> str:
+    found = process_state(pid)
+    return f"{pid}:{found[0] if found else 0}:{boot_id()}"
 
 
 def _digest(*parts: str) -> str:

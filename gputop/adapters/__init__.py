@@ -1,0 +1,19 @@
+"""Callbacks for training frameworks, in the frameworks' own shapes. This package is their home.
+
+* ``gputop.adapters.huggingface.GputopCallback``: ``Trainer(callbacks=[GputopCallback()])``
+* ``gputop.adapters.lightning.GputopLogger`` and ``GputopCallback``: ``Trainer(logger=…, callbacks=[…])``
+* ``gputop.adapters.accelerate.GputopTracker``: ``Accelerator(log_with=GputopTracker())``
+* ``gputop.adapters.keras.GputopCallback``: ``model.fit(callbacks=[GputopCallback()])``
+
+A framework is imported by its own adapter's module alone, and that module when it is first asked for.
+"""
+
+__all__ = ["accelerate", "huggingface", "keras", "lightning"]
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'gputop.adapters' has no attribute {name!r}")
+    from importlib import import_module
+
+    return import_module(f"gputop.adapters.{name}")

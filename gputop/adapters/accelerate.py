@@ -1,0 +1,51 @@
+"""Accelerate: ``Accelerator(log_with=GputopTracker())``, then ``init_trackers``, ``log``, ``end_training``. Imports accelerate.
+
+Every process may record (``main_process_only`` is False), and the reader joins the ranks; but Accelerate hands what
+``accelerator.log`` gets to trackers on the main process alone. Other ranks call ``log`` of the tracker that they made.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelerate.tracking import GeneralTracker
+
+from gputop.adapters.joining import Membership, harmless
+from gputop.tracking.run import Run
+
+
+class GputopTracker(GeneralTracker):
+    """A tracker of Accelerate's own kind. ``project`` comes first, as ``init_trackers`` passes it; the rest is ``init``'s."""
+
+    name = "gputop"
+    requires_logging_directory = False
+    main_process_only = False
+
+    def __init__(self, project: str | None = None, **init: Any) -> None:
+        super().__init__()
+        self._member = Membership({"project": project, **init})
+
+    @harmless
+    def start(self) -> None:
+        """Start or join the run; Accelerate calls this once its processes know each other."""
+        self._member.begin()
+
+    @property
+    def tracker(self) -> Run:
+        """The run, as ``accelerator.get_tracker("gputop", unwrap=True)`` returns it."""
+        return self._member.run
+
+    @harmless
+    def store_init_configuration(self, values: dict[str, Any]) -> None:
+        """Record the hyper-parameters."""
+        self.tracker.config.update(values)
+
+    @harmless
+    def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:
+        """Record metrics; without a step, calls are counted."""
+        self.tracker.log(values, step=step)
+
+    @harmless
+    def finish(self) -> None:
+        """End the run at ``accelerator.end_training()``, unless the script started it."""
+        self._member.finish()

@@ -1,0 +1,75 @@
+"""How an adapter comes to its run, and what keeps it from harming a training. Imports gputop's training side alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+from gputop.tracking import run as runs
+from gputop.tracking.notice import tell
+from gputop.tracking.run import Run
+
+Hook = TypeVar("Hook", bound=Callable[..., Any])
+
+_over: Run | None = None
+"""The run of a training that has ended; the next training starts another."""
+
+
+class Membership:
+    """An adapter's part in a run.
+
+    The script's own run (``gputop.init`` before the training) is used where there is one. Otherwise the first adapter of a
+    training starts one, and the others join it. It ends with the process, or when the next training starts its own: what a
+    script logs after the training, such as an evaluation, still belongs to it.
+    """
+
+    def __init__(self, init: Mapping[str, Any]) -> None:
+        """Keep ``gputop.init``'s keywords for the start."""
+        self._init = {name: value for name, value in init.items() if value is not None}
+        self._run: Run | None = None
+        self._started_here = False
+
+    def begin(self, **defaults: Any) -> Run:
+        """Start or join the run, as a training begins; ``defaults`` are keywords that the user did not give."""
+        active = runs.current()
+        if active.disabled or active is _over:
+            self._run = runs.init(**{**defaults, **self._init})
+            self._started_here = True
+        elif active is not self._run:
+            self._run, self._started_here = active, False
+        return self._run or active
+
+    @property
+    def run(self) -> Run:
+        """The run; started or joined when it is first used. A run that another adapter has started since is followed."""
+        if self._run is None:
+            return self.begin()
+        if self._run.disabled and not runs.current().disabled:
+            self._run, self._started_here = runs.current(), False
+        return self._run
+
+    def training_over(self) -> None:
+        """Let the next training start a run of its own, unless the script started this one."""
+        global _over
+        if self._started_here:
+            _over = self._run
+
+    def finish(self) -> None:
+        """End the run now, unless the script started it."""
+        if self._run is not None and self._started_here:
+            self._run.finish()
+
+
+def harmless(hook: Hook) -> Hook:
+    """Make a hook that never raises: a framework may change what it hands over, and the training goes on all the same."""
+
+    @wraps(hook)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return hook(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - the reason is told once; a training must not end for its log
+            tell(f"{hook.__qualname__} could not record ({type(error).__name__}: {error}).")
+            return None
+
+    return cast(Hook, guarded)

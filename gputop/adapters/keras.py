@@ -1,0 +1,53 @@
+"""Keras 3: ``model.fit(…, callbacks=[GputopCallback()])``. Imports keras.
+
+Records what Keras reports after each batch, under Keras's names: its ``loss`` is the mean over the epoch so far. Batches are
+counted over all epochs. Keras hands its values over as floats, perhaps on a thread of its own (``async_safe``).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.callbacks import Callback
+
+from gputop.adapters.joining import Membership, harmless
+
+
+class GputopCallback(Callback):
+    """Records ``fit``. Keywords are ``gputop.init``'s; the name is the model's by default."""
+
+    async_safe = True
+    """Without it Keras waits for the device after each batch."""
+
+    def __init__(self, **init: Any) -> None:
+        super().__init__()
+        self._member = Membership(init)
+        self._before_epoch = self._step = 0
+
+    @harmless
+    def on_train_begin(self, logs: Any = None) -> None:
+        """Start or join the run; say how long it will be."""
+        run = self._member.begin(name=getattr(self.model, "name", None))
+        self._before_epoch = self._step = 0
+        epochs, steps = (self.params or {}).get("epochs"), (self.params or {}).get("steps")
+        run.fact("progress", {"total_steps": epochs * steps if epochs and steps else None, "epochs": epochs})
+        optimizer = getattr(self.model, "optimizer", None)
+        if optimizer is not None:
+            run.config.update({"optimizer": optimizer.get_config()})
+
+    @harmless
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Record the batch's values."""
+        self._step = self._before_epoch + batch + 1
+        self._member.run.log(dict(logs or {}), step=self._step)
+
+    @harmless
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        """Record the epoch's values, the validation's among them."""
+        self._before_epoch = self._step
+        self._member.run.log({**dict(logs or {}), "epoch": epoch + 1}, step=self._step)
+
+    @harmless
+    def on_train_end(self, logs: Any = None) -> None:
+        """Let the next ``fit`` start its own run."""
+        self._member.training_over()

@@ -1,1 +1,0 @@
-"""Thin callbacks for training frameworks; each imports its framework lazily."""
