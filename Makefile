@@ -38,7 +38,12 @@ format: $(VENV)/.developed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench: $(VENV)/.developed
+# The peers that the benchmarks compare with, none of which gputop needs.
+$(VENV)/.measured: $(VENV)/.developed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,dev,peers]'
+	@touch $@
+
+bench: $(VENV)/.measured
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 picture: $(VENV)/.developed

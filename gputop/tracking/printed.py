@@ -1,0 +1,339 @@
+"""Metrics from printed lines: what a program without a journal says of itself, labelled "from the log".
+
+``parse`` is pure: one line in, what it says out, or None. It believes a line only when a measured quantity (a loss, an
+accuracy …) stands in it as a name with a number; settings (``lr=0.1`` alone, ``Namespace(…)``) and prose are passed over.
+``Transcript`` holds what lines say only together: the epoch of a heading, the step behind a bar that starts again with
+each epoch. Read so far: JSON lines, the dictionaries of the Hugging Face Trainer, tqdm's and Lightning's bars, Keras,
+Megatron, torchvision's and PyTorch's examples, and ``name: number`` in any order.
+"""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from gputop.tracking.run import Run
+
+LINE_CHARACTERS = 4000
+"""What of a line is looked at: a progress line is short."""
+SOURCE = "log"
+"""The fact ``source`` of a run whose values were printed."""
+
+_NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\b)"
+# Not a part of a date, a range, a fraction, a version, or a number with another decimal mark.
+_END = r"(?![\w/]|[.,:]\d|-\d|\s*\*)"
+_PAIR = re.compile(rf"(?<![\w./@-])([A-Za-z][\w/.@-]*)[\"']?(\s*[:=]\s*|\s+)(?:tensor\(\s*)?({_NUMBER}){_END}", re.IGNORECASE)
+_BEFORE = re.compile(r"([A-Za-z]+)[ _-]$")
+_MEASURED = re.compile(
+    r"(?:^|[_/.-])(?:loss|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|"
+    r"reward|psnr|ssim|wer|cer|nll|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?$",
+    re.IGNORECASE,
+)
+_ANY_MEASURED = re.compile(
+    r"loss|acc|top|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|reward|psnr|ssim|[wc]er|nll|elbo|bp[bc]|fid", re.I
+)
+_ALSO = re.compile(
+    r"(?:^|[_/.-])(?:lr|learning_rate|grad_?norm|throughput|(?:samples|tokens|images|it)_per_(?:s|sec|second))$", re.IGNORECASE
+)
+_STEP = re.compile(
+    r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?\s*[:=#]?\s*\[?\s*"
+    r"(\d+)(?:\s*(?:/|of)\s*(\d+))?(?![\w.%])",
+    re.IGNORECASE,
+)
+_BATCH = re.compile(r"(?<![\w/])(?:batch\s*[:=#]?\s*\[?|\]\s*\[|\[)\s*(\d+)\s*/\s*(\d+)\s*\]?(?![\w.%]|\s*\()", re.IGNORECASE)
+_EPOCH = re.compile(
+    r"(?<![\w/])epochs?\s*[:=#]?\s*[\[(]?\s*(\d+(?:\.\d+)?)(?:\s*(?:/|of)\s*(\d+))?(?![\w%]|\.\d)", re.IGNORECASE
+)
+_HEADING = re.compile(r"\W*(?:starting |start )?epochs?\s*[:=#]?\s*\[?\d+(?:\s*(?:/|of)\s*\d+)?\]?\W*", re.IGNORECASE)
+_BAR = re.compile(r"(?:\|\s*|^\s*)(\d+)/(\d+)\s*(?:\[\d+:|[━\[=])")
+_CALL = re.compile(r"\b[A-Za-z_]\w*\(\w+\s*=")
+_EVALUATION = re.compile(
+    r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing)\b(?!\w*[_/])", re.IGNORECASE
+)
+_KINDS = {"v": "val", "e": "eval", "t": "test"}
+# Words before a name that say nothing new about it, and those that make it something else.
+_NEUTRAL = frozenset(
+    [
+        "the",
+        "a",
+        "with",
+        "and",
+        "current",
+        "cur",
+        "its",
+        "has",
+        "at",
+        "got",
+        "batch",
+        "iter",
+        "step",
+        "mean",
+        "average",
+        "avg",
+        "is",
+        "of",
+    ]
+)
+_NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "heat", "power", "hearing", "profit", "no"])
+_NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line", "port", "size"])
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What one line says. ``step`` counts within an epoch or over all: the line does not tell."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    step: int | None = None
+    steps: int | None = None
+    """Out of how many."""
+    epoch: float | None = None
+    epochs: int | None = None
+    bar: bool = False
+    """Whether ``step`` is a progress bar's count, which may be of one epoch or of the whole training."""
+
+
+def parse(line: str) -> Printed | None:
+    """Return what a line says of a training's progress; None for any other line. Never raises."""
+    line = line[:LINE_CHARACTERS]
+    if _HEADING.fullmatch(line):
+        epoch = _EPOCH.search(line)
+        return Printed(epoch=float(epoch[1]), epochs=_int(epoch[2])) if epoch else None
+    if not _ANY_MEASURED.search(line):
+        return None
+    start, end = line.find("{"), line.rfind("}")
+    if 0 <= start < end:
+        entries = _dictionary(line[start : end + 1])
+        return _from_dictionary(entries) if entries else None
+    return None if _CALL.search(line) else _from_text(line)
+
+
+def _dictionary(text: str) -> dict[str, Any] | None:
+    for read in (json.loads, _python):
+        try:
+            found = read(text)
+        except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError):
+            continue
+        return found if isinstance(found, dict) else None
+    return None
+
+
+def _python(text: str) -> Any:
+    return ast.literal_eval(re.sub(r"(?<=: )(-?)(nan|inf)(?=[,}])", r"'\1\2'", text))
+
+
+def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
+    for key, value in data.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}/")
+        elif isinstance(value, int | float | str) and not isinstance(value, bool):
+            number = _float(value)
+            if number is not None:
+                yield f"{prefix}{key}", number
+
+
+def _from_dictionary(data: dict[str, Any]) -> Printed | None:
+    values = dict(_flat(data))
+    metrics = {name: value for name, value in values.items() if not _is_counter(name) and name.lower() not in _NO_NAMES}
+    if not any(_MEASURED.search(name) for name in metrics):
+        return None
+    steps = [values[name] for name in ("step", "global_step", "iteration", "iter", "num_updates") if name in values]
+    step = next((int(value) for value in steps if math.isfinite(value) and value == int(value)), None)
+    epoch = values.get("epoch")
+    return Printed(metrics, step, None, epoch if epoch is not None and math.isfinite(epoch) else None)
+
+
+def _is_counter(name: str) -> bool:
+    return name.lower() in (
+        "step",
+        "global_step",
+        "iteration",
+        "iter",
+        "num_updates",
+        "epoch",
+        "epochs",
+        "total_steps",
+        "batch",
+    )
+
+
+def _from_text(line: str) -> Printed | None:
+    bar = _BAR.search(line)
+    evaluation = _EVALUATION.match(line)
+    metrics: dict[str, float] = {}
+    for match in _PAIR.finditer(line):
+        name = _name(line, match, every=bar is not None)
+        if name is None or name in metrics:
+            continue
+        if evaluation and not _is_evaluation(name):
+            name = f"{_KINDS[evaluation[1][0].lower()]}_{name}"
+        metrics[name] = float(match[3])
+    if not any(_MEASURED.search(name) for name in metrics):
+        return None
+    epoch = _EPOCH.search(line)
+    step = None if evaluation else _STEP.search(line) or _BATCH.search(line) or bar
+    return Printed(
+        metrics,
+        int(step[1]) if step else None,
+        _int(step[2]) if step else None,
+        float(epoch[1]) if epoch else None,
+        _int(epoch[2]) if epoch else None,
+        step is not None and step is bar,
+    )
+
+
+def _name(line: str, match: re.Match[str], every: bool) -> str | None:
+    """Return the metric's name, with the word before it; None for what is no metric. ``every``: all pairs of a bar are."""
+    name, separator = match[1].rstrip("."), match[2].strip()
+    before = _BEFORE.search(line, max(0, match.start() - 30), match.start())
+    word = before[1].lower() if before else ""
+    if _MEASURED.search(name):
+        if word in _NO_METRIC:
+            return None
+        if not separator and (name.lower() != "loss" and not name[-1].isdigit() and word not in _PREFIXES):
+            return name if "." in match[3] or "e" in match[3].lower() else None
+        known = word in _PREFIXES or (separator and word and word not in _NEUTRAL)
+        return f"{word}_{name.lower()}" if known else _lower(name)
+    joined = f"{word}_{name}".lower() if word else name.lower()
+    for candidate in (joined, name.lower()):
+        if _ALSO.search(candidate):
+            return candidate
+    if every and separator == "=" and name.lower() not in _NO_NAMES and not _is_counter(name):
+        return name
+    return None
+
+
+_PREFIXES = frozenset(
+    [
+        "train",
+        "training",
+        "val",
+        "valid",
+        "validation",
+        "eval",
+        "evaluation",
+        "test",
+        "dev",
+        "total",
+        "lm",
+        "nll",
+        "ce",
+        "mlm",
+        "final",
+        "best",
+    ]
+)
+
+
+def _lower(name: str) -> str:
+    return name.lower() if name.istitle() or name.isupper() else name
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text is not None else None
+
+
+def _float(value: int | float | str) -> float | None:
+    if isinstance(value, str) and not re.fullmatch(_NUMBER, value.strip(), re.IGNORECASE):
+        return None
+    try:
+        return float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+class Transcript:
+    """Follows one stream of output: pieces of bytes in, steps and metrics out.
+
+    A carriage return ends a line too, so that each state of a progress bar counts. Without any number of a step, lines
+    with a loss are counted. A number that starts again with the next epoch goes on from where the last one ended.
+    """
+
+    def __init__(self) -> None:
+        self.total_steps: int | None = None
+        """How many there will be in all, once the lines have shown whether they count within an epoch."""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._partial = ""
+        self._base = 0
+        self._step = 0
+        self._last: Printed | None = None
+        self._epoch: float | None = None
+        self._epochs: int | None = None
+        self._last_epoch: float | None = None
+        self._per_epoch: bool | None = None
+
+    def feed(self, data: bytes) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield (step, metrics) for each line that is now whole."""
+        *lines, partial = re.split(r"[\r\n]+", self._partial + self._decoder.decode(data))
+        self._partial = partial[-LINE_CHARACTERS:]
+        for line in lines:
+            found = self._take(line)
+            if found is not None:
+                yield found
+
+    def end(self) -> Iterator[tuple[int, dict[str, float]]]:
+        """Yield what the last line says, which had no end."""
+        yield from self.feed(b"\n")
+
+    def _take(self, line: str) -> tuple[int, dict[str, float]] | None:
+        said = parse(_ESCAPES.sub("", line))
+        if said is None:
+            return None
+        if said.epoch is not None:
+            self._epoch, self._epochs = said.epoch, said.epochs or self._epochs
+        if not said.metrics:
+            return None
+        metrics = {**said.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
+        if said.step is not None and said.step < _STEP_MAX:
+            self._count(said, said.step)
+        elif self._last is None and any(_MEASURED.search(name) and not _is_evaluation(name) for name in metrics):
+            self._step += 1
+        return self._step, metrics
+
+    def _count(self, said: Printed, step: int) -> None:
+        last, self._last = self._last, said
+        if last is not None and last.step is not None:
+            new_epoch = self._epoch != self._last_epoch
+            if step < last.step and (new_epoch or last.step == last.steps):
+                self._base += last.steps or last.step
+                self._per_epoch = True
+            elif new_epoch and step > last.step and self._per_epoch is None:
+                self._per_epoch = False
+        self._last_epoch = self._epoch
+        self._step = self._base + step
+        if self._per_epoch:
+            self.total_steps = said.steps * self._epochs if said.steps and self._epochs else None
+        elif self._per_epoch is False or (self._epoch is None and not said.bar):
+            self.total_steps = said.steps
+
+
+def _is_evaluation(name: str) -> bool:
+    return _EVALUATION.match(name.replace("_", " ")) is not None
+
+
+_STEP_MAX = 1 << 53
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+def pump(output: IO[bytes], run: Run) -> int:
+    """Record what a command prints, until its output ends; return how many lines told something.
+
+    The run's fact ``source`` says that its values are from the log.
+    """
+    transcript = Transcript()
+    told = 0
+    read = getattr(output, "read1", output.read)
+    while True:
+        data = read(65_536)
+        for step, metrics in transcript.feed(data) if data else transcript.end():
+            if not told:
+                run.fact("source", SOURCE)
+            run.log(metrics, step=step)
+            told += 1
+        if not data:
+            return told
