@@ -17,13 +17,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gputop.errors import NoGpuError, UsageError
+from gputop.places import jobs_dir
 from gputop.snapshot import Device, DeviceUse, Host, Problem, Process, Run, SamplerCost, Snapshot
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host import HostReader, namespace_note
-from gputop.tracking.reader import RunReader
+from gputop.tracking.reader import RunReader, RunUpdate
+
+if TYPE_CHECKING:
+    from gputop.launch.printed_runs import PrintedRuns
 
 INTERVAL_MIN_S = 0.1
 INTERVAL_MAX_S = 3600.0
@@ -101,11 +105,12 @@ class Sampler:
         self._sequence = 0
         self._known_runs: tuple[Run, ...] = ()
         self._cpu_at: tuple[float, float] | None = None
+        self._printed: PrintedRuns | None = None
 
     def take(self) -> Snapshot:
         """Read everything once and return it; takes milliseconds, whatever the driver does."""
         began = time.monotonic()
-        update = self._runs.poll()
+        update = self._with_printed(self._runs.poll())
         self._known_runs = update.runs
         reading = self.source.read(claims_of(update.runs))
         devices = select_devices(reading.devices, self._gpus)
@@ -127,6 +132,20 @@ class Sampler:
         )
         self._sequence += 1
         return snapshot
+
+    def _with_printed(self, update: RunUpdate) -> RunUpdate:
+        """Add the runs of jobs that keep no journal, as their output tells of them."""
+        if self._printed is None:
+            if not jobs_dir().is_dir():
+                return update
+            from gputop.launch.printed_runs import PrintedRuns
+
+            self._printed = PrintedRuns()
+        printed = self._printed.poll({run.run_id for run in update.runs})
+        if not printed.runs:
+            return update
+        runs = sorted(update.runs + printed.runs, key=lambda run: run.created_at or 0.0, reverse=True)
+        return RunUpdate(tuple(runs), update.points + printed.points)
 
     def _host_record(self, reading: Reading) -> Host:
         host = self._host.read_host(self.source.name)
