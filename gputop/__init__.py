@@ -6,32 +6,55 @@ they are first used, so that ``import gputop`` costs a training script nothing; 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from gputop.tracking.run import Run, fact, finish, init, log
+    from gputop.tracking.handler import GputopHandler
+    from gputop.tracking.run import Run, alert, define_metric, fact, finish, init, log, phase, text
     from gputop.tracking.watch import watch
 
-__all__ = ["Run", "fact", "finish", "init", "log", "watch"]
+__all__ = [
+    "GputopHandler",
+    "Run",
+    "alert",
+    "define_metric",
+    "fact",
+    "finish",
+    "init",
+    "log",
+    "phase",
+    "text",
+    "watch",
+]
+# "adapters", "config", "run" and "summary" are found by __getattr__ too.
 
+_NOT_KEPT = (
+    "AlertLevel,Artifact,Audio,Graph,Histogram,Html,Image,Molecule,Object3D,Plotly,Settings,Table,Video,"
+    "log_artifact,log_model,login,plot,save,setup,unwatch,use_artifact"
+)
+"""What scripts written for wandb name, and gputop does not keep: it says so, and the script runs on."""
 _HOMES = {
-    "Run": "gputop.tracking.run",
-    "init": "gputop.tracking.run",
-    "log": "gputop.tracking.run",
-    "finish": "gputop.tracking.run",
-    "fact": "gputop.tracking.run",
+    **dict.fromkeys(
+        ("Run", "alert", "define_metric", "fact", "finish", "init", "log", "phase", "text"),
+        "gputop.tracking.run",
+    ),
     "watch": "gputop.tracking.watch",
+    "GputopHandler": "gputop.tracking.handler",
     "adapters": "gputop.adapters",
+    **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.elsewhere"),
 }
+_OF_THE_ACTIVE_RUN = ("config", "run", "summary")
 
 
 def __getattr__(name: str) -> object:
+    from importlib import import_module
+
+    if name in _OF_THE_ACTIVE_RUN:
+        return import_module("gputop.tracking.run").active(name)
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'gputop' has no attribute {name!r}")
-    from importlib import import_module
-
     value: object = import_module(home) if home == f"gputop.{name}" else getattr(import_module(home), name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_OF_THE_ACTIVE_RUN, "adapters"})

@@ -83,12 +83,12 @@ def duration(seconds: float | None) -> str:
     return f"{secs}s"
 
 
-_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h)?\s*$")
-_SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+_DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?\s*$")
+_SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
 def parse_duration(text: str) -> float:
-    """Return seconds: "1", "500ms", "2s", "1.5m".
+    """Return seconds: "1", "500ms", "2s", "1.5m", "30d".
 
     Raises:
         UsageError: the text is no length of time.

@@ -1,4 +1,4 @@
-"""``gputop runs``: lists, shows and exports tracked runs. Imports the standard library and gputop's records alone."""
+"""``gputop runs``: lists, shows, exports and prunes tracked runs. Imports the standard library and gputop's records alone."""
 
 from __future__ import annotations
 
@@ -20,11 +20,15 @@ LISTED = 50
 
 
 def runs(options: argparse.Namespace) -> int:
-    """List the runs, or show or export one."""
+    """List the runs, show or export one, or delete old ones."""
     if options.runs_command == "show":
         print(show_text(find_run(options.run)))
     elif options.runs_command == "export":
         export(options.run, as_csv=options.csv)
+    elif options.runs_command == "prune":
+        from gputop.tracking.prune import prune
+
+        prune(options.older_than, options.keep, yes=options.yes)
     else:
         print(list_text(RunReader(recent_runs=LISTED, backlog_points=2).poll().runs))
     return EXIT_OK

@@ -19,18 +19,19 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 from gputop.places import state_dir
-from gputop.tracking import evidence, identity
+from gputop.tracking import elsewhere, evidence, identity
 from gputop.tracking import journal as form
 from gputop.tracking.journal_files import OpenJournal
 from gputop.tracking.notice import tell
 
 SIGINT_EXIT_CODE = 130
+_GOALS = {"minimize": "min", "maximize": "max"}
 
 
 class LogCall(Protocol):
@@ -110,6 +111,11 @@ class Run:
         path = self._opened.archive_path if self._opened else None
         return str(path.parent) if path else None
 
+    def __getattr__(self, name: str) -> Any:
+        if name in elsewhere.RUN_METHODS:
+            return elsewhere.NotKept(name)
+        raise AttributeError(f"'Run' object has no attribute {name!r}")
+
     def _state(self, kind: str, name: str, value: Any) -> None:
         if self._journal is not None:
             self._journal.state(kind, name, value)
@@ -132,14 +138,14 @@ class Run:
     def define_metric(
         self,
         name: str,
+        step_metric: str | None = None,
         *,
         goal: str | None = None,
         unit: str | None = None,
-        step_metric: str | None = None,
         **ignored: Any,
     ) -> None:
-        """Say how to read a metric: ``goal`` "min" or "max", its unit, the metric that serves as its steps."""
-        self._metrics[name] = {"goal": goal, "unit": unit, "step_metric": step_metric}
+        """Say how to read a metric: the metric that serves as its steps, ``goal`` "min" or "max", its unit."""
+        self._metrics[name] = {"goal": _GOALS.get(goal or "", goal), "unit": unit, "step_metric": step_metric}
         self.fact("metrics", self._metrics)
 
     @contextmanager
@@ -212,7 +218,7 @@ def init(
         tags: Labels.
         dir: Where runs are kept; else ``$GPUTOP_DIR/runs`` or ``~/.local/state/gputop/runs``.
         mode: "disabled" records nothing; else ``GPUTOP_MODE``. ``GPUTOP=0`` does the same.
-        resume: The id of a run to go on with.
+        resume: The id of a run to go on with; "allow", "must", "auto" and True take the id from the keyword ``id``.
         total_steps: How many steps there will be, for the time left.
         epochs: How many epochs there will be.
         ignored: Keywords of other trackers are accepted.
@@ -225,7 +231,8 @@ def init(
     _current.finish()
     _initialized = True
     try:
-        _current = _start(project, name, group, tags, dir, mode, resume, total_steps, epochs)
+        given = ignored.get("id")
+        _current = _start(project, name, group, tags, dir, mode, resume, str(given) if given else None, total_steps, epochs)
     except Exception as error:  # noqa: BLE001 - a training starts whether or not it can be recorded
         reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
         tell(f"the run is not recorded, the training goes on: {reason}.")
@@ -245,6 +252,7 @@ def _start(
     directory: str | os.PathLike[str] | None,
     mode: str | None,
     resume: str | bool | None,
+    given_id: str | None,
     total_steps: int | None,
     epochs: int | None,
 ) -> Run:
@@ -254,6 +262,8 @@ def _start(
     if off or sys.byteorder != "little" or (env.get("GPUTOP_RANKS") == "0" and where.rank != 0):
         return Run(None)
     wanted = resume if isinstance(resume, str) and resume not in ("allow", "must", "never", "auto") else None
+    if resume and resume != "never":
+        wanted = wanted or given_id
     run_id = identity.run_id(where, wanted)
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
     name = name or env.get("GPUTOP_NAME") or env.get("WANDB_NAME") or script.removesuffix(".py")
@@ -319,6 +329,35 @@ def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: 
 def fact(name: str, value: Any) -> None:
     """Record a fact of the active run: see ``Run.fact``."""
     _current.fact(name, value)
+
+
+def text(message: str, level: str = "info") -> None:
+    """Record a line of text in the active run."""
+    _current.text(message, level)
+
+
+def alert(title: str, text: str = "", level: str = "warning", **ignored: Any) -> None:
+    """Record something that a person should see in the active run."""
+    _current.alert(title, text, level)
+
+
+def define_metric(
+    name: str, step_metric: str | None = None, *, goal: str | None = None, unit: str | None = None, **ignored: Any
+) -> None:
+    """Say how to read a metric of the active run: see ``Run.define_metric``."""
+    _current.define_metric(name, step_metric, goal=goal, unit=unit)
+
+
+def phase(name: str) -> AbstractContextManager[None]:
+    """Time a part of the active run's step: ``with gputop.phase("data"): …``."""
+    return _current.phase(name)
+
+
+def active(name: str) -> Any:
+    """Return what ``gputop.config``, ``gputop.summary`` and ``gputop.run`` are at this moment; ``run`` is None without one."""
+    if name == "run":
+        return None if _current.disabled else _current
+    return getattr(_current, name)
 
 
 def finish(exit_code: int | None = None, **ignored: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from gputop.tracking.elsewhere import NotKept
 from gputop.tracking.journal import NAME_CHARACTERS
 from gputop.tracking.notice import tell
 
@@ -51,6 +52,8 @@ def number(name: str, value: Any) -> float | str | None:
         return float(value)
     if value is None or kind is str:
         return value  # type: ignore[no-any-return]
+    if kind is NotKept:
+        return None  # told where it was made
     home = kind.__module__.partition(".")[0]
     if home == "torch" or hasattr(value, "is_cuda"):
         return _tensor(name, value)

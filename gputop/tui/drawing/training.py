@@ -67,6 +67,8 @@ def title_line(view: View, run: Run) -> Line:
     count = len(run.ranks) or run.world_size or 0
     if count > 1:
         parts.append(line((f"{count} ranks", "dim")))
+    if run.ranks and all(rank.facts.get("source") == "log" for rank in run.ranks):
+        parts.append(line(("from the log", "dim")))
     step, total = run_numbers.step(run), run_numbers.total_steps(run)
     if step is not None:
         parts.append(line((f"step {step}" + (f"/{total}" if total else ""), "text")))

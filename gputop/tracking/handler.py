@@ -1,0 +1,42 @@
+"""``logging.getLogger().addHandler(gputop.GputopHandler())``: log messages become the run's text."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from gputop.tracking import run as runs
+from gputop.tracking.run import Run
+
+MESSAGES_PER_S = 200
+"""Beyond, messages are dropped and counted: a log in an inner loop must not fill the journal."""
+
+
+class GputopHandler(logging.Handler):
+    """Records messages in ``run``, or in whichever run is active."""
+
+    def __init__(self, level: int | str = logging.NOTSET, run: Run | None = None) -> None:
+        super().__init__(level)
+        self._run = run
+        self._second = 0
+        self._taken = self._dropped = 0
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Record one message with its level; never raises into the code that logs."""
+        try:
+            second = int(time.monotonic())
+            if second != self._second:
+                dropped, self._dropped = self._dropped, 0
+                self._second, self._taken = second, 0
+                if dropped:
+                    self._target().text(f"{dropped} messages more than {MESSAGES_PER_S} in a second were left out", "warning")
+            if self._taken >= MESSAGES_PER_S:
+                self._dropped += 1
+                return
+            self._taken += 1
+            self._target().text(self.format(record), record.levelname.lower())
+        except Exception:  # noqa: BLE001 - logging's own rule: a handler reports its error in its own way
+            self.handleError(record)
+
+    def _target(self) -> Run:
+        return self._run if self._run is not None else runs.current()
