@@ -1,7 +1,8 @@
-"""What tracking costs a training: ``log()`` hot and inside a real loop, ``import gputop``, and loading a run.
+"""What tracking costs a training: ``log()`` hot, paced and inside a real loop, import and exit, and loading a run.
 
-Figures are ratios to peers timed in the same run, alternating with them, because machines differ and are rarely quiet.
-Run: ``python benchmarks/tracking.py [--json] [--quick]``. Needs torch for the loop alone; it is left out without.
+Figures are ratios to peers timed in the same run, in turns, because machines differ and are rarely quiet. The
+peers are those of ``tracking_peers.py`` that are installed; the others are named and left out, and so is the loop without
+torch. Run: ``python benchmarks/tracking.py [--json] [--quick]``.
 """
 
 from __future__ import annotations
@@ -9,89 +10,59 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-FOUR = {"loss": 0.5, "lr": 0.1, "acc": 0.9, "norm": 1.5}
-ONE = {"loss": 0.5}
+sys.path.insert(0, str(Path(__file__).parent))
+from tracking_peers import PEERS, missing
+
+GOALS = {"tensorboard": 20.0, "wandb offline": 50.0}
+"""How many times as much as gputop these should cost per call of four metrics."""
 
 
-class Nothing:
-    """A logger that does nothing: the least that a call can cost."""
-
-    def log(self, data: Any = None, step: int | None = None, **metrics: float) -> None:
-        """Do nothing."""
-
-
-class JsonLines:
-    """What people write by hand: one line of JSON per call, flushed, so that kill -9 loses nothing."""
-
-    def __init__(self, path: Path) -> None:
-        self.file = path.open("w", encoding="ascii")
-
-    def log(self, data: Any = None, step: int | None = None, **metrics: float) -> None:
-        """Write one line."""
-        self.file.write(json.dumps({"step": step, "time": time.time(), **metrics}) + "\n")
-        self.file.flush()
+def spread_of(times: list[float]) -> dict[str, float]:
+    """Return median, 99th percentile and the worst."""
+    ordered = sorted(times)
+    return {"median": statistics.median(ordered), "p99": ordered[int(len(ordered) * 0.99)], "worst": ordered[-1]}
 
 
-def per_call_us(log: Callable[..., None], metrics: dict[str, float], calls: int) -> float:
-    """Return the mean time of a call in microseconds, the loop's own time included."""
-    if len(metrics) == 1:
-        started = time.perf_counter()
-        for step in range(calls):
-            log(loss=0.5, step=step)
-        return (time.perf_counter() - started) / calls * 1e6
-    started = time.perf_counter()
-    for step in range(calls):
-        log(loss=0.5, lr=0.1, acc=0.9, norm=1.5, step=step)
-    return (time.perf_counter() - started) / calls * 1e6
+def lives(names: list[str], rounds: int, scale: int) -> dict[str, list[dict[str, Any]]]:
+    """Run each logger in processes of its own, in turns: whatever else the machine does hits all alike."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            command = [sys.executable, str(Path(__file__).parent / "tracking_peers.py"), name, str(scale)]
+            with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+                assert process.stdout is not None
+                line = process.stdout.readline()
+                said = time.perf_counter()
+                process.wait()
+            if not line:
+                raise SystemExit(f"{name} failed: {' '.join(command)}")
+            one = json.loads(line)
+            one["life"]["exit ms"] = (time.perf_counter() - said) * 1e3
+            found[name].append(one)
+    return found
 
 
-def hot(loggers: dict[str, Callable[..., None]], rounds: int) -> dict[str, dict[str, float]]:
-    """Time the loggers in turns; return the best and the median of the rounds in microseconds per call."""
-    result: dict[str, dict[str, float]] = {}
-    for label, metrics in (("1 metric", ONE), ("4 metrics", FOUR)):
-        times: dict[str, list[float]] = {name: [] for name in loggers}
-        for _ in range(rounds):
-            for name, log in loggers.items():
-                times[name].append(per_call_us(log, metrics, 20_000))
-        for name, seen in times.items():
-            result.setdefault(name, {})[f"{label} best"] = min(seen)
-            result[name][f"{label} median"] = statistics.median(seen)
+def summary(rounds: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return one logger's figures: medians over the rounds, the worst of all, and what its process cost at best."""
+    result: dict[str, Any] = {
+        "hot_us": {kind: statistics.median(one[kind] for one in rounds) for kind in ("hot 1", "hot 4")},
+        "paced_us": spread_of([time for one in rounds for time in one["paced"]]),
+        "life": {key: min(one["life"][key] for one in rounds) for key in rounds[0]["life"]},
+    }
+    if "loop" in rounds[0]:
+        result["loop_us"] = spread_of([time for one in rounds for time in one["loop"]])
+        added = [statistics.median(one["loop"]) - statistics.median(one["without"]) for one in rounds]
+        result["added_us"] = statistics.median(added)
     return result
-
-
-def in_loop(loggers: dict[str, Callable[..., None]], rounds: int) -> dict[str, float] | None:
-    """Return the median time of a small real training step with each logger in microseconds; None without torch."""
-    try:
-        import torch
-    except ImportError:
-        return None
-    torch.set_num_threads(1)
-    model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    inputs, labels = torch.randn(32, 64), torch.randint(0, 10, (32,))
-    times: dict[str, list[float]] = {name: [] for name in loggers}
-    for step in range(rounds):
-        # One step of each in turn: whatever else the machine does hits all alike.
-        for name, log in loggers.items():
-            started = time.perf_counter()
-            loss = torch.nn.functional.cross_entropy(model(inputs), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            value = loss.item()
-            log(loss=value, lr=0.01, acc=0.9, norm=1.5, step=step)
-            times[name].append((time.perf_counter() - started) * 1e6)
-    return {name: statistics.median(seen) for name, seen in times.items()}
 
 
 def import_ms(repeats: int) -> dict[str, float]:
@@ -140,44 +111,69 @@ def table(title: str, rows: list[tuple[str, ...]]) -> None:
         print("  " + row[0].ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in cells))
 
 
-def measure(quick: bool, directory: Path) -> dict[str, Any]:
+def measure(quick: bool) -> dict[str, Any]:
     """Return all figures."""
-    imports = import_ms(5 if quick else 25)
-    import gputop
-
-    run = gputop.init(name="benchmark", dir=directory / "runs")
-    if run.disabled:
-        raise SystemExit("gputop is switched off (GPUTOP=0 or GPUTOP_MODE=disabled): nothing to measure.")
-    loggers: dict[str, Callable[..., None]] = {
-        "nothing": Nothing().log,
-        "gputop": run.log,
-        "json + flush": JsonLines(directory / "peer.jsonl").log,
-    }
-    result = {
-        "import_ms": imports,
-        "hot_us": hot(loggers, 3 if quick else 15),
-        "loop_us": in_loop(loggers, 300 if quick else 5000),
-    }
-    run.finish()
+    absent = {name: lacks for name in PEERS if (lacks := missing(name)) is not None}
+    names = [name for name in PEERS if name not in absent]
+    found = lives(names, *((1, 1) if quick else (7, 4)))
     records = 50_000 if quick else 1_000_000
-    return {**result, "records": records, "load_s": load_s(records)}
+    return {
+        "absent": absent,
+        "peers": {name: summary(rounds) for name, rounds in found.items()},
+        "import_ms": import_ms(5 if quick else 25),
+        "records": records,
+        "load_s": load_s(records),
+    }
+
+
+def ratios(peers: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return how many times as much as gputop each peer costs: a call, hot and paced, and what it adds to a step."""
+
+    def costs(one: dict[str, Any]) -> dict[str, float]:
+        found = {"hot, 1 metric": one["hot_us"]["hot 1"], "hot, 4 metrics": one["hot_us"]["hot 4"]}
+        found["paced, 4 metrics"] = one["paced_us"]["median"]
+        return found | ({"added in a loop": one["added_us"]} if "added_us" in one else {})
+
+    own = costs(peers["gputop"])
+    # A cost that is lost in the loop's own noise has no ratio.
+    return {
+        name: {kind: cost / own[kind] for kind, cost in costs(one).items() if own[kind] > 0}
+        for name, one in peers.items()
+        if name not in ("nothing", "gputop")
+    }
 
 
 def report(found: dict[str, Any]) -> None:
     """Print the figures as tables."""
-    hot_us = found["hot_us"]
-    kinds = ["1 metric best", "1 metric median", "4 metrics best", "4 metrics median"]
-    rows = [("", *kinds, "x nothing (4, best)")]
-    for name, times in hot_us.items():
-        ratio = times[kinds[2]] / hot_us["nothing"][kinds[2]]
-        rows.append((name, *(f"{times[kind]:.2f}" for kind in kinds), f"{ratio:.1f}"))
+    for name, lacks in found["absent"].items():
+        print(f"{name} is left out: {lacks} is not installed.")
+    peers = found["peers"]
+    base = peers["nothing"]["hot_us"]["hot 4"]
+    rows: list[tuple[str, ...]] = [("", "1 metric", "4 metrics", "x nothing (4)")]
+    for name, one in peers.items():
+        one_us, four_us = one["hot_us"].values()
+        rows.append((name, f"{one_us:.2f}", f"{four_us:.2f}", f"{four_us / base:.1f}"))
     table("log(), hot, with a step: microseconds per call", rows)
-    loop = found["loop_us"]
-    if loop:
-        base = loop["nothing"]
-        rows = [("", "step, us", "added, us")]
-        rows += [(name, f"{value:.1f}", f"{value - base:+.1f}") for name, value in loop.items()]
-        table("a real torch step on the CPU, 4 metrics: median microseconds", rows)
+    parts = ("median", "p99", "worst")
+    rows = [("", *parts)]
+    rows += [(name, *(f"{one['paced_us'][part]:.1f}" for part in parts)) for name, one in peers.items()]
+    table("log() of 4 metrics after a pause: microseconds", rows)
+    if "loop_us" in peers["gputop"]:
+        rows = [("", "added", *parts)]
+        rows += [
+            (name, f"{one['added_us']:+.1f}", *(f"{one['loop_us'][part]:.1f}" for part in parts)) for name, one in peers.items()
+        ]
+        table("a real torch step on the CPU with log() of 4 metrics: microseconds", rows)
+    times = ratios(peers)
+    kinds = tuple(next(iter(times.values())))
+    rows = [("", *kinds, "goal")]
+    for name, one in times.items():
+        cells = (f"{one[kind]:.1f}x" for kind in kinds)
+        rows.append((name, *cells, f"{GOALS[name]:.0f}x" if name in GOALS else ""))
+    table("how many times gputop's cost", rows)
+    keys = tuple(peers["gputop"]["life"])
+    rows = [("", *keys)] + [(name, *(f"{one['life'][key]:.1f}" for key in keys)) for name, one in peers.items()]
+    table("its process (beside torch; memory with helper processes): best", rows)
     imports = found["import_ms"]
     rows = [("", "ms")] + [(name, f"{value:.1f}") for name, value in imports.items()]
     rows.append(("added", f"{imports['python + import gputop'] - imports['python']:.1f}"))
@@ -192,11 +188,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--quick", action="store_true", help="few rounds: to see that it works")
     options = parser.parse_args()
-    directory = Path(tempfile.mkdtemp(prefix="gputop-benchmark-"))
-    try:
-        found = measure(options.quick, directory)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+    found = measure(options.quick)
     if options.json:
         print(json.dumps(found, indent=2))
     else:
