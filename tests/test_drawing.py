@@ -272,6 +272,13 @@ def test_training_title_and_numbers() -> None:
     assert any("\u2800" < char <= "\u28ff" for part in drawing.lines for char in plain(part))
 
 
+def test_training_says_when_values_are_from_the_log() -> None:
+    base = samples.run(world_size=1)
+    printed = replace(base, ranks=tuple(replace(rank, facts={"source": "log"}) for rank in base.ranks))
+    drawing = draw_training(dashboards.view_of([samples.snapshot(runs=(printed,))]), LossChart(), 90, 20)
+    assert plain(drawing.title).startswith("Training: resnet18-ddp · from the log · step 1240")
+
+
 def test_training_of_a_failed_run_names_the_rank() -> None:
     base = samples.run(state="failed", ended_at=samples.EPOCH)
     ranks = tuple(replace(rank, state="failed" if rank.rank == 2 else "killed", exit_code=1) for rank in base.ranks)
