@@ -1,7 +1,7 @@
 """What tracking costs a training: ``log()`` hot, paced and inside a real loop, import and exit, and loading a run.
 
 Figures are ratios to peers timed in the same run, in turns, because machines differ and are rarely quiet. The
-peers are those of ``tracking_peers.py`` that are installed; the others are named and left out, and so is the loop without
+peers are those of ``_tracking_peers.py`` that are installed; the others are named and left out, and so is the loop without
 torch. Run: ``python benchmarks/tracking.py [--json] [--quick]``.
 """
 
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
-from tracking_peers import PEERS, missing
+from _tracking_peers import PEERS, missing
 
 GOALS = {"tensorboard": 20.0, "wandb offline": 50.0}
 """How many times as much as gputop these should cost per call of four metrics."""
@@ -37,7 +37,7 @@ def lives(names: list[str], rounds: int, scale: int) -> dict[str, list[dict[str,
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     for _ in range(rounds):
         for name in names:
-            command = [sys.executable, str(Path(__file__).parent / "tracking_peers.py"), name, str(scale)]
+            command = [sys.executable, str(Path(__file__).parent / "_tracking_peers.py"), name, str(scale)]
             with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
                 assert process.stdout is not None
                 line = process.stdout.readline()

@@ -1,6 +1,6 @@
 """The loggers that ``benchmarks/tracking.py`` compares: gputop, what people write by hand, TensorBoard, W&B offline.
 
-``python benchmarks/tracking_peers.py NAME SCALE`` is one fresh process with one of them, from import to exit.
+``python benchmarks/_tracking_peers.py NAME SCALE`` is one fresh process with one of them, from import to exit.
 """
 
 from __future__ import annotations
