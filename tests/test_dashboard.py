@@ -45,7 +45,15 @@ async def test_one_column_holds_all_four_panes() -> None:
     app = DashboardApp(dashboards.one_gpu())
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        for part in ("1 GPUs", "2 Training", "3 Processes", "4 Doctor", "1 of 8 GPUs work", "✗ A07 Only GPU 0 works", "4000 ada"):
+        for part in (
+            "1 GPUs",
+            "2 Training",
+            "3 Processes",
+            "4 Doctor",
+            "1 of 8 GPUs work",
+            "✗ A07 Only GPU 0 works",
+            "4000 ada",
+        ):
             assert row_with(app, part)
 
 

@@ -241,7 +241,9 @@ def test_virtual_gpus_are_named_and_explained() -> None:
     assert plain(drawing.title) == "GPUs · 2 virtual"
     shown = " ".join(texts(drawing.lines))
     assert "v0   0%" in shown
-    assert "No NVIDIA driver here: 2 virtual GPUs, measured CPU work. Press l to launch a demo." in " ".join(shown.split())
+    words = " ".join(shown.split())
+    assert "The NVIDIA driver is not loaded. Load it with modprobe nvidia." in words
+    assert "2 virtual GPUs to try everything with: CPU work, measured. Press l to launch a demo." in words
 
 
 def test_no_device_shows_the_problem() -> None:
