@@ -18,7 +18,7 @@ import pytest
 
 from tests.terminal import Terminal
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(600)]
 
 GPUTOP = [sys.executable, "-m", "gputop"]
 LOADED_S = 150.0
