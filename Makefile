@@ -17,12 +17,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos]'
+	@echo "Installing gputop and, for the demos, torch into $(VENV): a minute or a few, the first time alone."
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos]'
 	@touch $@
 
 # What the tests and the checks need comes on top, so that "make run" stays small.
 $(VENV)/.developed: $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,dev]'
+	@echo "Installing what the tests and checks need."
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,dev]'
 	@touch $@
 
 test: $(VENV)/.developed

@@ -42,6 +42,13 @@ KEYS = {
 DEADLINE_S = 60.0
 
 
+def terminal_environment(changes: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a program in a terminal; COLUMNS and LINES of the test runner would overrule its size."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    changed = {name: value for name, value in changes.items() if name not in ("COLUMNS", "LINES")}
+    return {**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", **changed}
+
+
 class Terminal:
     """Runs a command in a terminal of ``columns`` x ``rows``."""
 
@@ -61,7 +68,7 @@ class Terminal:
             stderr=slave,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
-            env={**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(environment or {})},
+            env=terminal_environment(environment or {}),
         )
         os.close(slave)
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -95,7 +102,8 @@ class Terminal:
         """Press keys one after another, by name or as characters."""
         for key in keys:
             os.write(self._master, KEYS.get(key, key).encode())
-            time.sleep(0.05)  # an escape and the key after it would be read as one key
+            # An escape and a key right after it are Alt and that key; a person is slower.
+            time.sleep(0.3 if key == "escape" else 0.05)
 
     def click(self, column: int, row: int) -> None:
         """Press and release the left button on a cell (from 0)."""

@@ -37,7 +37,7 @@ async def test_wide_screen_shows_all_four_panes() -> None:
         assert len(shown) == 50
         for part in ("1 GPUs", "2 Training: resnet18-ddp", "3 Processes", "4 Doctor: 2 problems", "1 of 8 GPUs work · 13 %"):
             assert row_with(app, part)
-        assert "✗ Only GPU 0 works: all 4 ranks run on it" in row_with(app, "✗")
+        assert "✗ A07 Only GPU 0 works: all 4 ranks run on it" in row_with(app, "✗")
         assert row_with(app, "q quit").startswith(" l launch  d doctor  enter details  / filter  s sort")
 
 
@@ -45,7 +45,15 @@ async def test_one_column_holds_all_four_panes() -> None:
     app = DashboardApp(dashboards.one_gpu())
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.pause()
-        for part in ("1 GPUs", "2 Training", "3 Processes", "4 Doctor", "1 of 8 GPUs work", "✗ Only GPU 0 works", "4000 ada"):
+        for part in (
+            "1 GPUs",
+            "2 Training",
+            "3 Processes",
+            "4 Doctor",
+            "1 of 8 GPUs work",
+            "✗ A07 Only GPU 0 works",
+            "4000 ada",
+        ):
             assert row_with(app, part)
 
 
@@ -56,7 +64,7 @@ async def test_small_screen_shows_gpus_balance_and_headline() -> None:
         assert row_with(app, "1[GPUs] 2 Training")
         for index in range(8):
             assert any(row.startswith("│") and f" {index} " in row[:7] for row in app.text())
-        for part in ("1 of 8 GPUs work · 13 %", "✗ Only GPU 0 works: all 4 ranks run on it", "fix: torch.cuda", "q quit"):
+        for part in ("1 of 8 GPUs work · 13 %", "✗ A07 Only GPU 0 works: all 4 ranks run on it", "fix: torch.cuda", "q quit"):
             assert row_with(app, part)
         assert not any("Processes ·" in row for row in app.text())
 

@@ -241,7 +241,9 @@ def test_virtual_gpus_are_named_and_explained() -> None:
     assert plain(drawing.title) == "GPUs · 2 virtual"
     shown = " ".join(texts(drawing.lines))
     assert "v0   0%" in shown
-    assert "No NVIDIA driver here: 2 virtual GPUs, measured CPU work. Press l to launch a demo." in " ".join(shown.split())
+    words = " ".join(shown.split())
+    assert "The NVIDIA driver is not loaded. Load it with modprobe nvidia." in words
+    assert "2 virtual GPUs to try everything with: CPU work, measured. Press l to launch a demo." in words
 
 
 def test_no_device_shows_the_problem() -> None:
@@ -408,18 +410,18 @@ def test_doctor_shows_headline_evidence_and_fix() -> None:
     drawing = draw_doctor(dashboards.one_gpu(), 60, 12)
     rows = texts(drawing.lines)
     assert plain(drawing.title) == "Doctor: 2 problems"
-    assert rows[0].startswith("✗ Only GPU 0 works: all 4 ranks run on it")
+    assert rows[0].startswith("✗ A07 Only GPU 0 works: all 4 ranks run on it")
     assert rows[0].endswith("certain")
     assert rows[1] == "  · LOCAL_RANK is 0-3, but every process sits on GPU 0"
     assert rows[3].startswith("  fix: torch.cuda.set_device(int(os.environ")
-    assert any(row.startswith("! GPU 3") for row in rows)
+    assert any(row.startswith("! H01 GPU 3") for row in rows)
 
 
 def test_doctor_keeps_every_headline_when_room_is_short() -> None:
     rows = texts(draw_doctor(dashboards.one_gpu(ascii=True), 60, 3).lines)
-    assert rows[0].startswith("x Only GPU 0 works")
+    assert rows[0].startswith("x A07 Only GPU 0 works")
     assert rows[1].startswith("  fix:")
-    assert rows[2].startswith("! GPU 3")
+    assert rows[2].startswith("! H01 GPU 3")
     assert len(rows) == 3
 
 

@@ -323,3 +323,25 @@ for batch in torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=2, mu
     assert (code, err) == (0, "")
     run = home.only_run()
     assert (run.state, run.ranks[0].step, set(run.ranks[0].metrics)) == ("finished", 7, {"mean"})
+
+
+def test_ddp_is_no_data_parallel(tmp_path: Path) -> None:
+    """On CUDA, DistributedDataParallel has module, device_ids and dim too; each rank computes its batch as a whole."""
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel
+
+    dist.init_process_group("gloo", init_method=f"file://{tmp_path}/store", rank=0, world_size=1)
+    try:
+        wrapped = DistributedDataParallel(torch.nn.Linear(2, 2))
+        wrapped.device_ids = [0]  # as on CUDA
+        assert all(hasattr(wrapped, name) for name in ("module", "device_ids", "dim"))
+        run = gputop.init(name="ddp")
+        gputop.watch(wrapped)
+        wrapped.device_ids = None  # so that it can compute here
+        wrapped(torch.ones(1, 2))
+        facts = dict(run.facts)
+        run.finish()
+    finally:
+        dist.destroy_process_group()
+    assert facts["model"]["wrapper"] == "DistributedDataParallel"
+    assert "data_parallel" not in facts

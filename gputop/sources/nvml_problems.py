@@ -129,7 +129,10 @@ def unified() -> Problem:
 
 
 def _gpus(indices: Sequence[int]) -> str:
-    return f"GPU {indices[0]}" if len(indices) == 1 else "GPUs " + ", ".join(map(str, indices))
+    if len(indices) == 1:
+        return f"GPU {indices[0]}"
+    whole = list(indices) == list(range(indices[0], indices[-1] + 1))
+    return f"GPUs {indices[0]}-{indices[-1]}" if whole and len(indices) > 2 else "GPUs " + ", ".join(map(str, indices))
 
 
 def processes_refused(indices: Sequence[int]) -> Problem:

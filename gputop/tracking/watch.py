@@ -119,6 +119,12 @@ class SplitCounter:
 
 
 def _is_data_parallel(model: Any) -> bool:
+    """Return whether the wrapper splits its batch over devices: nn.DataParallel, or what has its attributes.
+
+    DistributedDataParallel has them too on CUDA, and gives each rank's batch to one device as it is.
+    """
+    if any(base.__name__ == "DistributedDataParallel" for base in type(model).__mro__):
+        return False
     if type(model).__name__ == "DataParallel":
         return bool(getattr(model, "device_ids", None))
     return all(hasattr(model, name) for name in ("module", "device_ids", "dim")) and bool(model.device_ids)

@@ -173,7 +173,8 @@ def _fix(job: Job, split: _Split) -> str:
     if fixes.option(command, _BATCH_OPTIONS) is not None:
         script = fixes.script_of(fixes.with_option(command, _BATCH_OPTIONS, str(size)))
         lines = [shlex.join(("python", *script)) + f"  # {reason}"]
-    lines.append(f"# better still, one process for each GPU (DistributedDataParallel): {fixes.launch_line(job, number)}")
+    # The command of a DataParallel script under torchrun would start as many whole trainings: the wrapper has to change too.
+    lines.append(f"# better still, one process for each GPU: DistributedDataParallel, by torchrun --nproc-per-node={number}")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spr
 from gputop.tui.view import View
 
 MOST_EVIDENCE = 3
-MOST_FIX_LINES = 4
+MOST_FIX_LINES = 8
 MIN_ROOM_FOR_LONG_TITLE = 6
 _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
 
@@ -41,31 +41,45 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
 
 
 def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None) -> Line:
-    """Return "✗ title … confidence" in exactly ``width`` cells; ``title`` stands in for the finding's where that is long."""
+    """Return "✗ A07 title … confidence" in exactly ``width`` cells; ``title`` replaces the finding's where that is long."""
     mark, plain_mark, style = _MARKS.get(finding.severity, _MARKS["info"])
-    left = line((plain_mark if ascii_only else mark, style), " ", (clean(title or finding.title), "value"))
+    left = line(
+        (plain_mark if ascii_only else mark, style),
+        " ",
+        (f"{clean(finding.id)} ", "dim"),
+        (clean(title or finding.title), "value"),
+    )
     return spread(left, line((finding.confidence, "ok" if finding.confidence == "certain" else "dim")), width)
 
 
 def _finding(finding: Finding, width: int, room: int, ascii_only: bool) -> list[Line]:
     """Return a finding in at most ``room`` lines: the headline comes first, then the fix, then the evidence."""
-    title = [plain(part) for part in wrap(clean(finding.title), max(10, width - 4 - len(finding.confidence)))]
+    title = [plain(part) for part in wrap(clean(finding.title), max(10, width - 5 - len(finding.id) - len(finding.confidence)))]
     if room < 2 or not title:
         return [headline(finding, width, ascii_only)]
     if len(title) == 2 and room >= MIN_ROOM_FOR_LONG_TITLE:
         head = [headline(finding, width, ascii_only, title[0]), clip(line("  ", (title[1], "value")), width)]
     else:
         head = [headline(finding, width, ascii_only)]
-    fix = [
-        clip(line("  ", *part), width)
-        for part in wrap(f"fix: {clean(finding.fix)}", max(8, width - 2), "ok", indent=" " * 5)[: min(MOST_FIX_LINES, room - 1)]
-    ]
+    fix = [clip(line("  ", *part), width) for part in _fix(finding.fix, max(8, width - 2))[: min(MOST_FIX_LINES, room - 1)]]
     evidence = [
         clip(line("  · " if first else "    ", *part), width)
         for fact in finding.evidence[:MOST_EVIDENCE]
         for first, part in zip((True, False), wrap(clean(fact.text), max(8, width - 4)), strict=False)
     ]
     return [*head, *evidence[: max(0, room - len(head) - len(fix))], *fix][:room]
+
+
+def _fix(fix: str, width: int) -> list[Line]:
+    """Return the fix, each of its lines (code) on a line of its own behind the word."""
+    label = "fix: "
+    lines: list[Line] = []
+    for number, code in enumerate(fix.splitlines() or [""]):
+        # A line of code keeps its own indentation; what does not fit goes on below, a little to the right.
+        start = label if number == 0 else " " * (len(label) + len(code) - len(code.lstrip()))
+        for place, part in enumerate(wrap(clean(code.strip()), max(8, width - len(start)), "ok", indent="  ")):
+            lines.append(line((start if place == 0 else " " * len(start), "ok"), *part))
+    return lines
 
 
 def _healthy(view: View, width: int, height: int) -> list[Line]:

@@ -333,11 +333,8 @@ def _no_devices(view: View, width: int) -> tuple[Line, ...]:
     return (*wrap(clean(problem.message), width, "warn"), *wrap(clean(problem.hint), width, "text"))
 
 
-_WHY_VIRTUAL = {
-    "no_driver": "No NVIDIA driver here",
-    "library_not_found": "No NVIDIA driver here",
-    "no_gpu": "No NVIDIA GPU here",
-}
+_ABSENT = ("library_not_found", "no_gpu")
+"""Codes of a machine that simply has no GPU; any other is a driver that should work and does not."""
 
 
 def _hint(view: View, width: int) -> tuple[Line, ...]:
@@ -345,9 +342,12 @@ def _hint(view: View, width: int) -> tuple[Line, ...]:
     host = view.snapshot.host
     if host.source != "virtual":
         return ()
+    lines: list[Line] = []
+    if host.problem is not None:
+        style = "dim" if host.problem.code in _ABSENT else "warn"
+        lines += [*wrap(clean(host.problem.message), width, style), *wrap(clean(host.problem.hint), width, "dim"), ()]
     count = len(view.snapshot.devices)
-    why = _WHY_VIRTUAL.get(host.problem.code, clean(host.problem.message).rstrip(".")) + ": " if host.problem else ""
-    text = f"{why}{count} virtual GPU{'s' * (count != 1)}, measured CPU work."
+    lines += wrap(f"{count} virtual GPU{'s' * (count != 1)} to try everything with: CPU work, measured.", width, "dim")
     if not any(run.state in ("starting", "running", "stalled") for run in view.snapshot.runs):
-        text += " Press l to launch a demo."
-    return tuple(wrap(text, width, "dim"))
+        lines += wrap("Press l to launch a demo.", width, "text")
+    return tuple(lines)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gputop import units
-from gputop.snapshot import Device, DeviceUse, Process, Run, Snapshot
+from gputop.snapshot import Device, DeviceUse, Problem, Process, Run, Snapshot
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, wrap
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
 from gputop.tui.view import View
@@ -102,8 +102,11 @@ def _rows_of(process: Process, devices: Mapping[str, Device], runs: Mapping[str,
 def _unattributed(snapshot: Snapshot) -> list[Row]:
     """Return a row for each device on which much more memory is in use than its listed processes hold.
 
-    Only where every process's share is known, and never for a virtual device or unified memory.
+    Only where every process's share is known, and never for a virtual device or unified memory; nor where the driver
+    keeps the list of processes from this user: what it does not list may well have an owner.
     """
+    if any(note.code == "no_permission" for note in snapshot.notes):
+        return []
     held: dict[str, int] = {}
     unknown: set[str] = set()
     for process in snapshot.processes:
@@ -269,6 +272,9 @@ def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) ->
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
     body = [_row_line(row, columns, view.snapshot.time, width, ascii_only) for row in rows]
+    # After the rows, in full; the footer keeps its beginning in sight while the list is long.
+    for note in view.snapshot.notes:
+        body += [(), *_told(note, width)]
     return Drawing(title, (heading, *body), subtitle, footer)
 
 
@@ -308,10 +314,13 @@ def _note(view: View) -> Line:
     return ()
 
 
+def _told(note: Problem, width: int) -> list[Line]:
+    return [*wrap(clean(note.message), width, "warn"), *wrap(clean(note.hint), width, "text")]
+
+
 def _nothing(view: View, order: Order, width: int) -> tuple[Line, ...]:
     if order.filter and (view.snapshot.processes or view.snapshot.devices):
         return tuple(wrap(f'No process matches "{clean(order.filter)}". Esc clears the filter.', width, "dim"))
     if view.snapshot.notes:
-        note = view.snapshot.notes[0]
-        return (*wrap(clean(note.message), width, "warn"), *wrap(clean(note.hint), width, "text"))
+        return tuple(part for note in view.snapshot.notes for part in _told(note, width))
     return tuple(wrap("No process uses a GPU, and no tracked run is alive. Press l to launch one.", width, "dim"))

@@ -15,9 +15,9 @@ from gputop.tui.view import View
 CHART_MIN_LINES = 3
 
 _SPEED_UNITS = {name: name.removesuffix("_per_s").replace("images", "img") + "/s" for name in run_numbers.SPEED_METRICS}
-_DATA_WAIT = ("data_wait_s", "data_s", "data_time_s")
-_COMMUNICATION = ("communication_s", "comm_s")
-_STEP_TIME = ("step_s", "step_time_s")
+_DATA_WAIT = ("phase/data",)
+_COMMUNICATION = ("phase/communication",)
+_STEP_TIME = ("step_s",)
 _STATE_STYLES = {
     "starting": "dim",
     "running": "ok",

@@ -67,12 +67,13 @@ class KeyBar(LinesWidget):
         else:
             self.lines = (tuple(spans),)
 
-    async def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
+    def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
         """Do what was clicked."""
         event.stop()
         for start, end, action in self._places:
             if start <= event.column < end and action:
-                await self.run_action(action)
+                # In the app's turn, as a key would: an action that waits for a new screen must not wait in this widget's.
+                self.app.call_later(self.run_action, action)
 
 
 class SubScreen(Screen[None]):

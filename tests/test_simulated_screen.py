@@ -1,0 +1,206 @@
+"""The dashboard on the simulated driver: it agrees with the other outputs and with nvitop, and no fault takes it down."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.snapshot import Snapshot
+from tests import nvml_sim
+from tests.nvml_sim import GIB, Scenario
+from tests.terminal import Terminal
+
+GPUTOP = [sys.executable, "-m", "gputop"]
+
+
+@pytest.fixture
+def worker() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def dashboard(scenario: Path, *arguments: str, columns: int = 160, rows: int = 50) -> Terminal:
+    environment = nvml_sim.environment(scenario)
+    return Terminal([*GPUTOP, "-i", "500ms", *arguments], environment, columns, rows)
+
+
+def gpu_row(text: str, index: int) -> tuple[int, str] | None:
+    """Return (utilisation, used GiB) of a GPU as the dashboard shows them."""
+    found = re.search(rf"^│ [ ▸] *{index} +(\d+)% .*? (\d+\.\d)/80 GiB", text, re.MULTILINE)
+    return (int(found[1]), found[2]) if found else None
+
+
+def different_box(pid: int) -> Scenario:
+    """Eight H100s that all differ, so that a mix-up shows."""
+    scenario = nvml_sim.h100_box(8, busy=8)
+    for index in range(8):
+        scenario.set(index, utilization=10 + 11 * index, memory_used=(5 + 9 * index) * GIB, power=100 + 50 * index)
+    return scenario.process(3, pid, 31 * GIB, 41.0)
+
+
+def test_dashboard_once_json_and_nvitop_agree(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
+    path = different_box(worker.pid).write(tmp_path / "scenario")
+    expected = [(10 + 11 * index, f"{5 + 9 * index}.0") for index in range(8)]
+    environment = nvml_sim.environment(path)
+
+    with dashboard(path) as terminal:
+        terminal.wait_for(lambda text: all(gpu_row(text, index) for index in range(8)))
+        text = terminal.wait_for(str(worker.pid))
+        assert [gpu_row(text, index) for index in range(8)] == expected
+        assert "SIMULATED" in text
+        row = next(line for line in terminal.lines() if str(worker.pid) in line)
+        assert re.search(rf"│ +3 +{worker.pid} .* 31\.0 GiB +41 ", row), row
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+    def output(*command: str) -> str:
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    snapshot = Snapshot.from_json(output(*GPUTOP, "--once", "--json"))
+    assert [(d.utilization_percent, d.memory_used_bytes) for d in snapshot.devices] == [
+        (float(use), int(float(used) * GIB)) for use, used in expected
+    ]
+    once = re.findall(r"^(\d) +(\d+)% +(\d+\.\d)/80", output(*GPUTOP, "--once"), re.MULTILINE)
+    assert [(int(use), used) for _, use, used in once] == expected
+    nvitop = output(str(Path(sys.executable).parent / "nvitop"), "-1")
+    peers = re.findall(r"(\d+(?:\.\d+)?)(MiB|GiB) / 80\.00GiB .*? (\d+)% ", nvitop)
+    in_gib = [(int(use), f"{float(used) / (1024 if unit == 'MiB' else 1):.1f}") for used, unit, use in peers]
+    assert in_gib == expected, nvitop
+    assert str(worker.pid) in nvitop
+
+
+FAULTS: dict[str, tuple[Callable[[], Scenario], str]] = {
+    "lost": (lambda: nvml_sim.lost_gpu(1, 8), "fallen off the bus"),
+    "hangs": (lambda: nvml_sim.one_hangs(1, 8), "has not answered"),
+    "no-permission": (lambda: nvml_sim.no_permission(8), "root can list them"),
+    "every-reading-na": (lambda: nvml_sim.all_na(8), "N/A"),
+    "slow": (lambda: nvml_sim.slow_driver(8, 20), "H100"),
+    "unified": (nvml_sim.unified_memory, "GB10"),
+    "mig": (nvml_sim.mig_box, "3g.40gb"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_leaves_the_rest_of_the_screen_alive(tmp_path: Path, name: str) -> None:
+    build, words = FAULTS[name]
+    path = nvml_sim.h100_box(8, busy=8).write(tmp_path / "scenario")
+    running = name in ("lost", "hangs", "no-permission", "every-reading-na", "slow")
+    if not running:
+        build().write(path)
+    with dashboard(path) as terminal:
+        if running:
+            terminal.wait_for(lambda text: gpu_row(text, 7) == (98, "71.2"))
+            build().write(path)
+        terminal.wait_for(words)
+        if name in ("lost", "hangs", "slow"):
+            # The others go on: what changes now on GPU 7 is seen.
+            build().set(7, utilization=33, memory_used=12 * GIB).write(path)
+            terminal.wait_for(lambda text: gpu_row(text, 7) == (33, "12.0"))
+        terminal.press("?")
+        terminal.wait_for("help")
+        terminal.press("escape")
+        terminal.wait_for("balance")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [(nvml_sim.driver_mismatch(), "version"), (nvml_sim.driver_not_loaded(), "not loaded"), (Scenario(), "no")],
+    ids=["mismatch", "not-loaded", "no-gpu"],
+)
+def test_without_a_usable_driver_the_screen_says_why_and_shows_virtual_gpus(
+    tmp_path: Path, scenario: Scenario, words: str
+) -> None:
+    with dashboard(scenario.write(tmp_path / "scenario")) as terminal:
+        text = terminal.wait_for("virtual GPU")
+        assert "VIRTUAL" in text
+        terminal.wait_for("Press l to launch")
+        assert words in terminal.text().lower()
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(160, 50), (100, 30), (80, 24)])
+def test_every_size_is_drawn_whole_and_survives_resizing(tmp_path: Path, columns: int, rows: int) -> None:
+    path = nvml_sim.h100_box(8, busy=3).write(tmp_path / "scenario")
+    with dashboard(path, columns=columns, rows=rows) as terminal:
+        terminal.wait_for("3 of 8 GPUs work")
+        for size in ((80, 24), (160, 50), (20, 5), (columns, rows)):
+            terminal.resize(*size)
+            terminal.wait_for(lambda text: text.strip())
+
+        def whole(text: str) -> bool:
+            rows = all(re.search(rf"^│ [ ▸] *{index} +\d+%", text, re.MULTILINE) for index in range(8))
+            return rows and "3 of 8 GPUs work" in text and "q quit" in text
+
+        terminal.wait_for(whole)
+        terminal.press("ctrl+c")
+        assert terminal.wait_exit() == 0
+
+
+def test_sixteen_gpus_fit(tmp_path: Path) -> None:
+    path = nvml_sim.living_box(16).write(tmp_path / "scenario")
+    with dashboard(path) as terminal:
+        text = terminal.wait_for("16 of 16 GPUs work")
+        assert all(re.search(rf"^│ [ ▸] *{index} +\d+%", text, re.MULTILINE) for index in range(16)), text
+
+
+def test_the_mouse_chooses_and_keys_reach_every_screen(tmp_path: Path, worker: subprocess.Popen[bytes]) -> None:
+    path = different_box(worker.pid).write(tmp_path / "scenario")
+    with dashboard(path) as terminal:
+        terminal.wait_for(str(worker.pid))
+        for key, words in (("l", "Recipes"), ("d", "No problem"), ("?", "help"), ("f2", "Settings")):
+            terminal.press(key)
+            terminal.wait_for(lambda text, words=words: words in text and "balance" not in text)
+            terminal.press("escape")
+            terminal.wait_for("balance")
+        bar = terminal.find("l launch  d") or pytest.fail(terminal.text())
+        terminal.click(*bar)
+        terminal.wait_for("Recipes")
+        terminal.press("escape")
+        terminal.wait_for("balance")
+        terminal.press("/", "n", "o", "b", "o", "d", "y")
+        terminal.wait_for(lambda text: str(worker.pid) not in text)
+        terminal.press("escape")
+        terminal.wait_for(str(worker.pid))
+        terminal.press("home", "enter")
+        terminal.wait_for("Operating system")
+        terminal.press("e")
+        terminal.wait_for("GPUTOP_DIR=")
+        terminal.press("escape", "escape")
+        terminal.wait_for("balance")
+        terminal.press("p")
+        terminal.wait_for("PAUSED")
+        terminal.press("p", "+")
+        terminal.wait_for("1.0 s")
+        terminal.press("k")
+        terminal.wait_for("Stop process")
+        terminal.press("y")
+        assert worker.wait(10) == -15
+
+
+def test_a_recording_replays_on_the_screen(tmp_path: Path) -> None:
+    path = different_box(1).write(tmp_path / "scenario")
+    file = tmp_path / "r.ndjson"
+    command = [*GPUTOP, "record", str(file), "-i", "200ms", "--for", "3s"]
+    subprocess.run(command, env=nvml_sim.environment(path), check=True, timeout=60, capture_output=True)
+    with Terminal([*GPUTOP, "replay", str(file)]) as terminal:
+        text = terminal.wait_for(lambda text: "REPLAY" in text and gpu_row(text, 7))
+        assert gpu_row(text, 7) == (87, "68.0")
+        terminal.press("p")
+        terminal.wait_for("paused")
+        terminal.press(".")
+        terminal.press("}")
+        terminal.wait_for("×2")
+        terminal.press("p")
+        terminal.wait_for("end")
+        terminal.press("k")
+        terminal.wait_for("recording")
+        terminal.press("escape", "q")
+        assert terminal.wait_exit() == 0
