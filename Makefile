@@ -24,7 +24,7 @@ $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 # What the tests and the checks need comes on top, so that "make run" stays small.
 $(VENV)/.developed: $(INSTALLED)
 	@echo "Installing what the tests and checks need."
-	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,dev]'
+	@$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,frameworks,dev]'
 	@touch $@
 
 test: $(VENV)/.developed
@@ -42,7 +42,7 @@ format: $(VENV)/.developed
 
 # The peers that the benchmarks compare with, none of which gputop needs.
 $(VENV)/.measured: $(VENV)/.developed
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,dev,peers]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[demos,frameworks,dev,peers]'
 	@touch $@
 
 bench: $(VENV)/.measured

@@ -64,7 +64,7 @@ def test_a_script_written_for_wandb_runs(home: Home) -> None:
 
 
 def test_names_that_nothing_can_stand_for_are_missing() -> None:
-    for name in ("Api", "sweep", "agent", "restore", "no_such_name"):
+    for name in ("Api", "sweep", "restore", "no_such_name"):
         with pytest.raises(AttributeError, match=name):
             getattr(gputop, name)
     with pytest.raises(AttributeError, match="no_such_name"):
