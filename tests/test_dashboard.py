@@ -146,6 +146,27 @@ async def test_cursor_stays_on_its_process() -> None:
         assert app.dashboard.chosen_process.pid == 4002
 
 
+async def test_cursor_stays_on_top_until_the_person_moves_it() -> None:
+    """A process that happened to be alone at first must not keep the cursor when a run starts above it."""
+    view = dashboards.healthy()
+    processes = view.snapshot.processes
+    app = DashboardApp(replace(view, snapshot=replace(view.snapshot, processes=processes[2:])))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert app.dashboard.chosen_process is not None
+        assert app.dashboard.chosen_process.pid == 4002
+        app.dashboard.show(view)
+        await pilot.pause()
+        assert app.dashboard.chosen_process is not None
+        assert app.dashboard.chosen_process.pid == 4000
+        await pilot.press("down", "up")
+        app.dashboard.show(replace(view, snapshot=replace(view.snapshot, processes=processes[1:])))
+        app.dashboard.show(view)
+        await pilot.pause()
+        assert app.dashboard.chosen_process is not None
+        assert app.dashboard.chosen_process.pid == 4001
+
+
 async def test_mouse_sorts_by_a_heading_and_opens_a_process() -> None:
     app = DashboardApp(dashboards.healthy())
     async with app.run_test(size=(160, 50)) as pilot:

@@ -30,6 +30,8 @@ class ProcessesPane(ViewPane):
         self.typing = False
         self._rows_shown: tuple[Row, ...] = ()
         self._chosen: tuple[str, str] | None = None
+        self._held = False
+        """True once the person chose a row: the cursor then stays with it, and until then on the first row."""
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
         """Return the table."""
@@ -39,9 +41,12 @@ class ProcessesPane(ViewPane):
         return drawing._replace(footer=self._input_line()) if self.typing else drawing
 
     def cursor_for(self, drawing: Drawing) -> int | None:
-        """Return the line of the chosen row; the first row while that is gone."""
+        """Return the line of the row that the person chose, or what took its place; the first row before any choice."""
         if not self._rows_shown:
             return None
+        if not self._held:
+            self._chosen = self._rows_shown[0].key
+            return 1
         place = next((index for index, row in enumerate(self._rows_shown) if row.key == self._chosen), None)
         if place is None:
             place = min((self.cursor or 1) - 1, len(self._rows_shown) - 1)
@@ -82,6 +87,7 @@ class ProcessesPane(ViewPane):
     def _choose(self, index: int) -> None:
         if 1 <= index <= len(self._rows_shown):
             self._chosen = self._rows_shown[index - 1].key
+            self._held = True
 
     def sort_by(self, key: str) -> None:
         """Sort by a column; a second time turns it round."""
