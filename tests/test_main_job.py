@@ -6,6 +6,7 @@ the run with every rank on one GPU, and read why only one works. Quit; what was 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -118,6 +119,16 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     assert job_processes(), "quitting must not end a job"
     job = next(process.environ()["GPUTOP_JOB_ID"] for process in job_processes())
     assert job in subprocess.run([*GPUTOP, "jobs"], capture_output=True, text=True, check=True).stdout
+
+    command = [*GPUTOP, "doctor", "--virtual", "2", "--for", "30s", "--json"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
+    assert told.returncode == 1, told.stderr
+    verdict = json.loads(told.stdout)["findings"][0]
+    assert (verdict["id"], verdict["severity"], verdict["confidence"]) == ("A07", "error", "certain")
+    assert {"title", "evidence", "cause", "fix", "devices", "pids", "run"} <= verdict.keys()
+    assert all(fact.keys() == {"text", "value", "source"} for fact in verdict["evidence"])
+    assert verdict["run"] == job
+
     subprocess.run([*GPUTOP, "stop", job], check=True, timeout=60)
     assert job_processes() == []
 
