@@ -28,6 +28,7 @@ from gputop.places import state_dir
 from gputop.tracking import evidence, identity
 from gputop.tracking import journal as form
 from gputop.tracking.journal_files import OpenJournal
+from gputop.tracking.journal_writer import Journal
 from gputop.tracking.notice import tell
 
 SIGINT_EXIT_CODE = 130
@@ -105,6 +106,11 @@ class Run:
         return self._journal is None or self._journal.closed
 
     @property
+    def journal(self) -> Journal | None:
+        """Where this rank's records go; None when nothing is recorded."""
+        return self._journal
+
+    @property
     def dir(self) -> str | None:
         """The run's directory, None where nothing is kept on disk."""
         path = self._opened.archive_path if self._opened else None
@@ -150,7 +156,7 @@ class Run:
             yield
         finally:
             if self._journal is not None:
-                self._journal.duration(f"phase/{name}", time.perf_counter() - started)
+                self._journal.aside({f"phase/{name}": time.perf_counter() - started})
 
     def watch(self, model: Any, *others: Any, **ignored: Any) -> None:
         """Record what the model is and how batches are split: see ``gputop.watch``."""
@@ -302,6 +308,11 @@ def _hook() -> None:
     if multiprocessing is not None:
         # Such a child ends by os._exit, past atexit; its finalizers run while the exception, if any, is being handled.
         multiprocessing.Finalize(None, lambda: _current.finish(exit_code_of(sys.exc_info()[1])), exitpriority=0)
+
+
+def initialized() -> bool:
+    """Return whether a run was started in this process, by ``init``."""
+    return _initialized
 
 
 def current() -> Run:
