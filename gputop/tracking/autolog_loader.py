@@ -7,7 +7,7 @@ its first tensor, checked against the loader's batch size, because some collate 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _DEPTH = 6
@@ -48,7 +48,11 @@ class Feed:
         tensor = first_tensor(batch)
         if tensor is None:
             return
-        rows, tokens = counts(tuple(tensor.shape), str(tensor.dtype) in _INTEGERS, self._batch_size)
+        shape = tensor.shape
+        if len(shape) != 2 and self._batch_size is not None and shape[0] <= self._batch_size:
+            self.rows += shape[0]
+            return
+        rows, tokens = counts(shape, is_integer(tensor), self._batch_size)
         self.rows += rows
         self.tokens += tokens
 
@@ -94,8 +98,18 @@ def describe(loader: Any) -> dict[str, Any]:
     }
 
 
+def is_integer(tensor: Any) -> bool:
+    """Return whether a tensor may hold tokens."""
+    return not tensor.is_floating_point() and str(tensor.dtype) in _INTEGERS
+
+
 def first_tensor(value: Any, depth: int = 0) -> Any | None:
     """Return the first tensor of one dimension or more in a batch; None where there is none."""
+    kind = type(value)
+    if kind is list or kind is tuple:  # the usual batch, without the checks below
+        first: Any = value[0] if value else None
+        if type(first).__name__ == "Tensor" and len(first.shape):
+            return first
     if isinstance(value, list | tuple):
         items: Any = value
     elif isinstance(value, Mapping):
@@ -115,7 +129,7 @@ def first_tensor(value: Any, depth: int = 0) -> Any | None:
     return None
 
 
-def counts(shape: tuple[int, ...], integers: bool, batch_size: int | None) -> tuple[int, int]:
+def counts(shape: Sequence[int], integers: bool, batch_size: int | None) -> tuple[int, int]:
     """Return (samples, tokens) of a batch; 0 is unknown. Tokens are the elements of a two-dimensional batch of integers."""
     rows = shape[0]
     tokens = shape[0] * shape[1] if integers and len(shape) == 2 else 0

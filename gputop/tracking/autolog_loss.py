@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 _LIBRARIES = (
@@ -36,6 +36,8 @@ _PATTERNS = (
     rf"backward\(\s*{_NAME}",
     rf"\(\s*{_NAME}\s*[/*][^()]*\)\s*\.backward\(",
 )
+DIVISIONS = ("DivBackward0", "MulBackward0")
+"""The last operation of a loss that was divided by, or multiplied with the inverse of, a number."""
 _MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "model", "model_engine"))
 """What stands before ``.backward(`` and is no loss."""
 
@@ -80,43 +82,51 @@ class Sites:
 
     def __init__(self, torch_directory: str = "") -> None:
         self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
-        self._by_place: dict[tuple[CodeType, int], Site] = {}
+        self._by_place: dict[tuple[str, int], Site] = {}
         self._library: dict[str, bool] = {}
+        self._inside: set[int] = set()
         self.pending: list[Site] = []
         self.settled = False
 
-    def add(self, frame: FrameType | None, value: Any, divisor: float | None) -> None:
-        """Take in a backward that was called in ``frame`` or, through a library, further up."""
+    def begin_step(self) -> None:
+        """An optimizer's step begins: of each site in its closure the first loss counts, as that is what it returns."""
+        self._inside.clear()
+
+    def add(self, frame: FrameType | None, value: Any, divisor: float | None, in_closure: bool) -> bool:
+        """Take in a backward that was called in ``frame`` or, through a library, further up; False where it is left out."""
         site = self._find(frame)
+        if in_closure:
+            if id(site) in self._inside:
+                return False
+            self._inside.add(id(site))
         if site.count == 0:
             self.pending.append(site)
         site.add(value, divisor)
+        return True
 
     def take(self) -> list[tuple[Site, Any]]:
         """Return (site, loss) of what ran since the last call."""
-        taken = [(site, site.take()) for site in self.pending]
-        self.pending = []
-        return taken
+        pending, self.pending = self.pending, []
+        return [(site, site.take()) for site in pending]
 
     def _find(self, frame: FrameType | None) -> Site:
         place = self._place(frame)
-        site = self._by_place.get(place) if place is not None else None
+        site = self._by_place.get(place)
         if site is None:
-            if place is None:
-                place = (_nowhere.__code__, 0)
-            site = self._by_place.setdefault(place, Site(label(place[0].co_filename, place[1]), place[1]))
+            site = self._by_place[place] = Site(label(*place), place[1])
         return site
 
-    def _place(self, frame: FrameType | None) -> tuple[CodeType, int] | None:
-        first = None
+    def _place(self, frame: FrameType | None) -> tuple[str, int]:
+        """Return file and line: of the nearest frame that is no library's, else of the nearest that is not backward's."""
+        first = ("", 0)
         for _ in range(_FRAMES_MAX):
             if frame is None:
                 break
             code = frame.f_code
             if not self._is_library(code.co_filename):
-                return (code, frame.f_lineno)
-            if first is None and "backward" not in code.co_name:
-                first = (code, frame.f_lineno)
+                return (code.co_filename, frame.f_lineno)
+            if not first[0] and "backward" not in code.co_name:
+                first = (code.co_filename, frame.f_lineno)
             frame = frame.f_back
         return first
 
@@ -153,10 +163,6 @@ class Sites:
         return site.name if site.name not in taken else f"loss/{site.label}:{site.line}"
 
 
-def _nowhere() -> None:
-    """Stands for a backward that no line of Python called."""
-
-
 def label(filename: str, line: int) -> str:
     """Return the variable on which this line of source runs backward, else "line<N>"."""
     source = linecache.getline(filename, line)
@@ -169,19 +175,15 @@ def label(filename: str, line: int) -> str:
     return f"line{line}"
 
 
-def divisor(tensor: Any) -> float | None:
-    """Return by what plain number a loss was divided last; None when it was not. Looks at the CPU alone."""
-    function = tensor.grad_fn
-    kind = type(function).__name__
-    if kind == "DivBackward0":
-        other = function._saved_other
-        return float(other) if other is not None and other.dim() == 0 and not other.is_cuda else None
-    if kind == "MulBackward0":
-        other = function._saved_other
-        if other is None or other.dim() != 0 or other.is_cuda or not other:
-            return None
-        return round(1.0 / float(other), 6)
-    return None
+def divisor(function: Any) -> float | None:
+    """Return by what plain number the result of ``function`` (one of ``DIVISIONS``) was divided; None for anything else.
+
+    Looks at numbers on the CPU alone, as those of Python are.
+    """
+    other = function._saved_other
+    if other is None or other.dim() != 0 or other.is_cuda or not other:
+        return None
+    return float(other) if type(function).__name__ == DIVISIONS[0] else round(1.0 / float(other), 6)
 
 
 def caller(depth: int) -> FrameType | None:

@@ -14,9 +14,10 @@ import sys
 import weakref
 from collections.abc import Iterable
 from time import perf_counter
+from types import FunctionType
 from typing import Any
 
-from gputop.tracking.autolog_loader import counts, first_tensor
+from gputop.tracking.autolog_loader import counts, first_tensor, is_integer
 from gputop.tracking.autolog_steps import Steps
 from gputop.tracking.autolog_torch import unseen
 from gputop.tracking.watch import SplitCounter, is_data_parallel
@@ -49,7 +50,7 @@ def _call_of(torch: Any, cls: Any) -> Any:
             return onward(*args, **kwargs)
         return room.models.timed(self, onward, args, kwargs)
 
-    unseen(torch, call)
+    unseen(torch, call, inside=False)
     return functools.wraps(cls.__call__)(call)
 
 
@@ -83,6 +84,10 @@ class Models:
         self._largest = 0
         self._wrapped = self._bypassed = self._bypassed_told = 0
         globals()["models"] = self
+        for item in vars(Models).values():
+            if isinstance(item, FunctionType) and item.__name__ != "timed":
+                unseen(torch, item)
+        unseen(torch, Models.timed, inside=False)
 
     def look(self, run: Any, optimizer: Any) -> None:
         """Find the modules of an optimizer and say what they are; at its first step."""
@@ -177,7 +182,7 @@ class Models:
         """Return whether torch.compile has been at work in this process."""
         utils: Any = sys.modules.get("torch._dynamo.utils")
         counted = getattr(utils, "counters", None)
-        return bool(counted and counted["frames"]["total"])
+        return bool(counted and (counted["stats"] or counted["frames"]))
 
     def timed(self, module: Any, onward: Any, args: Any, kwargs: Any) -> Any:
         """Call a module, and take the time if it is one of those that are trained and the outermost now."""
@@ -214,10 +219,11 @@ class Models:
                 top.split = SplitCounter(run, module) if run is not None and _splits(module) else False
             if top.split:
                 top.split(module, args, kwargs)
-            if self._steps.loader is None:
+            if self._steps.loader is None and not (self._steps.stepping and self._steps.inside_step):
+                self._steps.calls += 1
                 tensor = first_tensor(args) if args else first_tensor(kwargs)
                 if tensor is not None:
-                    rows, tokens = counts(tuple(tensor.shape), str(tensor.dtype) in ("torch.int64", "torch.int32"), None)
+                    rows, tokens = counts(tensor.shape, is_integer(tensor), None)
                     self._steps.rows += rows if top.rows_known and len(tensor.shape) > 1 else 0
                     self._steps.tokens += tokens
         except Exception as error:  # noqa: BLE001 - the user's forward follows, whatever its arguments are

@@ -11,22 +11,21 @@ the script's word counts: names that it logs are not logged here, and steps are 
 
 from __future__ import annotations
 
-import atexit
 import os
 import threading
 import weakref
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from gputop.tracking.autolog_loss import Site, Sites, caller, divisor
+from gputop.tracking.autolog_loss import DIVISIONS, Site, Sites, caller, divisor
 from gputop.tracking.notice import tell
 
 if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays cheap
     from gputop.tracking import run as runs
     from gputop.tracking.autolog_model import Models
 
-PATIENCE = 100
-"""Steps after which a run that the script opened, and never logged to, gets the automatic loss."""
+PATIENCE = 20
+"""Iterations after which a run that the script opened, and has not logged to, gets the automatic values all the same."""
 MEMORY_EVERY_S = 1.0
 
 
@@ -44,6 +43,8 @@ class Steps:
         """The module ``gputop.tracking.run``, once it is needed."""
         self.models: Models | None = None
         self.off = False
+        self.blind = False
+        """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses not told apart."""
         self.gave_up = False
         """Whether it is off only because the script has a run of its own."""
         self.reset()
@@ -57,6 +58,8 @@ class Steps:
         self.taken = 0
         """How many optimizer steps were seen, for noticing those that a GradScaler skips."""
         self.optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._last: weakref.ref[Any] | None = None
+        self._last_index = 0
         self._stepped: set[int] = set()
         self._held: list[list[tuple[Site, Any]]] = []
         self._mark: float | None = None
@@ -64,10 +67,13 @@ class Steps:
         self._own_names: set[tuple[str, ...]] = set()
         self._their_names: frozenset[str] = frozenset()
         self._shapes_seen = -1
+        self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._memory_at = 0.0
         self.fetched = False
+        self.stepping = False
+        """Whether an optimizer's step is going on, so that a backward belongs to a closure."""
         self.interrupted = True
-        self.rows = self.tokens = 0
+        self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
         self.inside_step = self._step_from = 0.0
         self.sites = Sites(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
@@ -96,12 +102,18 @@ class Steps:
         """Look at what backward is about to run on; called by what was called as ``backward``."""
         if self.elsewhere():
             return
+        if self.blind:
+            self.off = True
+            tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
+            return
         tensor = tensors
-        if isinstance(tensors, tuple | list):
-            if len(tensors) != 1:
+        function = getattr(tensor, "grad_fn", None)
+        if function is None:
+            if not isinstance(tensors, tuple | list) or len(tensors) != 1:
                 return
             tensor = tensors[0]
-        if getattr(tensor, "grad_fn", None) is None or tensor.numel() != 1 or type(tensor).__name__ == "DTensor":
+            function = getattr(tensor, "grad_fn", None)
+        if function is None or tensor.numel() != 1 or type(tensor).__name__ == "DTensor":
             return
         if self.evaluation_s:
             self.interrupted = True
@@ -113,21 +125,19 @@ class Steps:
             if not feed.trains:
                 feed.trains = True
                 self._look_at_loader(feed)
-        scaled, self._scaled = self._scaled, None
-        value, by = tensor, None
-        if scaled is not None and scaled[0]() is tensor:
-            value = scaled[1]
-        else:
-            by = divisor(tensor)
-        if value.is_cuda:
-            if self.torch.cuda.is_current_stream_capturing():
-                return
-            number: Any = value.detach()
-        elif value.device.type == "cpu":
-            number = value.item()
+        value = tensor
+        if self._scaled is not None:
+            scaled, self._scaled = self._scaled, None
+            if scaled[0]() is tensor:
+                value = scaled[1]
+        by = divisor(function) if value is tensor and type(function).__name__ in DIVISIONS else None
+        if value.is_cpu:
+            number: Any = value.item()
+        elif value.is_cuda and not self.torch.cuda.is_current_stream_capturing():
+            number = value.detach()
         else:
             return
-        self.sites.add(caller(2), number, by)
+        self.losses += self.sites.add(caller(2), number, by, self.stepping)
 
     def after_backward(self, seconds: float) -> None:
         """Add the time of a backward."""
@@ -137,6 +147,8 @@ class Steps:
     def before_step(self) -> None:
         """An optimizer's step begins; closures run inside of it."""
         self.inside_step = 0.0
+        self.stepping = True
+        self.sites.begin_step()
         self._step_from = perf_counter()
 
     def after_step(self, optimizer: Any, skipped: bool = False) -> None:
@@ -144,14 +156,17 @@ class Steps:
         if self.elsewhere():
             return
         now = perf_counter()
+        self.stepping = False
         if not skipped:
             self.taken += 1
             self.optimizer_s += max(0.0, now - self._step_from - self.inside_step)
-        index = self.optimizers.get(optimizer)
-        known = index is not None
-        if index is None:
-            index = self.optimizers[optimizer] = len(self.optimizers)
-        if not self._open():
+        if self._last is not None and self._last() is optimizer:
+            index, known = self._last_index, True
+        else:
+            known = optimizer in self.optimizers
+            index = self.optimizers.setdefault(optimizer, len(self.optimizers))
+            self._last, self._last_index = weakref.ref(optimizer), index
+        if (self.run is None or self._runs.current() is not self.run or self.run.disabled) and not self._open():
             return
         run = self.run
         assert run is not None
@@ -164,7 +179,8 @@ class Steps:
         self.fetched = False
         if self.sites.settled:
             for site, value in losses:
-                values[self.sites.name(site, values)] = value
+                name = site.name
+                values[self.sites.name(site, values) if name is None or name in values else name] = value
         elif losses:
             self._held.append(losses)
         rate = optimizer.param_groups[0].get("lr")
@@ -198,11 +214,12 @@ class Steps:
             self._write(values)
 
     def finish(self) -> None:
-        """Write what is held back, at the end of the process."""
+        """Write what is held back, at the end of the run."""
         try:
-            if self._held and self.run is not None:
+            if self._held:
                 self.name_held()
-        except Exception as error:  # noqa: BLE001 - the process is ending
+            self._write_waiting()
+        except Exception as error:  # noqa: BLE001 - the run is ending
             self.failed(error)
 
     def tell_torch(self, run: runs.Run) -> None:
@@ -220,6 +237,9 @@ class Steps:
         if mark is not None and not self.interrupted:
             took = now - mark
             values["step_s"] = took
+            # Without a loader the rows are those of the model's calls: known if each call is one loss.
+            if self.loader is None and self.calls != self.losses:
+                self.rows = self.tokens = 0
             if self.rows:
                 values["samples_per_s"] = self.rows / took
             if self.tokens:
@@ -240,7 +260,7 @@ class Steps:
             if cuda.is_initialized() and not cuda.is_current_stream_capturing():
                 values["memory_peak_bytes"] = float(cuda.max_memory_allocated())
         self.interrupted = False
-        self.rows = self.tokens = 0
+        self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
 
     def _write(self, values: dict[str, Any]) -> None:
@@ -258,19 +278,35 @@ class Steps:
             self._shapes_seen = len(named)
             self._their_names = frozenset(name for names in named if names not in self._own_names for name in names)
         theirs = self._their_names
-        loss_is_theirs = any("loss" in name.lower() for name in theirs) or (not theirs and self.step < PATIENCE)
-        kept = {
-            name: value
-            for name, value in values.items()
-            if name not in theirs and not (loss_is_theirs and name.partition("/")[0] == "loss")
-        }
-        self._own_names.add(tuple(kept))
-        journal.aside(kept)
+        if theirs:
+            self._waiting = []
+            loss_is_theirs = any("loss" in name.lower() for name in theirs)
+            kept = {
+                name: value
+                for name, value in values.items()
+                if name not in theirs and not (loss_is_theirs and name.partition("/")[0] == "loss")
+            }
+            self._own_names.add(tuple(kept))
+            journal.aside(kept)
+            return
+        self._waiting.append((self.step, values))
+        if self.step >= PATIENCE:
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        """Write what waited for the script's own first words, which did not come."""
+        waiting, self._waiting = self._waiting, []
+        for step, values in waiting:
+            if self.run is not None:
+                self._own_names.add(tuple(values))
+                self.run.log(values, step)
 
     def note(self, **metrics: float) -> None:
         """Write metrics that belong to no step's record, such as a checkpoint's time."""
         journal = self.run.journal if self.run is not None else None
-        if journal is not None:
+        if self.run is not None and self.own_run:
+            self.run.log(metrics, self.step)
+        elif journal is not None:
             self._own_names.add(tuple(metrics))
             journal.aside(metrics)
 
@@ -287,12 +323,12 @@ class Steps:
         if self._runs.initialized() and run is not self._ours:
             # The script opened it (or opened another one later): it is used only where that was asked for.
             self.run, self.own_run = run, False
-            atexit.register(self.finish)
             self.off = self.gave_up = not self.beside
+            run.before_end = self.finish if self.beside else None
             return self.beside and not run.disabled
         self.own_run = True
         self.run = self._ours = self._runs.init(resume=_launched_id())
-        atexit.register(self.finish)  # after init's own: what is registered last is called first
+        self.run.before_end = self.finish
         return not self.run.disabled
 
     def _models(self) -> Models:

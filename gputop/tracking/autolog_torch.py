@@ -13,14 +13,17 @@ import sys
 import weakref
 from collections.abc import Callable
 from time import perf_counter
+from types import FunctionType
 from typing import Any
 
-from gputop.tracking.autolog_loader import Feed
+from gputop.tracking.autolog_loader import Feed, counts, first_tensor, is_integer
+from gputop.tracking.autolog_loss import Site, Sites, caller, divisor, label
 from gputop.tracking.autolog_steps import Steps
 
 
 def patch(torch: Any, steps: Steps) -> None:
     """Put the wrappers in place; once per process."""
+    _unseen_rooms(torch)
     _patch_backward(torch, steps)
     _patch_optimizers(torch, steps)
     _patch_scaler(torch, steps)
@@ -28,17 +31,28 @@ def patch(torch: Any, steps: Steps) -> None:
     _patch_save(torch, steps)
 
 
-def unseen(torch: Any, function: Any) -> None:
-    """Keep torch.compile from compiling a wrapper: after a graph break it would try to."""
+def unseen(torch: Any, function: Any, inside: bool = True) -> None:
+    """Keep torch.compile from compiling a function of ours, and (``inside``) what it calls.
+
+    Code that is called from a compiled region after a graph break would be compiled too, at a price in time and warnings.
+    """
     frames: Any = getattr(torch._C._dynamo, "eval_frame", None)
-    skip = getattr(frames, "skip_code", None)
+    skip = getattr(frames, "skip_code", None)  # torch before 2.7 or so: without a word on what is inside
+    strategy = getattr(frames, "set_code_exec_strategy", None)
     if skip is not None:
         skip(function.__code__)
-        return
-    strategy = getattr(frames, "set_code_exec_strategy", None)
-    if strategy is not None:
+    elif strategy is not None:
         action = frames._FrameAction
-        strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.DEFAULT))
+        strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.SKIP if inside else action.DEFAULT))
+
+
+def _unseen_rooms(torch: Any) -> None:
+    for room in (Steps, Sites, Site, Feed):
+        for item in vars(room).values():
+            if isinstance(item, FunctionType):
+                unseen(torch, item)
+    for function in (first_tensor, counts, is_integer, divisor, caller, label):
+        unseen(torch, function)
 
 
 def _patch_backward(torch: Any, steps: Steps) -> None:
@@ -64,12 +78,20 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
 def _patch_optimizers(torch: Any, steps: Steps) -> None:
     compiling: Callable[[], bool] = torch.compiler.is_compiling
 
+    def traced() -> None:
+        # Marked as a constant, it is called when torch.compile traces, and leaves nothing in the graph.
+        steps.blind = True
+
+    traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if not steps.off and not compiling():
+        if compiling():
+            traced()
+        elif not steps.off:
             steps.before_step()
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if steps.off or compiling():
+        if compiling() or steps.off:
             return
         try:
             steps.after_step(optimizer)

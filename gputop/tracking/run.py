@@ -99,6 +99,8 @@ class Run:
         self.summary = Stated(lambda key, value: self._state("fact", "summary", dict(self.summary)))
         self.facts: dict[str, Any] = {}
         """What this rank said of itself so far."""
+        self.before_end: Callable[[], None] | None = None
+        """Called once when the run ends, for what is still to be written."""
 
     @property
     def disabled(self) -> bool:
@@ -167,6 +169,9 @@ class Run:
     def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
         """End the run: "finished", or "failed" with an exit code other than 0. At most two seconds; also done at exit."""
         try:
+            before_end, self.before_end = self.before_end, None
+            if before_end is not None:
+                before_end()
             if self._opened is not None:
                 self._opened.finish(form.FAILED if exit_code else form.FINISHED, exit_code)
         except Exception as error:  # noqa: BLE001 - the end of a training must not fail for its log
