@@ -1,8 +1,11 @@
 """gputop: watch and understand GPU training from a terminal.
 
-In a training script: ``run = gputop.init(name=…)``, ``run.log(loss=loss)``, ``run.finish()``. Names are loaded when
-they are first used, so that ``import gputop`` costs a training script nothing; a test guards what it may load.
+In a training script: ``run = gputop.init(name=…)``, ``run.log(loss=loss)``, ``run.finish()``; or the import alone, and
+the training is tracked as it is (``gputop.tracking.autolog``). Names are loaded when they are first used, so that
+``import gputop`` costs a training script nothing; a test guards what it may load.
 """
+
+from gputop.tracking.autolog_import import arm_from_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,3 +61,6 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_OF_THE_ACTIVE_RUN, "adapters"})
+
+
+arm_from_package()

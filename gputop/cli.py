@@ -47,6 +47,7 @@ def build_parser() -> argparse.ArgumentParser:
     look.add_argument("--readonly", action="store_true", help="never start or stop anything")
     look.add_argument("--config", type=Path, metavar="FILE", help="settings file")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    commands.add_parser("run", help="run a training command, tracked: run -- CMD")
     _demo(commands)
     commands.add_parser("jobs", help="list launched jobs").add_argument("--json", action="store_true", dest="as_json")
     _with(commands, "logs", "print a job's log", ("job",)).add_argument("-f", "--follow", action="store_true")
@@ -116,8 +117,12 @@ def _demo(commands: Any) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 fine, 1 a problem was found, 2 wrong usage, 3 no GPU."""
     try:
-        options = build_parser().parse_args(arguments)
-        return _dispatch(options)
+        words = sys.argv[1:] if arguments is None else list(arguments)
+        if words[:1] == ["run"]:
+            from gputop.launch.run_command import main as become
+
+            become(words[1:])
+        return _dispatch(build_parser().parse_args(words))
     except GputopError as error:
         print(f"gputop: {error}", file=sys.stderr)
         return error.exit_code

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
+
+os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record what they say themselves; set before torch comes
 
 
 @pytest.fixture(autouse=True)

@@ -152,11 +152,12 @@ class Journal:
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
 
-    def duration(self, name: str, seconds: float) -> None:
-        """Record a length of time as the metric ``name`` of the step that is going on, without counting a step."""
+    def aside(self, metrics: Mapping[str, Any]) -> None:
+        """Record metrics at the step that is going on, without counting a step."""
         now = monotonic_ns()
         try:
-            self._guarded(lambda: self._unplanned({name: seconds}, self._step + 1, now, count=False))
+            numbers = self._numbers(dict(metrics), self._step + 1, now)
+            self._guarded(lambda: self._unplanned(numbers, self._step + 1, now, count=False))
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
 
@@ -200,6 +201,10 @@ class Journal:
     def position(self) -> int:
         """The end of the stream."""
         return self._position
+
+    def named(self) -> list[tuple[str, ...]]:
+        """Return the sets of names that were logged so far."""
+        return list(self._plans)
 
     def _numbers(self, metrics: dict[str, Any], step: Any, now: int) -> dict[str, Any]:
         if self.closed:
@@ -319,7 +324,7 @@ class Journal:
             if self._start_flusher is not None:
                 self._start_flusher()
         if self._wants_attention:
-            self._parked.append(_nothing)
+            self._parked.append(lambda: None)  # wakes the drain
         self._put(struct.pack("=qqq", word, step, now) + struct.pack(f"={(word >> 32) // 8 - 3}d", *values))
 
     def _put(self, record: bytes) -> None:
@@ -385,10 +390,6 @@ class Journal:
         except ValueError:
             return
         tell(f"a log call failed and was skipped ({type(error).__name__}: {error}).")
-
-
-def _nothing() -> None:
-    """Wake the drain."""
 
 
 def _after_fork_in_child() -> None:

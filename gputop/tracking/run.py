@@ -28,6 +28,7 @@ from gputop.places import state_dir
 from gputop.tracking import elsewhere, evidence, identity
 from gputop.tracking import journal as form
 from gputop.tracking.journal_files import OpenJournal
+from gputop.tracking.journal_writer import Journal
 from gputop.tracking.notice import tell
 
 SIGINT_EXIT_CODE = 130
@@ -99,11 +100,18 @@ class Run:
         self.summary = Stated(lambda key, value: self._state("fact", "summary", dict(self.summary)))
         self.facts: dict[str, Any] = {}
         """What this rank said of itself so far."""
+        self.before_end: Callable[[], None] | None = None
+        """Called once when the run ends, for what is still to be written."""
 
     @property
     def disabled(self) -> bool:
         """Whether nothing is recorded."""
         return self._journal is None or self._journal.closed
+
+    @property
+    def journal(self) -> Journal | None:
+        """Where this rank's records go; None when nothing is recorded."""
+        return self._journal
 
     @property
     def dir(self) -> str | None:
@@ -156,7 +164,7 @@ class Run:
             yield
         finally:
             if self._journal is not None:
-                self._journal.duration(f"phase/{name}", time.perf_counter() - started)
+                self._journal.aside({f"phase/{name}": time.perf_counter() - started})
 
     def watch(self, model: Any, *others: Any, **ignored: Any) -> None:
         """Record what the model is and how batches are split: see ``gputop.watch``."""
@@ -167,6 +175,9 @@ class Run:
     def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
         """End the run: "finished", or "failed" with an exit code other than 0. At most two seconds; also done at exit."""
         try:
+            before_end, self.before_end = self.before_end, None
+            if before_end is not None:
+                before_end()
             if self._opened is not None:
                 self._opened.finish(form.FAILED if exit_code else form.FINISHED, exit_code)
         except Exception as error:  # noqa: BLE001 - the end of a training must not fail for its log
@@ -312,6 +323,11 @@ def _hook() -> None:
     if multiprocessing is not None:
         # Such a child ends by os._exit, past atexit; its finalizers run while the exception, if any, is being handled.
         multiprocessing.Finalize(None, lambda: _current.finish(exit_code_of(sys.exc_info()[1])), exitpriority=0)
+
+
+def initialized() -> bool:
+    """Return whether a run was started in this process, by ``init``."""
+    return _initialized
 
 
 def current() -> Run:

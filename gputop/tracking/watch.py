@@ -118,7 +118,7 @@ class SplitCounter:
             )
 
 
-def _is_data_parallel(model: Any) -> bool:
+def is_data_parallel(model: Any) -> bool:
     """Return whether the wrapper splits its batch over devices: nn.DataParallel, or what has its attributes.
 
     DistributedDataParallel has them too on CUDA, and gives each rank's batch to one device as it is.
@@ -141,7 +141,13 @@ def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any)
     ``model`` is the wrapper if there is one: ``watch(nn.DataParallel(net))``. ``data_parallel`` counts calls in
     training mode with gradients enabled: {"device_ids", "replicas", "batch_rows", "rows_per_device", "calls",
     "underused_calls" (a replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module"}.
+    With anything else beside the model, ``watch(model, optimizer, loader)``, loss, learning rate, throughput and times
+    are recorded from now on without a call of ``log``: see ``gputop.tracking.autolog``.
     """
+    if others:
+        from gputop.tracking.autolog import turn_on
+
+        turn_on()
     run = run or runs.current()
     if run.disabled:
         return
@@ -158,7 +164,7 @@ def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any)
         found = evidence.torch_fact(ask_cuda=True)
         if found is not None:
             run.fact("torch", found)
-        if _is_data_parallel(model):
+        if is_data_parallel(model):
             model.register_forward_pre_hook(SplitCounter(run, model), with_kwargs=True)
     except Exception as error:  # noqa: BLE001 - a model may be anything; the training goes on
         tell(f"watch could not look at {type(model).__name__} ({type(error).__name__}: {error}).")

@@ -1,0 +1,51 @@
+"""Tracking without a change to the script: turned on by ``gputop run``, by ``import gputop``, or by ``gputop.watch``.
+
+* ``gputop run -- CMD``: every process of the command that imports torch and steps an optimizer becomes a rank of a run.
+  In a run that the script opens itself with ``gputop.init`` the automatic values are added beside its own.
+* ``import gputop`` alone: the same, as long as the script never calls ``gputop.init``. Who calls it has decided what is
+  recorded, and gets exactly that; ``GPUTOP_AUTO=1`` adds the automatic values there too.
+* ``gputop.watch(model, optimizer, loader)``: adds them to the script's run, wherever it is called.
+
+``GPUTOP=0``, ``GPUTOP_MODE=disabled`` and ``GPUTOP_AUTO=0`` turn all of it off. A script's own values win: a name that
+it logs is not logged here, and steps are numbered as it numbers them.
+
+Metrics, one record per iteration: ``loss`` (``loss/<variable>`` where several losses are minimized), ``lr`` (``lr/1``
+for a second optimizer), ``step_s``, ``samples_per_s``, ``tokens_per_s``, ``epoch``, ``phase/data``, ``phase/forward``,
+``phase/backward``, ``phase/optimizer``, ``phase/evaluation``, ``checkpoint_s``, ``memory_peak_bytes`` (CUDA). Facts:
+``model``, ``optimizer``, ``loader``, ``sampler``, ``data_parallel``, ``wrapper_calls``, ``checkpoint``, ``torch``.
+All times are the CPU's.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from gputop.tracking.autolog_import import arm
+from gputop.tracking.autolog_steps import Steps
+from gputop.tracking.autolog_torch import patch
+
+_steps: Steps | None = None
+
+
+def install(torch: Any) -> None:
+    """Listen to torch, once per process; nothing is recorded before an optimizer steps. Never raises."""
+    global _steps
+    if _steps is not None:
+        return
+    try:
+        steps = _steps = Steps(torch)
+        steps.beside = os.environ.get("GPUTOP_AUTO") == "1"
+        patch(torch, steps)
+        os.register_at_fork(after_in_child=steps.reset)
+    except Exception as error:  # noqa: BLE001 - an unknown torch: the script goes on, untracked
+        if _steps is not None:
+            _steps.failed(error)
+
+
+def turn_on() -> None:
+    """Add automatic values to a run that the script opened: ``gputop.watch(model, optimizer)`` asks for it."""
+    arm(install)
+    if _steps is not None:
+        _steps.beside = True
+        _steps.revive()

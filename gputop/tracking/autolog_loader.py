@@ -1,0 +1,154 @@
+"""What a DataLoader hands out: how long the loop waited for it, how many samples and tokens, which epoch.
+
+Only loaders whose batches are followed by a backward count as training. The rows of a batch are the first dimension of
+its first tensor, checked against the loader's batch size, because some collate time first.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_DEPTH = 6
+_INTEGERS = ("torch.int64", "torch.int32")
+
+
+class Feed:
+    """One DataLoader as it is iterated over."""
+
+    def __init__(self) -> None:
+        self._loader: weakref.ref[Any] | None = None
+        self._batch_size: int | None = None
+        self.iterations = 0
+        """How often it was iterated over, the present one included."""
+        self.rows = self.tokens = 0
+        """Fetched and not yet seen in a backward."""
+        self.trains = False
+        self.epoch: int | None = None
+        self.sampler_epoch: int | None = None
+        self.epoch_was_set: bool | None = None
+        """Whether the sampler's ``set_epoch`` was called between iterations; None before the second one."""
+        self._told: dict[str, Any] = {}
+
+    def begin(self, loader: Any) -> None:
+        """An iteration over ``loader`` begins."""
+        self._loader = weakref.ref(loader)
+        self._batch_size = _whole(getattr(loader, "batch_size", None))
+        self.iterations += 1
+        self.rows = self.tokens = 0
+        now = _sampler_epoch(_sampler(loader))
+        if self.iterations > 1 and now is not None:
+            self.epoch_was_set = bool(self.epoch_was_set) or now != self.sampler_epoch
+        self.sampler_epoch = now
+        self.epoch = now if now and (self.iterations == 1 or self.epoch_was_set) else self.iterations - 1
+
+    def fetched(self, batch: Any) -> None:
+        """A batch was handed out."""
+        tensor = first_tensor(batch)
+        if tensor is None:
+            return
+        shape = tensor.shape
+        if len(shape) != 2 and self._batch_size is not None and shape[0] <= self._batch_size:
+            self.rows += shape[0]
+            return
+        rows, tokens = counts(shape, is_integer(tensor), self._batch_size)
+        self.rows += rows
+        self.tokens += tokens
+
+    def tell(self, run: Any) -> None:
+        """Record what this loader and its sampler are, when that is new."""
+        loader = self._loader() if self._loader is not None else None
+        if loader is None:
+            return
+        for name, value in (("loader", describe(loader)), ("sampler", self._sampler(loader))):
+            if value is not None and self._told.get(name) != value:
+                self._told[name] = value
+                run.fact(name, value)
+
+    def _sampler(self, loader: Any) -> dict[str, Any] | None:
+        sampler = _sampler(loader)
+        if sampler is None:
+            return None
+        kind = type(sampler).__name__
+        shuffle = {"RandomSampler": True, "SequentialSampler": False}.get(kind, getattr(sampler, "shuffle", None))
+        return {
+            "type": kind,
+            "shuffle": shuffle if isinstance(shuffle, bool) else None,
+            "set_epoch": self.epoch_was_set if hasattr(sampler, "set_epoch") else None,
+            "replicas": _whole(getattr(sampler, "num_replicas", None)),
+            "rank": _whole(getattr(sampler, "rank", None)),
+        }
+
+
+def describe(loader: Any) -> dict[str, Any]:
+    """Return a loader's settings; reads plain attributes, never the data set itself."""
+    batch_size = _whole(getattr(loader, "batch_size", None))
+    if batch_size is None:
+        batch_size = _whole(getattr(getattr(loader, "batch_sampler", None), "batch_size", None))
+    return {
+        "type": type(loader).__name__,
+        "dataset": type(getattr(loader, "dataset", None)).__name__,
+        "batch_size": batch_size,
+        "num_workers": _whole(getattr(loader, "num_workers", None)),
+        "pin_memory": bool(getattr(loader, "pin_memory", False)),
+        "drop_last": bool(getattr(loader, "drop_last", False)),
+        "persistent_workers": bool(getattr(loader, "persistent_workers", False)),
+        "prefetch_factor": _whole(getattr(loader, "prefetch_factor", None)),
+    }
+
+
+def is_integer(tensor: Any) -> bool:
+    """Return whether a tensor may hold tokens."""
+    return not tensor.is_floating_point() and str(tensor.dtype) in _INTEGERS
+
+
+def first_tensor(value: Any, depth: int = 0) -> Any | None:
+    """Return the first tensor of one dimension or more in a batch; None where there is none."""
+    kind = type(value)
+    if kind is list or kind is tuple:  # the usual batch, without the checks below
+        first: Any = value[0] if value else None
+        if type(first).__name__ == "Tensor" and len(first.shape):
+            return first
+    if isinstance(value, list | tuple):
+        items: Any = value
+    elif isinstance(value, Mapping):
+        items = value.values()
+    elif hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "grad_fn"):
+        return value if len(value.shape) else None
+    else:
+        data = getattr(value, "data", None)
+        # Hugging Face's BatchEncoding keeps its tensors in a mapping called data.
+        items = data.values() if isinstance(data, Mapping) else ()
+    if depth >= _DEPTH:
+        return None
+    for item in items:
+        found = first_tensor(item, depth + 1)
+        if found is not None:
+            return found
+    return None
+
+
+def counts(shape: Sequence[int], integers: bool, batch_size: int | None) -> tuple[int, int]:
+    """Return (samples, tokens) of a batch; 0 is unknown. Tokens are the elements of a two-dimensional batch of integers."""
+    rows = shape[0]
+    tokens = shape[0] * shape[1] if integers and len(shape) == 2 else 0
+    if batch_size is not None and rows > batch_size:
+        # More rows than were asked for: dimension 0 is time, or the collate function made something of its own.
+        rows = shape[1] if len(shape) > 1 and shape[1] <= batch_size else 0
+    return rows, tokens
+
+
+def _sampler(loader: Any) -> Any:
+    sampler = getattr(loader, "sampler", None)
+    if hasattr(sampler, "set_epoch") or getattr(loader, "batch_size", None) is not None:
+        return sampler
+    return getattr(getattr(loader, "batch_sampler", None), "sampler", None) or sampler
+
+
+def _sampler_epoch(sampler: Any) -> int | None:
+    return _whole(getattr(sampler, "epoch", None)) if hasattr(sampler, "set_epoch") else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,194 @@
+"""Which number is the loss: what backward ran on, by call site, until the optimizer steps.
+
+A site is a line of the user's code. Several backwards of one site within one optimizer step are gradient accumulation
+and are averaged; if the script divides each by their number, as accumulation does, that division is undone. One site is
+called ``loss``; several are ``loss/<variable>``, the name read from the source line, and then there is no plain
+``loss``, because nobody said how they add up.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+from collections.abc import Iterable
+from types import FrameType
+from typing import Any
+
+_LIBRARIES = (
+    "accelerate",
+    "deepspeed",
+    "gputop",
+    "keras",
+    "lightning",
+    "lightning_fabric",
+    "pytorch_lightning",
+    "torch",
+    "transformers",
+)
+_FRAMES_MAX = 40
+"""How far up the stack the user's line is looked for; a trainer of a framework is about 30 deep."""
+_NAME = r"([A-Za-z_][\w.]*)"
+_PATTERNS = (
+    rf"\.scale\(\s*{_NAME}\s*[)/*]",
+    rf"{_NAME}\s*\.backward\(",
+    rf"backward\(\s*{_NAME}",
+    rf"\(\s*{_NAME}\s*[/*][^()]*\)\s*\.backward\(",
+)
+DIVISIONS = ("DivBackward0", "MulBackward0")
+"""The last operation of a loss that was divided by, or multiplied with the inverse of, a number."""
+_MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "model", "model_engine"))
+"""What stands before ``.backward(`` and is no loss."""
+
+
+class Site:
+    """One line that runs backward, and what it has run on since the optimizer's last step."""
+
+    __slots__ = ("count", "divisor", "label", "line", "name", "step_divisor", "total")
+
+    def __init__(self, label: str, line: int) -> None:
+        self.label = label
+        self.line = line
+        self.name: str | None = None
+        self.total: Any = 0.0
+        self.count = 0
+        self.step_divisor: float | None = None
+        """What each of the losses of this step was divided by last; 0 when they differ."""
+        self.divisor = 1.0
+        """The number of accumulated losses by which the script is known to divide each of them."""
+
+    def add(self, value: Any, divisor: float | None) -> None:
+        """Take in one backward."""
+        self.total = value if self.count == 0 else self.total + value
+        if self.count == 0:
+            self.step_divisor = divisor
+        elif self.step_divisor != divisor:
+            self.step_divisor = None
+        self.count += 1
+
+    def take(self) -> Any:
+        """Return the loss of this step, and start anew."""
+        if self.count > 1 and self.step_divisor == self.count:
+            self.divisor = self.step_divisor
+        factor = self.divisor if self.step_divisor == self.divisor else 1.0
+        value = self.total if self.count == 1 and factor == 1.0 else self.total * (factor / self.count)
+        self.total, self.count = 0.0, 0
+        return value
+
+
+class Sites:
+    """All sites of a process. Names are given once, when a whole iteration has been seen (``settle``)."""
+
+    def __init__(self, torch_directory: str = "") -> None:
+        self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
+        self._by_place: dict[tuple[str, int], Site] = {}
+        self._library: dict[str, bool] = {}
+        self._inside: set[int] = set()
+        self.pending: list[Site] = []
+        self.settled = False
+
+    def begin_step(self) -> None:
+        """An optimizer's step begins: of each site in its closure the first loss counts, as that is what it returns."""
+        self._inside.clear()
+
+    def add(self, frame: FrameType | None, value: Any, divisor: float | None, in_closure: bool) -> bool:
+        """Take in a backward that was called in ``frame`` or, through a library, further up; False where it is left out."""
+        site = self._find(frame)
+        if in_closure:
+            if id(site) in self._inside:
+                return False
+            self._inside.add(id(site))
+        if site.count == 0:
+            self.pending.append(site)
+        site.add(value, divisor)
+        return True
+
+    def take(self) -> list[tuple[Site, Any]]:
+        """Return (site, loss) of what ran since the last call."""
+        pending, self.pending = self.pending, []
+        return [(site, site.take()) for site in pending]
+
+    def _find(self, frame: FrameType | None) -> Site:
+        place = self._place(frame)
+        site = self._by_place.get(place)
+        if site is None:
+            site = self._by_place[place] = Site(label(*place), place[1])
+        return site
+
+    def _place(self, frame: FrameType | None) -> tuple[str, int]:
+        """Return file and line: of the nearest frame that is no library's, else of the nearest that is not backward's."""
+        first = ("", 0)
+        for _ in range(_FRAMES_MAX):
+            if frame is None:
+                break
+            code = frame.f_code
+            if not self._is_library(code.co_filename):
+                return (code.co_filename, frame.f_lineno)
+            if not first[0] and "backward" not in code.co_name:
+                first = (code.co_filename, frame.f_lineno)
+            frame = frame.f_back
+        return first
+
+    def _is_library(self, filename: str) -> bool:
+        found = self._library.get(filename)
+        if found is None:
+            parts = filename.split(os.sep)
+            packaged = "site-packages" in parts or "dist-packages" in parts
+            if packaged or parts[-3:-1] == ["gputop", "tracking"]:
+                found = any(part in _LIBRARIES for part in parts[:-1])
+            else:
+                found = filename.startswith(self._roots)
+            self._library[filename] = found
+        return found
+
+    def settle(self, groups: Iterable[list[Site]]) -> None:
+        """Name the sites of a whole iteration; ``groups`` are the sites of each optimizer step of it."""
+        found = list({id(site): site for group in groups for site in group}.values())
+        if not found:
+            return
+        self.settled = True
+        if len(found) == 1:
+            found[0].name = "loss"
+            return
+        for site in found:
+            twins = sum(other.label == site.label for other in found)
+            site.name = f"loss/{site.label}" if twins == 1 else f"loss/{site.label}:{site.line}"
+
+    def name(self, site: Site, taken: Iterable[str]) -> str:
+        """Return a site's name; a late one shares the name of an earlier one for the same variable, unless that is taken."""
+        if site.name is None:
+            shared = next((known.name for known in self._by_place.values() if known.name and known.label == site.label), None)
+            site.name = shared if shared and shared not in taken else f"loss/{site.label}"
+        return site.name if site.name not in taken else f"loss/{site.label}:{site.line}"
+
+
+def label(filename: str, line: int) -> str:
+    """Return the variable on which this line of source runs backward, else "line<N>"."""
+    source = linecache.getline(filename, line)
+    for pattern in _PATTERNS:
+        found = re.search(pattern, source)
+        if found is not None:
+            name = found.group(1).rpartition(".")[2]
+            if name not in _MODULES:
+                return name
+    return f"line{line}"
+
+
+def divisor(function: Any) -> float | None:
+    """Return by what plain number the result of ``function`` (one of ``DIVISIONS``) was divided; None for anything else.
+
+    Looks at numbers on the CPU alone, as those of Python are.
+    """
+    other = function._saved_other
+    if other is None or other.dim() != 0 or other.is_cuda or not other:
+        return None
+    return float(other) if type(function).__name__ == DIVISIONS[0] else round(1.0 / float(other), 6)
+
+
+def caller(depth: int) -> FrameType | None:
+    """Return the frame ``depth`` above the caller's, None where there is none."""
+    try:
+        return sys._getframe(depth + 1)
+    except ValueError:
+        return None

@@ -1,0 +1,361 @@
+"""What is known of the iteration that is going on, and its record when the optimizer has stepped.
+
+An iteration ends with an optimizer's step. A further optimizer that steps on the same batch (the generator of a GAN,
+the second of two optimizers) belongs to the same iteration: a new one begins when an optimizer steps that already has,
+or when a batch was fetched since. Times are the CPU's: with CUDA they say when work was queued, not when it was done.
+What an evaluation or a checkpoint stretched is left out rather than reported as training.
+
+The run is opened by the first step, so that no other process ever makes one. In a run that the script opened itself
+the script's word counts: names that it logs are not logged here, and steps are numbered as it numbers them.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from gputop.tracking.autolog_loss import DIVISIONS, Site, Sites, caller, divisor
+from gputop.tracking.notice import tell
+
+if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays cheap
+    from gputop.tracking import run as runs
+    from gputop.tracking.autolog_model import Models
+
+PATIENCE = 20
+"""Iterations after which a run that the script opened, and has not logged to, gets the automatic values all the same."""
+MEMORY_EVERY_S = 1.0
+
+
+class Steps:
+    """The iterations of this process. One thread trains; what other threads do is not looked at."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.beside = False
+        """Whether a run that the script opened itself is added to."""
+        self.loader: Any = None
+        """The loader of the batch that was fetched last (``autolog_loader.Feed``)."""
+        self._ours: runs.Run | None = None
+        self._runs: Any = None
+        """The module ``gputop.tracking.run``, once it is needed."""
+        self.models: Models | None = None
+        self.off = False
+        self.blind = False
+        """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses not told apart."""
+        self.gave_up = False
+        """Whether it is off only because the script has a run of its own."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the run: at the start, and in a forked child, which opens its own if it trains."""
+        self.run: runs.Run | None = None
+        self.own_run = False
+        self.thread = 0
+        self.step = -1
+        self.taken = 0
+        """How many optimizer steps were seen, for noticing those that a GradScaler skips."""
+        self.optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self._last: weakref.ref[Any] | None = None
+        self._last_index = 0
+        self._stepped: set[int] = set()
+        self._held: list[list[tuple[Site, Any]]] = []
+        self._mark: float | None = None
+        self._scaled: tuple[Any, Any] | None = None
+        self._own_names: set[tuple[str, ...]] = set()
+        self._their_names: frozenset[str] = frozenset()
+        self._shapes_seen = -1
+        self._waiting: list[tuple[int, dict[str, Any]]] = []
+        self._memory_at = 0.0
+        self.fetched = False
+        self.stepping = False
+        """Whether an optimizer's step is going on, so that a backward belongs to a closure."""
+        self.interrupted = True
+        self.rows = self.tokens = self.losses = self.calls = 0
+        self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
+        self.inside_step = self._step_from = 0.0
+        self.sites = Sites(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
+        self.loader = None
+
+    def failed(self, error: Exception) -> None:
+        """Give up: whatever goes wrong in here, the training goes on without it."""
+        if not self.off:
+            self.off = True
+            tell(f"automatic tracking stops, the training goes on ({type(error).__name__}: {str(error)[:200]}).")
+
+    def revive(self) -> None:
+        """Go on after it was found that the script has a run of its own."""
+        if self.gave_up:
+            self.off = self.gave_up = False
+
+    def elsewhere(self) -> bool:
+        """Return whether the caller is on another thread than the one that trains."""
+        return bool(self.thread) and threading.get_ident() != self.thread
+
+    def scaled(self, result: Any, loss: Any) -> None:
+        """Remember which loss a GradScaler made larger."""
+        self._scaled = (weakref.ref(result), loss.detach())
+
+    def before_backward(self, tensors: Any) -> None:
+        """Look at what backward is about to run on; called by what was called as ``backward``."""
+        if self.elsewhere():
+            return
+        if self.blind:
+            self.off = True
+            tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
+            return
+        tensor = tensors
+        function = getattr(tensor, "grad_fn", None)
+        if function is None:
+            if not isinstance(tensors, tuple | list) or len(tensors) != 1:
+                return
+            tensor = tensors[0]
+            function = getattr(tensor, "grad_fn", None)
+        if function is None or tensor.numel() != 1 or type(tensor).__name__ == "DTensor":
+            return
+        if self.evaluation_s:
+            self.interrupted = True
+        feed = self.loader
+        if feed is not None:
+            self.rows += feed.rows
+            self.tokens += feed.tokens
+            feed.rows = feed.tokens = 0
+            if not feed.trains:
+                feed.trains = True
+                self._look_at_loader(feed)
+        value = tensor
+        if self._scaled is not None:
+            scaled, self._scaled = self._scaled, None
+            if scaled[0]() is tensor:
+                value = scaled[1]
+        by = divisor(function) if value is tensor and type(function).__name__ in DIVISIONS else None
+        if value.is_cpu:
+            number: Any = value.item()
+        elif value.is_cuda and not self.torch.cuda.is_current_stream_capturing():
+            number = value.detach()
+        else:
+            return
+        self.losses += self.sites.add(caller(2), number, by, self.stepping)
+
+    def after_backward(self, seconds: float) -> None:
+        """Add the time of a backward."""
+        self.backward_s += seconds
+        self.inside_step += seconds
+
+    def before_step(self) -> None:
+        """An optimizer's step begins; closures run inside of it."""
+        self.inside_step = 0.0
+        self.stepping = True
+        self.sites.begin_step()
+        self._step_from = perf_counter()
+
+    def after_step(self, optimizer: Any, skipped: bool = False) -> None:
+        """An optimizer has stepped (or its scaler skipped the step): write what is known."""
+        if self.elsewhere():
+            return
+        now = perf_counter()
+        self.stepping = False
+        if not skipped:
+            self.taken += 1
+            self.optimizer_s += max(0.0, now - self._step_from - self.inside_step)
+        if self._last is not None and self._last() is optimizer:
+            index, known = self._last_index, True
+        else:
+            known = optimizer in self.optimizers
+            index = self.optimizers.setdefault(optimizer, len(self.optimizers))
+            self._last, self._last_index = weakref.ref(optimizer), index
+        if (self.run is None or self._runs.current() is not self.run or self.run.disabled) and not self._open():
+            return
+        run = self.run
+        assert run is not None
+        values: dict[str, Any] = {}
+        losses = self.sites.take()
+        if self.step < 0 or self.fetched or index in self._stepped:
+            self._close_iteration()
+            self._timings(values, now)
+        self._stepped.add(index)
+        self.fetched = False
+        if self.sites.settled:
+            for site, value in losses:
+                name = site.name
+                values[self.sites.name(site, values) if name is None or name in values else name] = value
+        elif losses:
+            self._held.append(losses)
+        rate = optimizer.param_groups[0].get("lr")
+        if type(rate) is float or type(rate) is int:
+            values["lr" if index == 0 else f"lr/{index}"] = float(rate)
+        self._write(values)
+        if not known:
+            self._models().look(run, optimizer)
+            if self.loader is not None and self.loader.trains:
+                self.loader.tell(run)
+            self._mark = perf_counter()
+
+    def _close_iteration(self) -> None:
+        """Begin a new iteration; the first one that ends decides what the losses are called."""
+        self._stepped.clear()
+        if self._held and not self.sites.settled:
+            self.name_held()
+        self.step += 1
+        if self.run is not None and self.models is not None:
+            self.models.later(self.run, self.step)
+
+    def name_held(self) -> None:
+        """Name the losses of the first iteration, and write them."""
+        held, self._held = self._held, []
+        self.sites.settle([site for site, _ in losses] for losses in held)
+        values: dict[str, Any] = {}
+        for losses in held:
+            for site, value in losses:
+                values[self.sites.name(site, values)] = value
+        if values:
+            self._write(values)
+
+    def finish(self) -> None:
+        """Write what is held back, at the end of the run."""
+        try:
+            if self._held:
+                self.name_held()
+            self._write_waiting()
+        except Exception as error:  # noqa: BLE001 - the run is ending
+            self.failed(error)
+
+    def tell_torch(self, run: runs.Run) -> None:
+        """Record the fact ``torch``, now that the script trains; torch is asked for devices only if CUDA is in use."""
+        from gputop.tracking import evidence
+
+        found = evidence.torch_fact()
+        if found is not None and run.facts.get("torch") != found:
+            run.fact("torch", found)
+
+    def _timings(self, values: dict[str, Any], now: float) -> None:
+        mark, self._mark = self._mark, now
+        if self.evaluation_s:
+            values["phase/evaluation"] = self.evaluation_s
+        if mark is not None and not self.interrupted:
+            took = now - mark
+            values["step_s"] = took
+            # Without a loader the rows are those of the model's calls: known if each call is one loss.
+            if self.loader is None and self.calls != self.losses:
+                self.rows = self.tokens = 0
+            if self.rows:
+                values["samples_per_s"] = self.rows / took
+            if self.tokens:
+                values["tokens_per_s"] = self.tokens / took
+            if self.data_s:
+                values["phase/data"] = self.data_s
+        if self.forward_s:
+            values["phase/forward"] = self.forward_s
+        if self.backward_s:
+            values["phase/backward"] = self.backward_s
+        values["phase/optimizer"] = self.optimizer_s
+        feed = self.loader
+        if feed is not None and feed.trains and feed.epoch is not None:
+            values["epoch"] = float(feed.epoch)
+        if now - self._memory_at > MEMORY_EVERY_S:
+            self._memory_at = now
+            cuda = self.torch.cuda
+            if cuda.is_initialized() and not cuda.is_current_stream_capturing():
+                values["memory_peak_bytes"] = float(cuda.max_memory_allocated())
+        self.interrupted = False
+        self.rows = self.tokens = self.losses = self.calls = 0
+        self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
+
+    def _write(self, values: dict[str, Any]) -> None:
+        run = self.run
+        if run is None or not values:
+            return
+        if self.own_run:
+            run.log(values, self.step)
+            return
+        journal = run.journal
+        if journal is None:
+            return
+        named = journal.named()
+        if len(named) != self._shapes_seen:
+            self._shapes_seen = len(named)
+            self._their_names = frozenset(name for names in named if names not in self._own_names for name in names)
+        theirs = self._their_names
+        if theirs:
+            self._waiting = []
+            loss_is_theirs = any("loss" in name.lower() for name in theirs)
+            kept = {
+                name: value
+                for name, value in values.items()
+                if name not in theirs and not (loss_is_theirs and name.partition("/")[0] == "loss")
+            }
+            self._own_names.add(tuple(kept))
+            journal.aside(kept)
+            return
+        self._waiting.append((self.step, values))
+        if self.step >= PATIENCE:
+            self._write_waiting()
+
+    def _write_waiting(self) -> None:
+        """Write what waited for the script's own first words, which did not come."""
+        waiting, self._waiting = self._waiting, []
+        for step, values in waiting:
+            if self.run is not None:
+                self._own_names.add(tuple(values))
+                self.run.log(values, step)
+
+    def note(self, **metrics: float) -> None:
+        """Write metrics that belong to no step's record, such as a checkpoint's time."""
+        journal = self.run.journal if self.run is not None else None
+        if self.run is not None and self.own_run:
+            self.run.log(metrics, self.step)
+        elif journal is not None:
+            self._own_names.add(tuple(metrics))
+            journal.aside(metrics)
+
+    def _open(self) -> bool:
+        """Return whether there is a run to write to: the script's, or one of our own, opened now."""
+        if self._runs is None:
+            from gputop.tracking import run as runs
+
+            self._runs = runs
+        run = self._runs.current()
+        if self.run is not None and run is self.run:
+            return not run.disabled
+        self.thread = threading.get_ident()
+        if self._runs.initialized() and run is not self._ours:
+            # The script opened it (or opened another one later): it is used only where that was asked for.
+            self.run, self.own_run = run, False
+            self.off = self.gave_up = not self.beside
+            run.before_end = self.finish if self.beside else None
+            return self.beside and not run.disabled
+        self.own_run = True
+        self.run = self._ours = self._runs.init(resume=_launched_id())
+        self.run.before_end = self.finish
+        return not self.run.disabled
+
+    def _models(self) -> Models:
+        if self.models is None:
+            from gputop.tracking.autolog_model import Models
+
+            self.models = Models(self.torch, self)
+        return self.models
+
+    def _look_at_loader(self, feed: Any) -> None:
+        if self.run is not None and not self.run.disabled:
+            feed.tell(self.run)
+
+
+def _launched_id() -> str | None:
+    """Return the id that joins the ranks which one ``gputop run`` started by other means than torchrun; else None.
+
+    A single process gets an id of its own: one command may train several times.
+    """
+    env = os.environ
+    launched = env.get("GPUTOP_LAUNCH_ID")
+    if not launched or env.get("GPUTOP_RUN_ID") or env.get("TORCHELASTIC_RUN_ID") or env.get("SLURM_JOB_ID"):
+        return None
+    from gputop.tracking import identity
+
+    where = identity.place()
+    if where.world_size <= 1:
+        return None
+    port = env.get("MASTER_PORT", "")
+    return f"{launched}-{port}" if port else launched

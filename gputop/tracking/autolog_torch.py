@@ -1,0 +1,202 @@
+"""The places in torch that are listened at: backward, optimizer steps, GradScaler, DataLoader and torch.save.
+
+No module hook is used anywhere: a global one slows every layer and makes torch.compile warn, and one on a module would
+be pickled with it. Each wrapper calls the original exactly once, hands on what it returns and raises, and does nothing
+else when tracking is off, on another thread than the one that trains, or while torch.compile traces.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from time import perf_counter
+from types import FunctionType
+from typing import Any
+
+from gputop.tracking.autolog_loader import Feed, counts, first_tensor, is_integer
+from gputop.tracking.autolog_loss import Site, Sites, caller, divisor, label
+from gputop.tracking.autolog_steps import Steps
+
+
+def patch(torch: Any, steps: Steps) -> None:
+    """Put the wrappers in place; once per process."""
+    _unseen_rooms(torch)
+    _patch_backward(torch, steps)
+    _patch_optimizers(torch, steps)
+    _patch_scaler(torch, steps)
+    _patch_loader(torch, steps)
+    _patch_save(torch, steps)
+
+
+def unseen(torch: Any, function: Any, inside: bool = True) -> None:
+    """Keep torch.compile from compiling a function of ours, and (``inside``) what it calls.
+
+    Code that is called from a compiled region after a graph break would be compiled too, at a price in time and warnings.
+    """
+    frames: Any = getattr(torch._C._dynamo, "eval_frame", None)
+    skip = getattr(frames, "skip_code", None)  # torch before 2.7 or so: without a word on what is inside
+    strategy = getattr(frames, "set_code_exec_strategy", None)
+    if skip is not None:
+        skip(function.__code__)
+    elif strategy is not None:
+        action = frames._FrameAction
+        strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.SKIP if inside else action.DEFAULT))
+
+
+def _unseen_rooms(torch: Any) -> None:
+    for room in (Steps, Sites, Site, Feed):
+        for item in vars(room).values():
+            if isinstance(item, FunctionType):
+                unseen(torch, item)
+    for function in (first_tensor, counts, is_integer, divisor, caller, label):
+        unseen(torch, function)
+
+
+def _patch_backward(torch: Any, steps: Steps) -> None:
+    original = torch.autograd.backward  # Tensor.backward calls it by this name
+
+    @functools.wraps(original)
+    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        if steps.off:
+            return original(tensors, *args, **kwargs)
+        try:
+            steps.before_backward(tensors)
+        except Exception as error:  # noqa: BLE001 - the user's backward follows, whatever we made of its loss
+            steps.failed(error)
+        started = perf_counter()
+        result = original(tensors, *args, **kwargs)
+        steps.after_backward(perf_counter() - started)
+        return result
+
+    unseen(torch, backward)
+    torch.autograd.backward = backward
+
+
+def _patch_optimizers(torch: Any, steps: Steps) -> None:
+    compiling: Callable[[], bool] = torch.compiler.is_compiling
+
+    def traced() -> None:
+        # Marked as a constant, it is called when torch.compile traces, and leaves nothing in the graph.
+        steps.blind = True
+
+    traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if compiling():
+            traced()
+        elif not steps.off:
+            steps.before_step()
+
+    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if compiling() or steps.off:
+            return
+        try:
+            steps.after_step(optimizer)
+        except Exception as error:  # noqa: BLE001 - as above
+            steps.failed(error)
+
+    unseen(torch, before)
+    unseen(torch, after)
+    optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim hides the module's name
+    optimizers.register_optimizer_step_pre_hook(before)
+    optimizers.register_optimizer_step_post_hook(after)
+
+
+def _patch_scaler(torch: Any, steps: Steps) -> None:
+    scaler: Any = getattr(getattr(torch.amp, "grad_scaler", None), "GradScaler", None)
+    if scaler is None:
+        return
+    original_scale, original_step = scaler.scale, scaler.step
+
+    @functools.wraps(original_scale)
+    def scale(self: Any, outputs: Any) -> Any:
+        result = original_scale(self, outputs)
+        if not steps.off and result is not outputs and hasattr(result, "grad_fn"):
+            steps.scaled(result, outputs)
+        return result
+
+    @functools.wraps(original_step)
+    def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        taken = steps.taken
+        result = original_step(self, optimizer, *args, **kwargs)
+        if not steps.off and steps.taken == taken:
+            try:
+                steps.after_step(optimizer, skipped=True)
+            except Exception as error:  # noqa: BLE001 - as above
+                steps.failed(error)
+        return result
+
+    scaler.scale, scaler.step = scale, step
+
+
+def _patch_loader(torch: Any, steps: Steps) -> None:
+    data: Any = torch.utils.data.dataloader
+    loader, iterator = data.DataLoader, data._BaseDataLoaderIter
+    original_iter, original_next = loader.__iter__, iterator.__next__
+    feeds: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
+    owners: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
+    grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+
+    @functools.wraps(original_iter)
+    def iterate(self: Any) -> Any:
+        result = original_iter(self)
+        if not steps.off:
+            try:
+                feed = feeds.get(self)
+                if feed is None:
+                    feed = feeds[self] = Feed()
+                feed.begin(self)
+                owners[result] = feed
+                if feed.trains and steps.run is not None:
+                    feed.tell(steps.run)
+            except Exception as error:  # noqa: BLE001 - as above
+                steps.failed(error)
+        return result
+
+    @functools.wraps(original_next)
+    def fetch(self: Any) -> Any:
+        if steps.off or not grad_enabled() or steps.elsewhere():
+            return original_next(self)
+        started = perf_counter()
+        batch = original_next(self)
+        try:
+            steps.data_s += perf_counter() - started
+            feed = owners.get(self)
+            if feed is not None:
+                feed.fetched(batch)
+                steps.loader = feed
+                steps.fetched = True
+        except Exception as error:  # noqa: BLE001 - as above
+            steps.failed(error)
+        return batch
+
+    unseen(torch, iterate)
+    unseen(torch, fetch)
+    loader.__iter__, iterator.__next__ = iterate, fetch
+
+
+def _patch_save(torch: Any, steps: Steps) -> None:
+    original = torch.save
+
+    @functools.wraps(original)
+    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+        run = steps.run
+        if steps.off or run is None or steps.elsewhere():
+            return original(obj, f, *args, **kwargs)
+        started = perf_counter()
+        result = original(obj, f, *args, **kwargs)
+        try:
+            seconds = perf_counter() - started
+            steps.interrupted = True
+            path = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", None)
+            size = os.stat(path).st_size if isinstance(path, str) and not hasattr(f, "write") else None
+            steps.note(checkpoint_s=seconds)
+            run.fact("checkpoint", {"seconds": seconds, "bytes": size, "path": path, "step": steps.step})
+        except Exception as error:  # noqa: BLE001 - as above
+            steps.failed(error)
+        return result
+
+    torch.save = save
