@@ -27,4 +27,5 @@ everybody = [None, None]
 dist.all_gather_object(everybody, losses)
 if rank == 0:
     say(len(losses), [model], rank0=everybody[0], rank1=everybody[1])
+dist.barrier()  # the store of rank 0 has to outlive the last call of rank 1
 dist.destroy_process_group()
