@@ -119,8 +119,7 @@ def test_without_a_usable_driver_the_screen_says_why_and_shows_virtual_gpus(
     tmp_path: Path, scenario: Scenario, words: str
 ) -> None:
     with dashboard(scenario.write(tmp_path / "scenario")) as terminal:
-        text = terminal.wait_for("virtual GPU")
-        assert "VIRTUAL" in text
+        terminal.wait_for("VIRTUAL")
         terminal.wait_for("Press l to launch")
         assert words in terminal.text().lower()
 
