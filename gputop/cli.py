@@ -235,15 +235,6 @@ def _stream(options: argparse.Namespace) -> int:
     return _leave(sampler, EXIT_NO_GPU if sampler.source.name == "none" else EXIT_OK)
 
 
-def _agent_arguments(options: argparse.Namespace, interval: float) -> list[str]:
-    arguments = ["-i", f"{interval}s"]
-    if options.virtual is not None:
-        arguments += ["--virtual", str(options.virtual)]
-    if options.gpus:
-        arguments += ["-g", options.gpus]
-    return arguments
-
-
 def _settings(options: argparse.Namespace) -> Settings:
     """Return the saved settings with what the command line says on top."""
     import dataclasses

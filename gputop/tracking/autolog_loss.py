@@ -38,6 +38,8 @@ _PATTERNS = (
 )
 DIVISIONS = ("DivBackward0", "MulBackward0")
 """The last operation of a loss that was divided by, or multiplied with the inverse of, a number."""
+UNKNOWN = 0.0
+"""As a divisor: not looked at, because reading ``grad_fn`` takes longer than all else here together."""
 _MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "model", "model_engine"))
 """What stands before ``.backward(`` and is no loss."""
 
@@ -45,32 +47,29 @@ _MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "mo
 class Site:
     """One line that runs backward, and what it has run on since the optimizer's last step."""
 
-    __slots__ = ("count", "divisor", "label", "line", "name", "step_divisor", "total")
+    __slots__ = ("accumulates", "code", "count", "divisor", "label", "line", "name", "step_divisor", "total")
 
-    def __init__(self, label: str, line: int) -> None:
-        self.label = label
-        self.line = line
+    def __init__(self, frame: FrameType | None) -> None:
+        self.code = frame.f_code if frame is not None else None
+        """Kept, so that no other code gets its address."""
+        self.line = frame.f_lineno if frame is not None else 0
+        self.label = label(frame.f_code.co_filename, self.line) if frame is not None else "line0"
         self.name: str | None = None
         self.total: Any = 0.0
         self.count = 0
         self.step_divisor: float | None = None
-        """What each of the losses of this step was divided by last; 0 when they differ."""
+        """What each of the losses of this step was divided by last; None when they differ, or nothing did."""
+        self.accumulates = False
+        """Whether it ever ran more than once in a step; only then is it worth looking at what its losses were divided by."""
         self.divisor = 1.0
         """The number of accumulated losses by which the script is known to divide each of them."""
 
-    def add(self, value: Any, divisor: float | None) -> None:
-        """Take in one backward."""
-        self.total = value if self.count == 0 else self.total + value
-        if self.count == 0:
-            self.step_divisor = divisor
-        elif self.step_divisor != divisor:
-            self.step_divisor = None
-        self.count += 1
-
     def take(self) -> Any:
         """Return the loss of this step, and start anew."""
-        if self.count > 1 and self.step_divisor == self.count:
-            self.divisor = self.step_divisor
+        if self.count > 1:
+            self.accumulates = True
+            if self.step_divisor == self.count:
+                self.divisor = self.step_divisor
         factor = self.divisor if self.step_divisor == self.divisor else 1.0
         value = self.total if self.count == 1 and factor == 1.0 else self.total * (factor / self.count)
         self.total, self.count = 0.0, 0
@@ -82,7 +81,7 @@ class Sites:
 
     def __init__(self, torch_directory: str = "") -> None:
         self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
-        self._by_place: dict[tuple[str, int], Site] = {}
+        self._by_place: dict[tuple[int, int], Site] = {}
         self._library: dict[str, bool] = {}
         self._inside: set[int] = set()
         self.pending: list[Site] = []
@@ -92,16 +91,33 @@ class Sites:
         """An optimizer's step begins: of each site in its closure the first loss counts, as that is what it returns."""
         self._inside.clear()
 
-    def add(self, frame: FrameType | None, value: Any, divisor: float | None, in_closure: bool) -> bool:
-        """Take in a backward that was called in ``frame`` or, through a library, further up; False where it is left out."""
-        site = self._find(frame)
+    def add(self, frame: FrameType | None, value: Any, divided: float | None, tensor: Any, in_closure: bool) -> bool:
+        """Take in a backward that was called in ``frame`` or, through a library, further up; False where it is left out.
+
+        ``divided`` is what the loss was divided by, UNKNOWN where that is to be read from ``tensor`` if it matters.
+        """
+        frame = self._user_frame(frame)
+        # By identity and instruction: hashing a code object and finding a line number take microseconds each.
+        place = (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
+        site = self._by_place.get(place)
+        if site is None:
+            site = self._by_place[place] = Site(frame)
         if in_closure:
             if id(site) in self._inside:
                 return False
             self._inside.add(id(site))
-        if site.count == 0:
-            self.pending.append(site)
-        site.add(value, divisor)
+        if divided == UNKNOWN and (site.count or site.accumulates or not self.settled):
+            divided = divisor(tensor)
+        if site.count:
+            site.total += value
+            site.count += 1
+            if site.step_divisor == UNKNOWN:
+                site.step_divisor = divided
+            elif site.step_divisor != divided:
+                site.step_divisor = None
+            return True
+        self.pending.append(site)
+        site.total, site.step_divisor, site.count = value, divided, 1
         return True
 
     def take(self) -> list[tuple[Site, Any]]:
@@ -109,38 +125,27 @@ class Sites:
         pending, self.pending = self.pending, []
         return [(site, site.take()) for site in pending]
 
-    def _find(self, frame: FrameType | None) -> Site:
-        place = self._place(frame)
-        site = self._by_place.get(place)
-        if site is None:
-            site = self._by_place[place] = Site(label(*place), place[1])
-        return site
-
-    def _place(self, frame: FrameType | None) -> tuple[str, int]:
-        """Return file and line: of the nearest frame that is no library's, else of the nearest that is not backward's."""
-        first = ("", 0)
+    def _user_frame(self, frame: FrameType | None) -> FrameType | None:
+        """Return the nearest frame that is no library's, else the nearest that is not backward's own."""
+        first, library = None, self._library
         for _ in range(_FRAMES_MAX):
             if frame is None:
                 break
-            code = frame.f_code
-            if not self._is_library(code.co_filename):
-                return (code.co_filename, frame.f_lineno)
-            if not first[0] and "backward" not in code.co_name:
-                first = (code.co_filename, frame.f_lineno)
+            filename = frame.f_code.co_filename
+            if filename not in library:
+                library[filename] = self._is_library(filename)
+            if not library[filename]:
+                return frame
+            if first is None and "backward" not in frame.f_code.co_name:
+                first = frame
             frame = frame.f_back
         return first
 
     def _is_library(self, filename: str) -> bool:
-        found = self._library.get(filename)
-        if found is None:
-            parts = filename.split(os.sep)
-            packaged = "site-packages" in parts or "dist-packages" in parts
-            if packaged or parts[-3:-1] == ["gputop", "tracking"]:
-                found = any(part in _LIBRARIES for part in parts[:-1])
-            else:
-                found = filename.startswith(self._roots)
-            self._library[filename] = found
-        return found
+        parts = filename.split(os.sep)
+        if "site-packages" in parts or "dist-packages" in parts or parts[-3:-1] == ["gputop", "tracking"]:
+            return any(part in _LIBRARIES for part in parts[:-1])
+        return filename.startswith(self._roots)
 
     def settle(self, groups: Iterable[list[Site]]) -> None:
         """Name the sites of a whole iteration; ``groups`` are the sites of each optimizer step of it."""
@@ -175,15 +180,16 @@ def label(filename: str, line: int) -> str:
     return f"line{line}"
 
 
-def divisor(function: Any) -> float | None:
-    """Return by what plain number the result of ``function`` (one of ``DIVISIONS``) was divided; None for anything else.
-
-    Looks at numbers on the CPU alone, as those of Python are.
-    """
+def divisor(tensor: Any) -> float | None:
+    """Return by what plain number a loss was divided last; None when it was not. Looks at numbers on the CPU alone."""
+    function = tensor.grad_fn
+    kind = type(function).__name__
+    if kind not in DIVISIONS:
+        return None
     other = function._saved_other
     if other is None or other.dim() != 0 or other.is_cuda or not other:
         return None
-    return float(other) if type(function).__name__ == DIVISIONS[0] else round(1.0 / float(other), 6)
+    return float(other) if kind == DIVISIONS[0] else round(1.0 / float(other), 6)
 
 
 def caller(depth: int) -> FrameType | None:

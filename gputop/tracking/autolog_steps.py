@@ -12,12 +12,12 @@ the script's word counts: names that it logs are not logged here, and steps are 
 from __future__ import annotations
 
 import os
-import threading
 import weakref
+from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from gputop.tracking.autolog_loss import DIVISIONS, Site, Sites, caller, divisor
+from gputop.tracking.autolog_loss import UNKNOWN, Site, Sites, caller, divisor
 from gputop.tracking.notice import tell
 
 if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays cheap
@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays 
 
 PATIENCE = 20
 """Iterations after which a run that the script opened, and has not logged to, gets the automatic values all the same."""
+NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
+"""Tensors that have no value of their own on this rank, or none at all."""
 MEMORY_EVERY_S = 1.0
 
 
@@ -63,7 +65,7 @@ class Steps:
         self._stepped: set[int] = set()
         self._held: list[list[tuple[Site, Any]]] = []
         self._mark: float | None = None
-        self._scaled: tuple[Any, Any] | None = None
+        self._scaled: tuple[Any, Any, float | None] | None = None
         self._own_names: set[tuple[str, ...]] = set()
         self._their_names: frozenset[str] = frozenset()
         self._shapes_seen = -1
@@ -92,29 +94,26 @@ class Steps:
 
     def elsewhere(self) -> bool:
         """Return whether the caller is on another thread than the one that trains."""
-        return bool(self.thread) and threading.get_ident() != self.thread
+        return bool(self.thread) and get_ident() != self.thread
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember which loss a GradScaler made larger."""
-        self._scaled = (weakref.ref(result), loss.detach())
+        self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
 
     def before_backward(self, tensors: Any) -> None:
         """Look at what backward is about to run on; called by what was called as ``backward``."""
-        if self.elsewhere():
+        if self.thread and get_ident() != self.thread:
             return
         if self.blind:
             self.off = True
             tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
             return
         tensor = tensors
-        function = getattr(tensor, "grad_fn", None)
-        if function is None:
-            if not isinstance(tensors, tuple | list) or len(tensors) != 1:
+        if type(tensor) is not self.torch.Tensor:
+            if isinstance(tensors, tuple | list) and len(tensors) == 1:
+                tensor = tensors[0]
+            if not isinstance(tensor, self.torch.Tensor) or type(tensor).__name__ in NO_NUMBERS:
                 return
-            tensor = tensors[0]
-            function = getattr(tensor, "grad_fn", None)
-        if function is None or tensor.numel() != 1 or type(tensor).__name__ == "DTensor":
-            return
         if self.evaluation_s:
             self.interrupted = True
         feed = self.loader
@@ -126,18 +125,20 @@ class Steps:
                 feed.trains = True
                 self._look_at_loader(feed)
         value = tensor
+        divided: float | None = UNKNOWN
         if self._scaled is not None:
             scaled, self._scaled = self._scaled, None
             if scaled[0]() is tensor:
-                value = scaled[1]
-        by = divisor(function) if value is tensor and type(function).__name__ in DIVISIONS else None
+                value, divided = scaled[1], scaled[2]
+        if value.numel() != 1:
+            return
         if value.is_cpu:
             number: Any = value.item()
         elif value.is_cuda and not self.torch.cuda.is_current_stream_capturing():
             number = value.detach()
         else:
             return
-        self.losses += self.sites.add(caller(2), number, by, self.stepping)
+        self.losses += self.sites.add(caller(2), number, divided, tensor, self.stepping)
 
     def after_backward(self, seconds: float) -> None:
         """Add the time of a backward."""
@@ -153,7 +154,7 @@ class Steps:
 
     def after_step(self, optimizer: Any, skipped: bool = False) -> None:
         """An optimizer has stepped (or its scaler skipped the step): write what is known."""
-        if self.elsewhere():
+        if self.thread and get_ident() != self.thread:
             return
         now = perf_counter()
         self.stepping = False
@@ -171,7 +172,7 @@ class Steps:
         run = self.run
         assert run is not None
         values: dict[str, Any] = {}
-        losses = self.sites.take()
+        losses = self.sites.take() if self.sites.pending else []
         if self.step < 0 or self.fetched or index in self._stepped:
             self._close_iteration()
             self._timings(values, now)
@@ -319,7 +320,7 @@ class Steps:
         run = self._runs.current()
         if self.run is not None and run is self.run:
             return not run.disabled
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
         if self._runs.initialized() and run is not self._ours:
             # The script opened it (or opened another one later): it is used only where that was asked for.
             self.run, self.own_run = run, False

@@ -20,4 +20,15 @@ for number, (inputs, targets) in enumerate(loader):
     scaler.step(optimizer)
     scaler.update()
     losses.append(loss.item())
+for _ in range(4):
+    # Accumulation under a scaler, each loss divided by its number.
+    optimizer.zero_grad()
+    group = []
+    for _ in range(2):
+        loss = model(torch.randn(8, 8)).square().mean()
+        group.append(loss.item())
+        scaler.scale(loss / 2).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    losses.append(sum(group) / 2)
 say(len(losses), [model], loss=losses)
