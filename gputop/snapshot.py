@@ -1,26 +1,45 @@
 """The frozen records that travel from a machine to a screen, and their JSON form.
 
 A ``Snapshot`` is all that is known about one machine at one moment. Unknown values are ``None``, never 0; every unit
-is in the field's name. The JSON form is one object per line with the same names; NaN and infinities, which are data
-in a metric, travel as the strings "NaN", "Infinity" and "-Infinity".
+is in the field's name. The JSON form (``wire``) is one object per line with the same names.
 
 This module imports the standard library alone, because every other room imports it.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import math
-import types
-import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
+
+from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessDetails, Workers
+from gputop.wire import FormatError, decode, encode
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Ancestor",
+    "Communicator",
+    "CommunicatorRank",
+    "Device",
+    "DeviceUse",
+    "FormatError",
+    "Host",
+    "LaunchEnvironment",
+    "LogMatch",
+    "Points",
+    "Problem",
+    "Process",
+    "ProcessDetails",
+    "Rank",
+    "Run",
+    "SamplerCost",
+    "Snapshot",
+    "Workers",
+    "encode",
+]
 
 SCHEMA_VERSION = 1
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,23 @@ class Host:
     load_1m: float | None = None
     problem: Problem | None = None
     """Why there is no GPU, or no driver, on this machine; set also when virtual GPUs stand in."""
+    memory_available_bytes: int | None = None
+    shm_total_bytes: int | None = None
+    """Of /dev/shm, through which DataLoader workers and NCCL hand over data."""
+    shm_used_bytes: int | None = None
+    cpu_quota: float | None = None
+    """Cores that the cgroup (a container, a batch system) allows; None without a limit."""
+    cpu_throttled_share: float | None = None
+    """Of the cgroup's scheduling periods since the reading before, the share that hit the quota: 0 to 1."""
+    cpu_pressure_percent: float | None = None
+    """Pressure stall information, "some avg10": share of the last 10 s in which something waited for a CPU."""
+    io_pressure_percent: float | None = None
+    memory_pressure_percent: float | None = None
+    oom_kills: int | None = None
+    """Processes that the kernel's OOM killer has ended, of this cgroup, else since boot."""
+    iommu_enabled: bool | None = None
+    mps_server_pid: int | None = None
+    """PID of nvidia-cuda-mps-server, which owns the contexts of its clients; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,93 +164,12 @@ class Device:
     unified_memory: bool | None = None
     denied: tuple[str, ...] = ()
     """Names of fields that are None for lack of permission."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceUse:
-    """What one process has on one device. ``contexts`` is a subset of "C", "G", "M" (compute, graphics, MPS)."""
-
-    device_uuid: str
-    memory_used_bytes: int | None = None
-    sm_utilization_percent: float | None = None
-    contexts: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchEnvironment:
-    """What a process was started with, from /proc/<pid>/environ: later changes inside Python are not visible there."""
-
-    rank: int | None = None
-    local_rank: int | None = None
-    world_size: int | None = None
-    local_world_size: int | None = None
-    cuda_visible_devices: str | None = None
-    cuda_device_order: str | None = None
-    torchelastic_run_id: str | None = None
-    gputop_run_id: str | None = None
-    gputop_job_id: str | None = None
-    virtual_devices: str | None = None
-    """GPUTOP_VIRTUAL_DEVICES: the virtual GPUs that this process may use, like CUDA_VISIBLE_DEVICES ("0,1")."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ancestor:
-    """A parent in the chain from a process up to init, nearest first."""
-
-    pid: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Process:
-    """One process that uses a device, belongs to a run, or looks like training on the CPU.
-
-    ``hidden`` names the fields that the operating system keeps from us (another user's process); they are None.
-    ``autograd_threads`` are (device index as the process sees it, CPU seconds) of its ``pt_autograd_<i>`` threads.
-    ``in_namespace`` is False when the driver reports a PID that this PID namespace does not have (containers).
-    """
-
-    pid: int
-    devices: tuple[DeviceUse, ...] = ()
-    ppid: int | None = None
-    uid: int | None = None
-    user: str | None = None
-    name: str | None = None
-    command: tuple[str, ...] | None = None
-    state: str | None = None
-    cpu_percent: float | None = None
-    memory_rss_bytes: int | None = None
-    started_at: float | None = None
-    """Wall clock, seconds since the epoch."""
-    environment: LaunchEnvironment | None = None
-    ancestors: tuple[Ancestor, ...] = ()
-    launcher: Ancestor | None = None
-    """The nearest ancestor that launches ranks: torchrun, accelerate, deepspeed, srun, mpirun."""
-    container: str | None = None
-    torch_mapped: bool | None = None
-    torch_cuda_mapped: bool | None = None
-    nvidia_open: bool | None = None
-    """True when a /dev/nvidia* file is open in the process."""
-    autograd_threads: tuple[tuple[int, float], ...] = ()
-    in_namespace: bool = True
-    hidden: tuple[str, ...] = ()
-    run_id: str | None = None
-    rank: int | None = None
-    """Rank in ``run_id``, from the journal, else from the environment at launch."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessDetails:
-    """What is read of one process on demand, beside the stream. ``cpu_affinity`` holds the cores that it may run on."""
-
-    threads: int | None = None
-    open_files: int | None = None
-    niceness: int | None = None
-    cpu_affinity: tuple[int, ...] | None = None
-    read_bytes: int | None = None
-    written_bytes: int | None = None
-    involuntary_switches: int | None = None
-    working_directory: str | None = None
+    numa_node: int | None = None
+    cpu_affinity: tuple[int, ...] = ()
+    """The cores near this device; empty when unknown."""
+    nvlinks_active: int | None = None
+    xid_errors: tuple[tuple[float, int], ...] = ()
+    """(wall clock, Xid) of the critical errors that the driver reported while gputop watched; the last 16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +226,48 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True)
+class CommunicatorRank:
+    """One rank of an NCCL communicator, as NCCL's RAS service tells. ``counts``: collective operations begun, by name."""
+
+    rank: int
+    pid: int | None = None
+    hostname: str | None = None
+    nvml_index: int | None = None
+    state: str | None = None
+    """"running", "init", "finalize", "abort", "missing" (does not answer) or "dead"."""
+    async_error: str | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Communicator:
+    """An NCCL communicator with its ranks, from the RAS service of NCCL 2.24 and newer."""
+
+    communicator_id: str
+    size: int
+    ranks: tuple[CommunicatorRank, ...] = ()
+    nccl_version: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogMatch:
+    """A known error text in the output of a run. ``pattern`` is its name ("nccl_watchdog"); ``cause`` a rule's id."""
+
+    pattern: str
+    cause: str | None
+    line: str
+    run_id: str | None = None
+    job_id: str | None = None
+    rank: int | None = None
+    file: str | None = None
+    line_number: int | None = None
+    time: float | None = None
+    """Wall clock when the line was written, if known."""
+    cascade: bool = False
+    """Whether such a text follows a failure elsewhere and is never the root."""
+
+
+@dataclass(frozen=True, slots=True)
 class SamplerCost:
     """What watching cost: CPU share of the agent, time for this reading, NVML calls made for it."""
 
@@ -297,6 +294,9 @@ class Snapshot:
     cost: SamplerCost = SamplerCost()
     notes: tuple[Problem, ...] = ()
     """Problems of the machine as a whole that hide something (process list refused, container without host PIDs)."""
+    communicators: tuple[Communicator, ...] = ()
+    logs: tuple[LogMatch, ...] = ()
+    """Known error texts in the output of the runs that are listed; first failure first."""
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self) -> str:
@@ -319,124 +319,3 @@ class Snapshot:
         if data["schema_version"] > SCHEMA_VERSION:
             raise FormatError(f"schema_version {data['schema_version']} is newer than this gputop reads ({SCHEMA_VERSION})")
         return decode(Snapshot, data)
-
-
-class FormatError(ValueError):
-    """A line or file is not what gputop writes."""
-
-
-_NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-
-
-def encode(value: Any) -> Any:
-    """Turn records into what ``json`` writes; NaN and infinities become strings."""
-    if value is None or isinstance(value, str | bool | int):
-        return value
-    if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
-    if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
-    names = _field_names(type(value))
-    return {name: encode(getattr(value, name)) for name in names}
-
-
-_names: dict[type, tuple[str, ...]] = {}
-
-
-def _field_names(kind: type) -> tuple[str, ...]:
-    found = _names.get(kind)
-    if found is None:
-        if not dataclasses.is_dataclass(kind):
-            raise TypeError(f"{kind.__name__} has no JSON form")
-        found = _names[kind] = tuple(item.name for item in dataclasses.fields(kind))
-    return found
-
-
-def decode(kind: type[T], data: Any) -> T:
-    """Build a record of ``kind`` from decoded JSON; unknown keys are ignored, so that older readers read newer minor forms.
-
-    Raises:
-        FormatError: a required field is missing or of the wrong shape.
-    """
-    try:
-        return typing.cast(T, _decoder(kind)(data))
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
-        raise FormatError(f"not a {kind.__name__}: {error}") from error
-
-
-_decoders: dict[Any, Callable[[Any], Any]] = {}
-
-
-def _decoder(kind: Any) -> Callable[[Any], Any]:
-    found = _decoders.get(kind)
-    if found is None:
-        found = _decoders[kind] = _make_decoder(kind)
-    return found
-
-
-def _make_decoder(kind: Any) -> Callable[[Any], Any]:
-    origin = typing.get_origin(kind)
-    if origin in (types.UnionType, typing.Union):
-        inner = [arg for arg in typing.get_args(kind) if arg is not type(None)]
-        convert = _decoder(inner[0])
-        return lambda value: None if value is None else convert(value)
-    if origin is tuple:
-        arguments = typing.get_args(kind)
-        if len(arguments) == 2 and arguments[1] is Ellipsis:
-            item = _decoder(arguments[0])
-            return lambda value: tuple([item(part) for part in value])
-        parts = [_decoder(argument) for argument in arguments]
-        return lambda value: tuple(part(element) for part, element in zip(parts, value, strict=True))
-    if kind is float:
-        return _decode_float
-    if kind is int:
-        return _decode_int
-    if origin is not None and issubclass(origin, Mapping):
-        _, value_kind = typing.get_args(kind)
-        convert = _decode_any if value_kind is Any else _decoder(value_kind)
-        return lambda value: {key: convert(item) for key, item in value.items()}
-    if dataclasses.is_dataclass(kind):
-        return _make_record_decoder(kind)
-    if kind is Any:
-        return _decode_any
-    if kind in (str, bool):
-        return lambda value: _checked(kind, value)
-    raise TypeError(f"no decoder for {kind}")
-
-
-def _make_record_decoder(kind: Any) -> Callable[[Any], Any]:
-    hints = typing.get_type_hints(kind)
-    converters = {item.name: _decoder(hints[item.name]) for item in dataclasses.fields(kind)}
-
-    def convert(value: Any) -> Any:
-        return kind(**{name: converters[name](item) for name, item in value.items() if name in converters})
-
-    return convert
-
-
-def _decode_any(value: Any) -> Any:
-    return value
-
-
-def _checked(kind: type, value: Any) -> Any:
-    if not isinstance(value, kind):
-        raise TypeError(f"expected {kind.__name__}, found {value!r}")
-    return value
-
-
-def _decode_float(value: Any) -> float:
-    if isinstance(value, str):
-        return _NON_FINITE[value]
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"expected a number, found {value!r}")
-    return float(value)
-
-
-def _decode_int(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"expected an integer, found {value!r}")
-    return value

@@ -28,7 +28,7 @@ WALLS = {
     "torch": lambda name: False,
     "numpy": lambda name: False,
 }
-TRACKING_MAY_IMPORT = ("gputop.tracking", "gputop.snapshot", "gputop.places", "gputop.errors", "gputop.units")
+TRACKING_MAY_IMPORT = ("gputop.tracking", "gputop.snapshot", "gputop.wire", "gputop.places", "gputop.errors", "gputop.units")
 PURE_ROOMS = {
     "adapters": ("gputop.adapters", "gputop.tracking"),
     "doctor": ("gputop.doctor", "gputop.snapshot", "gputop.units", "gputop.errors"),

@@ -7,11 +7,11 @@ observations as well. It goes after five clean observations, so that one odd rea
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Finding
-from gputop.doctor.rules import HIDES, RULES, Judgement, Suspicion
+from gputop.doctor.rules import HIDES, IDS, MACHINE_RULES, RULES, Judgement, Suspicion
 from gputop.snapshot import Snapshot
 
 LIKELY_AFTER = 3
@@ -23,7 +23,8 @@ GAP_S = 60.0
 SEVERITY_WEIGHT = {"error": 3.0, "warning": 2.0, "info": 1.0}
 CONFIDENCE_WEIGHT = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 """The middles of the catalogue's bands (section 3)."""
-_ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
+_ROOT_ORDER = {rule: position for position, rule in enumerate(IDS)}
+_OF_THE_MACHINE = frozenset(rule.id for rule in MACHINE_RULES)
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class _Case:
     hits: int = 0
     clean: int = 0
     shown: bool = False
+    began_at: float | None = None
 
 
 class Doctor:
@@ -45,6 +47,7 @@ class Doctor:
         self._evidence = Evidence()
         self._cases: dict[tuple[str, str], _Case] = {}
         self._last: Snapshot | None = None
+        self._wall: float | None = None
         self._abstained: tuple[Abstained, ...] = ()
 
     @property
@@ -59,6 +62,7 @@ class Doctor:
         if self._breaks_off(snapshot):
             self._evidence, self._cases = Evidence(), {}
         self._last = snapshot
+        self._wall = snapshot.time
         self._evidence.observe(snapshot)
         abstained: dict[Abstained, None] = {}
         judged = set()
@@ -66,6 +70,13 @@ class Doctor:
             for rule in RULES:
                 judgement = rule.judge(self._evidence, job)
                 key = (rule.id, job.key)
+                judged.add(key)
+                self._consider(key, judgement, snapshot.monotonic_s)
+                if isinstance(judgement, Abstained):
+                    abstained[judgement] = None
+        for machine_rule in MACHINE_RULES:
+            for subject, judgement in machine_rule.judge(self._evidence).items():
+                key = (machine_rule.id, subject)
                 judged.add(key)
                 self._consider(key, judgement, snapshot.monotonic_s)
                 if isinstance(judgement, Abstained):
@@ -88,8 +99,9 @@ class Doctor:
         case = self._cases.get(key)
         if isinstance(judgement, Suspicion):
             if case is None:
-                case = self._cases[key] = _Case(judgement.finding, now, now)
-            case.finding, case.confirmed, case.clean = judgement.finding, now, 0
+                case = self._cases[key] = _Case(judgement.finding, now, now, began_at=self._wall)
+            case.finding = replace(judgement.finding, began_at=case.began_at)
+            case.confirmed, case.clean = now, 0
             case.hits += 1
             enough = case.hits >= (1 if judgement.finding.confidence == "certain" else LIKELY_AFTER)
             case.shown = case.shown or (enough and now - case.since >= judgement.hold_s)
@@ -105,21 +117,42 @@ class Doctor:
             del self._cases[key]
 
     def _standing(self) -> tuple[Finding, ...]:
-        hidden = {
-            (symptom, job)
-            for (root, job), case in self._cases.items()
-            for symptom in HIDES.get(root, ())
-            if case.clean == 0 or case.shown
-        }
-        # A warning that the mask leaves too few GPUs explains why ranks share one.
-        hidden |= {
-            (symptom, job)
-            for (rule, job), case in self._cases.items()
-            if rule == "A03" and case.finding.severity == "warning"
-            for symptom in ("A07", "A01", "A02")
-        }
+        hidden = self._hidden()
         standing = [case.finding for key, case in self._cases.items() if case.shown and key not in hidden]
         return tuple(sorted(standing, key=_weight))
+
+    @property
+    def suppressed(self) -> tuple[Finding, ...]:
+        """Findings that hold but are explained by another one that stands (``suppressed_by``); not in what ``observe`` says."""
+        hidden = self._hidden()
+        found = [
+            replace(case.finding, suppressed_by=tuple(sorted(hidden[key])))
+            for key, case in self._cases.items()
+            if case.shown and key in hidden
+        ]
+        return tuple(sorted(found, key=_weight))
+
+    def _hidden(self) -> dict[tuple[str, str], set[str]]:
+        """Return the cases that a root explains, and the ids of their roots. A root of the machine explains in every job."""
+        hidden: dict[tuple[str, str], set[str]] = {}
+        for (root, subject), case in self._cases.items():
+            if not (case.clean == 0 or case.shown):
+                continue
+            symptoms = HIDES.get(root, frozenset())
+            if root == "A03" and case.finding.severity == "warning":
+                # A warning that the mask leaves too few GPUs explains why ranks share one.
+                symptoms |= {"A07", "A01", "A02"}
+            for key, other in self._cases.items():
+                if key[0] in symptoms and self._concerns(root, subject, case, key[1], other):
+                    hidden.setdefault(key, set()).add(root)
+        return hidden
+
+    def _concerns(self, root: str, subject: str, case: _Case, other_subject: str, other: _Case) -> bool:
+        """Return whether a root concerns the job or device of another case."""
+        if root not in _OF_THE_MACHINE:
+            return other_subject == subject or bool(case.finding.run and case.finding.run == other.finding.run)
+        devices = case.finding.devices
+        return not devices or bool(set(devices) & set(other.finding.devices))
 
 
 def _weight(finding: Finding) -> tuple[bool, float, int, str, tuple[int, ...]]:

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gputop.doctor import stated
 from gputop.doctor.jobs import Job, Member, compute_uses, jobs_of
-from gputop.snapshot import Device, Process, Rank, Run, Snapshot
+from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Run, Snapshot
 
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
+KEPT_POINTS = 600
+"""Values kept of one metric of one rank: enough for windows of 200 steps, whatever the rate."""
 LOAD_WINDOW_S = 12.0
 """The catalogue watches utilisation for 30 s; who owns a GPU is read from contexts and not from utilisation, so that 12 s
 of agreement are enough here, and a fault is named within 15 s."""
@@ -53,6 +56,14 @@ class Load:
         return self.idle_share >= IDLE_SHARE and self.span_s >= LOAD_SPAN_MIN_S
 
 
+class Point(NamedTuple):
+    """One value of a metric: its step, the wall clock, and the value."""
+
+    step: int
+    time: float
+    value: float
+
+
 @dataclass(slots=True)
 class _ProcessTrack:
     first_seen: float
@@ -81,6 +92,7 @@ class Evidence:
         self._ranks: dict[tuple[str, int], _RankTrack] = {}
         self._loads: dict[str, Load | None] = {}
         self._owners: dict[str, list[Process]] = {}
+        self._points: dict[tuple[str, int, str], deque[Point]] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """Take in the next snapshot of the stream."""
@@ -90,6 +102,7 @@ class Evidence:
         self._observe_devices(snapshot.devices)
         self._observe_processes(snapshot.processes)
         self._observe_runs(snapshot.runs)
+        self._observe_points(snapshot)
         self.jobs = jobs_of(snapshot)
 
     def _observe_devices(self, devices: Iterable[Device]) -> None:
@@ -140,6 +153,35 @@ class Evidence:
                 while len(track.calls) > 1 and track.calls[1][0] < self.now - KEPT_S:
                     track.calls.popleft()
         self._ranks = seen
+
+    def _observe_points(self, snapshot: Snapshot) -> None:
+        alive = {run.run_id for run in snapshot.runs}
+        for key in [key for key in self._points if key[0] not in alive]:
+            del self._points[key]
+        for points in snapshot.points:
+            kept = self._points.setdefault((points.run_id, points.rank, points.metric), deque(maxlen=KEPT_POINTS))
+            kept.extend(map(Point, points.steps, points.times, points.values))
+
+    def series(self, run_id: str | None, rank: int, metric: str) -> Sequence[Point]:
+        """Return the newest values of a rank's metric in the order of their coming; empty when there are none."""
+        return self._points.get((run_id or "", rank, metric), ())
+
+    def logs(self, job: Job) -> tuple[LogMatch, ...]:
+        """Return the known error texts in the job's output, first failure first."""
+        if self.snapshot is None:
+            return ()
+        jobs = {p.environment.gputop_job_id for p in job.processes if p.environment is not None} - {None}
+        return tuple(
+            match
+            for match in self.snapshot.logs
+            if (match.run_id is not None and match.run_id == job.run_id) or (match.job_id is not None and match.job_id in jobs)
+        )
+
+    def communicators(self, job: Job) -> tuple[Communicator, ...]:
+        """Return the NCCL communicators in which a process of the job takes part, matched by PID."""
+        pids = {process.pid for process in job.processes} | set(job.pids)
+        found = self.snapshot.communicators if self.snapshot is not None else ()
+        return tuple(item for item in found if any(rank.pid in pids for rank in item.ranks))
 
     def load(self, uuid: str) -> Load | None:
         """Return the device's load over the window; None when its utilisation is unknown."""

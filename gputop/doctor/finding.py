@@ -10,6 +10,8 @@ from gputop.snapshot import SCHEMA_VERSION, encode
 
 SEVERITIES = ("error", "warning", "info")
 CONFIDENCES = ("certain", "likely", "possible")
+CONFIDENCE_VALUES = {"certain": 0.97, "likely": 0.85, "possible": 0.55}
+"""Certain from 0.95, likely from 0.7, possible from 0.4: the middles of the bands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,15 @@ class Finding:
     devices: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
     run: str | None = None
+    suppressed_by: tuple[str, ...] = ()
+    """Ids of the findings that stand and explain this one, which is then not shown beside them."""
+    began_at: float | None = None
+    """Wall clock since when the rule has held, seconds since the epoch."""
+
+    @property
+    def confidence_value(self) -> float:
+        """The middle of the band of ``confidence``, 0 to 1 (the catalogue's model of confidence)."""
+        return CONFIDENCE_VALUES.get(self.confidence, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +62,9 @@ class Abstained:
 
 def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the findings, verdict first, as ``gputop doctor --json`` prints them."""
-    return {"schema_version": SCHEMA_VERSION, "findings": [encode(finding) for finding in findings]}
+    return {"schema_version": SCHEMA_VERSION, "findings": [finding_json(finding) for finding in findings]}
+
+
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return one finding as it stands in ``--json``, with ``confidence_value``."""
+    return {**encode(finding), "confidence_value": finding.confidence_value}

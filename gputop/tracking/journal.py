@@ -43,7 +43,7 @@ import struct
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gputop.snapshot import FormatError
+from gputop.wire import FormatError
 
 MAGIC = b"GPUTOPJ1"
 MAJOR, MINOR = 1, 0

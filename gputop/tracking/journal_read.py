@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from gputop.snapshot import FormatError
 from gputop.tracking import journal as form
+from gputop.wire import FormatError
 
 CHUNK_BYTES = 16 * form.SEGMENT_BYTES
 GALLOP = 8

@@ -1,27 +1,38 @@
 """The rules, one module per family of causes, and which finding hides which.
 
-The order of ``RULES`` is the order of roots: of findings that weigh the same, the earlier explains the later.
+The order of ``FAMILIES`` is the order of roots: of findings that weigh the same, the earlier explains the later. Each
+module has ``RULES`` (of a job), and may have ``MACHINE_RULES`` (of the machine) and ``HIDES``: root -> symptoms of the
+same job, or of a machine-wide root in every job, that are not shown beside it (catalogue, section 3).
 """
 
-from gputop.doctor.rules import cpu_only, data_parallel, launching, memory, placement
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from __future__ import annotations
 
-RULES: tuple[Rule, ...] = (
-    *cpu_only.RULES,
-    *placement.RULES,
-    *data_parallel.RULES,
-    *launching.RULES,
-    *memory.RULES,
+from types import ModuleType
+
+from gputop.doctor.rules import cpu_only, data_parallel, launching, memory, placement
+from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+
+FAMILIES: tuple[ModuleType, ...] = (
+    cpu_only,
+    placement,
+    data_parallel,
+    launching,
+    memory,
 )
 
-HIDES: dict[str, frozenset[str]] = {
-    "A12": frozenset(rule.id for rule in RULES if rule.id != "A12"),
-    "A07": frozenset({"A01", "A02", "H01"}),
-    "B01": frozenset({"A01", "A02"}),
-    "B02": frozenset({"A01", "A02"}),
-    "B05": frozenset({"A01", "A02"}),
-    "A01": frozenset({"A02"}),
-}
-"""Root -> symptoms of the same job that are not shown beside it (catalogue, section 3)."""
+RULES: tuple[Rule, ...] = tuple(rule for family in FAMILIES for rule in getattr(family, "RULES", ()))
+MACHINE_RULES: tuple[MachineRule, ...] = tuple(rule for family in FAMILIES for rule in getattr(family, "MACHINE_RULES", ()))
+IDS: tuple[str, ...] = (*(rule.id for rule in RULES), *(rule.id for rule in MACHINE_RULES))
 
-__all__ = ["HIDES", "RULES", "Judgement", "Rule", "Suspicion"]
+
+def _hides() -> dict[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {"A12": frozenset(IDS) - {"A12"}}
+    for family in FAMILIES:
+        for root, symptoms in getattr(family, "HIDES", {}).items():
+            found[root] = found.get(root, frozenset()) | frozenset(symptoms)
+    return found
+
+
+HIDES: dict[str, frozenset[str]] = _hides()
+
+__all__ = ["FAMILIES", "HIDES", "IDS", "MACHINE_RULES", "RULES", "Judgement", "MachineRule", "Rule", "Suspicion"]

@@ -198,3 +198,5 @@ RULES = (
         argument_does_not_divide,
     ),
 )
+
+HIDES = {"B01": ("A01", "A02"), "B02": ("A01", "A02"), "B05": ("A01", "A02")}

@@ -175,3 +175,5 @@ RULES = (
         too_few_ranks,
     ),
 )
+
+HIDES = {"A01": ("A02",)}

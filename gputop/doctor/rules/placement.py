@@ -230,3 +230,5 @@ RULES = (
         mask_restricts,
     ),
 )
+
+HIDES = {"A07": ("A01", "A02", "H01")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gputop.doctor.evidence import Evidence
@@ -32,3 +32,18 @@ class Rule:
     window_s: float
     threshold: str
     judge: Callable[[Evidence, Job], Judgement]
+
+
+@dataclass(frozen=True, slots=True)
+class MachineRule:
+    """One cause that lies in the machine and in no job. ``judge`` returns a judgement for each subject that it looked at.
+
+    A subject is a device's UUID, a run id, or "machine"; one that is no longer returned counts as judged and clean.
+    """
+
+    id: str
+    family: str
+    sources: tuple[str, ...]
+    window_s: float
+    threshold: str
+    judge: Callable[[Evidence], Mapping[str, Judgement]]

@@ -1,0 +1,126 @@
+"""The records of a process: what it was started with, what it has on which device, and how it runs. See ``snapshot``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """What one process has on one device. ``contexts`` is a subset of "C", "G", "M" (compute, graphics, MPS)."""
+
+    device_uuid: str
+    memory_used_bytes: int | None = None
+    sm_utilization_percent: float | None = None
+    contexts: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchEnvironment:
+    """What a process was started with, from /proc/<pid>/environ: later changes inside Python are not visible there."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    world_size: int | None = None
+    local_world_size: int | None = None
+    cuda_visible_devices: str | None = None
+    cuda_device_order: str | None = None
+    torchelastic_run_id: str | None = None
+    gputop_run_id: str | None = None
+    gputop_job_id: str | None = None
+    virtual_devices: str | None = None
+    """GPUTOP_VIRTUAL_DEVICES: the virtual GPUs that this process may use, like CUDA_VISIBLE_DEVICES ("0,1")."""
+    master_port: int | None = None
+    settings: tuple[tuple[str, str], ...] = ()
+    """Variables that change how torch, CUDA or NCCL run (OMP_NUM_THREADS, CUDA_LAUNCH_BLOCKING, NCCL_P2P_DISABLE ...)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestor:
+    """A parent in the chain from a process up to init, nearest first."""
+
+    pid: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The DataLoader worker processes (named pt_data_worker) of one process."""
+
+    count: int
+    cpu_percent: float | None = None
+    """Of all together; 100 is one core."""
+    blocked: int = 0
+    """How many waited for a disk (state D) at this reading."""
+    cores_allowed: int | None = None
+    """Number of cores that at least one of them may run on."""
+    pids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """One process that uses a device, belongs to a run, or looks like training on the CPU.
+
+    ``hidden`` names the fields that the operating system keeps from us (another user's process); they are None.
+    ``autograd_threads`` are (device index as the process sees it, CPU seconds) of its ``pt_autograd_<i>`` threads.
+    ``in_namespace`` is False when the driver reports a PID that this PID namespace does not have (containers).
+    """
+
+    pid: int
+    devices: tuple[DeviceUse, ...] = ()
+    ppid: int | None = None
+    uid: int | None = None
+    user: str | None = None
+    name: str | None = None
+    command: tuple[str, ...] | None = None
+    state: str | None = None
+    cpu_percent: float | None = None
+    memory_rss_bytes: int | None = None
+    started_at: float | None = None
+    """Wall clock, seconds since the epoch."""
+    environment: LaunchEnvironment | None = None
+    ancestors: tuple[Ancestor, ...] = ()
+    launcher: Ancestor | None = None
+    """The nearest ancestor that launches ranks: torchrun, accelerate, deepspeed, srun, mpirun."""
+    container: str | None = None
+    torch_mapped: bool | None = None
+    torch_cuda_mapped: bool | None = None
+    nvidia_open: bool | None = None
+    """True when a /dev/nvidia* file is open in the process."""
+    autograd_threads: tuple[tuple[int, float], ...] = ()
+    in_namespace: bool = True
+    hidden: tuple[str, ...] = ()
+    run_id: str | None = None
+    rank: int | None = None
+    """Rank in ``run_id``, from the journal, else from the environment at launch."""
+    threads: tuple[tuple[str, int], ...] = ()
+    """(name, number) of threads that tell of something: pt_nccl_watchdg, pt_gloo_runloop, NCCL Service, pt_data_pin ..."""
+    main_thread_cpu_percent: float | None = None
+    cores_allowed: int | None = None
+    """Number of cores in the process's affinity mask."""
+    cores_used: tuple[int, ...] = ()
+    """The cores on which its busiest threads were last seen."""
+    read_bytes: int | None = None
+    """Read from disks since the start, cumulative."""
+    written_bytes: int | None = None
+    involuntary_switches: int | None = None
+    waits_in: str | None = None
+    """The kernel function in which the main thread sleeps (/proc/<pid>/wchan); None while it runs or that is hidden."""
+    files_written: tuple[str, ...] = ()
+    """Regular files open for writing only, logs and journals of gputop's own left out; 16 at most."""
+    workers: Workers | None = None
+    """Its DataLoader workers; None where there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessDetails:
+    """What is read of one process on demand, beside the stream. ``cpu_affinity`` holds the cores that it may run on."""
+
+    threads: int | None = None
+    open_files: int | None = None
+    niceness: int | None = None
+    cpu_affinity: tuple[int, ...] | None = None
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    involuntary_switches: int | None = None
+    working_directory: str | None = None
