@@ -38,6 +38,7 @@ _PATTERNS = (
 )
 DIVISIONS = ("DivBackward0", "MulBackward0")
 """The last operation of a loss that was divided by, or multiplied with the inverse of, a number."""
+_DIVISIONS_MAX = 3
 UNKNOWN = 0.0
 """As a divisor: not looked at, because reading ``grad_fn`` takes longer than all else here together."""
 _MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "model", "model_engine"))
@@ -181,15 +182,24 @@ def label(filename: str, line: int) -> str:
 
 
 def divisor(tensor: Any) -> float | None:
-    """Return by what plain number a loss was divided last; None when it was not. Looks at numbers on the CPU alone."""
+    """Return by what plain number a loss was divided last; None when it was not. Looks at numbers on the CPU alone.
+
+    Divisions by 1 are looked through: a trainer above another divides once more (Hugging Face's above Accelerate's).
+    """
     function = tensor.grad_fn
-    kind = type(function).__name__
-    if kind not in DIVISIONS:
-        return None
-    other = function._saved_other
-    if other is None or other.dim() != 0 or other.is_cuda or not other:
-        return None
-    return float(other) if kind == DIVISIONS[0] else round(1.0 / float(other), 6)
+    found: float | None = None
+    for _ in range(_DIVISIONS_MAX):
+        kind = type(function).__name__
+        if kind not in DIVISIONS:
+            break
+        other = function._saved_other
+        if other is None or other.dim() != 0 or other.is_cuda or not other:
+            break
+        found = float(other) if kind == DIVISIONS[0] else round(1.0 / float(other), 6)
+        if found != 1.0:
+            break
+        function = function.next_functions[0][0]
+    return found
 
 
 def caller(depth: int) -> FrameType | None:
