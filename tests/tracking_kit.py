@@ -62,6 +62,18 @@ class Home:
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
+    def finish(self, command: Sequence[str], directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end in a directory, on one thread."""
+        return subprocess.run(
+            list(command),
+            env={**clean_environment(self.state), "OMP_NUM_THREADS": "1", **environment},
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=4 * DEADLINE_S,
+            check=False,
+        )
+
     def archives(self) -> list[Path]:
         """All journals, by name."""
         return sorted(self.runs.glob("*/rank-*.gpr"))

@@ -270,7 +270,7 @@ def describe_optimizer(optimizer: Any) -> dict[str, Any]:
     """Return the fact ``optimizer``: the class, and the plain settings of its first group."""
     first = optimizer.param_groups[0]
     settings = {name: value for name, value in first.items() if isinstance(value, bool | int | float | str)}
-    return {"type": type(optimizer).__name__, "groups": len(optimizer.param_groups), **settings}
+    return {"type": getattr(optimizer, "kind", type(optimizer).__name__), "groups": len(optimizer.param_groups), **settings}
 
 
 def _direct(module: Any) -> list[Any]:

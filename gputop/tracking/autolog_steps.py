@@ -12,6 +12,7 @@ the script's word counts: names that it logs are not logged here, and steps are 
 from __future__ import annotations
 
 import os
+import sys
 import weakref
 from threading import get_ident
 from time import perf_counter
@@ -72,6 +73,8 @@ class Steps:
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._memory_at = 0.0
         self.fetched = False
+        self.feeds = 0
+        """How many loaders have fed the training: a script that makes a new one for each epoch does not tell us which it is."""
         self.stepping = False
         """Whether an optimizer's step is going on, so that a backward belongs to a closure."""
         self.interrupted = True
@@ -104,6 +107,8 @@ class Steps:
         """Look at what backward is about to run on; called by what was called as ``backward``."""
         if self.thread and get_ident() != self.thread:
             return
+        if self.taken == 0:
+            self._listen_to_keras()
         if self.blind:
             self.off = True
             tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
@@ -123,6 +128,7 @@ class Steps:
             feed.rows = feed.tokens = 0
             if not feed.trains:
                 feed.trains = True
+                self.feeds += 1
                 self._look_at_loader(feed)
         value = tensor
         divided: float | None = UNKNOWN
@@ -139,6 +145,12 @@ class Steps:
         else:
             return
         self.losses += self.sites.add(caller(2), number, divided, tensor, self.stepping)
+
+    def _listen_to_keras(self) -> None:
+        if "keras" in sys.modules:
+            from gputop.tracking.autolog_keras import listen
+
+            listen(self.torch, self)
 
     def after_backward(self, seconds: float) -> None:
         """Add the time of a backward."""
@@ -253,7 +265,7 @@ class Steps:
             values["phase/backward"] = self.backward_s
         values["phase/optimizer"] = self.optimizer_s
         feed = self.loader
-        if feed is not None and feed.trains and feed.epoch is not None:
+        if feed is not None and feed.trains and feed.epoch is not None and self.feeds == 1:
             values["epoch"] = float(feed.epoch)
         if now - self._memory_at > MEMORY_EVERY_S:
             self._memory_at = now

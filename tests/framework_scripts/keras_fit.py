@@ -1,0 +1,27 @@
+"""Keras on torch: compile and fit."""
+
+import os
+
+os.environ["KERAS_BACKEND"] = "torch"
+
+import keras
+import numpy as np
+from said import say
+
+keras.utils.set_random_seed(1)
+X = np.random.default_rng(0).normal(size=(32, 4)).astype("float32")
+Y = X.sum(1, keepdims=True)
+losses = []
+
+
+class Noting(keras.losses.MeanSquaredError):
+    def __call__(self, *args, **kwargs):
+        loss = super().__call__(*args, **kwargs)
+        losses.append(float(loss))
+        return loss
+
+
+model = keras.Sequential([keras.layers.Dense(1)])
+model.compile(optimizer=keras.optimizers.SGD(0.1), loss=Noting())
+model.fit(X, Y, batch_size=8, epochs=2, verbose=0)
+say(len(losses), [model], loss=losses)

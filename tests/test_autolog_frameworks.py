@@ -1,0 +1,116 @@
+"""Scripts of the frameworks, unmodified under ``gputop run``: the same to themselves, and rightly tracked."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_autolog import RUN
+from tests.tracking_kit import Home, home, read_all
+
+pytest.importorskip("torch")
+assert home
+
+SCRIPTS = Path(__file__).parent / "framework_scripts"
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+QUIET = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
+
+
+def needs(*packages: str) -> pytest.MarkDecorator:
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    return pytest.mark.skipif(bool(missing), reason=f"not installed: {', '.join(missing)}")
+
+
+def both(home: Home, *command: str) -> tuple[int, dict[str, list[float]]]:
+    """Run a script without and with tracking, see that weights, losses and exit code are the same, and return what it says.
+
+    Frameworks print how long they took, so that only the last line can be compared.
+    """
+    settings = {**QUIET, "HOME": str(home.state), "PYTHONWARNINGS": "ignore"}
+    plain = home.finish(command, SCRIPTS, **settings)
+    assert not home.archives(), "a run without gputop run"
+    tracked = home.finish((*RUN, *command), SCRIPTS, **settings)
+    assert (plain.returncode, tracked.returncode) == (0, 0), plain.stderr + tracked.stderr
+    assert "gputop" not in tracked.stderr
+    last = plain.stdout.splitlines()[-1]
+    assert tracked.stdout.splitlines()[-1] == last
+    said = json.loads(last)
+    return said["steps"], said["losses"]
+
+
+def series_of(home: Home, rank: int = 0) -> dict[str, dict[int, float]]:
+    """The last value of each metric at each step."""
+    (archive,) = [path for path in home.archives() if path.name.startswith(f"rank-{rank:05d}")]
+    return {name: dict(points) for name, points in read_all(archive).series.items()}
+
+
+def assert_losses(home: Home, steps: int, losses: dict[str, list[float]]) -> None:
+    """One run with as many ranks as there are losses; each rank's loss at each of its steps is the script's own."""
+    run = home.only_run()
+    assert (run.name, run.state, len(run.ranks)) == ("mine", "finished", len(losses))
+    for rank, expected in enumerate(losses.values()):
+        found = series_of(home, rank)
+        assert list(found["loss"]) == list(range(steps)) == list(found["lr"])
+        assert list(found["loss"].values()) == pytest.approx(expected, rel=1e-6)
+
+
+@needs("transformers", "accelerate")
+def test_hugging_face_trainer(home: Home, tmp_path: Path) -> None:
+    assert_losses(home, *both(home, sys.executable, "trainer.py", str(tmp_path)))
+    found = series_of(home)
+    assert list(found["epoch"].values()) == [0.0] * 6 + [1.0] * 6
+    assert found["phase/evaluation"]
+    facts = home.only_run().ranks[0].facts
+    assert facts["model"]["class"] == "Net"
+    assert "checkpoint" in facts
+
+
+@needs("lightning")
+def test_lightning(home: Home) -> None:
+    assert_losses(home, *both(home, sys.executable, "fit.py"))
+    found = series_of(home)
+    assert set(found["lr"].values()) == {0.05}
+    assert found["phase/evaluation"]
+
+
+@needs("lightning")
+def test_lightning_on_two_processes_is_one_run(home: Home, tmp_path: Path) -> None:
+    settings = {**QUIET, "HOME": str(home.state), "PYTHONWARNINGS": "ignore"}
+    command = (sys.executable, "fit.py", "--devices", "2", "--out", str(tmp_path))
+    done = home.finish((*RUN, *command), SCRIPTS, **settings)
+    assert done.returncode == 0, done.stderr
+    losses = {f"rank{rank}": ast.literal_eval((tmp_path / f"rank{rank}").read_text()) for rank in range(2)}
+    assert_losses(home, 6, losses)
+
+
+@needs("accelerate")
+def test_accelerate(home: Home) -> None:
+    assert_losses(home, *both(home, sys.executable, "accelerated.py"))
+
+
+@needs("accelerate")
+def test_accelerate_on_two_processes(home: Home) -> None:
+    steps, losses = both(home, *TORCHRUN, "accelerated.py")
+    assert len(losses) == 2
+    assert_losses(home, steps, losses)
+
+
+def test_fully_sharded(home: Home) -> None:
+    steps, losses = both(home, *TORCHRUN, "sharded.py")
+    assert len(losses) == 2
+    assert_losses(home, steps, losses)
+    assert "FSDPModule" in home.only_run().ranks[0].facts["model"]["wrappers"]
+
+
+@needs("keras")
+def test_keras_on_torch(home: Home) -> None:
+    steps, losses = both(home, sys.executable, "keras_fit.py")
+    # Keras asks the loss once more, to build the model before the first batch.
+    assert_losses(home, steps - 1, {"loss": losses["loss"][1:]})
+    assert "epoch" not in series_of(home) or set(series_of(home)["epoch"]) <= set(range(4)), "a new loader for each epoch"
+    assert home.only_run().ranks[0].facts["optimizer"]["type"] == "SGD"
