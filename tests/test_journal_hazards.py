@@ -17,7 +17,7 @@ from gputop.tracking import identity, places
 from gputop.tracking import journal as form
 from gputop.tracking.journal_files import OpenJournal
 from gputop.tracking.reader import RunReader
-from tests.tracking_kit import Home, eventually, home, read_all
+from tests.tracking_kit import DEADLINE_S, Home, eventually, home, read_all
 
 assert home
 
@@ -381,3 +381,67 @@ def test_a_squatted_live_directory_is_not_used(home: Home, tmp_path: Path, monke
     assert opened.journal.through
     opened.finish(form.FINISHED, None)
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.fixture
+def frozen_later(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, which ``fsfreeze`` can freeze."""
+    image, directory = tmp_path / "image", tmp_path / "disk"
+    image.write_bytes(bytes(16 * 2**20))
+    directory.mkdir()
+    for command in (
+        ["mkfs.ext4", "-q", image],
+        ["mount", "-o", "loop", image, directory],
+        ["fsfreeze", "-f", directory],
+        ["fsfreeze", "-u", directory],
+    ):
+        try:
+            done = subprocess.run(command, capture_output=True, check=False)
+        except FileNotFoundError:
+            pytest.skip(f"{command[0]} is not installed")
+        if done.returncode:
+            subprocess.run(["umount", "-l", directory], capture_output=True, check=False)
+            pytest.skip("mounting and freezing a file system is not permitted here")
+    yield directory
+    subprocess.run(["fsfreeze", "-u", directory], capture_output=True, check=False)
+    subprocess.run(["umount", "-l", directory], check=True)
+
+
+FROZEN = """
+import gputop, sys, time
+run = gputop.init(name="frozen")
+run.log(loss=0.0)
+print("up", flush=True); sys.stdin.readline()
+began, worst = time.monotonic(), 0.0
+step = 0
+while time.monotonic() < began + 1.5:
+    step += 1
+    before = time.monotonic()
+    run.log(loss=float(step))
+    worst = max(worst, time.monotonic() - before)
+    time.sleep(0.001)
+print("logged", worst < 1.0, flush=True)
+before = time.monotonic()
+run.finish()
+print("finished", time.monotonic() - before < 3.5, flush=True)
+"""
+
+
+def test_a_frozen_file_system_holds_up_neither_the_training_nor_its_end(home: Home, frozen_later: Path) -> None:
+    process = home.start(FROZEN, GPUTOP_DIR=str(frozen_later / "state"))
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == "up\n"
+    subprocess.run(["fsfreeze", "-f", frozen_later], check=True)
+    try:
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "logged True\n"
+        assert process.stdout.readline() == "finished True\n"
+    finally:
+        subprocess.run(["fsfreeze", "-u", frozen_later], check=True)
+    # The kernel lets no thread go that waits for a frozen disk: the process ends as soon as that answers.
+    _, err = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0
+    assert err.count("gputop:") == 1
+    assert "did not answer" in err

@@ -10,6 +10,7 @@ import _thread
 import mmap
 import os
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -230,9 +231,10 @@ class OpenJournal:
         journal.words[form.W_EXIT_CODE] = form.NO_EXIT_CODE if exit_code is None else exit_code
         journal.words[form.W_STATE] = state
         self._stopping = True
-        self._start_last_flush()
+        deadline = time.monotonic() + FINISH_S
+        self._start_last_flush(deadline)
         if self._thread is not None:
-            self._thread.join(FINISH_S)
+            self._thread.join(max(0.0, deadline - time.monotonic()))
             if self._thread.is_alive():
                 tell(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
                 return
@@ -245,12 +247,12 @@ class OpenJournal:
             os.close(journal.archive_fd)
             journal.archive_fd = -1
 
-    def _start_last_flush(self) -> None:
+    def _start_last_flush(self, deadline: float) -> None:
         """Let a thread do the last flush, so that a disk that hangs does not hold up the training's end."""
         previous, last = self._thread, threading.Thread(target=self._last_flush, name="gputop-finish", daemon=True)
         if previous is not None:
             self._kick()
-            previous.join(FINISH_S)
+            previous.join(max(0.0, deadline - time.monotonic()))
             if previous.is_alive():
                 return
         try:
