@@ -7,11 +7,13 @@ observations as well. It goes after five clean observations, so that one odd rea
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from gputop.doctor.evidence import Evidence
-from gputop.doctor.finding import Abstained, Finding
-from gputop.doctor.rules import HIDES, IDS, MACHINE_RULES, RULES, Judgement, Suspicion
+from gputop.doctor.finding import Abstained, Episode, Finding, Verdict
+from gputop.doctor.rules import HIDES, IDS, MACHINE_RULES, RULES, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Snapshot
 
 LIKELY_AFTER = 3
@@ -23,6 +25,9 @@ GAP_S = 60.0
 SEVERITY_WEIGHT = {"error": 3.0, "warning": 2.0, "info": 1.0}
 CONFIDENCE_WEIGHT = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 """The middles of the catalogue's bands (section 3)."""
+EPISODES_KEPT = 200
+VERDICTS = ("found", "explained", "watching", "not_judged", "clean")
+"""States of a rule, the one that counts for a rule of several jobs first."""
 _ROOT_ORDER = {rule: position for position, rule in enumerate(IDS)}
 _OF_THE_MACHINE = frozenset(rule.id for rule in MACHINE_RULES)
 
@@ -49,6 +54,36 @@ class Doctor:
         self._last: Snapshot | None = None
         self._wall: float | None = None
         self._abstained: tuple[Abstained, ...] = ()
+        self._told: dict[tuple[str, str], Episode] = {}
+        self._past: deque[Episode] = deque(maxlen=EPISODES_KEPT)
+
+    @property
+    def episodes(self) -> tuple[Episode, ...]:
+        """Every finding that was told since the observation began, in the order of its beginning; the last 200 that ended."""
+        return tuple(sorted((*self._past, *self._told.values()), key=lambda episode: episode.began_at))
+
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """Return what came of each rule at the last snapshot, in the order of roots."""
+        hidden = self._hidden()
+        states: dict[str, str] = {item.rule: "not_judged" for item in self._abstained}
+        roots: dict[str, set[str]] = {}
+        for key, case in self._cases.items():
+            state = "explained" if key in hidden and case.shown else "found" if case.shown else "watching"
+            if VERDICTS.index(state) < VERDICTS.index(states.get(key[0], "clean")):
+                states[key[0]] = state
+            if state == "explained":
+                roots.setdefault(key[0], set()).update(hidden[key])
+        rules: tuple[Rule | MachineRule, ...] = (*RULES, *MACHINE_RULES)
+        return tuple(
+            Verdict(
+                rule.id,
+                rule.family,
+                states.get(rule.id, "clean"),
+                rule.threshold,
+                tuple(sorted(roots.get(rule.id, ()))) if states.get(rule.id) == "explained" else (),
+            )
+            for rule in rules
+        )
 
     @property
     def abstained(self) -> tuple[Abstained, ...]:
@@ -118,8 +153,18 @@ class Doctor:
 
     def _standing(self) -> tuple[Finding, ...]:
         hidden = self._hidden()
-        standing = [case.finding for key, case in self._cases.items() if case.shown and key not in hidden]
-        return tuple(sorted(standing, key=_weight))
+        standing = {key: case.finding for key, case in self._cases.items() if case.shown and key not in hidden}
+        self._remember(standing)
+        return tuple(sorted(standing.values(), key=_weight))
+
+    def _remember(self, standing: Mapping[tuple[str, str], Finding]) -> None:
+        now = self._wall if self._wall is not None else 0.0
+        for key in self._told.keys() - standing.keys():
+            self._past.append(replace(self._told.pop(key), ended_at=now))
+        for key, finding in standing.items():
+            known = self._told.get(key)
+            began = known.began_at if known is not None else finding.began_at if finding.began_at is not None else now
+            self._told[key] = Episode(finding, began)
 
     @property
     def suppressed(self) -> tuple[Finding, ...]:

@@ -60,6 +60,30 @@ class Abstained:
     run: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A finding that stood for a while. Times are wall clock, seconds since the epoch; ``ended_at`` None: it still stands."""
+
+    finding: Finding
+    began_at: float
+    ended_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of one rule at the last snapshot, the worst over jobs and devices.
+
+    ``state`` is "found", "explained" (it holds, and ``explained_by`` is why), "watching" (it holds, and not yet for long
+    enough), "not_judged", or "clean". ``threshold`` says in words when the rule holds.
+    """
+
+    rule: str
+    family: str
+    state: str
+    threshold: str
+    explained_by: tuple[str, ...] = ()
+
+
 def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:
     """Return the findings, verdict first, as ``gputop doctor --json`` prints them."""
     return {"schema_version": SCHEMA_VERSION, "findings": [finding_json(finding) for finding in findings]}

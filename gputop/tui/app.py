@@ -17,18 +17,17 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.finding import Finding
 from gputop.feed import Feed, ReplayFeed
 from gputop.history import History
-from gputop.snapshot import Run, Snapshot
+from gputop.snapshot import Snapshot
 from gputop.tui.keys import APP_KEYS
 from gputop.tui.messages import FeedArrived
 from gputop.tui.opening import OPENERS, AnyScreen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
-from gputop.tui.view import Settings, View
+from gputop.tui.view import Settings, View, newest_run
 from gputop.tui.widgets.palette import THEMES, theme_name
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
 
 STALE_AFTER_INTERVALS = 3
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
-LIVE = ("starting", "running", "stalled")
 
 
 class GputopApp(App[None]):
@@ -106,6 +105,7 @@ class GputopApp(App[None]):
             feed_problem=self.feed.problem(),
             replay_status=self.feed.status(),
             abstained=self.doctor.abstained,
+            diagnosis=self.doctor,
         )
         self.show_view()
 
@@ -127,7 +127,7 @@ class GputopApp(App[None]):
         runs = self._latest.runs
         if any(run.run_id == self._chosen_run for run in runs):
             return self._chosen_run
-        newest = _newest(runs)
+        newest = newest_run(runs)
         return newest.run_id if newest else None
 
     def choose_run(self, run_id: str | None) -> None:
@@ -244,8 +244,3 @@ class GputopApp(App[None]):
     async def action_stop_chosen(self) -> None:
         """Ask whether to stop the chosen process or run."""
         await self._open("stop")
-
-
-def _newest(runs: tuple[Run, ...]) -> Run | None:
-    alive = [run for run in runs if run.state in LIVE]
-    return max(alive or runs, key=lambda run: run.created_at or 0.0, default=None)

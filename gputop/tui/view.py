@@ -5,11 +5,16 @@ Widgets take a ``View`` in ``show(view)`` and keep nothing else of the stream. I
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.finding import Abstained, Finding
 from gputop.history import History
 from gputop.snapshot import Process, Run, Snapshot
+
+
+LIVE_STATES = ("starting", "running", "stalled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,9 @@ class View:
     abstained: tuple[Abstained, ...] = ()
     """Rules that could not judge, and what they would need (``doctor/diagnosis.py``)."""
 
+    diagnosis: Doctor | None = None
+    """The doctor, for what it knows beside its findings: what explains what, each rule's verdict, and the past."""
+
     @property
     def run(self) -> Run | None:
         """The chosen run, or None when there is none."""
@@ -65,6 +73,17 @@ class View:
         """UUIDs that the first finding speaks of."""
         return frozenset(self.findings[0].devices) if self.findings else frozenset()
 
+    @property
+    def involved_pids(self) -> frozenset[int]:
+        """PIDs of the processes that the first finding speaks of."""
+        return frozenset(self.findings[0].pids) if self.findings else frozenset()
+
     def processes_on(self, uuid: str) -> tuple[Process, ...]:
         """Return the processes that use the device."""
         return tuple(process for process in self.snapshot.processes if any(use.device_uuid == uuid for use in process.devices))
+
+
+def newest_run(runs: Sequence[Run]) -> Run | None:
+    """Return the newest run that is alive, else the newest."""
+    alive = [run for run in runs if run.state in LIVE_STATES]
+    return max(alive or runs, key=lambda run: run.created_at or 0.0, default=None)

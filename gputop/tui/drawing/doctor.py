@@ -11,6 +11,7 @@ from gputop.tui.view import View
 MOST_EVIDENCE = 3
 MOST_FIX_LINES = 8
 MIN_ROOM_FOR_LONG_TITLE = 6
+MOST_NOT_JUDGED = 2
 _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
 
 
@@ -93,6 +94,8 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
     lines = [line(("No problem found", "ok")), *wrap(looked, width, "dim")]
     if live == 0:
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
-    for abstained in view.abstained:
+    for abstained in view.abstained[:MOST_NOT_JUDGED]:
         lines.extend(wrap(f"Not judged ({abstained.rule}): {clean(abstained.why)} {clean(abstained.needs)}", width, "dim"))
+    if len(view.abstained) > MOST_NOT_JUDGED:
+        lines.extend(wrap(f"{len(view.abstained) - MOST_NOT_JUDGED} more could not be judged: d says why.", width, "dim"))
     return lines[: max(1, height)]

@@ -34,6 +34,9 @@ def finding_lines(finding: Finding, snapshot: Snapshot, width: int, ascii_only: 
     ):
         if text:
             lines += [BLANK, heading(title), *wrapped(text, width, style, first="  ", rest="  ")]
+    if finding.suppressed_by:
+        roots = ", ".join(finding.suppressed_by)
+        lines += [BLANK, heading("Explained by"), *wrapped(f"{roots}: remove that first.", width, first="  ", rest="  ")]
     involved = _involved(finding, snapshot)
     if involved:
         lines += [

@@ -271,16 +271,23 @@ def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) ->
     columns = fitting(COLUMNS, width)
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
-    body = [_row_line(row, columns, view.snapshot.time, width, ascii_only) for row in rows]
+    body = [_row_line(row, columns, view.snapshot.time, width, ascii_only, row.pid in view.involved_pids) for row in rows]
     # After the rows, in full; the footer keeps its beginning in sight while the list is long.
     for note in view.snapshot.notes:
         body += [(), *_told(note, width)]
     return Drawing(title, (heading, *body), subtitle, footer)
 
 
-def _row_line(row: Row, columns: Sequence[tuple[Column, int]], now: float, width: int, ascii_only: bool) -> Line:
-    """Return a row's line; what is no process has its words in all the room right of the memory."""
-    cells = _cells(row, now)
+def _row_line(
+    row: Row, columns: Sequence[tuple[Column, int]], now: float, width: int, ascii_only: bool, involved: bool = False
+) -> Line:
+    """Return a row's line; what is no process has its words in all the room right of the memory.
+
+    ``involved`` marks it as one that the doctor's first finding speaks of, as the GPU pane marks its rows.
+    """
+    cells = dict(_cells(row, now))
+    if involved:
+        cells["gpu"] = Span(f"{'>' if ascii_only else '▸'}{cells['gpu'].text:>2}", "accent")
     if row.kind == "process":
         return row_line(columns, cells, width, ascii_only)
     keys = [column.key for column, _ in columns]

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Container
+from textual.containers import Container, Vertical
 
 from gputop.doctor.finding import Finding
 from gputop.tui.drawing import finding_text
 from gputop.tui.drawing.doctor import headline
+from gputop.tui.drawing.doctor_beside import draw_beside, history_lines, why_not_lines
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
@@ -18,6 +19,8 @@ from gputop.tui.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.lines import Pane
 
+_WHY_NOT = "why not"
+_HISTORY = "history"
 _ABSTAINED = "abstained"
 _HEALTHY = "healthy"
 _LIST_ROWS_SMALL = 8
@@ -30,8 +33,11 @@ class DoctorScreen(SubScreen):
     DEFAULT_CSS = """
     DoctorScreen #body { layout: horizontal; }
     DoctorScreen #findings { width: 40%; }
+    DoctorScreen #right { width: 1fr; }
+    DoctorScreen #finding { height: 1fr; }
     DoctorScreen.small #body { layout: vertical; }
     DoctorScreen.small #findings { width: 1fr; }
+    DoctorScreen.small #beside { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "copy", show=False),
@@ -48,20 +54,36 @@ class DoctorScreen(SubScreen):
         """Yield the list and the text."""
         with Container(id="body"):
             yield ChoiceList("Findings", id="findings")
-            yield Pane(id="finding")
+            with Vertical(id="right"):
+                yield Pane(id="finding")
+                yield Pane(id="beside")
 
     def draw(self, view: View) -> None:
         """Draw list and text."""
         listed = self.query_one("#findings", ChoiceList)
         columns = max(20, listed.inner_size.width)
+        ascii_only = view.settings.ascii
         items = [
-            Item(headline(finding, columns, view.settings.ascii), _key(finding, number))
-            for number, finding in enumerate(view.findings)
+            Item(headline(finding, columns, ascii_only), _key(finding, number)) for number, finding in enumerate(view.findings)
         ]
         if not items:
             items.append(Item((Span("nothing is wrong, as far as can be seen", "ok"),), _HEALTHY))
+        explained = _explained(view)
+        if explained:
+            items += [Item(BLANK), Item((Span("Explained by these:", "dim"),))]
+            items += [
+                Item(_dimmed(headline(finding, columns, ascii_only)), _key(finding, number))
+                for number, finding in enumerate(explained)
+            ]
+        items.append(Item(BLANK))
+        if view.diagnosis is not None:
+            items.append(Item((Span("why not another cause", "dim"),), _WHY_NOT))
+            if view.diagnosis.episodes:
+                items.append(Item((Span(f"history ({len(view.diagnosis.episodes)})", "dim"),), _HISTORY))
         if view.abstained:
-            items += [Item(BLANK), Item((Span(f"{len(view.abstained)} rules could not judge", "dim"),), _ABSTAINED)]
+            items.append(
+                Item((Span(f"{len({item.rule for item in view.abstained})} rules could not judge", "dim"),), _ABSTAINED)
+            )
         # On a small terminal the list takes what it needs and leaves the rest to the text.
         listed.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL) if self.has_class("small") else None
         listed.set_items(items, subtitle=_count(view.findings))
@@ -70,21 +92,38 @@ class DoctorScreen(SubScreen):
     def _draw_text(self, view: View) -> None:
         pane = self.query_one("#finding", Pane)
         columns = max(20, pane.inner_size.width)
-        chosen = self.chosen_finding()
+        chosen, key = self.chosen_finding(), self.query_one("#findings", ChoiceList).chosen
         if chosen is not None:
             title, lines = chosen.id, finding_text.finding_lines(chosen, view.snapshot, columns, view.settings.ascii)
-        elif self.query_one("#findings", ChoiceList).chosen == _ABSTAINED:
+        elif key == _WHY_NOT and view.diagnosis is not None:
+            title, lines = "Why not another cause", why_not_lines(view.diagnosis.verdicts(), view.abstained, columns)
+        elif key == _HISTORY and view.diagnosis is not None:
+            title, lines = "History", history_lines(view.diagnosis.episodes, columns)
+        elif key == _ABSTAINED:
             title, lines = "Could say more with …", _abstained_lines(view, columns)
         else:
             title, lines = "No problem found", _healthy_lines(view, columns)
         pane.set_content(lines, title=(Span(title, "title"),))
+        self._draw_beside(view, chosen)
+
+    def _draw_beside(self, view: View, chosen: Finding | None) -> None:
+        pane = self.query_one("#beside", Pane)
+        room = max(4, self.size.height * 2 // 5)
+        drawn = draw_beside(chosen, view, max(20, pane.inner_size.width), room - 2) if chosen is not None else None
+        pane.display = bool(drawn and drawn.lines) and not self.has_class("small")
+        if drawn is not None and drawn.lines:
+            pane.styles.height = len(drawn.lines) + 2
+            pane.set_content(drawn.lines, title=drawn.title)
 
     def chosen_finding(self) -> Finding | None:
         """Return the finding under the cursor, or None when it is no finding."""
         if self.view is None:
             return None
         chosen = self.query_one("#findings", ChoiceList).chosen
-        return next((finding for number, finding in enumerate(self.view.findings) if _key(finding, number) == chosen), None)
+        groups = (self.view.findings, _explained(self.view))
+        return next(
+            (finding for group in groups for number, finding in enumerate(group) if _key(finding, number) == chosen), None
+        )
 
     def on_choice_list_chosen(self, event: ChoiceList.Chosen) -> None:
         """Show the chosen finding from its beginning."""
@@ -116,6 +155,14 @@ def _key(finding: Finding, number: int) -> str:
     """Tell findings apart over time: the same rule about the same run and devices is the same finding."""
     about = finding.run or ",".join(finding.devices) or ",".join(map(str, finding.pids)) or str(number)
     return f"{finding.id} {about}"
+
+
+def _explained(view: View) -> tuple[Finding, ...]:
+    return view.diagnosis.suppressed if view.diagnosis is not None else ()
+
+
+def _dimmed(line: Line) -> Line:
+    return tuple(Span(span.text, "dim") for span in line)
 
 
 def _count(findings: tuple[Finding, ...]) -> Line:

@@ -11,28 +11,18 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
 from gputop import units
-from gputop.snapshot import Rank, Run
+from gputop.snapshot import Run
 from gputop.tui.drawing import large_chart, run_numbers, training
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.line import width as line_width
 from gputop.tui.drawing.prose import pairs, wrapped
-from gputop.tui.drawing.table import Column, fitting, heading_line, row_line
+from gputop.tui.drawing.ranks import STATE_STYLES, draw_ranks
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget, Pane
 
 SMOOTHINGS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.99)
-STATE_STYLES = {"running": "ok", "finished": "ok", "starting": "dim", "stalled": "warn", "failed": "bad", "killed": "bad"}
-_RANK_COLUMNS = (
-    Column("rank", "RANK", 4, ">"),
-    Column("pid", "PID", 8, ">", 3),
-    Column("device", "GPU", 6, "<", 1),
-    Column("step", "STEP", 9, ">", 2),
-    Column("value", "VALUE", 10, ">", 1),
-    Column("speed", "SAMPLES/S", 10, ">", 4),
-    Column("state", "STATE", 14, "<", 0, grows=True),
-)
 _MOST_CURVES = 16
 
 
@@ -216,21 +206,17 @@ class RunScreen(SubScreen):
 
     def _draw_ranks(self, run: Run, view: View) -> None:
         pane = self.query_one("#ranks", Pane)
-        width = max(20, pane.inner_size.width)
-        name = self.metric_name or ""
-        listed = [replace(column, heading=name.upper()[:10]) if column.key == "value" else column for column in _RANK_COLUMNS]
-        columns = fitting(listed, width)
-        devices = {device.uuid: device.index for device in view.snapshot.devices}
-        on = {
-            process.pid: ",".join(str(devices[use.device_uuid]) for use in process.devices if use.device_uuid in devices)
-            for process in view.snapshot.processes
-        }
-        rows = [
-            row_line(columns, _rank_cells(rank, name, on.get(rank.pid or -1, "")), width, self.settings.ascii)
-            for rank in run.ranks
-        ]
         pane.header_lines = 1
-        pane.set_content([heading_line(columns, width, self.settings.ascii), *rows])
+        pane.set_content(
+            draw_ranks(
+                run,
+                view.snapshot,
+                max(20, pane.inner_size.width),
+                metric=self.metric_name or "",
+                marked=view.involved_pids,
+                ascii_only=self.settings.ascii,
+            )
+        )
 
     def _draw_config(self, run: Run) -> None:
         pane = self.query_one("#config", Pane)
@@ -328,20 +314,6 @@ def _no_metric_lines(run: Run, width: int) -> tuple[Line, ...]:
         else "A script logs one with gputop.log(loss=loss); gputop run -- … finds the loss by itself."
     )
     return wrapped(text, max(20, width), "dim")
-
-
-def _rank_cells(rank: Rank, metric: str, devices: str) -> dict[str, Span]:
-    value = rank.metrics.get(metric)
-    state = rank.state if rank.exit_code in (None, 0) else f"{rank.state} ({rank.exit_code})"
-    return {
-        "rank": Span(str(rank.rank)),
-        "pid": Span(str(rank.pid) if rank.pid is not None else units.UNKNOWN),
-        "device": Span(devices or "-", "text" if devices else "dim"),
-        "step": Span(units.count(rank.step)),
-        "value": Span(units.metric(value), "value" if value is not None else "dim"),
-        "speed": Span(units.count(rank.metrics.get("samples_per_s"))),
-        "state": Span(state, STATE_STYLES.get(rank.state, "text")),
-    }
 
 
 def _hidden_ranks(total: int, shown: int) -> Line:

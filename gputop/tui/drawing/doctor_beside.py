@@ -1,0 +1,83 @@
+"""What the doctor's screen shows beside a finding's words: the GPUs and ranks that it speaks of, as the other panes show them.
+
+Also the past of the findings, and why the other causes are not the verdict. Pure.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gputop import units
+from gputop.doctor.finding import Abstained, Episode, Finding, Verdict
+from gputop.tui.drawing.gpus import draw_gpus
+from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip
+from gputop.tui.drawing.prose import BLANK, heading, wrapped
+from gputop.tui.drawing.ranks import draw_ranks
+from gputop.tui.view import View
+
+MOST_DEVICES = 8
+_STATES = {
+    "found": ("holds", "bad"),
+    "explained": ("explained", "dim"),
+    "watching": ("holds, but not for long enough yet", "warn"),
+    "not_judged": ("cannot be judged", "dim"),
+    "clean": ("does not hold", "ok"),
+}
+
+
+def draw_beside(finding: Finding, view: View, width: int, height: int) -> Drawing:
+    """Return the rows of the GPUs and ranks of a finding, with its processes marked; at most ``height`` lines."""
+    lines: list[Line] = []
+    devices = [device for device in view.snapshot.devices if device.uuid in finding.devices]
+    if devices:
+        shown = devices[:MOST_DEVICES]
+        room = len(shown) + 2
+        part = replace(view, snapshot=replace(view.snapshot, devices=tuple(shown)), findings=(finding,))
+        drawn = draw_gpus(replace(part, settings=replace(view.settings, density="compact")), width, room)
+        lines += drawn.lines[: len(shown) + 1]
+        if len(devices) > len(shown):
+            lines.append((Span(f"   and {len(devices) - len(shown)} more GPUs", "dim"),))
+    run = next((run for run in view.snapshot.runs if run.run_id == finding.run), None)
+    if run is not None and run.ranks:
+        if lines:
+            lines.append(BLANK)
+        ascii_only = view.settings.ascii
+        lines += draw_ranks(run, view.snapshot, width, metric="loss", marked=finding.pids, ascii_only=ascii_only)
+    return Drawing((Span("What it speaks of", "title"),), tuple(lines[:height]))
+
+
+def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], width: int) -> tuple[Line, ...]:
+    """Return every rule with what came of it: what holds first, then what could not be judged, then what is clean."""
+    needs = {item.rule: item for item in abstained}
+    groups = {state: [item for item in verdicts if item.state == state] for state in _STATES}
+    lines: list[Line] = list(
+        wrapped("Each cause that the doctor knows, and why it is or is not the verdict. It holds when:", width)
+    )
+    for state, (words, style) in _STATES.items():
+        if not groups[state]:
+            continue
+        lines += [BLANK, heading(f"{words[0].upper()}{words[1:]} ({len(groups[state])})")]
+        for item in groups[state]:
+            lead = f"  {item.rule} "
+            text = item.threshold + (f" - explained by {', '.join(item.explained_by)}" if item.explained_by else "")
+            drawn = wrapped(text, width, "text", first=lead, rest=" " * len(lead))
+            lines += [(Span(lead, style), *drawn[0][1:]), *drawn[1:]]
+            if item.rule in needs:
+                lines += wrapped(f"needs: {needs[item.rule].needs}", width, "dim", first=" " * len(lead), rest=" " * len(lead))
+    return tuple(lines)
+
+
+def history_lines(episodes: Sequence[Episode], width: int) -> tuple[Line, ...]:
+    """Return the findings over time, the newest first: from when, for how long, and whether they still stand."""
+    lines: list[Line] = [*wrapped("What the doctor has said since gputop began to watch, newest first.", width), BLANK]
+    for episode in reversed(episodes):
+        began = time.strftime("%H:%M:%S", time.localtime(episode.began_at))
+        if episode.ended_at is None:
+            lasted = Span("until now ", "bad" if episode.finding.severity == "error" else "warn")
+        else:
+            lasted = Span(f"for {units.duration(max(0.0, episode.ended_at - episode.began_at))} ".ljust(10), "dim")
+        told = (Span(f"{began} ", "dim"), lasted, Span(f"{episode.finding.id} ", "dim"), Span(clean(episode.finding.title)))
+        lines.append(clip(told, width))
+    return tuple(lines)

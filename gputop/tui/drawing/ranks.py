@@ -1,0 +1,93 @@
+"""The table of a run's ranks: where each is, how far, and how its step divides into waiting, forward, backward. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from gputop import units
+from gputop.snapshot import Rank, Run, Snapshot
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.table import Column, fitting, heading_line, row_line
+
+STATE_STYLES = {
+    "running": "ok",
+    "finished": "ok",
+    "starting": "dim",
+    "stalled": "warn",
+    "stopped": "dim",
+    "failed": "bad",
+    "killed": "bad",
+}
+PHASES = (("data", "phase/data"), ("fwd", "phase/forward"), ("bwd", "phase/backward"), ("opt", "phase/optimizer"))
+"""Heading and metric of the parts of a step. What DDP waits for other ranks lies in backward."""
+COLUMNS = (
+    Column("rank", "RANK", 5, ">"),
+    Column("pid", "PID", 8, ">", 3),
+    Column("device", "GPU", 6, "<", 1),
+    Column("step", "STEP", 9, ">", 2),
+    Column("value", "VALUE", 10, ">", 1),
+    Column("speed", "SAMPLES/S", 10, ">", 4),
+    Column("took", "STEP TIME", 9, ">", 5),
+    *(Column(name, name.upper(), 5, ">", 6) for name, _ in PHASES),
+    Column("state", "STATE", 10, "<", 0, grows=True),
+)
+
+
+def draw_ranks(
+    run: Run, snapshot: Snapshot, width: int, *, metric: str = "", marked: Collection[int] = (), ascii_only: bool = False
+) -> tuple[Line, ...]:
+    """Return a heading and a line for each rank; ``marked`` are PIDs that a finding speaks of.
+
+    The parts of a step are percent of its time, of the newest step that told both.
+    """
+    known = {name for rank in run.ranks for name in rank.metrics}
+    listed = [
+        replace(column, heading=metric.upper()[:10]) if column.key == "value" and metric else column
+        for column in COLUMNS
+        if _is_known(column.key, metric, known)
+    ]
+    columns = fitting(listed, width)
+    devices = {device.uuid: device.index for device in snapshot.devices}
+    on = {
+        process.pid: ",".join(str(devices[use.device_uuid]) for use in process.devices if use.device_uuid in devices)
+        for process in snapshot.processes
+    }
+    lines = [heading_line(columns, width, ascii_only)]
+    for rank in run.ranks:
+        cells = _cells(rank, metric, on.get(rank.pid or -1, ""))
+        if rank.pid in marked:
+            cells["rank"] = Span(f"{'>' if ascii_only else '▸'}{rank.rank:>4}", "accent")
+        lines.append(row_line(columns, cells, width, ascii_only))
+    return tuple(lines)
+
+
+def _is_known(key: str, metric: str, known: Collection[str]) -> bool:
+    needed = {"value": metric, "speed": "samples_per_s", "took": "step_s", **dict(PHASES)}.get(key)
+    return needed is None or needed in known
+
+
+def phase_shares(rank: Rank) -> dict[str, float]:
+    """Return the share (0 to 1) of each known part in the rank's newest step."""
+    whole = rank.metrics.get("step_s")
+    if not whole or not whole > 0:
+        return {}
+    return {name: rank.metrics[metric] / whole for name, metric in PHASES if metric in rank.metrics}
+
+
+def _cells(rank: Rank, metric: str, devices: str) -> dict[str, Span]:
+    value = rank.metrics.get(metric)
+    state = rank.state if rank.exit_code in (None, 0) else f"{rank.state} ({rank.exit_code})"
+    shares = phase_shares(rank)
+    took = rank.metrics.get("step_s")
+    return {
+        "rank": Span(str(rank.rank)),
+        "pid": Span(str(rank.pid) if rank.pid is not None else units.UNKNOWN),
+        "device": Span(devices or "-", "text" if devices else "dim"),
+        "step": Span(units.count(rank.step)),
+        "value": Span(units.metric(value), "value" if value is not None else "dim"),
+        "speed": Span(units.count(rank.metrics.get("samples_per_s"))),
+        "took": Span(units.UNKNOWN, "dim") if took is None else Span(f"{took * 1e3:.1f} ms"),
+        **{name: Span(f"{shares[name] * 100:.0f} %") if name in shares else Span(units.UNKNOWN, "dim") for name, _ in PHASES},
+        "state": Span(state, STATE_STYLES.get(rank.state, "text")),
+    }
