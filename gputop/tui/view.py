@@ -13,7 +13,6 @@ from gputop.doctor.finding import Abstained, Finding
 from gputop.history import History
 from gputop.snapshot import Process, Run, Snapshot
 
-
 LIVE_STATES = ("starting", "running", "stalled")
 
 
