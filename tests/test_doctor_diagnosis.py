@@ -19,7 +19,7 @@ from gputop.doctor.diagnosis import CLEAR_AFTER, Doctor
 from gputop.doctor.finding import CONFIDENCES, SEVERITIES, Fact, findings_json
 from gputop.doctor.fixes import script_of
 from gputop.doctor.report import text_report
-from gputop.doctor.rules import HIDES, RULES
+from gputop.doctor.rules import HIDES, IDS, MACHINE_RULES, RULES
 from gputop.doctor.rules.data_parallel import good_batch, split_rows
 from gputop.doctor.visible import parse_mask
 from gputop.doctor.words import span
@@ -106,9 +106,9 @@ def test_findings_of_two_jobs_stand_side_by_side_worst_first():
 
 
 def test_rules_name_their_sources_windows_and_thresholds():
-    assert len({rule.id for rule in RULES}) == len(RULES) == 9
-    assert set(HIDES) <= {rule.id for rule in RULES}
-    for rule in RULES:
+    assert len(set(IDS)) == len(IDS) == len(RULES) + len(MACHINE_RULES)
+    assert set(HIDES) <= set(IDS)
+    for rule in (*RULES, *MACHINE_RULES):
         assert rule.sources
         assert "catalogue" in rule.threshold
         assert rule.judge.__doc__

@@ -196,6 +196,8 @@ class Doctor:
         """Return whether a root concerns the job or device of another case."""
         if root not in _OF_THE_MACHINE:
             return other_subject == subject or bool(case.finding.run and case.finding.run == other.finding.run)
+        if case.finding.run and other.finding.run and case.finding.run != other.finding.run:
+            return False
         devices = case.finding.devices
         return not devices or bool(set(devices) & set(other.finding.devices))
 

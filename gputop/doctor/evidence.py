@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gputop.doctor import stated
+from gputop.doctor.device_history import DeviceHistory
 from gputop.doctor.jobs import Job, Member, compute_uses, jobs_of
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Run, Snapshot
 
@@ -85,6 +86,7 @@ class Evidence:
     def __init__(self) -> None:
         self.now = -math.inf
         self.snapshot: Snapshot | None = None
+        self.history = DeviceHistory()
         self.jobs: tuple[Job, ...] = ()
         self._devices: dict[str, Device] = {}
         self._samples: dict[str, deque[tuple[float, float]]] = {}
@@ -100,6 +102,7 @@ class Evidence:
         self._loads, self._owners = {}, {}
         self._devices = {device.uuid: device for device in snapshot.devices}
         self._observe_devices(snapshot.devices)
+        self.history.observe(snapshot)
         self._observe_processes(snapshot.processes)
         self._observe_runs(snapshot.runs)
         self._observe_points(snapshot)

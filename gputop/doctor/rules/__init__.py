@@ -9,15 +9,33 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from gputop.doctor.rules import cpu_only, data_parallel, launching, memory, placement
+from gputop.doctor.rules import (
+    clocks,
+    cpu_only,
+    data_parallel,
+    frameworks,
+    hardware,
+    launching,
+    memory,
+    misplaced,
+    occupied,
+    placement,
+    visibility,
+)
 from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
 
 FAMILIES: tuple[ModuleType, ...] = (
+    hardware,
+    visibility,
     cpu_only,
     placement,
+    misplaced,
     data_parallel,
+    frameworks,
     launching,
+    occupied,
     memory,
+    clocks,
 )
 
 RULES: tuple[Rule, ...] = tuple(rule for family in FAMILIES for rule in getattr(family, "RULES", ()))
@@ -26,7 +44,9 @@ IDS: tuple[str, ...] = (*(rule.id for rule in RULES), *(rule.id for rule in MACH
 
 
 def _hides() -> dict[str, frozenset[str]]:
-    found: dict[str, frozenset[str]] = {"A12": frozenset(IDS) - {"A12"}}
+    # On the CPU nothing else matters but what drove the training there.
+    causes = {root for family in FAMILIES for root, symptoms in getattr(family, "HIDES", {}).items() if "A12" in symptoms}
+    found: dict[str, frozenset[str]] = {"A12": frozenset(IDS) - {"A12"} - causes}
     for family in FAMILIES:
         for root, symptoms in getattr(family, "HIDES", {}).items():
             found[root] = found.get(root, frozenset()) | frozenset(symptoms)

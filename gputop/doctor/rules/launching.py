@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
-from gputop.doctor import fixes, stated, words
+from gputop.doctor import fixes, stated, stated_model, words
 from gputop.doctor.evidence import LOAD_WINDOW_S, Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job
@@ -20,8 +19,37 @@ dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))
 model = DDP(model.to(local_rank), device_ids=[local_rank])"""
 
 
+FRAMEWORKS = {"ultralytics": "Ultralytics", "mmengine": "MMEngine", "mmdet": "MMEngine"}
+"""Frameworks whose own command takes the number of GPUs, and what they are called (catalogue A16)."""
+
+
 def plain_python(evidence: Evidence, job: Job) -> Judgement:
     """A01: one process without a launcher trains on one GPU while others that it sees are free."""
+    # A notebook (A11) and a framework with a command of its own (A16) have their own way to more GPUs.
+    return None if is_notebook(job) or framework_of(job) is not None else lone_process(evidence, job)
+
+
+def is_notebook(job: Job) -> bool:
+    """True when the job runs in a notebook's kernel."""
+    process = job.main_process
+    command = process.command if process is not None and process.command else ()
+    return any("ipykernel" in item or "colab_kernel" in item for item in command)
+
+
+def framework_of(job: Job) -> str | None:
+    """Return the framework that starts its own ranks ("ultralytics", "mmengine"); by the command line, then the journal."""
+    process = job.main_process
+    script = fixes.script_of(process.command if process is not None else None)
+    if script[0].rpartition("/")[2] == "yolo" or script[:2] == ("-m", "ultralytics"):
+        return "ultralytics"
+    if script[0].endswith("tools/train.py") and (len(script) > 1 and "config" in script[1]):
+        return "mmengine"
+    said = {name for member in job.members for name in stated_model.frameworks(member.journal)}
+    return next((name for name in FRAMEWORKS if name in said), None)
+
+
+def lone_process(evidence: Evidence, job: Job) -> Judgement:
+    """Judge whether one process without ranks trains on one GPU beside free ones: A01, and A11 and A16 by their own names."""
     process = job.main_process
     if process is None or len(job.members) != 1 or job.launcher is not None or len(job.used) != 1:
         return None
@@ -52,7 +80,7 @@ def plain_python(evidence: Evidence, job: Job) -> Judgement:
         evidence=tuple(facts),
         cause="Without a launcher there is one process, its world size is 1, and one process trains on one GPU. "
         f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free, if you meant to use more than one.",
-        fix=_launcher_fix(job, process, everything),
+        fix=_launcher_fix(job, everything),
         refuted_by=f"One GPU is meant; then say so: {_declare(job, [device])}",
         devices=tuple(item.uuid for item in everything),
         pids=job.pids,
@@ -100,14 +128,7 @@ def _abstain(rule: str, job: Job, why: str, needs: str) -> Abstained:
     return Abstained(rule, f"{who[0].upper()}{who[1:]}: {why}.", needs, job.run_id)
 
 
-def _launcher_fix(job: Job, process: Process, devices: Sequence[Device]) -> str:
-    command = process.command or ()
-    indices = ",".join(str(device.index) for device in sorted(devices, key=lambda device: device.index))
-    if any("ipykernel" in item for item in command):
-        return f"from accelerate import notebook_launcher\nnotebook_launcher(train, num_processes={len(devices)})"
-    script = fixes.script_of(command)
-    if any(item.rpartition("/")[2] == "yolo" for item in script[:1]):
-        return f"yolo {shlex.join([item for item in script[1:] if not item.startswith('device=')])} device={indices}"
+def _launcher_fix(job: Job, devices: Sequence[Device]) -> str:
     return f"{fixes.launch_line(job, len(devices), devices)}\n\n# and in the script:\n{_WRAP}"
 
 
@@ -176,4 +197,4 @@ RULES = (
     ),
 )
 
-HIDES = {"A01": ("A02",)}
+HIDES = {"A01": ("A02", "E02"), "A02": ("E02",)}

@@ -1,19 +1,33 @@
-"""Memory placement: ranks that hold a second, small context on another rank's GPU (H01)."""
+"""Memory: ranks that hold a second, small context on another rank's GPU (H01), a GPU that ran out of memory (H02), and a
+machine that did (H05)."""
 
 from __future__ import annotations
 
-from gputop.doctor import words
+import re
+from collections.abc import Sequence
+
+from gputop.doctor import stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
-from gputop.snapshot import Device
+from gputop.doctor.rules.outputs import Told, quoted, told
+from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.visible import devices_behind, mask_of, same_uuid
+from gputop.snapshot import Device, LogMatch, Process
 from gputop.units import bytes_text
 
 GHOST_BYTES_MAX = 1.5e9
 """A CUDA context with the libraries' handles takes 0.15 to 1.2 GB (catalogue, H01)."""
 GHOST_RATIO_MIN = 2.0
 HOLD_S = 5.0
+ROOM_SHARE_MIN = 0.3
+"""Another GPU has room when so much of it stayed free over the last minute (catalogue, H02)."""
+HOST_FREE_SHARE_MIN = 0.05
+H05_HOLD_S = 10.0
+"""MemAvailable below 5 % (catalogue, H05); pages that are dropped under pressure come back within seconds."""
+_ORDINAL = re.compile(r"\bGPU (\d{1,2})\b")
+_ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]i?B)")
+_KILLED_PATTERNS = ("worker_killed", "sigkill")
 
 _FIX = """\
 local_rank = int(os.environ["LOCAL_RANK"])
@@ -87,6 +101,155 @@ def _context_fact(job: Job, member: Member, size: int) -> Fact:
     return Fact(text, size, "NVML")
 
 
+def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
+    """H02: a rank ran out of GPU memory; where the other GPUs had room, the model or its copies pile up on one."""
+    judged: dict[str, Judgement] = {}
+    for said in told(evidence):
+        match = said.first("oom")
+        if match is not None and said.first("oom_other_proc") is None:
+            judged[said.subject] = Suspicion(_out_of_memory(evidence, said, match))
+    return judged
+
+
+def _out_of_memory(evidence: Evidence, said: Told, match: LogMatch) -> Finding:
+    device = _failed_device(evidence, said, match)
+    roomy = _roomy(evidence, said, device) if device is not None else ()
+    several = {_ordinal(item) for item in said.matches if item.pattern == "oom"} - {None}
+    only = bool(roomy) and len(several) == 1
+    facts = [quoted(match)]
+    peak = evidence.history.peak_memory_bytes(device.uuid) if device is not None else None
+    if device is not None and peak is not None and device.memory_total_bytes:
+        text = (
+            f"{words.gpu(device)} held up to {bytes_text(peak)} of {bytes_text(device.memory_total_bytes)} in the last minute"
+        )
+        facts.append(Fact(text, peak, "NVML"))
+    if only:
+        text = f"{words.gpus(roomy)} kept over {ROOM_SHARE_MIN * 100:.0f} % free"
+        facts.append(Fact(text, [item.index for item in roomy], "NVML"))
+    name = words.gpu(device) if device is not None else "A GPU"
+    asked = _ASKED.search(match.line)
+    want = f" (it asked for {asked[1]})" if asked is not None else ""
+    return Finding(
+        id="H02",
+        severity="warning" if said.goes_on else "error",
+        confidence="certain",
+        title=f"{name} ran out of memory{f', {words.gpus(roomy)} had room' if only else ''}",
+        evidence=tuple(facts),
+        cause=f"What the step needs does not fit into the memory that was left{want}."
+        + (" What belongs to all GPUs lies on one: gathered outputs, ranks or contexts that share it." if only else ""),
+        fix=_ONE_GPU_FIX if only else _SMALLER,
+        refuted_by="The script catches the error and goes on with a smaller batch.",
+        devices=(device.uuid,) if device is not None else said.devices,
+        pids=said.pids,
+        run=said.run_id,
+    )
+
+
+def _ordinal(match: LogMatch) -> int | None:
+    found = _ORDINAL.search(match.line)
+    return int(found[1]) if found is not None else None
+
+
+def _failed_device(evidence: Evidence, said: Told, match: LogMatch) -> Device | None:
+    """Return the device that the text names by CUDA's ordinal in that rank."""
+    ordinal = _ordinal(match)
+    listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"] if evidence.snapshot is not None else []
+    if ordinal is None:
+        return None
+    fact = stated_model.visibility(said.rank(match.rank))
+    if fact is not None and fact.uuids is not None:
+        uuid = fact.uuids[ordinal] if ordinal < len(fact.uuids) else ""
+        return next((device for device in listed if same_uuid(device.uuid, uuid)), None)
+    mask = fact.launch if fact is not None else None
+    for member in said.job.members if said.job is not None else ():
+        if member.process is not None and member.rank == match.rank:
+            mask = mask_of(member.process, False)
+    shown = devices_behind(mask, sorted(listed, key=lambda device: device.index))
+    return shown[ordinal] if ordinal < len(shown) else None
+
+
+def _roomy(evidence: Evidence, said: Told, device: Device) -> tuple[Device, ...]:
+    """Return the run's other devices (all others, once it has ended) if every one of them had room."""
+    listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
+    used = set(said.devices)
+    others = [d for d in listed if d.kind == "gpu" and d.uuid != device.uuid and (len(used) < 2 or d.uuid in used)]
+    room = []
+    for other in others:
+        peak = evidence.history.peak_memory_bytes(other.uuid)
+        if peak is None or not other.memory_total_bytes or peak > (1 - ROOM_SHARE_MIN) * other.memory_total_bytes:
+            return ()
+        room.append(other)
+    return tuple(room)
+
+
+def host_memory(evidence: Evidence) -> dict[str, Judgement]:
+    """H05: the kernel ended processes for want of memory, or hardly any is available while a job runs."""
+    snapshot = evidence.snapshot
+    if snapshot is None:
+        return {}
+    killed = evidence.history.kills_for_memory()
+    failed = [run for run in snapshot.runs if run.state in ("failed", "killed")]
+    match = next((m for said in told(evidence) for m in said.matches if m.pattern in _KILLED_PATTERNS), None)
+    host = snapshot.host
+    total, available = host.memory_total_bytes, host.memory_available_bytes
+    short = bool(total) and available is not None and total is not None and available < HOST_FREE_SHARE_MIN * total
+    if not (killed or short) or not (evidence.jobs or failed):
+        return {}
+    facts = []
+    if killed:
+        text = f"the kernel's OOM killer ended {killed} process{'' if killed == 1 else 'es'} within the last minutes"
+        facts.append(Fact(text, killed, "memory.events (cgroup), else /proc/vmstat"))
+    if available is not None and total is not None:
+        text = f"{bytes_text(available)} of {bytes_text(total)} of the machine's memory are available"
+        facts.append(Fact(text, available, "/proc/meminfo"))
+    if match is not None:
+        facts.append(quoted(match))
+    large = _largest(snapshot.processes)
+    facts += [_resident(process) for process in large]
+    workers = max((process.workers.count for process in snapshot.processes if process.workers is not None), default=0)
+    hit = killed and (failed or match is not None)
+    finding = Finding(
+        id="H05",
+        severity="error" if hit else "warning",
+        confidence="certain" if killed else "likely",
+        title="The machine ran out of memory: processes were killed" if killed else "The machine is almost out of memory",
+        evidence=tuple(facts),
+        cause="Ranks and DataLoader workers need more memory than the machine (or the container) has. Python objects that "
+        "workers only read are copied as well, because counting references writes to them.",
+        fix=_FEWER_WORKERS.format(workers=max(1, workers // 2)),
+        refuted_by="Another program, which has ended, took the memory.",
+        pids=tuple(process.pid for process in large),
+        run=failed[0].run_id if hit and len(failed) == 1 else None,
+    )
+    return {"machine": Suspicion(finding, 0.0 if killed else H05_HOLD_S)}
+
+
+def _largest(processes: Sequence[Process]) -> list[Process]:
+    known = [process for process in processes if process.memory_rss_bytes is not None]
+    return sorted(known, key=lambda process: -(process.memory_rss_bytes or 0))[:2]
+
+
+def _resident(process: Process) -> Fact:
+    text = f"process {process.pid} ({process.name or 'N/A'}) holds {bytes_text(process.memory_rss_bytes)}"
+    if process.workers is not None:
+        text += f", and has {words.count(process.workers.count, 'DataLoader worker')}"
+    return Fact(text, process.memory_rss_bytes, f"/proc/{process.pid}/stat")
+
+
+_SMALLER = """# a smaller batch, the same result: accumulate gradients
+loss = model(x) / steps; loss.backward()  # optimizer.step() every `steps` batches
+# less memory for activations
+model.gradient_checkpointing_enable()  # or torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+with torch.autocast("cuda", dtype=torch.bfloat16): ..."""
+_ONE_GPU_FIX = (
+    _FIX
+    + """
+# with nn.DataParallel: outputs and loss are gathered on the first GPU; use DDP, or return the loss from forward"""
+)
+_FEWER_WORKERS = """loader = DataLoader(dataset, num_workers={workers}, prefetch_factor=2, ...)
+# in the dataset: numpy arrays or tensors (or np.memmap) in place of lists and dicts of Python objects
+free -h; dmesg --ctime | grep -i "out of memory" | tail"""
+
 RULES = (
     Rule(
         "H01",
@@ -97,3 +260,27 @@ RULES = (
         ghost_contexts,
     ),
 )
+MACHINE_RULES = (
+    MachineRule(
+        "H02",
+        "memory",
+        ("the run's output or exception", "NVML memory"),
+        0.0,
+        "an out-of-memory text; one GPU alone when every other of the run kept over 30 % free for a minute (catalogue H02)",
+        out_of_memory,
+    ),
+    MachineRule(
+        "H05",
+        "memory",
+        ("memory.events", "/proc/meminfo", "the run's output"),
+        H05_HOLD_S,
+        "oom_kill counted up in the last 5 minutes (certain), or MemAvailable below 5 % for 10 s beside a job (catalogue H05)",
+        host_memory,
+    ),
+)
+
+HIDES = {
+    "H01": ("H02",),
+    "H02": ("G01", "G04"),
+    "H05": ("D08", "G01", "G04"),
+}

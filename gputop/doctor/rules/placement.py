@@ -131,7 +131,7 @@ def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
     count = job.visible_count
     if job.virtual or count is None or not 0 < count < len(job.pool) or any(d.mig_enabled for d in job.pool):
         return None
-    wish = _wish(job, count)
+    wish = wish_for_more(job, count)
     outside = [device for device in job.pool if job.visible is not None and device not in job.visible]
     free = evidence.free(outside)
     if wish is None and not _tells_something(evidence, job, count, bool(free)):
@@ -175,7 +175,7 @@ def _tells_something(evidence: Evidence, job: Job, count: int, free: bool) -> bo
     )
 
 
-def _wish(job: Job, count: int) -> Fact | None:
+def wish_for_more(job: Job, count: int) -> Fact | None:
     """Return how the run asks for more devices than the ``count`` that it sees."""
     ranks = sum(member.rank is not None for member in job.members)
     started = job.local_world_size or 0
@@ -231,4 +231,4 @@ RULES = (
     ),
 )
 
-HIDES = {"A07": ("A01", "A02", "H01")}
+HIDES = {"A07": ("A01", "A02", "H01", "H02", "B07", "E02", "F02")}

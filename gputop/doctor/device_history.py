@@ -1,0 +1,196 @@
+"""What the devices, and the backward threads of processes, showed over the last minute of the stream. Pure: no clock.
+
+``Evidence`` keeps one ``DeviceHistory`` and feeds it each snapshot; an observation costs a walk over the devices.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from gputop.snapshot import Device, Host, Process, Snapshot
+
+WINDOW_S = 60.0
+"""The catalogue judges clocks and throttling over 60 s (I01)."""
+SPAN_MIN_S = 10.0
+"""A share of time is told once this much of the window was seen."""
+KEPT_READINGS = 600
+WORKING_PERCENT = 50.0
+"""Clocks and links are judged while utilisation lies above this: both rest by design when a device idles (section 1.2)."""
+OUT_OF_MEMORY_KEPT_S = 300.0
+"""For so long a kill by the kernel's OOM killer explains what happens to the runs."""
+
+
+class Reading(NamedTuple):
+    """What one snapshot said of one device, as far as rules look back on it."""
+
+    time: float
+    utilization_percent: float | None
+    sm_clock_mhz: float | None
+    power_w: float | None
+    memory_used_bytes: float | None
+    thermal_ns: float | None
+    power_brake_ns: float | None
+    throttle_reasons: tuple[str, ...]
+
+    @property
+    def working(self) -> bool:
+        """The device computes at this moment."""
+        return self.utilization_percent is not None and self.utilization_percent >= WORKING_PERCENT
+
+
+class DeviceHistory:
+    """The last minute of every GPU, which GPUs went missing, kills for want of memory, and backward threads that moved."""
+
+    def __init__(self) -> None:
+        self._now = -math.inf
+        self._readings: dict[str, deque[Reading]] = {}
+        self._missing: dict[str, Device] = {}
+        self._known: dict[str, Device] = {}
+        self._oom_kills: int | None = None
+        self._killed: deque[tuple[float, int]] = deque(maxlen=KEPT_READINGS)
+        self._threads: dict[tuple[int, float | None], deque[tuple[float, dict[int, float]]]] = {}
+        self._first_uncorrected: dict[str, int] = {}
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take in the next snapshot of the stream."""
+        self._now = snapshot.monotonic_s
+        self._observe_devices(snapshot)
+        self._observe_host(snapshot.host)
+        self._observe_threads(snapshot.processes)
+
+    def _observe_devices(self, snapshot: Snapshot) -> None:
+        devices = {device.uuid: device for device in snapshot.devices}
+        if snapshot.host.source == "nvml" and snapshot.host.problem is None:
+            real = {uuid: device for uuid, device in devices.items() if device.kind == "gpu"}
+            self._missing = {uuid: device for uuid, device in self._known.items() if uuid not in real}
+            self._known |= real
+        for uuid in self._readings.keys() - devices.keys():
+            del self._readings[uuid]
+        for uuid, device in devices.items():
+            if device.ecc_uncorrected is not None:
+                self._first_uncorrected.setdefault(uuid, device.ecc_uncorrected)
+            if device.state != "ok":
+                continue
+            readings = self._readings.setdefault(uuid, deque(maxlen=KEPT_READINGS))
+            readings.append(_reading(self._now, device))
+            while readings[0].time < self._now - WINDOW_S:
+                readings.popleft()
+
+    def _observe_host(self, host: Host) -> None:
+        if host.oom_kills is None:
+            return
+        new = host.oom_kills - self._oom_kills if self._oom_kills is not None else 0
+        self._oom_kills = host.oom_kills
+        if new > 0:
+            self._killed.append((self._now, new))
+        while self._killed and self._killed[0][0] < self._now - OUT_OF_MEMORY_KEPT_S:
+            self._killed.popleft()
+
+    def _observe_threads(self, processes: Iterable[Process]) -> None:
+        seen = {}
+        for process in processes:
+            seconds = {index: value for index, value in process.autograd_threads if math.isfinite(value)}
+            if not seconds:
+                continue
+            key = (process.pid, process.started_at)
+            track = seen[key] = self._threads.get(key) or deque(maxlen=KEPT_READINGS)
+            track.append((self._now, seconds))
+            while track[0][0] < self._now - WINDOW_S:
+                track.popleft()
+        self._threads = seen
+
+    def readings(self, uuid: str) -> Sequence[Reading]:
+        """Return the device's readings of the last minute, oldest first."""
+        return self._readings.get(uuid, ())
+
+    def span_s(self, uuid: str) -> float:
+        """Return for how much of the last minute the device was watched."""
+        readings = self.readings(uuid)
+        return readings[-1].time - readings[0].time if readings else 0.0
+
+    def share_throttled(self, uuid: str, counter: str) -> float | None:
+        """Return the share of the last minute that a cumulative counter ("thermal_ns", "power_brake_ns") grew by, 0 to 1.
+
+        None: the driver does not count it, it was reset, or it was watched for less than 10 s.
+        """
+        counted = [(reading.time, getattr(reading, counter)) for reading in self.readings(uuid)]
+        counted = [(time, value) for time, value in counted if value is not None]
+        if len(counted) < 2 or counted[-1][0] - counted[0][0] < SPAN_MIN_S:
+            return None
+        grown = counted[-1][1] - counted[0][1]
+        return min(1.0, grown / 1e9 / (counted[-1][0] - counted[0][0])) if grown >= 0 else None
+
+    def share_with_reason(self, uuid: str, reasons: Collection[str]) -> float:
+        """Return the share of the readings at work in which one of the throttle ``reasons`` was set; 0 before 10 s."""
+        if self.span_s(uuid) < SPAN_MIN_S:
+            return 0.0
+        working = [reading for reading in self.readings(uuid) if reading.working]
+        if not working:
+            return 0.0
+        return sum(any(reason in reasons for reason in reading.throttle_reasons) for reading in working) / len(working)
+
+    def mean_at_work(self, uuid: str, name: str) -> float | None:
+        """Return the mean of a field of ``Reading`` over the readings in which the device works."""
+        values = [getattr(reading, name) for reading in self.readings(uuid) if reading.working]
+        known = [value for value in values if value is not None]
+        return sum(known) / len(known) if known else None
+
+    def peak_memory_bytes(self, uuid: str) -> float | None:
+        """Return the most memory that was in use within the last minute."""
+        values = [r.memory_used_bytes for r in self.readings(uuid) if r.memory_used_bytes is not None]
+        return max(values) if values else None
+
+    def utilizations(self, uuids: Sequence[str]) -> list[tuple[float, ...]]:
+        """Return utilisation of several devices side by side, one row for each moment at which all are known."""
+        columns = [{r.time: r.utilization_percent for r in self.readings(uuid)} for uuid in uuids]
+        rows = []
+        for time in columns[0] if columns else ():
+            row = [column.get(time) for column in columns]
+            values = tuple(value for value in row if value is not None)
+            if len(values) == len(row):
+                rows.append(values)
+        return rows
+
+    def missing(self) -> tuple[Device, ...]:
+        """Return the GPUs that were listed earlier in the stream and are no longer, as they were last read."""
+        return tuple(self._missing.values())
+
+    def kills_for_memory(self) -> int:
+        """Return how many processes the kernel's OOM killer ended in the last five minutes of the stream."""
+        return sum(number for _, number in self._killed)
+
+    def new_uncorrected(self, device: Device) -> int:
+        """Return how many uncorrected memory errors came since the device was first seen."""
+        if device.ecc_uncorrected is None:
+            return 0
+        return max(0, device.ecc_uncorrected - self._first_uncorrected.get(device.uuid, device.ecc_uncorrected))
+
+    def backward_seconds(self, process: Process) -> dict[int, float]:
+        """Return the CPU time of the backward threads that moved within the last minute, by device index."""
+        track = self._threads.get((process.pid, process.started_at))
+        if not track:
+            return {}
+        first, last = track[0][1], track[-1][1]
+        return {index: last[index] - first[index] for index in last if index in first and last[index] > first[index]}
+
+
+def _reading(now: float, device: Device) -> Reading:
+    software, hardware = _finite(device.throttle_thermal_sw_ns), _finite(device.throttle_thermal_hw_ns)
+    thermal = None if software is None and hardware is None else (software or 0) + (hardware or 0)
+    return Reading(
+        now,
+        _finite(device.utilization_percent),
+        _finite(device.sm_clock_mhz),
+        _finite(device.power_w),
+        _finite(device.memory_used_bytes),
+        thermal,
+        _finite(device.throttle_power_brake_ns),
+        device.throttle_reasons,
+    )
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
