@@ -15,8 +15,7 @@ One step is:
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
@@ -27,49 +26,41 @@ import devices
 T = TypeVar("T")
 
 
-class CpuDataParallel(nn.Module):
-    """nn.DataParallel for virtual GPUs: same attributes, same split, same gradients."""
+class DataParallel(nn.Module):
+    """nn.DataParallel for virtual GPUs: same name and attributes, same split, same gradients.
+
+    Gradients go to the parameters, not to the inputs; the module has to return one tensor.
+    """
 
     def __init__(self, module: nn.Module, places: Sequence[devices.Place], dim: int = 0) -> None:
         super().__init__()
         self.module = module
         self.dim = dim
         self.device_ids = list(range(len(places)))
-        self.places = list(places)
+        self.output_device = 0
         # One thread for each virtual GPU, for as long as the engine lives.
-        self._workers = [ThreadPoolExecutor(1, thread_name_prefix=f"virtual-gpu-{place.virtual_index}") for place in places]
-        started = [worker.submit(devices.start_thread, place) for worker, place in zip(self._workers, places, strict=True)]
-        self.thread_ids = [future.result() for future in started]
-        self._held_bytes = [0] * len(places)
+        self.workers = [devices.Worker(place) for place in places]
 
-    def forward(self, inputs: Tensor) -> Tensor:
+    def forward(self, *inputs: Any, **named: Any) -> Tensor:
         """Return the module's output for the whole batch."""
-        step = _Step(self, inputs.chunk(len(self.places), self.dim))
-        output: Tensor = _Replicated.apply(step, *self.module.parameters())  # type: ignore[no-untyped-call]
+        pieces = scatter((inputs, named), len(self.workers), self.dim)
+        output: Tensor = _Replicated.apply(_Step(self, pieces), *self.module.parameters())  # type: ignore[no-untyped-call]
         return output
 
     def on_all(self, work: Callable[[int], T], count: int) -> list[T]:
         """Run ``work(i)`` on the first ``count`` virtual GPUs at once and wait for all."""
-        futures: list[Future[T]] = [self._workers[i].submit(work, i) for i in range(count)]
+        futures = [worker.submit(work, index) for index, worker in enumerate(self.workers[:count])]
         return [future.result() for future in futures]
-
-    def claims(self) -> list[tuple[int, int, int]]:
-        """Return (virtual index, thread id, bytes held) of each replica: its parameters, gradients and piece of the batch."""
-        indices = [place.virtual_index or 0 for place in self.places]
-        return list(zip(indices, self.thread_ids, self._held_bytes, strict=True))
-
-    def count_bytes(self, index: int, tensors: Sequence[Tensor | None]) -> None:
-        """Note what replica ``index`` holds."""
-        self._held_bytes[index] = sum(t.numel() * t.element_size() for t in tensors if t is not None)
 
 
 class _Step:
     """One forward pass: the pieces of the batch, and what each replica needs to go back."""
 
-    def __init__(self, engine: CpuDataParallel, pieces: Sequence[Tensor]) -> None:
+    def __init__(self, engine: DataParallel, pieces: Sequence[Any]) -> None:
         self.engine = engine
         self.pieces = pieces
         self.training = torch.is_grad_enabled()
+        self.autocast = torch.is_autocast_enabled("cpu")
         self.replicas: list[nn.Module] = []
         self.outputs: list[Tensor] = []
 
@@ -83,8 +74,10 @@ class _Step:
 
     def _forward_one(self, index: int) -> tuple[nn.Module, Tensor]:
         replica = replicate(self.engine.module)
-        with torch.set_grad_enabled(self.training):  # each thread has a grad mode of its own
-            return replica, replica(self.pieces[index])
+        inputs, named = self.pieces[index]
+        # Each thread has a grad mode and an autocast of its own.
+        with torch.set_grad_enabled(self.training), torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
+            return replica, replica(*inputs, **named)
 
     def backward(self, gradient: Tensor) -> list[Tensor | None]:
         sizes = [output.shape[self.engine.dim] for output in self.outputs]
@@ -95,9 +88,9 @@ class _Step:
             return [parameter.grad for parameter in self.replicas[index].parameters()]
 
         gradients = self.engine.on_all(backward_one, len(self.pieces))
-        for index in self.engine.device_ids[: len(self.pieces)]:
-            held = [*self.replicas[index].parameters(), *self.replicas[index].buffers(), *gradients[index]]
-            self.engine.count_bytes(index, [*held, self.pieces[index]])
+        for index, own in enumerate(gradients):
+            held = [*self.replicas[index].parameters(), *self.replicas[index].buffers(), *own]
+            self.engine.workers[index].holds([*held, *_tensors(self.pieces[index])])
         return [_sum(column) for column in zip(*gradients, strict=True)]
 
 
@@ -112,6 +105,24 @@ class _Replicated(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         return None, *ctx.step.backward(gradient)
+
+
+def scatter(value: Any, count: int, dim: int = 0) -> list[Any]:
+    """Return what each replica gets of ``value``, as nn.DataParallel's scatter does it.
+
+    Tensors are cut. A container has as many pieces as its part with the fewest: a mask of one row leaves one piece, and
+    the rest of the batch is lost. What is neither goes whole to every replica, which then all do the same work.
+    """
+    if isinstance(value, Tensor):
+        return list(value.chunk(count, dim))
+    if isinstance(value, tuple | list) and value:
+        kind = type(value)
+        # Not strict on purpose: the shortest decides, as in torch.
+        return [kind(parts) for parts in zip(*(scatter(part, count, dim) for part in value), strict=False)]
+    if isinstance(value, Mapping) and value:
+        columns = zip(*(scatter(part, count, dim) for part in value.values()), strict=False)
+        return [dict(zip(value, parts, strict=True)) for parts in columns]
+    return [value] * count
 
 
 def replicate(module: nn.Module, copies: dict[Tensor, Tensor] | None = None) -> nn.Module:
@@ -129,6 +140,14 @@ def replicate(module: nn.Module, copies: dict[Tensor, Tensor] | None = None) -> 
     replica._buffers = {name: copied(buffer) for name, buffer in module._buffers.items()}
     replica._modules = {name: None if child is None else replicate(child, copies) for name, child in module._modules.items()}
     return replica
+
+
+def _tensors(value: Any) -> list[Tensor]:
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    return [tensor for part in value for tensor in _tensors(part)] if isinstance(value, tuple | list) else []
 
 
 def _sum(gradients: Sequence[Tensor | None]) -> Tensor | None:

@@ -1,91 +1,191 @@
 """Train on several GPUs with DistributedDataParallel: one process for each GPU, started by torchrun.
 
 torchrun --nproc-per-node=2 demos/ddp.py
+torchrun --nproc-per-node=4 demos/ddp.py --model resnet18 --sync-bn --amp --accumulate 2 --scale-lr linear
 
-The six things that a DDP script does beyond a single-GPU one are numbered below.
+What a DDP script does beyond a single-GPU one is numbered below. At the end every rank prints a checksum of its
+weights: they have to be equal. The scripts in faults/ are this one with one of its methods written wrongly.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, DistributedSampler, Subset
+from torch.utils.data import DataLoader, Dataset, DistributedSampler, Subset
 
 import devices
 import gputop
 import models
 import options
-from progress import Printer, Speed, correct
+import sync_bn
+from precision import Precision
+from progress import Meter, checksum, correct, say
 
 
-def main(take_device: Callable[[int], devices.Place] = devices.take, backend: str | None = None) -> None:
-    """Train, test after every epoch, save on rank 0."""
-    args = options.parser("Train with one process for each GPU, started by torchrun.").parse_args()
-    if "LOCAL_RANK" not in os.environ:
-        raise SystemExit("This script is started by torchrun: torchrun --nproc-per-node=2 demos/ddp.py")
-    torch.manual_seed(args.seed)
+class Training:
+    """What one rank does. ``train`` is the whole of it, in order."""
 
-    # 1. Each process takes the GPU of its local rank, before anything else touches CUDA.
-    place = take_device(int(os.environ["LOCAL_RANK"]))
+    name = "ddp"
 
-    # 2. The processes find each other: NCCL between GPUs, gloo between CPUs.
-    dist.init_process_group(backend or ("nccl" if place.device.type == "cuda" else "gloo"))
-    rank, world_size = dist.get_rank(), dist.get_world_size()
-    print(f"rank {rank} of {world_size} trains on {place}")
-    run = gputop.init(name=args.name or f"{args.model}-ddp", config=vars(args), epochs=args.epochs)
-    devices.report(run, place)
+    def __init__(self, args: argparse.Namespace) -> None:
+        self.args = args
+        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))  # torchrun sets it: 0, 1, ... on each machine
+        self.rank, self.world_size = 0, 1
+        self.micro_step = 0
 
-    # 3. Each rank sees its own part of the data; --batch-size is for one rank.
-    train, test = options.data(args)
-    sampler: DistributedSampler[Any] = DistributedSampler(train, shuffle=True, seed=args.seed, drop_last=True)
-    loader = DataLoader(train, args.batch_size, sampler=sampler, drop_last=True)
-    test_loader = DataLoader(Subset(test, range(rank, len(test), world_size)), batch_size=500)
+    def train(self) -> None:
+        """Train, test after every epoch, save on rank 0."""
+        args = self.args
+        torch.manual_seed(args.seed)
+        self.place = self.take_device()
+        self.connect()
+        say(f"rank {self.rank} of {self.world_size} trains on {self.place}")
+        self.run = gputop.init(name=args.name or f"{args.model}-{self.name}", config=vars(args), epochs=args.epochs)
+        devices.report(self.run, self.place)
 
-    # 4. First to the device, then wrapped: DDP sends rank 0's weights to all, and averages gradients in backward().
-    model = models.build(args.model).to(place.device)
-    parallel = DistributedDataParallel(model, device_ids=[place.device.index] if place.device.type == "cuda" else None)
-    optimizer = torch.optim.SGD(parallel.parameters(), lr=args.lr, momentum=0.9)
+        # --batch-size is for one rank, unless --scale-batch says that all ranks share it.
+        self.batch_size = max(1, options.global_batch(args, self.world_size) // self.world_size)
+        train, test = options.data(args)
+        self.loader = self.load(train)
+        self.test_loader = DataLoader(Subset(test, range(self.rank, len(test), self.world_size)), batch_size=500)
 
-    gputop.watch(parallel)
+        self.model = self.build().to(self.place.device)
+        self.parallel = self.wrap(self.model)
+        lr = options.learning_rate(args, self.batch_size * self.world_size * args.accumulate)
+        self.optimizer = torch.optim.SGD(self.parallel.parameters(), lr=lr, momentum=0.9)
+        self.precision = Precision(self.place.device, args.amp)
 
-    total = options.total_steps(args, len(loader))
-    run.fact("progress", {"total_steps": total, "epochs": args.epochs})
-    speed, printer, step = Speed(), Printer(), 0
-    for epoch in range(args.epochs):
-        sampler.set_epoch(epoch)  # 5. Without it every epoch has the order of the first.
-        for images, labels in loader:
-            if step == total:
+        gputop.watch(self.parallel, self.optimizer, self.loader)
+
+        total = options.total_steps(args, len(self.loader) // args.accumulate)
+        self.meter = Meter(self.run, total, args.epochs, lr)
+        for epoch in range(args.epochs):
+            self.begin_epoch(epoch)
+            self.train_epoch(epoch)
+            self.test(epoch)
+            if self.meter.done:
                 break
-            images, labels = images.to(place.device), labels.to(place.device)
-            loss = functional.cross_entropy(parallel(images), labels)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            step += 1
-            samples_per_s = speed.after(len(labels))
-            run.log(step=step, loss=loss, lr=args.lr, epoch=epoch, samples_per_s=samples_per_s)
-            printer.step(step, total, epoch, loss, samples_per_s)
-        # Every rank tests its part with the plain module (the wrapper would wait for the others); the counts are added up.
-        counts = torch.tensor(correct(model, test_loader, place.device), device=place.device)
-        dist.all_reduce(counts)
-        accuracy = float(counts[0] / counts[1])
-        run.log(step=step, accuracy=accuracy)
-        if rank == 0:
-            print(f"epoch {epoch} accuracy {accuracy:.3f}", flush=True)
-        if step == total:
-            break
 
-    # 6. All ranks hold the same weights: one of them saves, and saves the module without its wrapper.
-    if args.save and rank == 0:
-        torch.save(model.state_dict(), args.save)
-    run.finish()
-    dist.destroy_process_group()
+        self.save()
+        say(f"rank {self.rank} ends with weights {checksum(self.weights())}")
+        self.run.finish()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+    def take_device(self) -> devices.Place:
+        """1. Each process takes the GPU of its local rank, before anything else touches CUDA."""
+        return devices.take(self.local_rank)
+
+    def connect(self) -> None:
+        """2. The processes find each other: NCCL between GPUs, gloo between CPUs."""
+        if "RANK" not in os.environ:
+            raise SystemExit("This script is started by torchrun: torchrun --nproc-per-node=2 demos/ddp.py")
+        backend = self.args.backend or ("nccl" if self.place.device.type == "cuda" else "gloo")
+        dist.init_process_group(backend, timeout=timedelta(seconds=self.args.timeout))
+        self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
+
+    def load(self, train: Dataset[Any]) -> DataLoader[Any]:
+        """3. Each rank sees its own part of the data."""
+        self.sampler: DistributedSampler[Any] = DistributedSampler(
+            train, self.world_size, self.rank, shuffle=True, seed=self.args.seed, drop_last=True
+        )
+        return DataLoader(train, self.batch_size, sampler=self.sampler, drop_last=True)
+
+    def build(self) -> nn.Module:
+        """Return the model."""
+        model = models.build(self.args.model)
+        return sync_bn.convert(model, self.place.device) if self.args.sync_bn else model
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """4. First to the device, then wrapped: DDP sends rank 0's weights to all, and averages gradients in backward()."""
+        return DistributedDataParallel(
+            model, device_ids=[self.place.device.index] if self.place.device.type == "cuda" else None
+        )
+
+    def begin_epoch(self, epoch: int) -> None:
+        """5. Without set_epoch every epoch has the order of the first."""
+        self.sampler.set_epoch(epoch)
+
+    def train_epoch(self, epoch: int) -> None:
+        """Train on each batch of this rank."""
+        for number, (images, labels) in enumerate(self.loader):
+            if self.meter.done:
+                break
+            if number == 0:  # no two ranks, and no two epochs, should begin alike
+                say(f"rank {self.rank} epoch {epoch} begins with batch {checksum([labels])}")
+            images, labels = images.to(self.place.device), labels.to(self.place.device)
+            loss = self.train_step(images, labels)
+            if self.micro_step % self.args.accumulate == 0:
+                self.meter.count(loss, len(labels) * self.args.accumulate, epoch)
+
+    def train_step(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Add up gradients; at every --accumulate'th batch, take a step."""
+        self.micro_step += 1
+        last = self.micro_step % self.args.accumulate == 0
+        # Only the last backward of a step has to average: no_sync() spares the communication of the others.
+        with nullcontext() if self.averages(last) else self.no_sync():
+            with self.precision.autocast():
+                loss = self.loss(images, labels)
+            self.precision.backward(loss / self.args.accumulate)
+        if last:
+            self.precision.step(self.optimizer)
+            self.optimizer.zero_grad()
+        return loss.detach()
+
+    def averages(self, last: bool) -> bool:
+        """Return whether this backward averages gradients over the ranks; ``last`` is that before the optimizer's step."""
+        return last
+
+    def no_sync(self) -> Any:
+        """Return the context in which DDP does not average gradients; forward and backward both belong inside."""
+        return self.parallel.no_sync() if isinstance(self.parallel, DistributedDataParallel) else nullcontext()
+
+    def loss(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of a batch: by calling the wrapper, never the module inside it."""
+        return functional.cross_entropy(self.parallel(images), labels)
+
+    def test(self, epoch: int) -> None:
+        """Every rank tests its part with the plain module (the wrapper would wait for the others); counts are added up."""
+        counts = torch.tensor(correct(self.model, self.test_loader, self.place.device), device=self.place.device)
+        if dist.is_initialized():
+            dist.all_reduce(counts)
+        self.meter.tested(epoch, float(counts[0] / counts[1]), shown=self.rank == 0)
+
+    def weights(self) -> list[Tensor]:
+        """Return the weights, to be compared with those of the other ranks."""
+        return list(self.model.parameters())
+
+    def save(self) -> None:
+        """6. All ranks hold the same weights: one of them saves, and saves the module without its wrapper."""
+        if self.args.save and self.rank == 0:
+            torch.save(self.model.state_dict(), self.args.save)
+
+
+def arguments(**defaults: object) -> argparse.ArgumentParser:
+    """Return the options; ``defaults`` replaces default values."""
+    parser = options.parser("Train with one process for each GPU, started by torchrun.", **defaults)
+    options.add_scaling(parser, scale_batch="per-gpu")
+    options.add_amp(parser)
+    parser.add_argument("--sync-bn", action="store_true", help="batch norm over the batches of all ranks")
+    parser.add_argument("--accumulate", type=options.positive, default=1, help="batches whose gradients make one step")
+    parser.add_argument("--backend", choices=("nccl", "gloo"), help="of the process group (default: what suits the device)")
+    parser.add_argument("--timeout", type=float, default=1800.0, help="seconds that a rank waits for the others")
+    parser.set_defaults(**defaults)
+    return parser
+
+
+def main(training: type[Training] = Training, **defaults: object) -> None:
+    """Read the options and train."""
+    training(arguments(**defaults).parse_args()).train()
 
 
 if __name__ == "__main__":

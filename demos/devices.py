@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 
 import gputop
+
+T = TypeVar("T")
 
 _CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 
@@ -59,18 +64,19 @@ def pin(place: Place) -> None:
         os.sched_setaffinity(0, {_CORES[place.virtual_index]})
 
 
+def unpin(*_: object) -> None:
+    """Give the calling process all cores again: a DataLoader worker (its ``worker_init_fn``) inherits its rank's one."""
+    if _CORES:
+        os.sched_setaffinity(0, _CORES)
+
+
 def report(run: gputop.Run, place: Place) -> None:
     """Tell gputop which virtual GPU this whole process is. A real GPU needs no telling: the driver knows."""
     if place.virtual_index is not None:
         run.fact("devices", [_claim(place.virtual_index, None, None)])
 
 
-def report_threads(run: gputop.Run, claims: list[tuple[int, int, int]]) -> None:
-    """Tell gputop which threads are virtual GPUs: (virtual index, thread id, bytes that it holds) of each."""
-    run.fact("devices", [_claim(*claim) for claim in claims])
-
-
-def _claim(virtual_index: int, thread_id: int | None, memory_bytes: int | None) -> dict[str, object]:
+def _claim(virtual_index: int | None, thread_id: int | None, memory_bytes: int | None) -> dict[str, object]:
     return {
         "name": "cpu",
         "uuid": None,
@@ -80,16 +86,50 @@ def _claim(virtual_index: int, thread_id: int | None, memory_bytes: int | None) 
     }
 
 
-def virtual_places() -> list[Place]:
-    """Return every virtual GPU that this process may use, in logical order."""
+def places() -> list[Place]:
+    """Return every device that this process may use, in logical order: GPUs, else virtual GPUs."""
+    if torch.cuda.is_available():
+        return [Place(torch.device("cuda", index)) for index in range(torch.cuda.device_count())]
     return [Place(torch.device("cpu"), index) for index in _virtual_devices()]
 
 
-def start_thread(place: Place) -> int:
-    """Make the calling thread the virtual GPU ``place``; return its thread id."""
-    torch.set_num_threads(1)
-    pin(place)
-    return threading.get_native_id()
+class Worker:
+    """A thread that is one device: what is submitted to it runs there, one after the other.
+
+    Threads of one process can compute at the same time, because torch works outside Python's lock.
+    """
+
+    def __init__(self, place: Place) -> None:
+        name = f"virtual-gpu-{place.virtual_index}" if place.virtual_index is not None else str(place)
+        self.place = place
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self.thread_id = self._pool.submit(self._start).result()
+        self.held_bytes = 0
+        """What it holds, as far as its user says so with ``holds``: for gputop's memory of a virtual GPU."""
+
+    def _start(self) -> int:
+        if self.place.device.type == "cuda":
+            torch.cuda.set_device(self.place.device)
+        else:
+            torch.set_num_threads(1)
+            pin(self.place)
+        return threading.get_native_id()
+
+    def submit(self, work: Callable[..., T], *args: object) -> Future[T]:
+        """Have ``work(*args)`` done on this device; the future has its result."""
+        return self._pool.submit(work, *args)
+
+    def holds(self, tensors: Iterable[torch.Tensor | None]) -> None:
+        """Note which tensors live on this device."""
+        self.held_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor is not None)
+
+
+def report_workers(run: gputop.Run, workers: Sequence[Worker]) -> None:
+    """Tell gputop which threads are virtual GPUs, and what each holds. Real GPUs need no telling."""
+    virtual = [worker for worker in workers if worker.place.virtual_index is not None]
+    if virtual:
+        claims = [_claim(worker.place.virtual_index, worker.thread_id, worker.held_bytes) for worker in virtual]
+        run.fact("devices", claims)
 
 
 def _virtual_devices() -> list[int]:
@@ -98,6 +138,7 @@ def _virtual_devices() -> list[int]:
     if mask is None:
         return list(range(min(8, max(2, len(_CORES)))))
     try:
-        return [int(part) for part in mask.split(",") if part.strip()]
+        listed = [int(part) for part in mask.split(",") if part.strip()]
     except ValueError:
         raise ValueError(f"GPUTOP_VIRTUAL_DEVICES is {mask!r}; it should be a list of indices like 0,1.") from None
+    return listed if len(set(listed)) == len(listed) else []  # CUDA's rule: a GPU that is listed twice empties the list

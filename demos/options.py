@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 
 import models
@@ -16,12 +17,13 @@ def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
     """Return the shared options; ``defaults`` replaces a default value."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     options.add_argument("--model", choices=models.MODELS, default="lenet", help="what to train")
-    options.add_argument("--epochs", type=_positive, default=50, help="passes over the data")
-    options.add_argument("--batch-size", type=_positive, default=64, help="samples per step of one process")
+    options.add_argument("--epochs", type=positive, default=50, help="passes over the data")
+    options.add_argument("--batch-size", type=positive, default=64, help="samples per step of one process")
     options.add_argument("--lr", type=float, default=0.01, help="learning rate of SGD with momentum 0.9")
-    options.add_argument("--steps", type=_positive, help="end after so many optimizer steps (default: all epochs)")
+    options.add_argument("--steps", type=positive, help="end after so many optimizer steps (default: all epochs)")
     options.add_argument("--data", type=Path, metavar="DIR", help="MNIST or Fashion-MNIST IDX files (default: drawn digits)")
-    options.add_argument("--train-samples", type=_positive, default=TRAIN_COUNT, help="how many images to train on")
+    options.add_argument("--digits", choices=("hard", "easy"), default="hard", help="how distorted the drawn digits are")
+    options.add_argument("--train-samples", type=positive, default=TRAIN_COUNT, help="how many images to train on")
     options.add_argument("--seed", type=int, default=0, help="of the weights and of the order of the samples")
     options.add_argument("--save", type=Path, metavar="FILE", help="write the trained model here")
     options.add_argument("--name", help="the run's name in gputop")
@@ -29,11 +31,47 @@ def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
     return options
 
 
+def add_scaling(options: argparse.ArgumentParser, scale_batch: str) -> None:
+    """Add how batch and learning rate follow the number of GPUs; ``scale_batch`` is the default."""
+    options.add_argument(
+        "--scale-batch",
+        choices=("per-gpu", "global"),
+        default=scale_batch,
+        help="--batch-size is for each GPU (more GPUs, larger global batch), or for all of them together",
+    )
+    options.add_argument(
+        "--scale-lr",
+        choices=("none", "linear", "sqrt"),
+        default="none",
+        help="multiply --lr by global batch / --batch-size, or by its square root",
+    )
+
+
+def add_amp(options: argparse.ArgumentParser) -> None:
+    """Add mixed precision."""
+    options.add_argument("--amp", action="store_true", help="mixed precision: autocast to bfloat16, or float16 on older GPUs")
+
+
+def global_batch(args: argparse.Namespace, devices: int) -> int:
+    """Return how many samples all GPUs together take in a step, as ``--scale-batch`` says."""
+    return int(args.batch_size * (devices if args.scale_batch == "per-gpu" else 1))
+
+
+def learning_rate(args: argparse.Namespace, samples: int) -> float:
+    """Return ``--lr``, scaled as ``--scale-lr`` says with the ``samples`` behind an optimizer step.
+
+    Linear: twice the samples, twice the step. The square root keeps the noise of the step instead.
+    """
+    growth = samples / args.batch_size
+    return float(args.lr * {"none": 1.0, "linear": growth, "sqrt": math.sqrt(growth)}[args.scale_lr])
+
+
 def data(args: argparse.Namespace) -> tuple[Images, Images]:
     """Return training and test images: IDX files where ``--data`` has them, else digits drawn by the program."""
     if args.data is None:
         # Both sets are the same in every run and on every rank: --seed is for the model and the order of the samples.
-        return drawn_digits(args.train_samples, seed=1), drawn_digits(max(100, args.train_samples // 10), seed=2)
+        easy, count = args.digits == "easy", args.train_samples
+        return drawn_digits(count, seed=1, easy=easy), drawn_digits(max(100, count // 10), seed=2, easy=easy)
     try:
         train_name, train_images, train_labels = load(args.data, "train")
         test_name, test_images, test_labels = load(args.data, "t10k")
@@ -49,7 +87,8 @@ def total_steps(args: argparse.Namespace, steps_per_epoch: int) -> int:
     return whole if args.steps is None else min(whole, args.steps)
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Return a whole number from 1 up: argparse says so where it is none."""
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")

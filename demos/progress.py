@@ -3,41 +3,58 @@
 from __future__ import annotations
 
 import time
+import zlib
 from collections import deque
 from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
 
+import gputop
+
 _PRINT_EVERY_S = 2.0
 
 
-class Speed:
-    """Samples per second of this process over its last 20 steps."""
+def say(line: str) -> None:
+    """Print a line in one piece: ranks share the terminal."""
+    print(f"{line}\n", end="", flush=True)
 
-    def __init__(self) -> None:
+
+class Meter:
+    """Counts optimizer steps, tells gputop what each did, and prints a line every two seconds and at the end."""
+
+    def __init__(self, run: gputop.Run, total: int, epochs: int, lr: float) -> None:
+        self.run = run
+        self.step = 0
+        self.total = total
+        self._lr = lr
+        # Samples per second of this process over its last 20 steps.
         self._marks: deque[tuple[float, int]] = deque([(time.perf_counter(), 0)], maxlen=21)
+        self._next = time.monotonic()
+        run.fact("progress", {"total_steps": total, "epochs": epochs})
 
-    def after(self, samples: int) -> float:
-        """Count the samples of one more step and return samples per second."""
+    @property
+    def done(self) -> bool:
+        """Whether all steps are taken."""
+        return self.step >= self.total
+
+    def count(self, loss: Tensor, samples: int, epoch: int) -> None:
+        """Note one more optimizer step. Reading a loss waits for the GPU: so that is done for a printed line alone."""
+        self.step += 1
         now, seen = time.perf_counter(), self._marks[-1][1] + samples
         self._marks.append((now, seen))
         first_time, first_seen = self._marks[0]
-        return (seen - first_seen) / max(now - first_time, 1e-9)
+        speed = (seen - first_seen) / max(now - first_time, 1e-9)
+        self.run.log(step=self.step, loss=loss, lr=self._lr, epoch=epoch, samples_per_s=speed)
+        if time.monotonic() >= self._next or self.done:
+            self._next = time.monotonic() + _PRINT_EVERY_S
+            say(f"epoch {epoch} step {self.step}/{self.total} loss {loss.item():.4f} {speed:.0f} samples/s")
 
-
-class Printer:
-    """Prints a line of progress every two seconds, and whenever it is told to."""
-
-    def __init__(self) -> None:
-        self._next = time.monotonic()
-
-    def step(self, step: int, total: int, epoch: int, loss: Tensor, samples_per_s: float) -> None:
-        """Print the state of this step if it is time for a line. Reading the loss waits for the GPU: so not at every step."""
-        if time.monotonic() < self._next and step != total:
-            return
-        self._next = time.monotonic() + _PRINT_EVERY_S
-        print(f"epoch {epoch} step {step}/{total} loss {loss.item():.4f} {samples_per_s:.0f} samples/s", flush=True)
+    def tested(self, epoch: int, accuracy: float, shown: bool = True) -> None:
+        """Note the accuracy after an epoch."""
+        self.run.log(step=self.step, accuracy=accuracy)
+        if shown:
+            say(f"epoch {epoch} accuracy {accuracy:.3f}")
 
 
 def correct(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: torch.device) -> tuple[int, int]:
@@ -51,3 +68,11 @@ def correct(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: 
             seen += len(labels)
     model.train()
     return right, seen
+
+
+def checksum(tensors: Iterable[Tensor]) -> str:
+    """Return eight digits that differ when any value differs: ranks can be compared by eye."""
+    found = 0
+    for tensor in tensors:
+        found = zlib.crc32(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes(), found)
+    return f"{found:08x}"

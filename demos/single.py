@@ -1,6 +1,6 @@
 """Train a classifier on one GPU: the recipe that all others are compared with.
 
-python demos/single.py --model resnet18 --batch-size 128
+python demos/single.py --model resnet18 --batch-size 128 --amp
 """
 
 from __future__ import annotations
@@ -13,12 +13,15 @@ import devices
 import gputop
 import models
 import options
-from progress import Printer, Speed, correct
+from precision import Precision
+from progress import Meter, correct
 
 
 def main() -> None:
     """Train, test after every epoch, save at the end."""
-    args = options.parser("Train on one GPU.").parse_args()
+    parser = options.parser("Train on one GPU.")
+    options.add_amp(parser)
+    args = parser.parse_args()
     torch.manual_seed(args.seed)
     place = devices.take(0)
     print(f"training on {place}")
@@ -33,29 +36,25 @@ def main() -> None:
     # The model first, then its optimizer: .to() may replace the parameters that the optimizer holds on to.
     model = models.build(args.model).to(place.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
+    precision = Precision(place.device, args.amp)
 
-    gputop.watch(model)
+    gputop.watch(model, optimizer, loader)
 
-    total = options.total_steps(args, len(loader))
-    run.fact("progress", {"total_steps": total, "epochs": args.epochs})
-    speed, printer, step = Speed(), Printer(), 0
+    meter = Meter(run, options.total_steps(args, len(loader)), args.epochs, args.lr)
     for epoch in range(args.epochs):
         for images, labels in loader:
-            if step == total:
+            if meter.done:
                 break
             images, labels = images.to(place.device), labels.to(place.device)
-            loss = functional.cross_entropy(model(images), labels)
+            with precision.autocast():
+                loss = functional.cross_entropy(model(images), labels)
             optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            step += 1
-            samples_per_s = speed.after(len(labels))
-            run.log(step=step, loss=loss, lr=args.lr, epoch=epoch, samples_per_s=samples_per_s)
-            printer.step(step, total, epoch, loss, samples_per_s)
+            precision.backward(loss)
+            precision.step(optimizer)
+            meter.count(loss, len(labels), epoch)
         right, seen = correct(model, test_loader, place.device)
-        run.log(step=step, accuracy=right / seen)
-        print(f"epoch {epoch} accuracy {right / seen:.3f}", flush=True)
-        if step == total:
+        meter.tested(epoch, right / seen)
+        if meter.done:
             break
 
     if args.save:

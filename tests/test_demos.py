@@ -110,7 +110,8 @@ def test_models_have_the_size_that_their_papers_give() -> None:
         return sum(parameter.numel() for parameter in model.parameters())
 
     assert parameters(models.LeNet()) == 61_706
-    assert parameters(models.ResNet18()) == 11_689_512  # the published network: 3 channels, 1000 classes
+    assert parameters(models.ResNet18()) == 11_689_512  # the published networks: 3 channels, 1000 classes
+    assert parameters(models.ResNet101()) == 44_549_160
     for name in models.MODELS:
         assert models.build(name)(torch.randn(2, 1, 28, 28)).shape == (2, 10)
     assert models.ResNet18()(torch.randn(1, 3, 64, 64)).shape == (1, 1000)
@@ -125,7 +126,7 @@ def test_the_engine_gives_the_gradients_of_one_model(batch: int, replicas: int) 
     torch.manual_seed(0)
     single = models.LeNet()
     images, labels = torch.randn(batch, 1, 28, 28), torch.randint(0, 10, (batch,))
-    engine = cpu_data_parallel.CpuDataParallel(models.LeNet(), places(replicas))
+    engine = cpu_data_parallel.DataParallel(models.LeNet(), places(replicas))
     engine.module.load_state_dict(single.state_dict())
     assert (engine.device_ids, engine.dim) == (list(range(replicas)), 0)
     for _ in range(2):  # twice: gradients add up, as they do without the engine
@@ -137,7 +138,7 @@ def test_the_engine_gives_the_gradients_of_one_model(batch: int, replicas: int) 
         assert mine.grad is not None
         assert torch.allclose(mine.grad, its.grad, atol=1e-5)
     used = -(-batch // -(-batch // replicas))  # the pieces that torch.chunk makes
-    held = [claim[2] for claim in engine.claims()]
+    held = [worker.held_bytes for worker in engine.workers]
     assert [size > 0 for size in held] == [index < used for index in range(replicas)]
     pieces = [piece.numel() * 4 for piece in images.chunk(replicas)]
     assert held[:used] == [2 * 61_706 * 4 + size for size in pieces]  # weights, gradients, its piece of the batch
@@ -146,15 +147,16 @@ def test_the_engine_gives_the_gradients_of_one_model(batch: int, replicas: int) 
 def test_replicas_work_in_threads_of_their_own_and_hooks_reach_them() -> None:
     import threading
 
-    engine = cpu_data_parallel.CpuDataParallel(models.LeNet(), places(3))
+    engine = cpu_data_parallel.DataParallel(models.LeNet(), places(3))
     seen: list[tuple[int, int]] = []
     engine.module.register_forward_pre_hook(lambda _, args: seen.append((threading.get_native_id(), len(args[0]))))
     with torch.no_grad():
         output = engine(torch.randn(7, 1, 28, 28))
     assert not output.requires_grad
-    assert sorted(seen) == sorted(zip(engine.thread_ids, (3, 3, 1), strict=True))
-    assert threading.get_native_id() not in engine.thread_ids
-    assert [(claim[0], claim[1]) for claim in engine.claims()] == list(enumerate(engine.thread_ids))
+    threads = [worker.thread_id for worker in engine.workers]
+    assert sorted(seen) == sorted(zip(threads, (3, 3, 1), strict=True))
+    assert threading.get_native_id() not in threads
+    assert [worker.place.virtual_index for worker in engine.workers] == [0, 1, 2]
 
 
 def test_shared_weights_stay_shared_and_averages_follow_replica_0() -> None:
@@ -168,7 +170,7 @@ def test_shared_weights_stay_shared_and_averages_follow_replica_0() -> None:
             return self.second(self.norm(self.first(x)))
 
     torch.manual_seed(0)
-    engine = cpu_data_parallel.CpuDataParallel(Tied(), places(2))
+    engine = cpu_data_parallel.DataParallel(Tied(), places(2))
     alone = Tied()
     alone.load_state_dict(engine.module.state_dict())
     batch = torch.randn(8, 4)
@@ -181,7 +183,7 @@ def test_shared_weights_stay_shared_and_averages_follow_replica_0() -> None:
 
 
 def test_an_error_in_a_replica_reaches_the_caller() -> None:
-    engine = cpu_data_parallel.CpuDataParallel(models.LeNet(), places(2))
+    engine = cpu_data_parallel.DataParallel(models.LeNet(), places(2))
     with pytest.raises(RuntimeError, match="channels"):
         engine(torch.randn(4, 2, 28, 28))
 

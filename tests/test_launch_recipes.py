@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import ast
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from gputop.errors import UsageError
+from gputop.launch.commands import recipe_values
 from gputop.launch.recipes import RECIPES, Recipe, demos_dir, find, prepare
 from gputop.snapshot import Device
+from tests.demos_runs import Nursery
 from tests.samples import device
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,24 +30,31 @@ def fitting(recipe: Recipe) -> tuple[Device, ...]:
     return virtual(max(recipe.min_devices, recipe.default_devices))
 
 
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[Nursery]:
+    pytest.importorskip("torch")
+    found = Nursery()
+    yield found
+    found.close()
+
+
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: recipe.id)
-def test_a_script_takes_the_options_that_its_recipe_names(recipe: Recipe) -> None:
+def test_a_script_takes_the_options_that_its_recipe_names(nursery: Nursery, recipe: Recipe) -> None:
     """The script's own parser is asked, in a real process: --help comes after every option has been read."""
     script = demos_dir() / recipe.script
-    launch = prepare(recipe, fitting(recipe), {"steps": 3, "data": str(ROOT)})
+    switches = {option.name: "yes" for option in recipe.options if option.switch}
+    values = {name: value for name, value in {"steps": 3, "data": str(ROOT)}.items() if name in recipe.defaults()}
+    launch = prepare(recipe, fitting(recipe), {**values, **switches})
     arguments = launch.argv[launch.argv.index(str(script)) + 1 :]
-    asked = subprocess.run(
-        [sys.executable, str(script), *arguments, "--help"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-    assert asked.returncode == 0, asked.stderr
+    own = {**recipe.env, "COLUMNS": "200", "STARTED_BY_LOOP": "1"}
+    asked = nursery.run(recipe.script.removesuffix(".py"), *arguments, "--help", ranks=0, env=own)
+    assert asked.codes == [0], asked.text
     for option in recipe.options:
-        assert option.flag in asked.stdout
-        if option.default is not None:
-            assert f"(default: {option.default})" in asked.stdout, f"{option.name}: the form and the script differ"
+        assert option.flag in asked.text
+        if option.switch:
+            assert option.flag in arguments  # alone, without a "yes"
+        elif option.default is not None:
+            assert f"(default: {option.default})" in asked.text, f"{option.name}: the form and the script differ"
 
 
 def test_real_gpus_are_chosen_by_uuid_and_in_the_given_order() -> None:
@@ -70,7 +81,10 @@ def test_virtual_gpus_are_chosen_by_index_and_cuda_is_hidden() -> None:
     ("recipe", "devices", "values", "words"),
     [
         ("ddp", (), {}, "at least one GPU"),
-        ("data-parallel", virtual(1), {}, "at least 2 GPUs"),
+        ("model-parallel", virtual(1), {}, "at least 2 GPUs"),
+        ("model-parallel", virtual(3), {}, "at most 2 GPUs"),
+        ("ddp", virtual(2), {"amp": "perhaps"}, "cannot be 'perhaps'"),
+        ("inference", virtual(1), {"checkpoint": "/nowhere/model.pt"}, "There is no file"),
         ("single", virtual(2), {}, "uses one GPU"),
         ("ddp", (*virtual(1), device(0)), {}, "cannot train together"),
         ("ddp", virtual(1) * 2, {}, "chosen twice"),
@@ -124,3 +138,36 @@ def test_demos_are_found_in_a_wheel_first_and_else_beside_the_package(tmp_path: 
     assert demos_dir(package) == tmp_path / "demos"
     shutil.copytree(demos_dir(), package / "_demos")
     assert demos_dir(package) == package / "_demos"
+
+
+@pytest.mark.parametrize("recipe", [recipe for recipe in RECIPES if recipe.fault], ids=lambda recipe: recipe.id)
+def test_a_fault_names_the_same_cause_in_its_script_and_its_recipe(recipe: Recipe) -> None:
+    text = ast.get_docstring(ast.parse((demos_dir() / recipe.script).read_text()))
+    assert text is not None
+    assert re.search(r"\(Doctor: (\w+)\)$", text.splitlines()[0])[1] == recipe.fault  # type: ignore[index]
+    assert "The fix: " in text
+
+
+def test_every_script_is_a_recipe_and_every_fault_is_another_one() -> None:
+    parts = {"cpu_data_parallel", "costly", "devices", "digits", "idx", "models", "options", "precision", "progress", "sync_bn"}
+    scripts = {str(path.relative_to(demos_dir())) for path in demos_dir().rglob("*.py") if path.stem not in parts}
+    assert {recipe.script for recipe in RECIPES} == scripts
+    faults = [recipe.fault for recipe in RECIPES if recipe.fault]
+    assert len(set(faults)) == len(faults) >= 20
+    assert len({recipe.id for recipe in RECIPES}) == len(RECIPES)
+
+
+def test_a_fault_that_lies_in_the_command_or_the_environment_is_launched_with_it() -> None:
+    assert "--nproc-per-node=1" in prepare(find("faults/fewer-ranks"), virtual(2)).argv
+    assert "torch.distributed.launch" in prepare(find("faults/local-rank-argument"), virtual(2)).argv
+    assert prepare(find("faults/plain-python"), virtual(2)).argv[:2] == (sys.executable, "-u")
+    assert prepare(find("faults/debug-flags"), virtual(2)).env["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
+    repeated = find("faults/mask-with-a-repeat")
+    assert prepare(repeated, virtual(1)).env["GPUTOP_VIRTUAL_DEVICES"] == "0,0"
+    assert prepare(repeated, (device(1),)).env == {"CUDA_VISIBLE_DEVICES": "0,0"}
+
+
+def test_a_switch_stands_alone_or_not_at_all() -> None:
+    assert "--amp" in prepare(find("ddp"), virtual(2), {"amp": "yes"}).argv
+    assert "--amp" not in prepare(find("ddp"), virtual(2), {"amp": "no"}).argv
+    assert recipe_values(find("ddp"), ["--amp", "--lr", "0.1"])[1] == {"amp": "yes", "lr": "0.1"}

@@ -19,10 +19,15 @@ import ddp
 import devices
 
 
-def take_device(local_rank: int) -> devices.Place:
-    """Return the device of this rank."""
-    return devices.take(0)  # the mistake: local_rank is not used, like a "cuda:0" left in the code
+class Training(ddp.Training):
+    """Takes the wrong device."""
+
+    name = "ranks-on-one-gpu"
+
+    def take_device(self) -> devices.Place:
+        """Return the device of this rank."""
+        return devices.take(0)  # the mistake: local_rank is not used, like a "cuda:0" left in the code
 
 
 if __name__ == "__main__":
-    ddp.main(take_device, backend="gloo")
+    ddp.main(Training, backend="gloo")

@@ -15,6 +15,7 @@ from gputop import units
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.launch import jobs as job_store
 from gputop.launch import recipes
+from gputop.launch.recipe import YES
 from gputop.snapshot import Device, encode
 
 FOLLOW_S = 0.2
@@ -51,7 +52,10 @@ def recipe_values(recipe: recipes.Recipe, arguments: list[str]) -> tuple[str | N
     parser.add_argument("--devices", metavar="LIST", help="GPUs to use, e.g. 0,1")
     for option in recipe.options:
         choices = f" ({', '.join(option.choices)})" if option.choices else ""
-        parser.add_argument(option.flag, dest=option.name, help=f"{option.help}{choices}; default {option.default}")
+        text = f"{option.help}{choices}; default {option.default}"
+        # A switch may stand alone, as in the script: --amp is --amp yes.
+        bare: dict[str, Any] = {"nargs": "?", "const": YES} if option.switch else {}
+        parser.add_argument(option.flag, dest=option.name, help=text, **bare)
     given = vars(parser.parse_args(arguments))
     wanted = given.pop("devices")
     return wanted, {name: value for name, value in given.items() if value is not None}

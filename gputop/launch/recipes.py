@@ -13,80 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gputop.errors import UsageError
+from gputop.launch import recipe_faults, recipe_table
+from gputop.launch.recipe import Option, Recipe
 from gputop.snapshot import Device
-
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One value that a person may choose. ``kind`` is "int", "float", "choice" or "text".
-
-    ``name`` is the word of the field ("batch_size"); the script's option is ``flag``. ``default`` None: not passed on.
-    """
-
-    name: str
-    label: str
-    kind: str
-    default: int | float | str | None
-    help: str
-    choices: tuple[str, ...] = ()
-    minimum: float | None = None
-
-    @property
-    def flag(self) -> str:
-        """The script's option: "--batch-size"."""
-        return "--" + self.name.replace("_", "-")
-
-    def parse(self, value: object) -> str | None:
-        """Return the value as the script's argument; None or an empty text leaves the script's own default.
-
-        Raises:
-            UsageError: the value is not of this option's kind.
-        """
-        text = "" if value is None else str(value).strip()
-        if not text:
-            return None
-        if self.kind == "choice" and text not in self.choices:
-            raise UsageError(f"{self.label} cannot be {text!r}.", f"Choose one of: {', '.join(self.choices)}.")
-        if self.kind in ("int", "float"):
-            self._check_number(text)
-        return text
-
-    def _check_number(self, text: str) -> None:
-        try:
-            number = int(text) if self.kind == "int" else float(text)
-        except ValueError:
-            kind = "a whole number" if self.kind == "int" else "a number"
-            raise UsageError(
-                f"{self.label} is {text!r}, which is not {kind}.", f"Write it like {self.default or 10}."
-            ) from None
-        # Written so that "nan", which is less than nothing, is refused too.
-        if self.minimum is not None and not number >= self.minimum:
-            raise UsageError(f"{self.label} is {text}.", f"It has to be at least {self.minimum:g}.")
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """Something that can be launched. ``script`` is below the demos' folder; ``launcher`` is "python" or "torchrun".
-
-    ``max_devices`` None: as many as there are. ``default_devices`` is how many a form should choose at first.
-    """
-
-    id: str
-    title: str
-    description: str
-    teaches: str
-    launcher: str
-    script: str
-    options: tuple[Option, ...]
-    min_devices: int = 1
-    max_devices: int | None = None
-    default_devices: int = 2
-    fault: str | None = None
-    """The doctor's id of the mistake that this recipe makes ("A07"), None for a healthy one."""
-
-    def defaults(self) -> dict[str, object]:
-        """Return the value of every option that a form starts with."""
-        return {option.name: option.default for option in self.options}
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,82 +31,9 @@ class Launch:
     values: Mapping[str, object] = field(default_factory=dict)
 
 
-def _options(**defaults: int | float | str | None) -> tuple[Option, ...]:
-    """Return the options that every demo has, with ``defaults`` where a recipe differs."""
-    table = (
-        Option(
-            "model", "Model", "choice", "lenet", "LeNet learns in seconds; ResNet-18 is work for a GPU", ("lenet", "resnet18")
-        ),
-        Option("epochs", "Epochs", "int", 50, "passes over the data", minimum=1),
-        Option("batch_size", "Batch size", "int", 64, "samples per optimizer step", minimum=1),
-        Option("lr", "Learning rate", "float", 0.01, "of SGD with momentum 0.9", minimum=0),
-        Option("steps", "Steps", "int", None, "end after so many optimizer steps; empty: all epochs", minimum=1),
-        Option("data", "Data folder", "text", None, "MNIST or Fashion-MNIST IDX files; empty: digits drawn by the program"),
-        Option("train_samples", "Training images", "int", 20_000, "how many images to train on", minimum=1),
-        Option("seed", "Seed", "int", 0, "of the weights and of the order of the samples"),
-        Option("name", "Name", "text", None, "of the run; empty: model and recipe"),
-    )
-    changed = {option.name: option for option in table}
-    for name, default in defaults.items():
-        old = changed[name]
-        changed[name] = Option(old.name, old.label, old.kind, default, old.help, old.choices, old.minimum)
-    return tuple(changed.values())
+__all__ = ["RECIPES", "Launch", "Option", "Recipe", "demos_dir", "device_environment", "find", "prepare"]
 
-
-RECIPES: tuple[Recipe, ...] = (
-    Recipe(
-        "single",
-        "One GPU",
-        "Trains a classifier on one GPU: what every other recipe is compared with.",
-        "Model and data go to the device with .to(); the loss falls; the GPU is busy.",
-        "python",
-        "single.py",
-        _options(),
-        max_devices=1,
-        default_devices=1,
-    ),
-    Recipe(
-        "data-parallel",
-        "DataParallel",
-        "One process drives all chosen GPUs with nn.DataParallel; the batch is cut into one piece for each.",
-        "How a batch is scattered and gradients are added up; why GPU 0 has more to do.",
-        "python",
-        "data_parallel.py",
-        _options(batch_size=128),
-        min_devices=2,
-    ),
-    Recipe(
-        "ddp",
-        "DistributedDataParallel",
-        "torchrun starts one process for each chosen GPU; they average their gradients at every step.",
-        "Device from LOCAL_RANK, DistributedSampler with set_epoch, wrap after .to, save on rank 0.",
-        "torchrun",
-        "ddp.py",
-        _options(),
-    ),
-    Recipe(
-        "faults/ranks-on-one-gpu",
-        "Fault: all ranks on one GPU",
-        "The DDP recipe with one mistake: every rank takes GPU 0, as with a cuda:0 left in the code.",
-        "One GPU works for all ranks, the others idle, and nothing complains.",
-        "torchrun",
-        "faults/ranks_on_one_gpu.py",
-        _options(),
-        min_devices=2,
-        fault="A07",
-    ),
-    Recipe(
-        "faults/dp-small-batch",
-        "Fault: batch smaller than the GPUs",
-        "The DataParallel recipe with one mistake: a batch of 1, so that only GPU 0 gets a sample.",
-        "nn.DataParallel gives ceil(batch / GPUs) samples to each GPU until none are left.",
-        "python",
-        "faults/dp_small_batch.py",
-        _options(batch_size=1, lr=0.001),
-        min_devices=2,
-        fault="B01",
-    ),
-)
+RECIPES: tuple[Recipe, ...] = (*recipe_table.RECIPES, *recipe_faults.FAULTS)
 
 
 def find(recipe_id: str) -> Recipe:
@@ -224,14 +80,19 @@ def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, obje
         chosen["data"] = str(Path(chosen["data"]).expanduser().absolute())
         if not Path(chosen["data"]).is_dir():
             raise UsageError(f"There is no folder {chosen['data']}.", "Choose the folder that holds the IDX files, or none.")
-    chosen.setdefault("name", f"{chosen['model']}-{recipe.id.rpartition('/')[2]}")
+    if "checkpoint" in chosen:
+        chosen["checkpoint"] = str(Path(chosen["checkpoint"]).expanduser().absolute())
+        if not Path(chosen["checkpoint"]).is_file():
+            raise UsageError(f"There is no file {chosen['checkpoint']}.", "Choose a file that --save of a demo wrote, or none.")
+    own_name = recipe.id.rpartition("/")[2]
+    chosen.setdefault("name", f"{chosen['model']}-{own_name}" if "model" in chosen else own_name)
     if importlib.util.find_spec("torch") is None:
         raise UsageError("PyTorch is not installed beside gputop.", f"Install it with: {sys.executable} -m pip install torch")
     script = str(demos_dir() / recipe.script)
-    arguments = [part for name, text in chosen.items() for part in (known[name].flag, text)]
+    arguments = [part for name, text in chosen.items() for part in known[name].arguments(text)]
     return Launch(
         argv=(*_launcher(recipe, len(devices)), script, *arguments),
-        env=device_environment(devices),
+        env={**_environment(recipe, devices), **recipe.env},
         cwd=os.getcwd(),
         name=chosen["name"],
         recipe_id=recipe.id,
@@ -256,6 +117,13 @@ def device_environment(devices: Sequence[Device]) -> dict[str, str]:
     return {"CUDA_VISIBLE_DEVICES": "", "GPUTOP_VIRTUAL_DEVICES": mask, "OMP_NUM_THREADS": "1"}
 
 
+def _environment(recipe: Recipe, devices: Sequence[Device]) -> dict[str, str]:
+    found = device_environment(devices)
+    if recipe.mask is not None:
+        found["GPUTOP_VIRTUAL_DEVICES" if "GPUTOP_VIRTUAL_DEVICES" in found else "CUDA_VISIBLE_DEVICES"] = recipe.mask
+    return found
+
+
 def _check_devices(recipe: Recipe, devices: Sequence[Device]) -> None:
     count = len(devices)
     if count < recipe.min_devices:
@@ -274,4 +142,7 @@ def _check_devices(recipe: Recipe, devices: Sequence[Device]) -> None:
 def _launcher(recipe: Recipe, count: int) -> tuple[str, ...]:
     if recipe.launcher == "python":
         return (sys.executable, "-u")
-    return (sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={count}")
+    processes = f"--nproc-per-node={recipe.processes or count}"
+    if recipe.launcher == "launch":
+        return (sys.executable, "-m", "torch.distributed.launch", processes)
+    return (sys.executable, "-m", "torch.distributed.run", "--standalone", processes)

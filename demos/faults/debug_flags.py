@@ -1,0 +1,35 @@
+"""The DDP demo with one mistake: debugging is left switched on. (Doctor: E05)
+
+TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun --nproc-per-node=2 demos/faults/debug_flags.py
+
+Anomaly detection keeps a stack for every operation of forward and checks every gradient; TORCH_DISTRIBUTED_DEBUG=DETAIL
+compares every collective over all ranks. Good for a search, costly ever after.
+
+The fix: unset TORCH_DISTRIBUTED_DEBUG CUDA_LAUNCH_BLOCKING, and no torch.autograd.detect_anomaly().
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+import torch
+
+import ddp
+
+
+class Training(ddp.Training):
+    """Searches for an error that was found long ago."""
+
+    name = "debug-flags"
+
+    def train_epoch(self, epoch: int) -> None:
+        """Train on each batch of this rank."""
+        with torch.autograd.detect_anomaly():  # the mistake
+            super().train_epoch(epoch)
+
+
+if __name__ == "__main__":
+    ddp.main(Training)

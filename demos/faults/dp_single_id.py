@@ -1,0 +1,34 @@
+"""The DataParallel demo with one mistake: device_ids names one GPU. (Doctor: B12)
+
+python demos/faults/dp_single_id.py
+
+With a single device nn.DataParallel hands everything to the module as it is: the other GPUs stay idle.
+
+The fix: leave device_ids out: all visible GPUs are taken.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+from torch import nn
+
+import data_parallel
+
+
+class Training(data_parallel.Training):
+    """Wraps over one device."""
+
+    name = "dp-single-id"
+
+    def wrap(self, model: nn.Module, device_ids: Sequence[int] | None = None, dim: int = 0) -> nn.Module:
+        """Return the wrapper."""
+        return super().wrap(model, [0], dim)  # the mistake: left over from a test on one GPU
+
+
+if __name__ == "__main__":
+    data_parallel.main(Training)

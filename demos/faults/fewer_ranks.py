@@ -1,0 +1,27 @@
+"""The DDP demo with one mistake: fewer processes than GPUs. (Doctor: A02)
+
+torchrun --nproc-per-node=1 demos/faults/fewer_ranks.py
+
+torchrun starts as many processes as it is told, and one if it is told nothing; the other GPUs idle.
+
+The fix: torchrun --nproc-per-node=gpu demos/ddp.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+import ddp
+
+
+class Training(ddp.Training):
+    """The healthy training."""
+
+    name = "fewer-ranks"
+
+
+if __name__ == "__main__":
+    ddp.main(Training)  # the mistake is in the command line: --nproc-per-node=1

@@ -1,0 +1,31 @@
+"""The DDP demo with one mistake: set_epoch is not called. (Doctor: C06)
+
+torchrun --nproc-per-node=2 demos/faults/no_set_epoch.py
+
+A DistributedSampler shuffles by its epoch, so that all ranks agree. Without set_epoch every epoch has the order of the
+first: the same batches, again and again.
+
+The fix: sampler.set_epoch(epoch) before each epoch.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+import ddp
+
+
+class Training(ddp.Training):
+    """Forgets the epoch."""
+
+    name = "no-set-epoch"
+
+    def begin_epoch(self, epoch: int) -> None:
+        """The mistake: nothing happens here."""
+
+
+if __name__ == "__main__":
+    ddp.main(Training, train_samples=2000)

@@ -1,0 +1,34 @@
+"""The DDP demo with one mistake: the model is not wrapped in DDP. (Doctor: C03)
+
+torchrun --nproc-per-node=2 demos/faults/not_wrapped.py
+
+The process group is there and the sampler divides the data, but nobody averages gradients: as many models as ranks, each
+trained on its own part.
+
+The fix: DistributedDataParallel(model, device_ids=[local_rank])
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+from torch import nn
+
+import ddp
+
+
+class Training(ddp.Training):
+    """Does not wrap."""
+
+    name = "not-wrapped"
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Wrap the model."""
+        return model  # the mistake
+
+
+if __name__ == "__main__":
+    ddp.main(Training)

@@ -1,0 +1,43 @@
+"""The DDP demo with one mistake: rank 0 draws a picture after every step. (Doctor: F05)
+
+torchrun --nproc-per-node=2 demos/faults/rank_0_does_more.py
+
+What rank 0 does besides training, all other ranks wait for: they cannot finish the next step without it.
+
+The fix: every 100 steps instead of each, or in a thread or process of its own.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+from torch import Tensor
+
+import ddp
+
+
+class Training(ddp.Training):
+    """Reports too much."""
+
+    name = "rank-0-does-more"
+
+    def train_step(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Take a step, and let rank 0 report."""
+        loss = super().train_step(images, labels)
+        if self.rank == 0:
+            picture(images)  # the mistake
+        return loss
+
+
+def picture(images: Tensor) -> int:
+    """Draw the batch as text, as a dashboard of one's own might; return how long it is."""
+    shades = " .:-=+*#%@"
+    rows = images[:16].flatten(0, 2).cpu().tolist()
+    return sum(len("".join(shades[min(9, max(0, int(4 * value + 2)))] for value in row)) for row in rows)
+
+
+if __name__ == "__main__":
+    ddp.main(Training)

@@ -1,0 +1,46 @@
+"""The DDP demo with one mistake: all ranks write the same file. (Doctor: C14)
+
+torchrun --nproc-per-node=2 demos/faults/ranks_write_one_file.py
+
+Each rank opens the file for writing and empties it, and then they write over each other's lines: what is left is damaged,
+and differs from run to run.
+
+The fix: if rank == 0: around everything that writes, or a file for each rank.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+from torch import Tensor
+
+import ddp
+
+
+class Training(ddp.Training):
+    """Writes what another writes."""
+
+    name = "ranks-write-one-file"
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Open the file of predictions at the beginning."""
+        super().begin_epoch(epoch)
+        if epoch == 0:
+            folder = self.args.save.parent if self.args.save else Path(tempfile.gettempdir())
+            self.file = (folder / f"predictions-{os.getuid()}.csv").open("w")  # the mistake: every rank opens it
+
+    def train_step(self, images: Tensor, labels: Tensor) -> Tensor:
+        """Take a step, and write down what it was about."""
+        loss = super().train_step(images, labels)
+        self.file.write("".join(f"{self.rank},{self.micro_step},{label}\n" for label in labels.tolist()))
+        self.file.flush()
+        return loss
+
+
+if __name__ == "__main__":
+    ddp.main(Training)

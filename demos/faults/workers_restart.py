@@ -1,0 +1,46 @@
+"""The DDP demo with one mistake: loader processes are started anew for every epoch. (Doctor: D06)
+
+torchrun --nproc-per-node=2 demos/faults/workers_restart.py
+
+Epochs are short, and each begins with new worker processes that first have to get ready: the GPU waits at every start.
+
+The fix: persistent_workers=True.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+
+from torch.utils.data import DataLoader, Dataset
+
+import ddp
+import devices
+
+
+def get_ready(_: int) -> None:
+    """Open what a worker needs: files, an index, a decoder."""
+    devices.unpin()
+    time.sleep(0.5)
+
+
+class Training(ddp.Training):
+    """Starts workers again and again."""
+
+    name = "workers-restart"
+
+    def load(self, train: Dataset[Any]) -> DataLoader[Any]:
+        """Return the loader of training batches."""
+        healthy = super().load(train)
+        # The mistake: persistent_workers stays False.
+        return DataLoader(
+            train, self.batch_size, sampler=healthy.sampler, drop_last=True, num_workers=2, worker_init_fn=get_ready
+        )
+
+
+if __name__ == "__main__":
+    ddp.main(Training, train_samples=2000)

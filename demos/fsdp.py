@@ -1,0 +1,94 @@
+"""Train with FSDP: every rank holds a part of each weight, and they gather a layer's weights when they need them.
+
+torchrun --nproc-per-node=2 demos/fsdp.py
+
+For models whose weights, gradients and optimizer state do not fit on one GPU. It is the DDP script (ddp.py) with another
+wrapper: the ranks divide the data in the same way, and the result is the same.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+import ddp
+from progress import correct, say
+
+if TYPE_CHECKING:
+    from torch.distributed.fsdp import FSDPModule
+    from torch.utils.data import Subset
+
+
+class Training(ddp.Training):
+    """One rank of a sharded training."""
+
+    name = "fsdp"
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Shard the layers with weights of their own one by one, then the rest: so that they can be gathered one by one."""
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        mesh = init_device_mesh(self.place.device.type, (self.world_size,))
+        for layer in model.children():
+            if any(True for _ in layer.parameters()):
+                fully_shard(layer, mesh=mesh)
+        fully_shard(model, mesh=mesh)
+        held = sum(_local(parameter).numel() for parameter in model.parameters())
+        whole = sum(parameter.numel() for parameter in model.parameters())
+        say(f"rank {self.rank} holds {held} of {whole} parameters")
+        return model  # the same module: fully_shard changed it
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """FSDP's no_sync is a setting of the module."""
+        root = cast("FSDPModule", self.parallel)
+        root.set_requires_gradient_sync(False)
+        yield
+        root.set_requires_gradient_sync(True)
+
+    def test(self, epoch: int) -> None:
+        """Every forward gathers weights: so all ranks go through as many batches as the one with the fewest images."""
+        images_of_all = len(cast("Subset[Any]", self.test_loader.dataset).dataset)  # type: ignore[arg-type]
+        batches = math.ceil(images_of_all // self.world_size / (self.test_loader.batch_size or 1))
+        counts = torch.tensor(correct(self.parallel, islice(self.test_loader, batches), self.place.device))
+        counts = counts.to(self.place.device)
+        dist.all_reduce(counts)
+        self.meter.tested(epoch, float(counts[0] / counts[1]), shown=self.rank == 0)
+
+    def save(self) -> None:
+        """All ranks gather the whole weights; rank 0 writes them, as any other recipe does."""
+        if self.args.save:
+            state = {name: _whole(tensor) for name, tensor in self.model.state_dict().items()}
+            if self.rank == 0:
+                torch.save(state, self.args.save)
+
+    def weights(self) -> list[Tensor]:
+        """Return the whole weights."""
+        return [_whole(parameter) for parameter in self.model.parameters()]
+
+
+def _local(tensor: Any) -> Tensor:
+    own: Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return own
+
+
+def _whole(tensor: Any) -> Tensor:
+    whole: Tensor = tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor
+    return whole
+
+
+if __name__ == "__main__":
+    if importlib.util.find_spec("torch.distributed.fsdp._fully_shard") is None:
+        print(f"torch {torch.__version__} has no fully_shard: it came with torch 2.6.", file=sys.stderr)
+        sys.exit(2)
+    ddp.main(Training)

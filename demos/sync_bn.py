@@ -1,0 +1,48 @@
+"""--sync-bn: batch norm over the batches of all ranks.
+
+In DDP each rank's batch norm knows its own batch alone: with a few samples on each GPU its averages are noise.
+torch's SyncBatchNorm shares sums over all ranks, and works on GPUs alone; ``CpuSyncBatchNorm`` does the same on CPUs.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.distributed.nn.functional import all_reduce
+from torch.nn import functional
+
+
+class CpuSyncBatchNorm(nn.SyncBatchNorm):
+    """SyncBatchNorm by two sums that all ranks add up. (all_reduce of torch.distributed.nn has a backward.)"""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalize [N, C, ...] over the samples of all ranks."""
+        if not self.training or not dist.is_initialized():
+            return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
+        others = [axis for axis in range(x.dim()) if axis != 1]
+        count = x.new_full((1,), x.numel() / x.shape[1])
+        sums = all_reduce(torch.cat([count, x.sum(others), (x * x).sum(others)]))
+        total, (mean, square) = sums[0], (sums[1:] / sums[0]).chunk(2)
+        variance = square - mean * mean
+        with torch.no_grad():
+            momentum = self.momentum or 0.1
+            if self.running_mean is not None and self.running_var is not None:
+                self.running_mean.lerp_(mean, momentum)
+                self.running_var.lerp_(variance * total / (total - 1), momentum)  # unbiased, as in torch
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.add_(1)
+        shape = [1, -1] + [1] * (x.dim() - 2)
+        normal = (x - mean.view(shape)) * (variance.view(shape) + self.eps).rsqrt()
+        scaled: Tensor = normal * self.weight.view(shape) + self.bias.view(shape)
+        return scaled
+
+
+def convert(model: nn.Module, device: torch.device) -> nn.Module:
+    """Return the model with every batch norm synchronized; before it is wrapped in DDP."""
+    model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    if device.type == "cpu":
+        for module in model.modules():
+            if isinstance(module, nn.SyncBatchNorm):
+                module.__class__ = CpuSyncBatchNorm
+    return model
