@@ -19,7 +19,7 @@ class GputopCallback(TrainerCallback):
     """Records a Trainer's runs. Keywords are ``gputop.init``'s; the name is ``TrainingArguments.run_name`` by default."""
 
     def __init__(self, **init: Any) -> None:
-        self._member = Membership(init)
+        self._member = Membership(init, ("loss", "epoch", "step_s", "phase/data"))
         self._ready: float | None = None
         """When the step, log, evaluation or checkpoint before ended: from then on the next batch is waited for."""
         self._begun: float | None = None

@@ -7,6 +7,7 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from gputop.tracking import run as runs
+from gputop.tracking.autolog_records import claim, release
 from gputop.tracking.notice import tell
 from gputop.tracking.run import Run
 
@@ -24,14 +25,16 @@ class Membership:
     script logs after the training, such as an evaluation, still belongs to it.
     """
 
-    def __init__(self, init: Mapping[str, Any]) -> None:
-        """Keep ``gputop.init``'s keywords for the start."""
+    def __init__(self, init: Mapping[str, Any], names: tuple[str, ...] = ()) -> None:
+        """Keep ``gputop.init``'s keywords for the start, and the ``names`` that automatic tracking leaves to the adapter."""
+        self._names = names
         self._init = {name: value for name, value in init.items() if value is not None}
         self._run: Run | None = None
         self._started_here = False
 
     def begin(self, **defaults: Any) -> Run:
         """Start or join the run, as a training begins; ``defaults`` are keywords that the user did not give."""
+        claim(*self._names)
         active = runs.current()
         if active.disabled or active is _over:
             self._run = runs.init(**{**defaults, **self._init})
@@ -52,6 +55,7 @@ class Membership:
     def training_over(self) -> None:
         """Let the next training start a run of its own, unless the script started this one."""
         global _over
+        release()
         if self._started_here:
             _over = self._run
 

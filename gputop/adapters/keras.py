@@ -21,7 +21,7 @@ class GputopCallback(Callback):
 
     def __init__(self, **init: Any) -> None:
         super().__init__()
-        self._member = Membership(init)
+        self._member = Membership(init, ("loss", "epoch"))
         self._before_epoch = self._step = 0
 
     @harmless

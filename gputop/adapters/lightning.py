@@ -41,7 +41,7 @@ class GputopLogger(_Logger):
     def __init__(self, name: str | None = None, **init: Any) -> None:
         super().__init__()
         self._name = name
-        self._member = Membership({"name": name, **init})
+        self._member = Membership({"name": name, **init}, ("epoch",))
 
     @property
     def experiment(self) -> Run:
@@ -79,7 +79,7 @@ class GputopCallback(_Callback):
 
     def __init__(self, **init: Any) -> None:
         super().__init__()
-        self._member = Membership(init)
+        self._member = Membership(init, ("loss", "step_s", "phase/data"))
         self._seen_steps = 0
         self._begun = 0.0
         self._ready: float | None

@@ -43,6 +43,11 @@ def install(torch: Any) -> None:
             _steps.failed(error)
 
 
+def tracked() -> Steps | None:
+    """Return the iterations of this process; None before torch was imported."""
+    return _steps
+
+
 def turn_on() -> None:
     """Add automatic values to a run that the script opened: ``gputop.watch(model, optimizer)`` asks for it."""
     arm(install)

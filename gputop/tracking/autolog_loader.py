@@ -10,7 +10,10 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gputop.tracking.autolog_batches import Batches
+
 _DEPTH = 6
+_KNOWN = ("torch", "accelerate")
 _INTEGERS = ("torch.int64", "torch.int32")
 
 
@@ -29,7 +32,12 @@ class Feed:
         self.sampler_epoch: int | None = None
         self.epoch_was_set: bool | None = None
         """Whether the sampler's ``set_epoch`` was called between iterations; None before the second one."""
-        self._told: dict[str, Any] = {}
+        self.exhausted = False
+        """Whether the last iteration ended by itself."""
+        self.handed_out = 0
+        """Batches of the present iteration."""
+        self.batches = Batches()
+        self._lengths: dict[str, Any] = {}
 
     def begin(self, loader: Any) -> None:
         """An iteration over ``loader`` begins."""
@@ -42,12 +50,18 @@ class Feed:
             self.epoch_was_set = bool(self.epoch_was_set) or now != self.sampler_epoch
         self.sampler_epoch = now
         self.epoch = now if now and (self.iterations == 1 or self.epoch_was_set) else self.iterations - 1
+        self.exhausted, self.handed_out = False, 0
+        self.batches.begin(self.epoch)
+        if self.iterations == 1:
+            self._lengths = lengths(loader)
 
-    def fetched(self, batch: Any) -> None:
-        """A batch was handed out."""
+    def fetched(self, batch: Any, step: int) -> None:
+        """A batch was handed out, to be trained on in ``step``."""
+        self.handed_out += 1
         tensor = first_tensor(batch)
         if tensor is None:
             return
+        self.batches.take(tensor, step)
         shape = tensor.shape
         if len(shape) != 2 and self._batch_size is not None and shape[0] <= self._batch_size:
             self.rows += shape[0]
@@ -56,14 +70,20 @@ class Feed:
         self.rows += rows
         self.tokens += tokens
 
+    def ended(self) -> None:
+        """It had no more batches."""
+        self.exhausted = True
+        self.batches.ended()
+
     def tell(self, run: Any) -> None:
-        """Record what this loader and its sampler are, when that is new."""
+        """Record what this loader and its sampler are, and how far it is, when that is new."""
         loader = self._loader() if self._loader is not None else None
         if loader is None:
             return
-        for name, value in (("loader", describe(loader)), ("sampler", self._sampler(loader))):
-            if value is not None and self._told.get(name) != value:
-                self._told[name] = value
+        counted = {"iterations": self.iterations, "exhausted": self.exhausted, "batches": self.handed_out}
+        found = {**describe(loader), **self._lengths, **counted}
+        for name, value in (("loader", found), ("sampler", self._sampler(loader))):
+            if value is not None and run.facts.get(name) != value:
                 run.fact(name, value)
 
     def _sampler(self, loader: Any) -> dict[str, Any] | None:
@@ -96,6 +116,27 @@ def describe(loader: Any) -> dict[str, Any]:
         "persistent_workers": bool(getattr(loader, "persistent_workers", False)),
         "prefetch_factor": _whole(getattr(loader, "prefetch_factor", None)),
     }
+
+
+def lengths(loader: Any) -> dict[str, Any]:
+    """Return how many batches and samples there are; None where asking would run code that torch has not run anyway.
+
+    A sampler of torch's or Accelerate's own has asked the data set for its length when it was made. Another one, or a batch
+    sampler of the user's, may make all batches to count them.
+    """
+    dataset = getattr(loader, "dataset", None)
+    iterable = any(base.__name__ == "IterableDataset" for base in type(dataset).__mro__)
+    found: dict[str, Any] = {"length": None, "dataset_length": None, "iterable": iterable}
+    asked = [item for item in (_sampler(loader), getattr(loader, "batch_sampler", None)) if item is not None]
+    if iterable or not asked or any(type(item).__module__.partition(".")[0] not in _KNOWN for item in asked):
+        return found
+    value: Any
+    for name, value in (("length", loader), ("dataset_length", dataset)):
+        try:
+            found[name] = len(value)
+        except Exception:  # noqa: BLE001 - __len__ is the user's code, and may be missing
+            continue
+    return found
 
 
 def is_integer(tensor: Any) -> bool:

@@ -97,7 +97,7 @@ class Sites:
 
         ``divided`` is what the loss was divided by, UNKNOWN where that is to be read from ``tensor`` if it matters.
         """
-        frame = self._user_frame(frame)
+        frame = self.user_frame(frame)
         # By identity and instruction: hashing a code object and finding a line number take microseconds each.
         place = (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
         site = self._by_place.get(place)
@@ -126,7 +126,7 @@ class Sites:
         pending, self.pending = self.pending, []
         return [(site, site.take()) for site in pending]
 
-    def _user_frame(self, frame: FrameType | None) -> FrameType | None:
+    def user_frame(self, frame: FrameType | None) -> FrameType | None:
         """Return the nearest frame that is no library's, else the nearest that is not backward's own."""
         first, library = None, self._library
         for _ in range(_FRAMES_MAX):
@@ -134,7 +134,7 @@ class Sites:
                 break
             filename = frame.f_code.co_filename
             if filename not in library:
-                library[filename] = self._is_library(filename)
+                library[filename] = self.is_library(filename)
             if not library[filename]:
                 return frame
             if first is None and "backward" not in frame.f_code.co_name:
@@ -142,7 +142,8 @@ class Sites:
             frame = frame.f_back
         return first
 
-    def _is_library(self, filename: str) -> bool:
+    def is_library(self, filename: str) -> bool:
+        """Return whether a file is torch's, a framework's, Python's own, or ours."""
         parts = filename.split(os.sep)
         if "site-packages" in parts or "dist-packages" in parts or parts[-3:-1] == ["gputop", "tracking"]:
             return any(part in _LIBRARIES for part in parts[:-1])

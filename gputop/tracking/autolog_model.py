@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import os
 import sys
 import weakref
 from collections.abc import Iterable
@@ -17,7 +18,10 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
+from gputop.tracking.autolog_ddp import ddp_fact, is_ddp
+from gputop.tracking.autolog_describe import describe_model, describe_optimizer, mesh_names
 from gputop.tracking.autolog_loader import counts, first_tensor, is_integer
+from gputop.tracking.autolog_settings import autocast_is_on
 from gputop.tracking.autolog_steps import Steps
 from gputop.tracking.autolog_torch import unseen
 from gputop.tracking.watch import SplitCounter, is_data_parallel
@@ -25,8 +29,11 @@ from gputop.tracking.watch import SplitCounter, is_data_parallel
 CLASSES_MAX = 24
 UNUSED_AFTER = (2, 4, 8)
 """Iterations after which a root that was never called gives way to the modules in it (a LightningModule, a ModuleList)."""
-TELL_EVERY = 50
-_PARTS = ("module", "_orig_mod")
+AUTOCAST_CALLS = 3
+"""The first calls, of each module, that are asked whether autocast is on."""
+WRAPPERS = ("DataParallel", "DistributedDataParallel")
+_FRAMES_UP = 4
+_PARALLEL = os.path.join("torch", "nn", "parallel") + os.sep
 
 
 models: Models | None = None
@@ -57,7 +64,7 @@ def _call_of(torch: Any, cls: Any) -> Any:
 class Top:
     """A module whose calls are looked at: an outermost one, or (``inner``) the one in a data-parallel wrapper."""
 
-    __slots__ = ("calls", "inner", "module", "rows_known", "split")
+    __slots__ = ("calls", "ddp", "inner", "module", "rows_known", "split", "wraps")
 
     def __init__(self, module: Any, inner: bool, rows_known: bool) -> None:
         self.module = weakref.ref(module)
@@ -65,6 +72,10 @@ class Top:
         self.rows_known = rows_known
         self.calls = 0
         self.split: Any = None
+        base = getattr(module, "_orig_mod", module)
+        self.ddp: Any = weakref.ref(base) if is_ddp(base) else None
+        """The DDP whose call this is."""
+        self.wraps = not inner and type(base).__name__ in WRAPPERS
 
     def gone(self, module: Any) -> bool:
         """Return whether ``module`` is another one, at the same address."""
@@ -82,7 +93,26 @@ class Models:
         self._classes: set[type] = set()
         self._parameters: set[int] = set()
         self._largest = 0
-        self._wrapped = self._bypassed = self._bypassed_told = 0
+        self._root: weakref.ref[Any] | None = None
+        """The outermost module with the most trained parameters."""
+        self._ddp: weakref.ref[Any] | None = None
+        self._ddp_parameters: set[int] = set()
+        self.ddp_optimizers: set[int] = set()
+        """Those, by number, that step on parameters of a DDP."""
+        self.mesh: list[str] = []
+        self.wrapped = False
+        """Whether a data-parallel wrapper is among the modules that are looked at."""
+        self._wrapped = self._bypassed = self._bypassed_steps = 0
+        self._counted = (0, 0)
+        self._bypassed_class: str | None = None
+        self._bypassed_where: str | None = None
+        self.autocast = False
+        """Whether autocast was on in a forward."""
+        self.evaluating = False
+        """Whether the module that is being called, if any, is not being trained."""
+        self._evaluations = 0
+        self._evaluation_s = 0.0
+        self._evaluated: tuple[str | None, bool] = (None, False)
         globals()["models"] = self
         for item in vars(Models).values():
             if isinstance(item, FunctionType) and item.__name__ != "timed":
@@ -96,19 +126,71 @@ class Models:
         roots = self._roots(own)
         for root in roots:
             self._add(root)
-        self._tell(run, roots, own)
+            self._find_ddp(root)
+        self._tell(roots, own)
         number = len(self._steps.optimizers) - 1
+        if own & self._ddp_parameters:
+            self.ddp_optimizers.add(number)
         name = "optimizer" if number == 0 else f"optimizer/{number}"
         run.fact(name, describe_optimizer(optimizer))
-        self._steps.tell_torch(run)
 
-    def later(self, run: Any, step: int) -> None:
+    def later(self, step: int) -> None:
         """An iteration has ended."""
         if step in UNUSED_AFTER:
             self._descend()
-        if self._bypassed > self._bypassed_told and (self._bypassed_told == 0 or step % TELL_EVERY == 0):
-            self._bypassed_told = self._bypassed
-            run.fact("wrapper_calls", {"wrapped": self._wrapped, "bypassed": self._bypassed})
+
+    def stepped(self) -> None:
+        """An optimizer has stepped on what a wrapper wraps: were its calls, since the last step, those of the wrapper?"""
+        wrapped, bypassed = self._counted
+        self._counted = self._wrapped, self._bypassed
+        if self._wrapped > wrapped:
+            self._bypassed_steps = 0
+        elif self._bypassed > bypassed:
+            self._bypassed_steps += 1
+
+    def wrapper_calls(self) -> dict[str, Any] | None:
+        """Return the fact ``wrapper_calls``; None where there is no wrapper, or where nobody can say."""
+        if not self.wrapped or not (self._wrapped or self._bypassed):
+            return None
+        return {
+            "wrapped": self._wrapped,
+            "bypassed": self._bypassed,
+            "bypassed_steps": self._bypassed_steps,
+            "module": self._bypassed_class,
+            "where": self._bypassed_where,
+        }
+
+    def evaluation(self) -> dict[str, Any] | None:
+        """Return the fact ``evaluation``; None before there was one."""
+        if not self._evaluations:
+            return None
+        device, through = self._evaluated
+        return {
+            "calls": self._evaluations,
+            "seconds": self._evaluation_s,
+            "parameter_device": device,
+            "wrapped": through if self.wrapped else None,
+        }
+
+    def describe(self) -> dict[str, Any] | None:
+        """Return the fact ``model`` as it is now."""
+        root = self._root() if self._root is not None else None
+        return None if root is None else describe_model(root, self.mesh)
+
+    def ddp(self) -> dict[str, Any] | None:
+        """Return the fact ``ddp``; None where nothing is wrapped in one."""
+        module = self._ddp() if self._ddp is not None else None
+        return None if module is None else ddp_fact(module)
+
+    def judges_ddp(self) -> bool:
+        """Return whether it is known which backwards a DDP reduced: its calls are seen, or those past it."""
+        return any(top.ddp is not None for top in self.tops.values())
+
+    def _find_ddp(self, root: Any) -> None:
+        found = next((module for module in root.modules() if is_ddp(module)), None)
+        if found is not None:
+            self._ddp = weakref.ref(found)
+            self._ddp_parameters |= {id(item) for item in found.parameters()}
 
     def _roots(self, own: set[int]) -> list[Any]:
         kind = self._torch.nn.Module
@@ -121,6 +203,8 @@ class Models:
                 is_module = known[cls] = issubclass(cls, kind)
             if is_module and "_parameters" in item.__dict__:
                 modules[id(item)] = item
+            elif not is_module and cls.__name__ == "DeviceMesh" and not self.mesh:
+                self.mesh = mesh_names(item)
         parents: dict[int, list[Any]] = {}
         for module in modules.values():
             for child in list(module.__dict__["_modules"].values()):
@@ -148,7 +232,7 @@ class Models:
             for child in module.children():
                 self._add(child)
             return
-        compiled = self._compiles()
+        compiled = self.compiles()
         if compiled and type(module).__name__ != "OptimizedModule":
             return
         if id(module) in self.tops or isinstance(module, self._torch.jit.ScriptModule):
@@ -156,7 +240,7 @@ class Models:
         rows_known = not any(getattr(part, "batch_first", True) is False for part in module.modules())
         self._listen(module, inner=False, rows_known=rows_known)
         inner = getattr(module, "module", None)
-        if inner is not None and not compiled and type(module).__name__ in ("DataParallel", "DistributedDataParallel"):
+        if inner is not None and not compiled and type(module).__name__ in WRAPPERS:
             self._listen(inner, inner=True, rows_known=False)
 
     def _listen(self, module: Any, inner: bool, rows_known: bool) -> None:
@@ -166,7 +250,8 @@ class Models:
                 return
             self._classes.add(cls)
             cls.__call__ = _call_of(self._torch, cls)
-        self.tops[id(module)] = Top(module, inner, rows_known)
+        top = self.tops[id(module)] = Top(module, inner, rows_known)
+        self.wrapped = self.wrapped or top.wraps
 
     def _descend(self) -> None:
         for key, top in list(self.tops.items()):
@@ -178,7 +263,7 @@ class Models:
                 if any(id(item) in self._parameters for item in child.parameters()):
                     self._add(child)
 
-    def _compiles(self) -> bool:
+    def compiles(self) -> bool:
         """Return whether torch.compile has been at work in this process."""
         utils: Any = sys.modules.get("torch._dynamo.utils")
         counted = getattr(utils, "counters", None)
@@ -194,26 +279,45 @@ class Models:
         if trains:
             self.trains(top, module, args, kwargs)
         self.inside = True
+        self.evaluating = not trains
+        clock = steps.clock
+        mark = clock.start() if trains and clock is not None and clock.running else None
         started = perf_counter()
         try:
             return onward(*args, **kwargs)
         finally:
             took = perf_counter() - started
-            self.inside = False
+            if clock is not None and mark is not None:
+                clock.stop("cuda/forward_s", mark)
+            self.inside = self.evaluating = False
             if trains:
                 steps.forward_s += took
                 steps.inside_step += took
             else:
                 steps.evaluation_s += took
+                self._evaluation_s += took
+                self._evaluations += 1
+                if self._evaluations == 1 or steps.evaluation_s == took:  # the first one after a step
+                    self._look_at_evaluation(top, module)
+
+    def _look_at_evaluation(self, top: Top, module: Any) -> None:
+        first = next(module.parameters(), None)
+        self._evaluated = (None if first is None else str(first.device), not top.inner)
 
     def trains(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
         """Look at a training call of a top module."""
         try:
             top.calls += 1
-            if top.inner:
+            if top.calls <= AUTOCAST_CALLS and not self.autocast:
+                self.autocast = autocast_is_on(self._torch)
+            if top.inner and not self._through_wrapper():
                 self._bypassed += 1
+                self._look_at_bypass(module)
                 return
             self._wrapped += 1
+            self._count_sync(top)
+            if top.inner:
+                return
             run = self._steps.run
             if top.split is None:
                 top.split = SplitCounter(run, module) if run is not None and _splits(module) else False
@@ -229,7 +333,31 @@ class Models:
         except Exception as error:  # noqa: BLE001 - the user's forward follows, whatever its arguments are
             self._steps.failed(error)
 
-    def _tell(self, run: Any, roots: Iterable[Any], own: set[int]) -> None:
+    def _through_wrapper(self) -> bool:
+        """Return whether the module inside a wrapper is called by the wrapper, whose ``forward`` was called itself."""
+        frame: Any = sys._getframe(3)
+        for _ in range(_FRAMES_UP):
+            if frame is None:
+                return False
+            if _PARALLEL in frame.f_code.co_filename:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _count_sync(self, top: Top) -> None:
+        reference = top.ddp
+        if reference is None and top.inner:
+            reference = self._ddp
+        module = reference() if reference is not None else None
+        if module is not None:
+            self._steps.gradients.forward(bool(module.require_backward_grad_sync))
+
+    def _look_at_bypass(self, module: Any) -> None:
+        frame = self._steps.sites.user_frame(sys._getframe(3))
+        self._bypassed_class = type(module).__name__
+        self._bypassed_where = None if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+    def _tell(self, roots: Iterable[Any], own: set[int]) -> None:
         """Record the fact ``model``: that of the root with the most trained parameters so far."""
         sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
         if not sized:
@@ -238,39 +366,9 @@ class Models:
         if size <= self._largest:
             return
         self._largest = size
-        run.fact("model", describe_model(root))
-
-
-def describe_model(root: Any) -> dict[str, Any]:
-    """Return the fact ``model``: the class, what wraps it from the outside in, and its parameters."""
-    wrappers: list[str] = []
-    inner = root
-    while len(wrappers) < 8:
-        part = next((inner._modules[name] for name in _PARTS if inner._modules.get(name) is not None), None)
-        if part is None or len(inner._modules) != 1:
-            break
-        wrappers.append(type(inner).__name__)
-        inner = part
-    sharded = next((base.__name__ for base in type(inner).__mro__ if base.__name__ == "FSDPModule"), None)
-    if sharded:
-        wrappers.append(sharded)
-    parameters = list(root.parameters())
-    spread = [name for name in wrappers if name != "OptimizedModule"]
-    return {
-        "class": type(inner).__name__,
-        "wrapper": spread[0] if spread else (wrappers[0] if wrappers else None),
-        "wrappers": wrappers,
-        "parameter_device": str(parameters[0].device) if parameters else None,
-        "parameters": sum(int(item.numel()) for item in parameters),
-        "trained_parameters": sum(int(item.numel()) for item in parameters if item.requires_grad),
-    }
-
-
-def describe_optimizer(optimizer: Any) -> dict[str, Any]:
-    """Return the fact ``optimizer``: the class, and the plain settings of its first group."""
-    first = optimizer.param_groups[0]
-    settings = {name: value for name, value in first.items() if isinstance(value, bool | int | float | str)}
-    return {"type": getattr(optimizer, "kind", type(optimizer).__name__), "groups": len(optimizer.param_groups), **settings}
+        self._root = weakref.ref(root)
+        if self._steps.facts is not None:
+            self._steps.facts.tell("model", describe_model(root, self.mesh))
 
 
 def _direct(module: Any) -> list[Any]:

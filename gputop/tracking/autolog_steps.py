@@ -14,22 +14,28 @@ from __future__ import annotations
 import os
 import sys
 import weakref
+from collections import deque
 from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from gputop.tracking.autolog_ddp import Gradients
 from gputop.tracking.autolog_loss import UNKNOWN, Site, Sites, caller, divisor
+from gputop.tracking.autolog_records import Records
 from gputop.tracking.notice import tell
 
 if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays cheap
     from gputop.tracking import run as runs
+    from gputop.tracking.autolog_cuda import Clock
+    from gputop.tracking.autolog_facts import Facts
     from gputop.tracking.autolog_model import Models
 
-PATIENCE = 20
-"""Iterations after which a run that the script opened, and has not logged to, gets the automatic values all the same."""
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors that have no value of their own on this rank, or none at all."""
 MEMORY_EVERY_S = 1.0
+RECENT_STEPS = 33
+GC_S = 1e-3
+"""Garbage collection of a step that is worth a value."""
 
 
 class Steps:
@@ -45,6 +51,7 @@ class Steps:
         self._runs: Any = None
         """The module ``gputop.tracking.run``, once it is needed."""
         self.models: Models | None = None
+        self.facts: Facts | None = None
         self.off = False
         self.blind = False
         """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses not told apart."""
@@ -54,8 +61,20 @@ class Steps:
 
     def reset(self) -> None:
         """Forget the run: at the start, and in a forked child, which opens its own if it trains."""
+        if self.facts is not None:
+            self.facts.abandon()
+        self.facts = None
+        self.clock: Clock | None = None
+        self._on_clock: Any = None
+        self.gradients = Gradients()
+        self.recent_s: deque[float] = deque(maxlen=RECENT_STEPS)
+        """The last times between steps."""
+        self.gc_s = 0.0
+        self.arrived: dict[str, float] = {}
+        """Times on the GPU, of a step before, that are to be written."""
         self.run: runs.Run | None = None
-        self.own_run = False
+        self.records: Records | None = None
+        """Where the steps are written to."""
         self.thread = 0
         self.step = -1
         self.taken = 0
@@ -65,12 +84,9 @@ class Steps:
         self._last_index = 0
         self._stepped: set[int] = set()
         self._held: list[list[tuple[Site, Any]]] = []
-        self._mark: float | None = None
+        self.mark: float | None = None
+        """When the last step was done."""
         self._scaled: tuple[Any, Any, float | None] | None = None
-        self._own_names: set[tuple[str, ...]] = set()
-        self._their_names: frozenset[str] = frozenset()
-        self._shapes_seen = -1
-        self._waiting: list[tuple[int, dict[str, Any]]] = []
         self._memory_at = 0.0
         self.fetched = False
         self.feeds = 0
@@ -88,6 +104,8 @@ class Steps:
         """Give up: whatever goes wrong in here, the training goes on without it."""
         if not self.off:
             self.off = True
+            if self.facts is not None:
+                self.facts.abandon()
             tell(f"automatic tracking stops, the training goes on ({type(error).__name__}: {str(error)[:200]}).")
 
     def revive(self) -> None:
@@ -107,6 +125,7 @@ class Steps:
         """Look at what backward is about to run on; called by what was called as ``backward``."""
         if self.thread and get_ident() != self.thread:
             return
+        self.gradients.backward()
         if self.taken == 0:
             self._listen_to_keras()
         if self.blind:
@@ -161,6 +180,7 @@ class Steps:
         """An optimizer's step begins; closures run inside of it."""
         self.inside_step = 0.0
         self.stepping = True
+        self._on_clock = self.clock.start() if self.clock is not None and self.clock.running else None
         self.sites.begin_step()
         self._step_from = perf_counter()
 
@@ -170,6 +190,10 @@ class Steps:
             return
         now = perf_counter()
         self.stepping = False
+        if self._on_clock is not None and self.clock is not None:
+            if not self.inside_step:
+                self.clock.stop("cuda/optimizer_s", self._on_clock)
+            self._on_clock = None
         if not skipped:
             self.taken += 1
             self.optimizer_s += max(0.0, now - self._step_from - self.inside_step)
@@ -179,10 +203,13 @@ class Steps:
             known = optimizer in self.optimizers
             index = self.optimizers.setdefault(optimizer, len(self.optimizers))
             self._last, self._last_index = weakref.ref(optimizer), index
-        if (self.run is None or self._runs.current() is not self.run or self.run.disabled) and not self._open():
+        opened = self.run is None or self._runs.current() is not self.run or self.run.disabled
+        if opened and not self._open():
             return
         run = self.run
         assert run is not None
+        if opened:
+            self._begin_facts()
         values: dict[str, Any] = {}
         losses = self.sites.take() if self.sites.pending else []
         if self.step < 0 or self.fetched or index in self._stepped:
@@ -200,11 +227,21 @@ class Steps:
         if type(rate) is float or type(rate) is int:
             values["lr" if index == 0 else f"lr/{index}"] = float(rate)
         self._write(values)
+        facts, models = self.facts, self._models()
+        assert facts is not None
+        if opened or not known:
+            facts.trains(optimizer)
         if not known:
-            self._models().look(run, optimizer)
-            if self.loader is not None and self.loader.trains:
-                self.loader.tell(run)
-            self._mark = perf_counter()
+            # What came before was not looked at, as nobody knew the modules: no word on it.
+            self.gradients = Gradients()
+            models.look(run, optimizer)
+        if models.wrapped:
+            models.stepped()
+        self.gradients.stepped(index in models.ddp_optimizers)
+        if self.step >= facts.next or facts.stall.stalled:
+            facts.due(self.step)
+        if not known:
+            self.mark = perf_counter()
 
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one that ends decides what the losses are called."""
@@ -212,8 +249,8 @@ class Steps:
         if self._held and not self.sites.settled:
             self.name_held()
         self.step += 1
-        if self.run is not None and self.models is not None:
-            self.models.later(self.run, self.step)
+        if self.models is not None:
+            self.models.later(self.step)
 
     def name_held(self) -> None:
         """Name the losses of the first iteration, and write them."""
@@ -231,25 +268,21 @@ class Steps:
         try:
             if self._held:
                 self.name_held()
-            self._write_waiting()
+            if self.records is not None:
+                self.records.write_waiting()
+            if self.facts is not None:
+                self.facts.finish()
         except Exception as error:  # noqa: BLE001 - the run is ending
             self.failed(error)
 
-    def tell_torch(self, run: runs.Run) -> None:
-        """Record the fact ``torch``, now that the script trains; torch is asked for devices only if CUDA is in use."""
-        from gputop.tracking import evidence
-
-        found = evidence.torch_fact()
-        if found is not None and run.facts.get("torch") != found:
-            run.fact("torch", found)
-
     def _timings(self, values: dict[str, Any], now: float) -> None:
-        mark, self._mark = self._mark, now
+        mark, self.mark = self.mark, now
         if self.evaluation_s:
             values["phase/evaluation"] = self.evaluation_s
         if mark is not None and not self.interrupted:
             took = now - mark
             values["step_s"] = took
+            self.recent_s.append(took)
             # Without a loader the rows are those of the model's calls: known if each call is one loss.
             if self.loader is None and self.calls != self.losses:
                 self.rows = self.tokens = 0
@@ -271,57 +304,27 @@ class Steps:
             self._memory_at = now
             cuda = self.torch.cuda
             if cuda.is_initialized() and not cuda.is_current_stream_capturing():
-                values["memory_peak_bytes"] = float(cuda.max_memory_allocated())
+                stats = cuda.memory_stats()
+                values["memory_peak_bytes"] = float(stats.get("allocated_bytes.all.peak", 0))
+                values["memory_allocated_bytes"] = float(stats.get("allocated_bytes.all.current", 0))
+        if self.gc_s >= GC_S and mark is not None:
+            values["gc_s"] = self.gc_s
+        if self.arrived:
+            values.update(self.arrived)
+            self.arrived = {}
         self.interrupted = False
+        self.gc_s = 0.0
         self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
 
     def _write(self, values: dict[str, Any]) -> None:
-        run = self.run
-        if run is None or not values:
-            return
-        if self.own_run:
-            run.log(values, self.step)
-            return
-        journal = run.journal
-        if journal is None:
-            return
-        named = journal.named()
-        if len(named) != self._shapes_seen:
-            self._shapes_seen = len(named)
-            self._their_names = frozenset(name for names in named if names not in self._own_names for name in names)
-        theirs = self._their_names
-        if theirs:
-            self._waiting = []
-            loss_is_theirs = any("loss" in name.lower() for name in theirs)
-            kept = {
-                name: value
-                for name, value in values.items()
-                if name not in theirs and not (loss_is_theirs and name.partition("/")[0] == "loss")
-            }
-            self._own_names.add(tuple(kept))
-            journal.aside(kept)
-            return
-        self._waiting.append((self.step, values))
-        if self.step >= PATIENCE:
-            self._write_waiting()
-
-    def _write_waiting(self) -> None:
-        """Write what waited for the script's own first words, which did not come."""
-        waiting, self._waiting = self._waiting, []
-        for step, values in waiting:
-            if self.run is not None:
-                self._own_names.add(tuple(values))
-                self.run.log(values, step)
+        if self.records is not None and values:
+            self.records.write(values, self.step)
 
     def note(self, **metrics: float) -> None:
         """Write metrics that belong to no step's record, such as a checkpoint's time."""
-        journal = self.run.journal if self.run is not None else None
-        if self.run is not None and self.own_run:
-            self.run.log(metrics, self.step)
-        elif journal is not None:
-            self._own_names.add(tuple(metrics))
-            journal.aside(metrics)
+        if self.records is not None:
+            self.records.note(self.step, **metrics)
 
     def _open(self) -> bool:
         """Return whether there is a run to write to: the script's, or one of our own, opened now."""
@@ -335,14 +338,22 @@ class Steps:
         self.thread = get_ident()
         if self._runs.initialized() and run is not self._ours:
             # The script opened it (or opened another one later): it is used only where that was asked for.
-            self.run, self.own_run = run, False
+            self.run, self.records = run, Records(run, own=False)
             self.off = self.gave_up = not self.beside
             run.before_end = self.finish if self.beside else None
             return self.beside and not run.disabled
-        self.own_run = True
         self.run = self._ours = self._runs.init(resume=_launched_id())
+        self.records = Records(self.run, own=True)
         self.run.before_end = self.finish
         return not self.run.disabled
+
+    def _begin_facts(self) -> None:
+        from gputop.tracking.autolog_facts import Facts
+
+        if self.facts is not None:
+            self.facts.abandon()
+        self.facts = Facts(self.torch, self, self._models())
+        self.facts.begin()
 
     def _models(self) -> Models:
         if self.models is None:

@@ -8,6 +8,7 @@ else when tracking is off, on another thread than the one that trains, or while 
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import sys
 import weakref
@@ -16,6 +17,9 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
+from gputop.tracking import autolog_cuda, autolog_ddp
+from gputop.tracking.autolog_batches import Batches
+from gputop.tracking.autolog_ddp import Gradients
 from gputop.tracking.autolog_loader import Feed, counts, first_tensor, is_integer
 from gputop.tracking.autolog_loss import Site, Sites, caller, divisor, label
 from gputop.tracking.autolog_steps import Steps
@@ -29,6 +33,9 @@ def patch(torch: Any, steps: Steps) -> None:
     _patch_scaler(torch, steps)
     _patch_loader(torch, steps)
     _patch_save(torch, steps)
+    autolog_ddp.listen(torch, unseen)
+    autolog_cuda.listen(torch, unseen)
+    _listen_to_gc(torch, steps)
 
 
 def unseen(torch: Any, function: Any, inside: bool = True) -> None:
@@ -47,7 +54,7 @@ def unseen(torch: Any, function: Any, inside: bool = True) -> None:
 
 
 def _unseen_rooms(torch: Any) -> None:
-    for room in (Steps, Sites, Site, Feed):
+    for room in (Steps, Sites, Site, Feed, Batches, Gradients):
         for item in vars(room).values():
             if isinstance(item, FunctionType):
                 unseen(torch, item)
@@ -66,9 +73,13 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
             steps.before_backward(tensors)
         except Exception as error:  # noqa: BLE001 - the user's backward follows, whatever we made of its loss
             steps.failed(error)
+        clock = steps.clock
+        mark = clock.start() if clock is not None and clock.running else None
         started = perf_counter()
         result = original(tensors, *args, **kwargs)
         steps.after_backward(perf_counter() - started)
+        if clock is not None and mark is not None:
+            clock.stop("cuda/backward_s", mark)
         return result
 
     unseen(torch, backward)
@@ -161,12 +172,16 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
         if steps.off or not grad_enabled() or steps.elsewhere():
             return original_next(self)
         started = perf_counter()
-        batch = original_next(self)
+        try:
+            batch = original_next(self)
+        except StopIteration:
+            _exhausted(steps, owners.get(self))
+            raise
         try:
             steps.data_s += perf_counter() - started
             feed = owners.get(self)
             if feed is not None:
-                feed.fetched(batch)
+                feed.fetched(batch, steps.step + 1)
                 steps.loader = feed
                 steps.fetched = True
         except Exception as error:  # noqa: BLE001 - as above
@@ -176,6 +191,30 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
     unseen(torch, iterate)
     unseen(torch, fetch)
     loader.__iter__, iterator.__next__ = iterate, fetch
+
+
+def _exhausted(steps: Steps, feed: Feed | None) -> None:
+    try:
+        if feed is not None:
+            feed.ended()
+            if feed.trains and steps.run is not None:
+                feed.tell(steps.run)
+    except Exception as error:  # noqa: BLE001 - as above
+        steps.failed(error)
+
+
+def _listen_to_gc(torch: Any, steps: Steps) -> None:
+    started = 0.0
+
+    def collected(phase: str, info: Any) -> None:
+        nonlocal started
+        if phase == "start":
+            started = perf_counter()
+        else:
+            steps.gc_s += perf_counter() - started
+
+    unseen(torch, collected)
+    gc.callbacks.append(collected)
 
 
 def _patch_save(torch: Any, steps: Steps) -> None:

@@ -1,0 +1,118 @@
+"""What a rank can say of its GPU without waiting for it: memory, and how long the parts of a step took there.
+
+Times come from CUDA events around the parts of single steps. They are read some steps later, when a query says that they
+have passed, and never while a graph is being captured. Unproven on a GPU until tests/gpu has run.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+EVERY_STEPS = 10
+"""Steps from one that is timed with events to the next."""
+PAIRS_MAX = 16
+"""Parts of one step that are timed."""
+_MILLISECONDS = 1e-3
+
+empty_cache_calls = 0
+"""Of this process."""
+
+
+def listen(torch: Any, unseen: Callable[..., None]) -> None:
+    """Count the calls of ``torch.cuda.empty_cache``; once per process."""
+    original = torch.cuda.empty_cache
+
+    @functools.wraps(original)
+    def empty_cache() -> None:
+        global empty_cache_calls
+        empty_cache_calls += 1
+        original()
+
+    unseen(torch, empty_cache, inside=False)
+    torch.cuda.empty_cache = empty_cache
+
+
+def memory_fact(cuda: Any) -> dict[str, Any]:
+    """Return the fact ``cuda_memory`` of the current device; asks the allocator and the driver, and waits for neither."""
+    stats: dict[str, Any] = cuda.memory_stats()
+    return {
+        "allocated_bytes": stats.get("allocated_bytes.all.current"),
+        "reserved_bytes": stats.get("reserved_bytes.all.current"),
+        "peak_bytes": stats.get("allocated_bytes.all.peak"),
+        "total_bytes": int(cuda.get_device_properties(cuda.current_device()).total_memory),
+        "retries": stats.get("num_alloc_retries"),
+        "out_of_memory": stats.get("num_ooms"),
+        "empty_cache_calls": empty_cache_calls,
+    }
+
+
+class Clock:
+    """The GPU's times of one step in ``EVERY_STEPS``. No method raises: a clock that fails once stands still."""
+
+    def __init__(self, event: Callable[[], Any], capturing: Callable[[], bool]) -> None:
+        """``event`` makes a timing event, ``capturing`` tells whether a graph is being captured on the current stream."""
+        self._event = event
+        self._capturing = capturing
+        self._free: list[Any] = []
+        self._begun: Any = None
+        self._pairs: list[tuple[str, Any, Any]] = []
+        self._under_way: list[tuple[str, Any, Any]] = []
+        self._broken = False
+        self.running = False
+        """Whether the present step is timed."""
+
+    def begin(self) -> None:
+        """Time the step that begins now, unless the last one's times are still on their way."""
+        if not self._under_way:
+            self._pairs, self._begun = [], self.start()
+            self.running = self._begun is not None
+
+    def start(self) -> Any:
+        """A part of the step begins; return its mark, None where it is not timed."""
+        if self._broken or len(self._pairs) >= PAIRS_MAX:
+            return None
+        try:
+            if self._capturing():
+                return None
+            event = self._free.pop() if self._free else self._event()
+            event.record()
+        except Exception:  # noqa: BLE001 - a broken context is the training's to find out about
+            self._broken = True
+            return None
+        return event
+
+    def stop(self, name: str, started: Any) -> None:
+        """A part of the step has ended."""
+        stopped = self.start()
+        if stopped is not None:
+            self._pairs.append((name, started, stopped))
+
+    def end(self) -> None:
+        """The step is over."""
+        self.running = False
+        self._pairs = self._pairs[: PAIRS_MAX - 1]
+        self.stop("cuda/step_s", self._begun)
+        self._under_way = self._pairs if self._pairs and self._pairs[-1][0] == "cuda/step_s" else []
+        self._pairs, self._begun = [], None
+
+    def arrived(self) -> dict[str, float]:
+        """Return the times of the last timed step once all of it has passed on the GPU, by name; else nothing."""
+        found: dict[str, float] = {}
+        try:
+            if self._broken or not self._under_way or self._capturing() or not self._under_way[-1][2].query():
+                return {}
+            for name, started, stopped in self._under_way:
+                found[name] = found.get(name, 0.0) + started.elapsed_time(stopped) * _MILLISECONDS
+                self._free += (started, stopped)
+        except Exception:  # noqa: BLE001 - as above
+            self._broken = True
+            return {}
+        self._under_way = []
+        return found
+
+
+def clock(torch: Any) -> Clock:
+    """Return a clock for the current CUDA device."""
+    return Clock(lambda: torch.cuda.Event(enable_timing=True), torch.cuda.is_current_stream_capturing)

@@ -1,0 +1,193 @@
+"""DistributedDataParallel and torch.distributed: what DDP says of itself, which backwards it reduced, who calls collectives.
+
+``DistributedDataParallel.__init__`` is wrapped to remember dtype and device of each parameter when it was wrapped, because
+DDP reduces those tensors and no others. Collectives are counted where Python hands them to a ProcessGroup: below the
+functions that torch.compile knows by their identity, and beside the reducer of DDP, which is C++ and not counted.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+COLLECTIVES = {
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce_coalesced",
+    "allgather": "all_gather",
+    "_allgather_base": "all_gather_into_tensor",
+    "all_gather_single": "all_gather_into_tensor",
+    "allgather_coalesced": "all_gather_coalesced",
+    "allgather_into_tensor_coalesced": "all_gather_into_tensor_coalesced",
+    "reduce_scatter": "reduce_scatter",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
+    "reduce_scatter_single": "reduce_scatter_tensor",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_tensor_coalesced",
+    "alltoall": "all_to_all",
+    "alltoall_base": "all_to_all_single",
+    "all_to_all_single": "all_to_all_single",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "gather": "gather",
+    "scatter": "scatter",
+    "barrier": "barrier",
+    "monitored_barrier": "monitored_barrier",
+    "send": "send",
+    "recv": "recv",
+    "recv_anysource": "recv",
+}
+"""Methods of a ProcessGroup, and what ``torch.distributed`` calls them."""
+_NANOSECONDS = 1e-9
+
+collectives: dict[str, int] = {}
+"""Calls made from Python in this process, by name."""
+_wrapped_as: weakref.WeakKeyDictionary[Any, dict[int, tuple[Any, Any, Any]]] = weakref.WeakKeyDictionary()
+"""Of each DDP: the parameters that it reduces, by id, with their dtype and device when it was made."""
+
+
+def listen(torch: Any, unseen: Callable[..., None]) -> None:
+    """Put the wrappers in place, where this torch has torch.distributed; once per process."""
+    ddp: Any = getattr(torch.nn.parallel, "DistributedDataParallel", None)
+    group: Any = getattr(getattr(torch._C, "_distributed_c10d", None), "ProcessGroup", None)
+    if ddp is None or group is None:
+        return
+    original = ddp.__init__
+
+    @functools.wraps(original)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        try:
+            found = [item for item in self.module.parameters() if item.requires_grad]
+            _wrapped_as[self] = {id(item): (weakref.ref(item), item.dtype, item.device) for item in found}
+        except Exception:  # noqa: BLE001 - what cannot be remembered is not told
+            return
+
+    unseen(torch, made, inside=False)
+    ddp.__init__ = made
+    for method, name in COLLECTIVES.items():
+        if method in group.__dict__:
+            setattr(group, method, _counted(torch, getattr(group, method), name, unseen))
+
+
+def _counted(torch: Any, original: Any, name: str, unseen: Callable[..., None]) -> Any:
+    @functools.wraps(original)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        collectives[name] = collectives.get(name, 0) + 1
+        return original(*args, **kwargs)
+
+    unseen(torch, call, inside=False)
+    return call
+
+
+class Gradients:
+    """Backwards per optimizer step, and which of them DDP reduced over the ranks."""
+
+    def __init__(self) -> None:
+        self.steps = self.backwards = self.synced = self.unsynced_steps = self.accumulation = 0
+        self.judged = False
+        """Whether a training call of a DDP was ever looked at; without, nobody can say what was reduced."""
+        self._armed = self._reduced = False
+        self._before = 0
+
+    def forward(self, syncs: bool) -> None:
+        """A DDP was called in training; ``syncs``: outside of ``no_sync``."""
+        self.judged = True
+        self._armed = self._armed or syncs
+
+    def backward(self) -> None:
+        """A backward begins."""
+        self.backwards += 1
+        self._reduced = self._armed
+        if self._armed:
+            self.synced += 1
+            self._armed = False
+
+    def stepped(self, in_ddp: bool) -> None:
+        """An optimizer has stepped; ``in_ddp``: on parameters of a DDP."""
+        since = self.backwards - self._before
+        self._before = self.backwards
+        if since:
+            self.steps += 1
+            self.accumulation = since
+            self.unsynced_steps += in_ddp and not self._reduced
+
+    def fact(self, with_ddp: bool) -> dict[str, Any] | None:
+        """Return the fact ``gradients``; None before the first step."""
+        if not self.steps:
+            return None
+        return {
+            "steps": self.steps,
+            "backwards": self.backwards,
+            "synced_backwards": self.synced if with_ddp else None,
+            "unsynced_steps": self.unsynced_steps if with_ddp else None,
+            "accumulation": self.accumulation,
+        }
+
+
+def is_ddp(module: Any) -> bool:
+    """Return whether a module is a DistributedDataParallel."""
+    return any(base.__name__ == "DistributedDataParallel" for base in type(module).__mro__)
+
+
+def ddp_fact(module: Any) -> dict[str, Any]:
+    """Return the fact ``ddp``; keys that this torch does not know are None."""
+    try:
+        said: dict[str, Any] = module._get_ddp_logging_data()
+    except Exception:  # noqa: BLE001 - a prototype interface: it may go, or refuse
+        said = {}
+    devices = [int(item) for item in str(said.get("device_ids", "")).replace(",", " ").split() if item.isdigit()]
+    kept = _wrapped_as.get(module, {})
+    first = next(iter(kept.values()), (None, None, None))
+    unused, synced = said.get("unused_parameter_size"), said.get("has_sync_bn")
+    return {
+        "backend": said.get("backend_name"),
+        "world_size": said.get("world_size"),
+        "device_ids": devices if "device_ids" in said else None,
+        "find_unused_parameters": _flag(getattr(module, "find_unused_parameters", None)),
+        "unused_parameter_bytes": unused,
+        "has_sync_bn": _flag(synced),
+        "static_graph": _flag(getattr(module, "static_graph", None)),
+        "iteration": said.get("iteration"),
+        "forward_s": _seconds(said.get("avg_forward_compute_time")),
+        "backward_s": _seconds(said.get("avg_backward_compute_time")),
+        "communication_s": _seconds(said.get("avg_backward_comm_time")),
+        "overlap_s": _seconds(said.get("avg_backward_compute_comm_overlap_time")),
+        "replaced_parameters": _replaced(module, kept) if module in _wrapped_as else None,
+        "parameter_device": None if first[2] is None else str(first[2]),
+        "parameter_dtype": None if first[1] is None else str(first[1]).removeprefix("torch."),
+    }
+
+
+def _replaced(module: Any, kept: dict[int, tuple[Any, Any, Any]]) -> int:
+    """Return how many trained parameters are not those that DDP was given, or of another dtype or device than then."""
+    count = 0
+    for item in module.module.parameters():
+        if item.requires_grad:
+            known = kept.get(id(item))
+            count += known is None or known[0]() is not item or known[1:] != (item.dtype, item.device)
+    return count
+
+
+def group_fact(torch: Any, mesh: list[str]) -> dict[str, Any] | None:
+    """Return the fact ``process_group``; None where torch.distributed is not initialized. ``mesh``: dimensions' names."""
+    distributed = getattr(torch, "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    known = getattr(getattr(distributed.distributed_c10d, "_world", None), "pg_map", None)
+    return {
+        "backend": str(distributed.get_backend()),
+        "world_size": distributed.get_world_size(),
+        "rank": distributed.get_rank(),
+        "groups": None if known is None else len(known),
+        "mesh": mesh,
+        "collectives": dict(collectives),
+    }
+
+
+def _seconds(nanoseconds: Any) -> float | None:
+    return nanoseconds * _NANOSECONDS if isinstance(nanoseconds, int) else None
+
+
+def _flag(value: Any) -> bool | None:
+    return None if value is None else bool(value)

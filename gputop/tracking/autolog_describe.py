@@ -1,0 +1,92 @@
+"""What a model and an optimizer are, as facts: read from live objects, without a value of any tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_PARTS = ("module", "_orig_mod")
+_WRAPPERS_MAX = 8
+
+
+def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
+    """Return the fact ``model``: the class, what wraps it from the outside in, its parameters and telling layers.
+
+    ``mesh`` are the names of a device mesh's dimensions that are known otherwise than from the parameters.
+    """
+    wrappers, inner = unwrap(root)
+    parameters = list(root.parameters())
+    sizes = [int(item.numel()) for item in parameters]
+    devices: dict[str, int] = {}
+    dtypes: dict[str, int] = {}
+    for item, size in zip(parameters, sizes, strict=True):
+        device, dtype = str(item.device), str(item.dtype).removeprefix("torch.")
+        devices[device] = devices.get(device, 0) + size
+        dtypes[dtype] = dtypes.get(dtype, 0) + size
+    spread = [name for name in wrappers if name != "OptimizedModule"]
+    places = getattr(inner, "hf_device_map", None)
+    return {
+        "class": type(inner).__name__,
+        "wrapper": spread[0] if spread else (wrappers[0] if wrappers else None),
+        "wrappers": wrappers,
+        "parameter_device": str(parameters[0].device) if parameters else None,
+        "parameter_devices": devices,
+        "parameter_dtypes": dtypes,
+        "parameters": sum(sizes),
+        "trained_parameters": sum(size for item, size in zip(parameters, sizes, strict=True) if item.requires_grad),
+        "hf_device_map": len({str(place) for place in places.values()}) if isinstance(places, Mapping) else None,
+        **_layers(root),
+        "mesh": mesh or next((names for names in map(_mesh_of, parameters[:1]) if names), []),
+    }
+
+
+def unwrap(root: Any) -> tuple[list[str], Any]:
+    """Return the names of what wraps a model, from the outside in, and the model itself."""
+    wrappers: list[str] = []
+    inner = root
+    while len(wrappers) < _WRAPPERS_MAX:
+        part = next((inner._modules[name] for name in _PARTS if inner._modules.get(name) is not None), None)
+        if part is None or len(inner._modules) != 1:
+            break
+        wrappers.append(type(inner).__name__)
+        inner = part
+    sharded = next((base.__name__ for base in type(inner).__mro__ if base.__name__ == "FSDPModule"), None)
+    if sharded:
+        wrappers.append(sharded)
+    return wrappers, inner
+
+
+def _layers(root: Any) -> dict[str, Any]:
+    kinds: dict[type, frozenset[str]] = {}
+    layers = synced = frozen = 0
+    recurrent = False
+    for module in root.modules():
+        cls = type(module)
+        names = kinds.get(cls)
+        if names is None:
+            names = kinds[cls] = frozenset(base.__name__ for base in cls.__mro__)
+        if "_BatchNorm" in names:
+            layers += 1
+            synced += "SyncBatchNorm" in names
+            frozen += root.training and not module.training
+        recurrent = recurrent or "RNNBase" in names
+    return {"batch_norm": {"layers": layers, "synced": synced, "frozen": frozen}, "recurrent": recurrent}
+
+
+def _mesh_of(parameter: Any) -> list[str]:
+    return mesh_names(getattr(parameter, "device_mesh", None))
+
+
+def mesh_names(mesh: Any) -> list[str]:
+    """Return the names of a device mesh's dimensions; "" for one without a name, an empty list for no mesh."""
+    if mesh is None:
+        return []
+    names = getattr(mesh, "mesh_dim_names", None)
+    return [str(name) for name in names] if names else [""] * int(getattr(mesh, "ndim", 1))
+
+
+def describe_optimizer(optimizer: Any) -> dict[str, Any]:
+    """Return the fact ``optimizer``: the class, and the plain settings of its first group."""
+    first = optimizer.param_groups[0]
+    settings = {name: value for name, value in first.items() if isinstance(value, bool | int | float | str)}
+    return {"type": getattr(optimizer, "kind", type(optimizer).__name__), "groups": len(optimizer.param_groups), **settings}

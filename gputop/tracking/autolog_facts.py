@@ -1,0 +1,212 @@
+"""When facts are looked at and told: at steps that are the same on all ranks, some seconds apart, and only what is new.
+
+Looks come at multiples of a power of two that grows until two of them are ``EVERY_S`` apart, so that ranks which step
+together say what they know of the same steps. All looks together take at most 1/``SHARE`` of the time. One that fails is
+not tried again; the others go on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from gputop.tracking import autolog_cuda, autolog_ddp, autolog_settings, autolog_stall, evidence
+from gputop.tracking.autolog_batches import PROBE_EVERY, Batches, Probe
+from gputop.tracking.autolog_cuda import EVERY_STEPS, Clock
+from gputop.tracking.autolog_torch import unseen
+from gputop.tracking.autolog_waits import Waits
+
+if TYPE_CHECKING:
+    from gputop.tracking.autolog_model import Models
+    from gputop.tracking.autolog_steps import Steps
+
+EVERY_S = 2.0
+SHARE = 400
+SETTLED_STEPS = 5
+"""Steps before waits and copies are counted: the first ones are not like the others."""
+
+_caught = False
+
+
+class Facts:
+    """What the present run is told, and what is looked at next."""
+
+    def __init__(self, torch: Any, steps: Steps, models: Models) -> None:
+        self._torch = torch
+        self._steps = steps
+        self._models = models
+        self.next = 0
+        """The step after which something is to be done."""
+        self._look_next = self._probe_next = self._clock_next = 0
+        self._stride = 1
+        self._looked_at = 0.0
+        self._took_s = 0.0
+        self._probe: Probe | None = None
+        self._clock: Clock | None = None
+        self._waits: Waits | None = None
+        self._window_from = -1
+        self.stall = autolog_stall.Stall(steps, self.flush)
+        self._failed: set[str] = set()
+        self._cheap: dict[str, Callable[[], Any]] = {
+            "wrapper_calls": models.wrapper_calls,
+            "gradients": lambda: steps.gradients.fact(models.judges_ddp()),
+            "batches": self._batches,
+            "evaluation": models.evaluation,
+            "process_group": lambda: autolog_ddp.group_fact(torch, models.mesh),
+            "parameters": lambda: self._probe.fact() if self._probe is not None else None,
+        }
+        """Those that look at nothing but numbers: also looked at by the thread that finds the training stalled."""
+        self._dear: dict[str, Callable[[], Any]] = {
+            "torch": self._about_torch,
+            "settings": lambda: autolog_settings.settings(torch, models.autocast),
+            "environment": lambda: autolog_settings.environment(evidence.cuda()),
+            "frameworks": autolog_settings.frameworks,
+            "model": models.describe,
+            "ddp": models.ddp,
+            "synchronizations": lambda: self._waits.synchronizations() if self._waits is not None else None,
+            "transfers": lambda: self._waits.transfers() if self._waits is not None else None,
+            "cuda_memory": self._memory,
+        }
+        for room in (Facts, Probe, Batches, Clock, Waits):
+            for item in vars(room).values():
+                if isinstance(item, FunctionType):
+                    unseen(torch, item)
+
+    def begin(self) -> None:
+        """The run was opened: watch over its steps, and over its end."""
+        global _caught
+        self.stall.start()
+        if not _caught:
+            _caught = True
+            autolog_stall.catch_the_end(lambda error: _tell_error(self._torch, error))
+
+    def trains(self, optimizer: Any) -> None:
+        """An optimizer has stepped for the first time."""
+        if self._probe is None:
+            self._probe = Probe(self._torch, [item for group in optimizer.param_groups for item in group["params"]])
+
+    def due(self, step: int) -> None:
+        """Do what is due after this step; in the thread that trains."""
+        now = perf_counter()
+        if self.stall.stalled:
+            self.stall.stalled = False
+            self.tell("stalled", None)
+        if self._window_from >= 0:
+            self._close_window(step)
+        if self._clock is not None and self._clock.running:
+            self._clock.end()
+        if step >= self._probe_next and self._probe is not None:
+            self._probe_next = (step // PROBE_EVERY + 1) * PROBE_EVERY
+            self._guarded("parameters", lambda: self._probe.take(step))  # type: ignore[union-attr]
+        if step >= self._look_next:
+            self._look(step, now)
+        if step >= self._clock_next:
+            self._clock_next = (step // EVERY_STEPS + 1) * EVERY_STEPS
+            self._guarded("clock", self._begin_clock)
+        running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
+        self.next = step + 1 if running else min(self._look_next, self._probe_next, self._clock_next)
+
+    def _look(self, step: int, now: float) -> None:
+        since, limit = now - self._looked_at, max(EVERY_S, SHARE * self._took_s)
+        if step and since < limit:
+            self._stride *= 2
+        elif since > 4 * limit:
+            self._stride = max(1, self._stride // 2)
+        self._look_next = (step // self._stride + 1) * self._stride
+        self._looked_at = now
+        for name, look in self._dear.items():
+            self._guarded(name, lambda name=name, look=look: self.tell(name, look()))  # type: ignore[misc]
+        self.flush()
+        if step >= SETTLED_STEPS:
+            self._guarded("waits", self._open_window)
+        self._took_s = perf_counter() - now
+
+    def flush(self) -> None:
+        """Tell what is counted all the time and not yet told; from any thread."""
+        feed = self._steps.loader
+        if feed is not None and feed.trains and self._steps.run is not None:
+            self._guarded("loader", lambda: feed.tell(self._steps.run))
+        for name, look in self._cheap.items():
+            self._guarded(name, lambda name=name, look=look: self.tell(name, look()))  # type: ignore[misc]
+
+    def tell(self, name: str, value: Any) -> None:
+        """Record a fact if it is another than was told; None tells nothing, but takes ``stalled`` back."""
+        run = self._steps.run
+        if run is not None and run.facts.get(name) != value and (value is not None or name == "stalled"):
+            run.fact(name, value)
+
+    def finish(self) -> None:
+        """The run ends: tell what is left."""
+        self.abandon()
+        self.flush()
+        if self.stall.stalled:
+            self.tell("stalled", None)
+        error = sys.exc_info()[1]
+        if error is not None:
+            self.error(error)
+
+    def abandon(self) -> None:
+        """Look no more, and leave nothing behind."""
+        self.stall.stop()
+        self._close_window(-1)
+
+    def error(self, error: BaseException) -> None:
+        """Tell the exception that ends the script; an exit is none."""
+        if not isinstance(error, SystemExit):
+            self.tell("error", autolog_stall.error_fact(error, self._steps.sites.is_library))
+
+    def _guarded(self, name: str, action: Callable[[], None]) -> None:
+        if name in self._failed:
+            return
+        try:
+            action()
+        except Exception:  # noqa: BLE001 - a model, a loader, torch itself may be of any version and kind
+            self._failed.add(name)
+
+    def _batches(self) -> dict[str, Any] | None:
+        feed = self._steps.loader
+        found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
+        return found
+
+    def _about_torch(self) -> dict[str, Any] | None:
+        """Return the fact ``torch``; torch is asked for devices only if CUDA is in use, and an answer is not taken back."""
+        found = evidence.torch_fact()
+        known = self._steps.run.facts.get("torch") if self._steps.run is not None else None
+        return known if known is not None and found is not None and found["device_count"] is None else found
+
+    def _memory(self) -> dict[str, Any] | None:
+        cuda = evidence.cuda()
+        return None if cuda is None or cuda.is_current_stream_capturing() else autolog_cuda.memory_fact(cuda)
+
+    def _open_window(self) -> None:
+        if evidence.cuda() is None or self._models.compiles():
+            return
+        if self._waits is None:
+            self._waits = Waits(self._torch, unseen, self._steps.sites.user_frame)
+        self._window_from = self._steps.step
+        self._waits.open(self._steps.elsewhere)
+
+    def _close_window(self, step: int) -> None:
+        if self._waits is not None and self._window_from >= 0:
+            self._waits.close(counts=step == self._window_from + 1)
+        self._window_from = -1
+
+    def _begin_clock(self) -> None:
+        if self._clock is None:
+            if evidence.cuda() is None:
+                return
+            self._clock = autolog_cuda.clock(self._torch)
+        self._steps.arrived.update(self._clock.arrived())
+        self._clock.begin()
+        self._steps.clock = self._clock
+
+
+def _tell_error(torch: Any, error: BaseException) -> None:
+    from gputop.tracking import autolog
+
+    steps = autolog.tracked()
+    if steps is not None and steps.facts is not None:
+        steps.facts.error(error)

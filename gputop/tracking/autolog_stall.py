@@ -1,0 +1,143 @@
+"""Says where a training stands when no step comes: a thread of ours looks at the stack of the one that trains.
+
+The stack is that of Python, from ``sys._current_frames()``, in this process: no ptrace, no signal, no debugger. The thread
+keeps no process alive, holds no lock of the training, sleeps while steps come, and speaks again while none does. Also
+here: the exception that ends the script, taken from ``sys.excepthook`` before the hooks that were there.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from statistics import median
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gputop.tracking.autolog_steps import Steps
+
+STALL_S = 30.0
+"""Without a step for so long (``GPUTOP_STALL_S`` says otherwise), and for so many median steps: it stalls."""
+STALL_STEPS = 10
+AGAIN_S = 10.0
+FRAMES_MAX = 30
+_MESSAGE_CHARACTERS = 500
+_HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_PHASES = {"backward": "backward", "fetch": "data", "save": "checkpoint", "timed": "forward"}
+"""Functions of ours that stand on the training's stack, and the phase that they mean."""
+
+
+class Stall:
+    """The thread that waits for steps not to come."""
+
+    def __init__(self, steps: Steps, flush: Callable[[], None]) -> None:
+        self._steps = steps
+        self._flush = flush
+        given = os.environ.get("GPUTOP_STALL_S", "")
+        try:
+            self.floor_s = max(0.1, float(given)) if given else STALL_S
+        except ValueError:
+            self.floor_s = STALL_S
+        self.stalled = False
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="gputop-stall", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look; a process that can have no more threads goes without."""
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._over.set()
+
+    def stop(self) -> None:
+        """Stop to look: the run is over."""
+        self._over.set()
+
+    def _limit_s(self) -> float:
+        times = list(self._steps.recent_s)
+        return max(self.floor_s, STALL_STEPS * median(times)) if times else self.floor_s
+
+    def _watch(self) -> None:
+        try:
+            said_at = 0.0
+            while not self._over.wait(min(5.0, self.floor_s / 4)):
+                mark, run = self._steps.mark, self._steps.run
+                now = time.perf_counter()
+                limit = self._limit_s()
+                if run is None or mark is None or now - mark < limit:
+                    continue
+                if said_at > mark and now - said_at < max(AGAIN_S, limit):
+                    continue
+                said_at = now
+                self._flush()
+                found = self._where(now - mark)
+                if self._steps.mark == mark and not self._over.is_set():
+                    self.stalled = True
+                    run.fact("stalled", found)
+        except Exception:  # noqa: BLE001 - the interpreter is ending, or has changed: no word rather than noise
+            return
+
+    def _where(self, since_s: float) -> dict[str, Any]:
+        frame = sys._current_frames().get(self._steps.thread)
+        wall = time.time()
+        return {
+            "since": wall - since_s,
+            "step": self._steps.step,
+            "phase": self._phase(frame),
+            "stack": stack_of(frame),
+            "at": wall,
+        }
+
+    def _phase(self, frame: FrameType | None) -> str:
+        models = self._steps.models
+        while frame is not None:
+            code = frame.f_code
+            if code.co_filename.startswith(_HERE) and code.co_name in _PHASES:
+                phase = _PHASES[code.co_name]
+                return "evaluation" if phase == "forward" and models is not None and models.evaluating else phase
+            frame = frame.f_back
+        return "optimizer" if self._steps.stepping else "other"
+
+
+def stack_of(frame: FrameType | None) -> list[str]:
+    """Return a stack as "file.py:12 function", innermost first, without gputop's own frames."""
+    found: list[str] = []
+    while frame is not None and len(found) < FRAMES_MAX:
+        code = frame.f_code
+        if not code.co_filename.startswith(_HERE):
+            found.append(f"{os.path.basename(code.co_filename)}:{frame.f_lineno} {code.co_name}")
+        frame = frame.f_back
+    return found
+
+
+def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[str, Any]:
+    """Return the fact ``error``: the exception, and the innermost line of it that is no library's."""
+    where = innermost = None
+    trace = error.__traceback__
+    while trace is not None:
+        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+        innermost = place
+        if not is_library(trace.tb_frame.f_code.co_filename):
+            where = place
+        trace = trace.tb_next
+    try:
+        message = str(error)[:_MESSAGE_CHARACTERS]
+    except Exception:  # noqa: BLE001 - __str__ is the user's code
+        message = ""
+    return {"type": type(error).__name__, "message": message, "where": where or innermost}
+
+
+def catch_the_end(tell: Callable[[BaseException], None]) -> None:
+    """Call ``tell`` with the exception that ends the script; then what would have been called is called."""
+    previous = sys.excepthook
+
+    def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        with suppress(Exception):  # the script's own end matters, not our word on it
+            tell(error)
+        previous(kind, error, trace)
+
+    sys.excepthook = ended

@@ -1,0 +1,149 @@
+"""What waits for a GPU within a step, and what is copied to it: looked at in single steps, a few seconds apart.
+
+``Tensor.item`` and its like are wrapped while such a step lasts, and are torch's own again after it: all other steps cost
+nothing, and a script that compiles is never looked at. Calls on CPU tensors are handed on at once. Unproven on a GPU
+until tests/gpu has run.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from time import perf_counter
+from types import FrameType
+from typing import Any
+
+WAITS = {
+    "item": "item",
+    "cpu": "cpu",
+    "tolist": "tolist",
+    "numpy": "numpy",
+    "__bool__": "bool",
+    "__float__": "float",
+    "__int__": "int",
+}
+"""Methods of a tensor that wait for its device."""
+COPIES = ("to", "cuda")
+
+
+class Waits:
+    """Counts, in the steps that it is opened for, calls that wait for a device, and copies to one."""
+
+    def __init__(
+        self,
+        torch: Any,
+        unseen: Callable[..., None],
+        user_frame: Callable[[FrameType | None], FrameType | None],
+        on_gpu: Callable[[Any], bool] = lambda tensor: bool(tensor.is_cuda),
+    ) -> None:
+        self._tensor = torch.Tensor
+        self._thread_is_other: Callable[[], bool] = lambda: False
+        self._unseen = unseen
+        self._user_frame = user_frame
+        self._on_gpu = on_gpu
+        self.is_open = False
+        self.steps = 0
+        """How many steps were looked at."""
+        self.waits = self.copies = self.bytes = self.pageable = self.blocking = 0
+        self.seconds = 0.0
+        self._wait_lines: Counter[str] = Counter()
+        self._copy_lines: Counter[str] = Counter()
+        self._wrappers = {name: self._waiting(name) for name in WAITS} | {name: self._copying(name) for name in COPIES}
+
+    def open(self, elsewhere: Callable[[], bool]) -> None:
+        """Look from now on; ``elsewhere`` tells whether the caller is on another thread than the one that trains.
+
+        Methods that somebody else has put on ``torch.Tensor`` are left alone.
+        """
+        self._thread_is_other = elsewhere
+        self.is_open = True
+        for name, wrapper in self._wrappers.items():
+            if name not in self._tensor.__dict__:
+                setattr(self._tensor, name, wrapper)
+
+    def close(self, counts: bool) -> None:
+        """Look no more; ``counts``: a whole step was looked at."""
+        self.is_open = False
+        self.steps += counts
+        for name, wrapper in self._wrappers.items():
+            if self._tensor.__dict__.get(name) is wrapper:
+                delattr(self._tensor, name)
+
+    def _line(self) -> str:
+        frame = self._user_frame(sys._getframe(2))
+        return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame is not None else "?"
+
+    def _waiting(self, name: str) -> Any:
+        original = getattr(self._tensor, name)
+
+        @functools.wraps(original)
+        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                if self.is_open and self._on_gpu(tensor) and not self._thread_is_other():
+                    self.waits += 1
+                    self._wait_lines[self._line()] += 1
+            except Exception:  # noqa: BLE001 - what we cannot look at is still the script's to call
+                self.is_open = False
+            return original(tensor, *args, **kwargs)
+
+        self._unseen(call)
+        return call
+
+    def _copying(self, name: str) -> Any:
+        original = getattr(self._tensor, name)
+
+        @functools.wraps(original)
+        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self.is_open:
+                return original(tensor, *args, **kwargs)
+            started = perf_counter()
+            result = original(tensor, *args, **kwargs)
+            try:
+                if result is not tensor and not self._thread_is_other():
+                    self._copied(tensor, result, perf_counter() - started, args, kwargs)
+            except Exception:  # noqa: BLE001 - as above
+                self.is_open = False
+            return result
+
+        self._unseen(call)
+        return call
+
+    def _copied(self, tensor: Any, result: Any, seconds: float, args: Any, kwargs: Any) -> None:
+        came, went = self._on_gpu(tensor), self._on_gpu(result)
+        if came and not went:
+            self.waits += 1
+            self._wait_lines[self._line()] += 1
+        elif went and not came:
+            self.copies += 1
+            self.bytes += tensor.numel() * tensor.element_size()
+            self.pageable += not tensor.is_pinned()
+            # ``to(device, dtype, non_blocking)`` and ``cuda(device, non_blocking)`` take it by position too.
+            self.blocking += not (kwargs.get("non_blocking") or any(item is True for item in args[1:3]))
+            self.seconds += seconds
+            self._copy_lines[self._line()] += 1
+
+    def synchronizations(self) -> dict[str, Any] | None:
+        """Return the fact ``synchronizations``; None before a step was looked at."""
+        if not self.steps:
+            return None
+        return {"per_step": self.waits / self.steps, "steps": self.steps, "where": _most(self._wait_lines)}
+
+    def transfers(self) -> dict[str, Any] | None:
+        """Return the fact ``transfers``; None before a step was looked at."""
+        if not self.steps:
+            return None
+        return {
+            "per_step": self.copies / self.steps,
+            "bytes_per_step": self.bytes / self.steps,
+            "pageable_per_step": self.pageable / self.steps,
+            "blocking_per_step": self.blocking / self.steps,
+            "seconds_per_step": self.seconds / self.steps,
+            "where": _most(self._copy_lines),
+        }
+
+
+def _most(lines: Counter[str]) -> str | None:
+    return lines.most_common(1)[0][0] if lines else None
