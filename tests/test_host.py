@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gputop.snapshot import Ancestor, DeviceUse, Process
-from gputop.sources import host, host_book, procfs
+from gputop.sources import host, host_book, host_threads, procfs, procfs_activity
 from gputop.sources.host import HostReader, details_of, environment_of, namespace_note
 from gputop.sources.host_environ import MASK, mask_secret
 from gputop.sources.host_launchers import launcher_name
@@ -241,8 +241,12 @@ def test_another_users_process_says_what_it_hides(processes: Processes) -> None:
         if os.stat("/proc/1").st_uid == os.geteuid():
             pytest.skip("no other user's process here")
         process = read(HostReader(), 1)
-    assert process.hidden == ("environment", "nvidia_open", "torch_cuda_mapped", "torch_mapped")
-    assert [getattr(process, name) for name in process.hidden] == [None] * 4
+    assert process.hidden == (
+        *("environment", "files_written", "nvidia_open", "read_bytes", "torch_cuda_mapped", "torch_mapped", "waits_in"),
+        "written_bytes",
+    )
+    assert not [name for name in process.hidden if getattr(process, name)]
+    assert [getattr(process, name) for name in ("nvidia_open", "read_bytes", "waits_in")] == [None] * 3
     assert process.in_namespace
     assert process.memory_rss_bytes is not None
     assert process.user is not None
@@ -313,13 +317,13 @@ def test_open_driver_files_are_seen(processes: Processes, monkeypatch: pytest.Mo
     file.write_text("")
     child, _ = processes.ready(f"kept.append(open({str(file)!r})); {IDLE}")
     other, _ = processes.ready(IDLE)
-    monkeypatch.setattr(procfs, "NVIDIA_FILES", str(processes.folder / "nvidia"))
+    monkeypatch.setattr(procfs_activity, "NVIDIA_FILES", str(processes.folder / "nvidia"))
     reader = HostReader()
     assert (read(reader, child.pid).nvidia_open, read(reader, other.pid).nvidia_open) == (True, False)
 
 
 def test_autograd_threads_tell_the_devices_that_backward_runs_on(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "_AUTOGRAD_SCAN_S", 0.0)
+    monkeypatch.setattr(host_threads, "SCAN_S", 0.0)
     threads = """
 def named(name, run):
     def body():
@@ -349,7 +353,7 @@ idle()
     ("name", "index"), [("pt_autograd_12", 12), ("pt_autograd_", None), ("python", None), ("pt_autograd_x", None)]
 )
 def test_autograd_threads_are_told_by_name(name: str, index: int | None) -> None:
-    assert host.autograd_index(name) == index
+    assert host_threads.autograd_index(name) == index
 
 
 def watch_training(monkeypatch: pytest.MonkeyPatch) -> HostReader:

@@ -9,18 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.sources import procfs
+from gputop.sources import procfs, procfs_activity
 from gputop.sources.host_book import again_after_s, launch_environment
 
 ID = "28dec95b48532d4fd510ab9912acc8e0aa3d28dec95b48532d4fd510ab9912ac"
 AFTER_NAME = (
-    b" S 17 5901 2373 0 -1 4194304 97 0 0 0 250 50 0 0 20 0 7 0 95852 3133440 381 18446744073709551615 1 2 140724 0 0\n"
+    b" S 17 5901 2373 0 -1 4194304 97 0 0 0 250 50 0 0 20 0 7 0 95852 3133440 381 18446744073709551615 1 2 140724"
+    b" 0 0 0 0 0 0 0 0 0 17 5 0 0 0 0 0\n"
 )
 
 
 def test_a_stat_line_gives_times_memory_and_parent() -> None:
     stat = procfs.parse_stat(b"5903 (python)" + AFTER_NAME)
-    assert stat == procfs.Stat(5903, "python", "S", 17, 300, 7, 95852, 381 * procfs.PAGE_BYTES, 140724)
+    assert stat == procfs.Stat(5903, "python", "S", 17, 300, 7, 95852, 381 * procfs.PAGE_BYTES, 140724, 5)
 
 
 @given(st.binary(max_size=40))
@@ -137,7 +138,10 @@ def test_a_pid_that_nobody_has_is_none_everywhere() -> None:
         procfs.read_container,
         procfs.read_uid,
         procfs.read_torch_maps,
-        procfs.read_nvidia_open,
+        procfs_activity.read_open_files,
+        procfs_activity.read_io,
+        procfs_activity.read_involuntary_switches,
+        procfs_activity.read_waits_in,
     )
     assert [read(nobody) for read in readers] == [None] * len(readers)
     assert procfs.list_threads(nobody) == []

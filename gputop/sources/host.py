@@ -12,13 +12,19 @@ import pwd
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 
 from gputop.snapshot import Ancestor, DeviceUse, Host, Problem, Process
 from gputop.sources import procfs
 from gputop.sources.host_book import Facts, ProcessBook, again_after_s
 from gputop.sources.host_details import details_of
 from gputop.sources.host_environ import environment_of
+from gputop.sources.host_evidence import Evidence
 from gputop.sources.host_launchers import ancestry
+from gputop.sources.host_machine import MachineReader
+from gputop.sources.host_threads import Threads
+from gputop.sources.host_workers import NAME as WORKER_NAME
+from gputop.sources.host_workers import WorkerBook, workers_of_others
 
 __all__ = ["HostReader", "details_of", "environment_of", "namespace_note"]
 
@@ -32,13 +38,14 @@ TRAINING_LINGER_S = 30.0
 """So long such a process stays listed after it was last that busy: an evaluation or a checkpoint is no end."""
 SHORTEST_S = 0.1
 """CPU times count in 10 ms: over a shorter time than this no share is worked out, the one before stands."""
-_AUTOGRAD_SCAN_S = 2.0
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's PROC_PID_INIT_INO: the namespace of the machine itself, where the driver's PIDs are ours."""
 
 HIDDEN_BY_HIDEPID = (
-    *("command", "container", "cpu_percent", "environment", "memory_rss_bytes", "name", "nvidia_open", "ppid"),
-    *("started_at", "state", "torch_cuda_mapped", "torch_mapped", "uid", "user"),
+    *("command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
+    *("involuntary_switches", "main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
+    *("started_at", "state", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user", "waits_in", "workers"),
+    "written_bytes",
 )
 """What /proc mounted with hidepid keeps from us: everything."""
 
@@ -56,14 +63,12 @@ class _Life:
     ppid: int = -1
     ancestors: tuple[Ancestor, ...] = ()
     launcher: Ancestor | None = None
-    nvidia_open: bool | None = None
+    evidence: Evidence = field(default_factory=Evidence)
+    threads: Threads | None = None
     details_due_s: float = 0.0
     ticks: int = 0
     ticks_at_s: float | None = None
     cpu_percent: float | None = None
-    threads_named: dict[int, int] = field(default_factory=dict)
-    autograd: dict[int, int] = field(default_factory=dict)
-    autograd_due_s: float = 0.0
 
 
 class HostReader:
@@ -80,12 +85,17 @@ class HostReader:
         self._cpu_at_s = 0.0
         self._boot_id = procfs.read_boot_id()
         self._users: dict[int, str] = {}
+        self._machine = MachineReader()
+        self._workers = WorkerBook()
+        self._mps_server_pid: int | None = None
 
     def read_host(self, source: str) -> Host:
         """Read the machine. CPU share is of all cores, since the call before (``None`` at first); memory in use is what
         is not available to new programs, as ``free`` shows it. Driver, simulation and problem are left to the caller.
+        The MPS server is the one among the processes of the last ``read_processes``.
         """
         memory = procfs.read_meminfo()
+        machine = self._machine.read(time.monotonic())
         total, available = memory.get("MemTotal"), memory.get("MemAvailable")
         return Host(
             hostname=os.uname().nodename,
@@ -96,6 +106,17 @@ class HostReader:
             memory_total_bytes=total,
             memory_used_bytes=None if total is None or available is None else total - available,
             load_1m=_load_1m(),
+            memory_available_bytes=available,
+            shm_total_bytes=machine.shm_total_bytes,
+            shm_used_bytes=machine.shm_used_bytes,
+            cpu_quota=machine.cpu_quota,
+            cpu_throttled_share=machine.cpu_throttled_share,
+            cpu_pressure_percent=machine.cpu_pressure_percent,
+            io_pressure_percent=machine.io_pressure_percent,
+            memory_pressure_percent=machine.memory_pressure_percent,
+            oom_kills=machine.oom_kills,
+            iommu_enabled=machine.iommu_enabled,
+            mps_server_pid=self._mps_server_pid,
         )
 
     def _read_cpu_percent(self) -> float | None:
@@ -136,6 +157,7 @@ class HostReader:
             if process is not None:
                 found.append(process)
         self._lives = {pid: life for pid, life in self._lives.items() if pid in wanted}
+        self._mps_server_pid = next((process.pid for process in found if is_mps_server(process)), None)
         return tuple(found)
 
     def _read(self, pid: int, devices: tuple[DeviceUse, ...], of_run: tuple[str, int] | None, now_s: float) -> Process | None:
@@ -153,7 +175,9 @@ class HostReader:
             rank = environment.rank if rank is None else rank
         self._refresh_details(life, now_s)
         self._book.torch_mapped(facts, now_s)
-        stat = facts.stat
+        evidence, stat = life.evidence, facts.stat
+        evidence.read(facts, now_s)
+        threads = self._threads(life, bool(devices), now_s)
         return Process(
             pid=pid,
             devices=devices,
@@ -172,11 +196,21 @@ class HostReader:
             container=life.container,
             torch_mapped=facts.torch_mapped,
             torch_cuda_mapped=facts.torch_cuda_mapped,
-            nvidia_open=life.nvidia_open,
-            autograd_threads=self._autograd_threads(life, bool(devices), now_s),
+            nvidia_open=evidence.nvidia_open,
+            autograd_threads=threads.autograd if threads else (),
             hidden=tuple(sorted(facts.hidden)),
             run_id=run_id,
             rank=rank,
+            threads=threads.named if threads else (),
+            main_thread_cpu_percent=threads.main_cpu_percent if threads else None,
+            cores_allowed=evidence.cores_allowed,
+            cores_used=threads.cores if threads else (),
+            read_bytes=evidence.read_bytes,
+            written_bytes=evidence.written_bytes,
+            involuntary_switches=evidence.involuntary_switches,
+            waits_in=evidence.waits_in,
+            files_written=evidence.files_written,
+            workers=self._workers.of(pid),
         )
 
     def _life(self, facts: Facts) -> _Life:
@@ -226,8 +260,6 @@ class HostReader:
             return  # the rest of a zombie is gone; what was read in its life stands
         life.command = facts.try_read(("command",), procfs.read_command)
         life.container = facts.try_read(("container",), procfs.read_container)
-        if not life.nvidia_open:
-            life.nvidia_open = facts.try_read(("nvidia_open",), procfs.read_nvidia_open)
 
     def _user(self, uid: int) -> str:
         name = self._users.get(uid)
@@ -239,19 +271,13 @@ class HostReader:
             self._users[uid] = name
         return name
 
-    def _autograd_threads(self, life: _Life, uses_device: bool, now_s: float) -> tuple[tuple[int, float], ...]:
-        pid = life.facts.stat.pid
+    def _threads(self, life: _Life, uses_device: bool, now_s: float) -> Threads | None:
         if not (life.facts.torch_mapped or uses_device):
-            return ()
-        if now_s >= life.autograd_due_s:
-            life.autograd_due_s = now_s + _AUTOGRAD_SCAN_S
-            _find_autograd(life)
-        found = []
-        for thread_id, index in life.autograd.items():
-            stat = _thread_stat(pid, thread_id)
-            if stat is not None and autograd_index(stat.comm) == index:
-                found.append((index, stat.cpu_ticks / procfs.TICKS_PER_S))
-        return tuple(sorted(found))
+            return None
+        if life.threads is None:
+            life.threads = Threads(life.facts.stat.pid)
+        life.threads.read(now_s)
+        return life.threads
 
     def _training_pids(self, now_s: float, listed: set[int]) -> set[int]:
         """Return the PIDs that look like training on the CPU; /proc is searched every ``SCAN_S`` seconds."""
@@ -263,7 +289,10 @@ class HostReader:
     def _scan_training(self, now_s: float, listed: set[int]) -> None:
         before, self._busy = self._busy, {}
         lingering, self._training = self._training, {}
-        for facts in sorted(self._book.pythons(now_s, SCAN_S), key=lambda facts: facts.stat.start_ticks):
+        pythons = sorted(self._book.pythons(now_s, SCAN_S), key=lambda facts: facts.stat.start_ticks)
+        others = [pid for pid, life in self._lives.items() if life.uid not in (None, os.geteuid())]
+        self._workers.take(chain(pythons, workers_of_others(self._book, others)), now_s)
+        for facts in pythons:
             key, ticks = facts.key, facts.stat.cpu_ticks
             self._busy[key] = (ticks, now_s)
             then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # at first sight: since it started
@@ -277,7 +306,7 @@ class HostReader:
     def _is_worker(self, facts: Facts, listed: set[int]) -> bool:
         """Tell whether it works for a process that is listed itself: a DataLoader's worker, a compiler's."""
         parent = facts.stat.ppid
-        return facts.stat.comm == "pt_data_worker" or parent in listed or any(pid == parent for pid, _ in self._training)
+        return facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
 
 
 def _load_1m() -> float | None:
@@ -314,32 +343,10 @@ def _exists(pid: int) -> bool:
     return False
 
 
-def autograd_index(name: str) -> int | None:
-    """Return the device of an autograd thread, "pt_autograd_1": the index that the process itself counts by."""
-    number = name.removeprefix("pt_autograd_")
-    return int(number) if number != name and number.isascii() and number.isdigit() else None
-
-
-def _thread_stat(pid: int, thread_id: int) -> procfs.Stat | None:
-    try:
-        return procfs.read_stat(pid, thread_id)
-    except OSError:
-        return None
-
-
-def _find_autograd(life: _Life) -> None:
-    """Look at the names of threads that are new; each twice, as a thread takes its name a moment after it starts."""
-    pid = life.facts.stat.pid
-    threads = procfs.list_threads(pid)
-    looked = life.threads_named
-    life.threads_named = {thread: looked.get(thread, 0) for thread in threads}
-    life.autograd = {thread: index for thread, index in life.autograd.items() if thread in life.threads_named}
-    for thread, times in life.threads_named.items():
-        if times < 2:
-            life.threads_named[thread] = times + 1
-            index = autograd_index(procfs.read_thread_name(pid, thread) or "")
-            if index is not None:
-                life.autograd[thread] = index
+def is_mps_server(process: Process) -> bool:
+    """Tell the CUDA Multi-Process Service's server, which owns its clients' contexts, from its control daemon."""
+    name = (process.name or "").startswith("nvidia-cuda-mps")  # the kernel keeps 15 characters of either's name
+    return name and process.command is not None and process.command[0].endswith("nvidia-cuda-mps-server")
 
 
 def pid_namespace_is_initial() -> bool:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from gputop.snapshot import LaunchEnvironment
 from gputop.sources import procfs
+from gputop.sources.host_settings import settings_of
 from gputop.sources.procfs import Stat
 
 SLOW_S = 10.0
@@ -178,6 +179,8 @@ def launch_environment(values: dict[str, str]) -> LaunchEnvironment:
         gputop_run_id=values.get("GPUTOP_RUN_ID"),
         gputop_job_id=values.get("GPUTOP_JOB_ID"),
         virtual_devices=values.get("GPUTOP_VIRTUAL_DEVICES"),
+        master_port=_number(values.get("MASTER_PORT")),
+        settings=settings_of(values),
     )
 
 

@@ -16,10 +16,6 @@ TICKS_PER_S: int = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES: int = os.sysconf("SC_PAGE_SIZE")
 DEAD_STATES = frozenset("ZXx")
 """Zombie and dead: such a process has a PID and nothing else."""
-NVIDIA_FILES = "/dev/nvidia"
-"""How the names of the driver's files begin."""
-_MOST_FDS = 4096
-"""More open files than this are not searched: one readlink each takes 4 µs."""
 
 
 class Stat(NamedTuple):
@@ -37,6 +33,8 @@ class Stat(NamedTuple):
     rss_bytes: int
     image: int
     """Address of the stack: another after each exec; 0 for a zombie, and where the process is another user's."""
+    core: int
+    """The core on which the main thread (or this thread) ran last."""
 
 
 def parse_stat(data: bytes) -> Stat:
@@ -47,7 +45,7 @@ def parse_stat(data: bytes) -> Stat:
     """
     opening, closing = data.find(b"("), data.rfind(b")")
     fields = data[closing + 1 :].split()
-    if opening < 0 or closing < opening or len(fields) < 26:
+    if opening < 0 or closing < opening or len(fields) < 37:
         raise ValueError(f"not a stat line: {data[:60]!r}")
     return Stat(
         int(data[:opening]),
@@ -59,6 +57,7 @@ def parse_stat(data: bytes) -> Stat:
         int(fields[19]),
         int(fields[21]) * PAGE_BYTES,
         int(fields[25]),
+        int(fields[36]),
     )
 
 
@@ -113,8 +112,12 @@ def read_bytes(path: str) -> bytes:
         os.close(handle)
 
 
-def _read_line(path: str) -> bytes:
-    """Read a file that the kernel gives whole in one read; a second read, to see its end, would double the cost."""
+def read_line(path: str) -> bytes:
+    """Read a file that the kernel gives whole in one read; a second read, to see its end, would double the cost.
+
+    Raises:
+        OSError: as from ``open`` and ``read``.
+    """
     handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(handle, 4096)
@@ -122,7 +125,8 @@ def _read_line(path: str) -> bytes:
         os.close(handle)
 
 
-def _read_of_process(path: str) -> bytes | None:
+def read_of_process(path: str) -> bytes | None:
+    """Read a whole file of a process; ``None`` when it is gone."""
     try:
         return read_bytes(path)
     except (FileNotFoundError, ProcessLookupError):
@@ -136,7 +140,7 @@ def read_stat(pid: int, thread_id: int | None = None) -> Stat | None:
         PermissionError: /proc is mounted so that other users' processes are closed (hidepid=1).
     """
     try:
-        return parse_stat(_read_line(f"/proc/{pid}/stat" if thread_id is None else f"/proc/{pid}/task/{thread_id}/stat"))
+        return parse_stat(read_line(f"/proc/{pid}/stat" if thread_id is None else f"/proc/{pid}/task/{thread_id}/stat"))
     except (FileNotFoundError, ProcessLookupError, ValueError):
         return None
 
@@ -147,7 +151,7 @@ def read_environ(pid: int) -> dict[str, str] | None:
     Raises:
         PermissionError: another user's process.
     """
-    return parse_environ(data) if (data := _read_of_process(f"/proc/{pid}/environ")) else None
+    return parse_environ(data) if (data := read_of_process(f"/proc/{pid}/environ")) else None
 
 
 def read_command(pid: int) -> tuple[str, ...] | None:
@@ -156,7 +160,7 @@ def read_command(pid: int) -> tuple[str, ...] | None:
     Raises:
         PermissionError: hidepid.
     """
-    return (parse_command(data) or None) if (data := _read_of_process(f"/proc/{pid}/cmdline")) else None
+    return (parse_command(data) or None) if (data := read_of_process(f"/proc/{pid}/cmdline")) else None
 
 
 def read_container(pid: int) -> str | None:
@@ -165,7 +169,7 @@ def read_container(pid: int) -> str | None:
     Raises:
         PermissionError: hidepid.
     """
-    data = _read_of_process(f"/proc/{pid}/cgroup")
+    data = read_of_process(f"/proc/{pid}/cgroup")
     return parse_container(data.decode(errors="replace")) if data else None
 
 
@@ -175,7 +179,7 @@ def read_uid(pid: int) -> int | None:
     Raises:
         PermissionError: hidepid.
     """
-    data = _read_of_process(f"/proc/{pid}/status") or b""
+    data = read_of_process(f"/proc/{pid}/status") or b""
     _, found, rest = data.partition(b"\nUid:")
     return int(rest.split(None, 1)[0]) if found else None
 
@@ -199,28 +203,8 @@ def read_torch_maps(pid: int) -> TorchMaps | None:
     Raises:
         PermissionError: another user's process.
     """
-    data = _read_of_process(f"/proc/{pid}/maps")
+    data = read_of_process(f"/proc/{pid}/maps")
     return find_torch(data) if data else None
-
-
-def read_nvidia_open(pid: int) -> bool | None:
-    """Read whether a /dev/nvidia* file is open; ``None`` when the process is gone or has too many files to search.
-
-    Raises:
-        PermissionError: another user's process.
-    """
-    folder = f"/proc/{pid}/fd"
-    try:
-        handles = os.listdir(folder)
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    for handle in handles[:_MOST_FDS]:
-        try:
-            if os.readlink(f"{folder}/{handle}").startswith(NVIDIA_FILES):
-                return True
-        except (FileNotFoundError, ProcessLookupError):
-            continue  # closed since
-    return False if len(handles) <= _MOST_FDS else None
 
 
 def list_pids() -> set[int]:
@@ -239,7 +223,7 @@ def list_threads(pid: int) -> list[int]:
 def read_thread_name(pid: int, thread_id: int) -> str | None:
     """Return a thread's name; ``None`` when it is gone or closed to us."""
     try:
-        return _read_line(f"/proc/{pid}/task/{thread_id}/comm").rstrip(b"\n").decode(errors="replace")
+        return read_line(f"/proc/{pid}/task/{thread_id}/comm").rstrip(b"\n").decode(errors="replace")
     except OSError:
         return None
 
