@@ -25,6 +25,7 @@ from .doctor_scenes import (
     virtual_rank,
     virtual_run,
 )
+from .doctor_scenes_placement import four_on_one, ghosts, on_cpu, plain, ranks_on_gpu_0, two_of_eight
 from .samples import EPOCH, GIB
 
 
@@ -34,11 +35,6 @@ def verdict(scene_of, seconds=20):
 
 
 # ---- A07
-
-
-def ranks_on_gpu_0(second: int) -> Snapshot:
-    processes = tuple(rank(number, use(0, 15, 24), world=4, second=second) for number in range(4))
-    return scene(second, gpus([0]), processes, (journal(4, second),))
 
 
 def test_a07_names_ranks_on_one_gpu_within_15_s_and_nothing_else():
@@ -149,10 +145,6 @@ def test_two_ranks_on_the_only_virtual_gpu_of_their_mask_are_no_fault():
 # ---- A01
 
 
-def plain(second: int, **changes) -> Snapshot:
-    return scene(second, gpus([0], 4), (single(4000, use(0), second=second, visible=4, **changes),))
-
-
 def test_a01_names_a_script_without_a_launcher():
     said = play(plain, 20)
     second = first_seen(said, "A01")
@@ -215,11 +207,6 @@ def test_a01_leaves_a_notebook_its_own_fix():
 
 
 def test_a02_names_too_few_ranks():
-    def two_of_eight(second):
-        run = replace(journal(2, second), command=("torchrun", "--nproc-per-node=2", "train.py", "--epochs", "3"))
-        processes = tuple(rank(n, use(n), world=2, second=second) for n in range(2))
-        return scene(second, gpus([0, 1]), processes, (run,))
-
     said = play(two_of_eight, 20)
     second = first_seen(said, "A02")
     assert second is not None
@@ -256,10 +243,6 @@ def test_a03_is_information_when_one_gpu_is_masked_beside_free_ones():
 
 
 def test_a03_warns_and_hides_a07_when_more_ranks_than_visible_gpus_were_started():
-    def four_on_one(second):
-        processes = tuple(rank(n, use(0, 15), world=4, second=second, cuda_visible_devices="0") for n in range(4))
-        return scene(second, gpus([0]), processes, (journal(4, second),))
-
     said = play(four_on_one, 20)
     assert ids(said[-1]) == ["A03"]
     assert said[-1][0].severity == "warning"
@@ -273,15 +256,6 @@ def test_a03_hears_a_command_line_that_asks_for_more():
 
 
 # ---- A12
-
-
-def on_cpu(second: int, facts=None, **changes) -> Snapshot:
-    process = single(4000, nvidia_open=False, torch_cuda_mapped=False, autograd_threads=(), **changes)
-    runs = ()
-    if facts is not None:
-        process = replace(process, run_id="run-1", rank=0)
-        runs = (replace(journal(1, second), command=None, ranks=(one_rank(step=second, facts=facts),)),)
-    return scene(second, gpus([], 8), (process,), runs)
 
 
 def test_a12_is_certain_once_steps_progress_on_cpu_parameters():
@@ -454,12 +428,6 @@ def test_b01_on_virtual_gpus():
 
 
 # ---- H01
-
-
-def ghosts(second: int, ghost_gib: float = 0.5, own_gib: float = 40) -> Snapshot:
-    uses = [(use(0, 40),), *((use(n, own_gib), use(0, ghost_gib, 0)) for n in range(1, 4))]
-    processes = tuple(rank(n, *uses[n], world=4, second=second) for n in range(4))
-    return scene(second, gpus(range(4), 4), processes, (journal(4, second),))
 
 
 def test_h01_names_ghost_contexts():

@@ -9,7 +9,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from gputop.doctor import stated
 from gputop.doctor.device_history import DeviceHistory
@@ -87,6 +87,8 @@ class Evidence:
         self.now = -math.inf
         self.snapshot: Snapshot | None = None
         self.history = DeviceHistory()
+        self.memo: dict[str, Any] = {}
+        """What rules worked out from this snapshot and share; emptied with each one."""
         self.jobs: tuple[Job, ...] = ()
         self._devices: dict[str, Device] = {}
         self._samples: dict[str, deque[tuple[float, float]]] = {}
@@ -103,6 +105,7 @@ class Evidence:
         self._devices = {device.uuid: device for device in snapshot.devices}
         self._observe_devices(snapshot.devices)
         self.history.observe(snapshot)
+        self.memo = {}
         self._observe_processes(snapshot.processes)
         self._observe_runs(snapshot.runs)
         self._observe_points(snapshot)

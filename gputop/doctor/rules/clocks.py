@@ -6,6 +6,7 @@ No threshold here has been measured on a GPU by gputop: these findings are likel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from statistics import median
 
 from gputop.doctor import words
@@ -89,7 +90,7 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
         facts.append(Fact(f"{device.temperature_c:.0f} °C{limit}", device.temperature_c, "NVML"))
     loss, clock = _clock(evidence, device)
     limit_w = device.power_limit_w or device.power_default_limit_w
-    lower = f"sudo nvidia-smi -i {device.index} -pl {(limit_w or 0) * 0.85:.0f}  # less heat; 15 % less power costs less speed than this"
+    lower = f"sudo nvidia-smi -i {device.index} -pl {(limit_w or 0) * 0.85:.0f}  # less power, less heat"
     texts = (
         "The GPU gets too warm and lowers its clocks to protect itself: airflow, dust, a fan, a warm room, or neighbours "
         "in a dense box. In DDP the other ranks wait for it.",
@@ -128,7 +129,8 @@ def _power(evidence: Evidence, device: Device) -> Judgement:
     usual = median(peers) if peers else None
     if limit and usual and limit < LIMIT_SHARE * usual:
         return Suspicion(_limited(evidence, device, limit, usual, default, alone=True), HOLD_S)
-    if limit and default and limit < LIMIT_SHARE * default:
+    first = not any(d.index < device.index and evidence.owners(d.uuid) and d.name == device.name for d in _real(evidence))
+    if limit and default and limit < LIMIT_SHARE * default and first:
         return Suspicion(_limited(evidence, device, limit, usual, default, alone=False), HOLD_S)
     return _capped(evidence, device)
 
@@ -206,8 +208,10 @@ def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
     if not narrow and not slow:
         return None
     peers = [d for d in _real(evidence) if d.uuid != device.uuid and d.name == device.name and d.pcie_width]
-    # All alike: the board divides its lanes among the slots.
+    # All alike: the board divides its lanes among the slots; once is enough.
     usual = bool(peers) and not slow and all(peer.pcie_width == width for peer in peers)
+    if usual and any(peer.index < device.index for peer in peers):
+        return None
     is_now = f"x{width}" if narrow else f"generation {generation}"
     should = f"x{widest}" if narrow else f"generation {newest}"
     facts = [
@@ -238,23 +242,26 @@ def _slot(device: Device) -> str:
 
 def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
     """I07: clocks were set (nvidia-smi -lgc or -ac) far below what the GPU can do."""
-    return _each(evidence, _locked_clocks)
-
-
-def _locked_clocks(evidence: Evidence, device: Device) -> Judgement:
-    share = evidence.history.share_with_reason(device.uuid, ("applications_clocks_setting",))
-    loss, clock = _clock(evidence, device)
-    if share < LOCKED_REASON_SHARE or loss is None or loss < 1 - LOCKED_CLOCK_SHARE:
-        return None
+    held = []
+    for device in _real(evidence):
+        share = evidence.history.share_with_reason(device.uuid, ("applications_clocks_setting",))
+        loss, clock = _clock(evidence, device)
+        if device.state == "ok" and share >= LOCKED_REASON_SHARE and loss is not None and loss >= 1 - LOCKED_CLOCK_SHARE:
+            held.append((device, share, loss, clock))
+    if not held:
+        return {}
+    device, share, loss, clock = max(held, key=lambda item: item[2])
+    devices = [item[0] for item in held]
+    listed = ",".join(str(item.index) for item in devices)
     text = f"applications_clocks_setting in {share * 100:.0f} % of the readings at work"
     texts = (
         "Clocks were set by hand (nvidia-smi -lgc, -ac) or are the board's default for applications, and hold the GPU low.",
-        f"sudo nvidia-smi -i {device.index} -rgc\nsudo nvidia-smi -i {device.index} -rac",
+        f"sudo nvidia-smi -i {listed} -rgc\nsudo nvidia-smi -i {listed} -rac",
         "The clocks were set on purpose (measurements that must repeat).",
     )
-    title = f"Clocks of {words.gpu(device)} are held {loss * 100:.0f} % below the maximum"
+    title = f"Clocks of {words.gpus(devices)} are held {loss * 100:.0f} % below the maximum"
     finding = _finding(evidence, device, "I07", "warning", title, [*clock, Fact(text, round(share, 3), "NVML")], texts)
-    return Suspicion(finding, HOLD_S)
+    return {"machine": Suspicion(replace(finding, devices=tuple(item.uuid for item in devices)), HOLD_S)}
 
 
 MACHINE_RULES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from gputop.doctor import fixes, words
+from gputop.doctor import fixes, stated, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
@@ -71,7 +71,7 @@ def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
             judged[device.uuid] = _xid(evidence, device, snapshot.time) or _memory_errors(evidence, device)
     for said in told(evidence):
         match = said.first("xid", "ecc")
-        if match is not None:
+        if match is not None and not any(judged.values()):
             title = (
                 "A GPU reported an uncorrected memory error" if match.pattern == "ecc" else "The driver reported an Xid error"
             )
@@ -189,7 +189,12 @@ def _lost(device: Device, problem: Problem) -> Finding:
 
 def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
     """I06: the job's ranks are on cards of different speed or memory; a step takes as long as the slowest needs."""
-    if job.virtual or any(device.mig_enabled for device in job.pool):
+    # In nn.DataParallel unequal cards are a matter of the wrapper (B11).
+    if (
+        job.virtual
+        or any(device.mig_enabled for device in job.pool)
+        or any(stated.data_parallel(m.journal) for m in job.members)
+    ):
         return None
     cards = [device for device in job.pool if device.uuid in {member.main for member in job.members} | job.used]
     names = {device.name for device in cards}
@@ -390,6 +395,6 @@ MACHINE_RULES = (
 HIDES = {
     "I04": ("F02", "G01", "G02", "G04"),
     "I05": ("A12", "F02", "G01", "G02", "G04", "I04"),
-    "I06": ("B11", "F02"),
+    "I06": ("F02",),
     "I10": ("A12",),
 }

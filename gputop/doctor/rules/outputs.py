@@ -13,7 +13,7 @@ from gputop.doctor import fixes, stated_model
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
-from gputop.snapshot import LogMatch, Rank, Run
+from gputop.snapshot import LogMatch, Rank, Run, Snapshot
 
 _TEXT_MAX = 160
 _EXCEPTIONS = {
@@ -68,9 +68,13 @@ class Told:
 
 def told(evidence: Evidence) -> tuple[Told, ...]:
     """Return every run and launch on this machine that said something known, in the order of the snapshot."""
-    snapshot = evidence.snapshot
-    if snapshot is None:
-        return ()
+    found: tuple[Told, ...] | None = evidence.memo.get("told")
+    if found is None and evidence.snapshot is not None:
+        found = evidence.memo["told"] = _told(evidence, evidence.snapshot)
+    return found or ()
+
+
+def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found = []
     for run in snapshot.runs:

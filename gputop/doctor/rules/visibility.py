@@ -85,15 +85,15 @@ def _difference(
     names = [device for device in shown if device is not None]
     text = f"CUDA shows {words.gpus(names)}" if len(names) == len(shown) else f"CUDA shows {words.count(len(shown), 'GPU')}"
     told_fact = Fact(text, list(fact.uuids), "torch (journal)")
-    if len(shown) != len(entries):
-        return told_fact, True
     # In a container, and on unequal cards, an ordinal may rightly name another card than NVML's.
     unequal = len({device.name for device in job.pool}) > 1 and fact.order != "PCI_BUS_ID"
     contained = process is None or process.container is not None
-    if (unequal or contained) and not entries[0].startswith("GPU-"):
-        return None
+    if (unequal or contained) and not (entries and entries[0].startswith("GPU-")):
+        return (told_fact, True) if len(shown) != len(entries) else None
     wanted = devices_behind(fact.now, job.pool)
-    if len(wanted) != len(entries) or [d.uuid for d in wanted] == [d.uuid for d in names]:
+    if job.used and job.used <= {device.uuid for device in wanted}:
+        return None  # it had no effect, and none was needed (Ultralytics sets it late and chooses the device as well)
+    if len(shown) == len(entries) and (len(wanted) != len(entries) or [d.uuid for d in wanted] == [d.uuid for d in names]):
         return None
     return told_fact, True
 
@@ -185,7 +185,7 @@ def device_order(evidence: Evidence, job: Job) -> Judgement:
         got = _shown(job, fact.uuids) if fact is not None and fact.uuids is not None else ()
         if not got and process is not None and process.environment is not None:
             got = tuple(device for device in job.pool if device.uuid in {use.device_uuid for use in member.uses})
-            if not got and job.run is None:
+            if not got and job.run is None and process.torch_mapped:
                 why = "The cards are unequal, and CUDA numbers them by speed; which one this mask names is not known yet."
                 return Abstained("A06", why, "a context on a GPU, or import gputop in the script", job.run_id)
         outside = [device for device in got if device not in meant]
