@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_PROBLEM, EXIT_USAGE, GputopError, NoGpuError, UsageError
+from gputop import doctor_command
+from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE, GputopError, NoGpuError, UsageError
 
 if TYPE_CHECKING:
     from gputop.agent import Sampler
-    from gputop.snapshot import Snapshot
     from gputop.tui.view import Settings
-
-DOCTOR_FOR_S = 15.0
-"""How long ``gputop doctor`` watches by default: the time in which a placement fault is certain."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -62,11 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     prune.add_argument("--older-than", metavar="TIME", help="those that ended so long ago, e.g. 30d")
     prune.add_argument("--keep", type=int, metavar="N", help="all but the N newest")
     prune.add_argument("--yes", action="store_true", help="do not ask")
-    doctor = commands.add_parser("doctor", help="name what is wrong with the training on this machine")
-    doctor.add_argument("--for", dest="seconds", default=f"{DOCTOR_FOR_S:g}s", metavar="TIME", help="watch so long (15s)")
-    doctor.add_argument("--json", action="store_true", dest="as_json")
-    doctor.add_argument("--run", metavar="RUN", help="only findings of this run (id or name)")
-    doctor.add_argument("--replay", type=Path, metavar="FILE", help="diagnose a recording instead of this machine")
+    doctor = doctor_command.add_parser(commands)
     _shared(doctor)
     pick = commands.add_parser("pick", help="print the freest GPUs for CUDA_VISIBLE_DEVICES")
     pick.add_argument("-n", type=int, default=1, dest="number", metavar="N")
@@ -322,45 +314,9 @@ def _command_record(options: argparse.Namespace) -> int:
 
 
 def _command_doctor(options: argparse.Namespace) -> int:
-    from gputop.doctor.diagnosis import Doctor
-    from gputop.doctor.finding import findings_json
-    from gputop.doctor.report import text_report
-    from gputop.doctor.watch import watch
-    from gputop.units import parse_duration
+    from gputop.doctor_command import doctor
 
-    doctor = Doctor()
-    sampler = None
-    if options.replay:
-        from gputop.sources.recording import read_recording
-
-        outcome = watch(doctor, read_recording(options.replay), run=options.run)
-    else:
-        sampler = _sampler(options, fall_back=False)
-        seconds = parse_duration(options.seconds)
-        outcome = watch(doctor, _live_snapshots(sampler, seconds), run=options.run)
-    if options.as_json:
-        print(json.dumps(findings_json(outcome.findings)))
-    else:
-        print(text_report(outcome.findings, doctor.abstained, outcome.snapshot))
-    code = EXIT_PROBLEM if any(finding.severity != "info" for finding in outcome.findings) else EXIT_OK
-    if sampler is None:
-        return code
-    if sampler.source.name == "none" and code == EXIT_OK:
-        code = EXIT_NO_GPU
-    return _leave(sampler, code)
-
-
-def _live_snapshots(sampler: Sampler, seconds: float) -> Any:
-    """Yield snapshots at the sampler's interval for so long; one alone where there is no GPU to watch."""
-    import time
-
-    end = time.monotonic() + seconds
-    while True:
-        snapshot: Snapshot = sampler.take()
-        yield snapshot
-        if time.monotonic() + sampler.interval_s > end or (sampler.source.name == "none" and not snapshot.runs):
-            return
-        time.sleep(sampler.interval_s)
+    return doctor(options, lambda given: _sampler(given, fall_back=False), _leave)
 
 
 def _command_pick(options: argparse.Namespace) -> int:

@@ -84,9 +84,16 @@ class Verdict:
     explained_by: tuple[str, ...] = ()
 
 
-def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return the findings, verdict first, as ``gputop doctor --json`` prints them."""
-    return {"schema_version": SCHEMA_VERSION, "findings": [finding_json(finding) for finding in findings]}
+def findings_json(
+    findings: Sequence[Finding], suppressed: Sequence[Finding] = (), abstained: Sequence[Abstained] = ()
+) -> dict[str, Any]:
+    """Return the findings, verdict first, as ``gputop doctor --json`` prints them, what they explain, and what is unknown."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "findings": [finding_json(finding) for finding in findings],
+        "suppressed": [finding_json(finding) for finding in suppressed],
+        "not_judged": [encode(item) for item in abstained],
+    }
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:

@@ -12,9 +12,17 @@ from gputop.snapshot import Snapshot
 WIDTH = 100
 
 
-def text_report(findings: Sequence[Finding], abstained: Sequence[Abstained], snapshot: Snapshot | None) -> str:
-    """Return the whole report: each finding with evidence, cause, fix and what would refute it; what could not be judged."""
-    blocks = [_finding(finding, number, len(findings)) for number, finding in enumerate(findings, 1)]
+def text_report(
+    findings: Sequence[Finding],
+    abstained: Sequence[Abstained],
+    snapshot: Snapshot | None,
+    suppressed: Sequence[Finding] = (),
+) -> str:
+    """Return the whole report: each finding with evidence, cause, fix, what would refute it and what it explains.
+
+    What could not be judged stands at the end.
+    """
+    blocks = [_finding(finding, number, len(findings), suppressed) for number, finding in enumerate(findings, 1)]
     if not findings:
         blocks.append(_nothing(snapshot))
     else:
@@ -24,6 +32,15 @@ def text_report(findings: Sequence[Finding], abstained: Sequence[Abstained], sna
         for item in abstained:
             lines += _wrap(f"{item.rule}: {item.why} It would need: {item.needs}.", "  ", "    ")
         blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def log_report(findings: Sequence[Finding], logs: Sequence[tuple[str, int]]) -> str:
+    """Return what logs told: the root first, then remarks. ``logs``: each log's name and its number of lines."""
+    blocks = [_finding(finding, number, len(findings)) for number, finding in enumerate(findings, 1)]
+    lines = sum(number for _, number in logs)
+    read = f"{words.count(lines, 'line')} of {words.count(len(logs), 'log') if len(logs) != 1 else logs[0][0]}"
+    blocks.append(f"Read {read}." if findings else f"No known error, and no exception. Read {read}.")
     return "\n\n".join(blocks)
 
 
@@ -49,7 +66,7 @@ def _looked_at(snapshot: Snapshot | None) -> str:
     return ", ".join(parts)
 
 
-def _finding(finding: Finding, number: int, total: int) -> str:
+def _finding(finding: Finding, number: int, total: int, suppressed: Sequence[Finding] = ()) -> str:
     order = f"{number}. " if total > 1 else ""
     lines = [f"{order}{finding.title}", f"   {finding.id} · {finding.severity}, {finding.confidence}", ""]
     lines.append("Evidence")
@@ -59,6 +76,11 @@ def _finding(finding: Finding, number: int, total: int) -> str:
     lines += ["Fix", *(f"  {line}" for line in finding.fix.splitlines())]
     if finding.refuted_by:
         lines += ["Not so if", *_wrap(finding.refuted_by, "  ", "  ")]
+    explained = [item for item in suppressed if finding.id in item.suppressed_by and item.run in (finding.run, None)]
+    if explained:
+        lines.append("Explained by it")
+        for item in explained:
+            lines += _wrap(f"- {item.title} ({item.id})", "  ", "    ")
     return "\n".join(line.rstrip() for line in lines)
 
 

@@ -16,6 +16,8 @@ class Outcome:
 
     findings: tuple[Finding, ...]
     snapshot: Snapshot | None
+    suppressed: tuple[Finding, ...] = ()
+    """What the findings explain."""
 
 
 def watch(doctor: Doctor, snapshots: Iterable[Snapshot], run: str | None = None) -> Outcome:
@@ -24,10 +26,12 @@ def watch(doctor: Doctor, snapshots: Iterable[Snapshot], run: str | None = None)
     ``run`` (an id or a name) keeps only findings of that run.
     """
     findings: tuple[Finding, ...] = ()
+    wanted: set[str] = set()
     last: Snapshot | None = None
     for last in snapshots:
         wanted = {item.run_id for item in last.runs if run in (item.run_id, item.name)}
         findings = tuple(item for item in doctor.observe(last) if run is None or item.run in wanted)
         if any(item.confidence == "certain" and item.severity != "info" for item in findings):
             break
-    return Outcome(findings, last)
+    suppressed = tuple(item for item in doctor.suppressed if run is None or item.run in wanted)
+    return Outcome(findings, last, suppressed)

@@ -1,0 +1,53 @@
+"""One line of a log: as plain text, whose it is, and when it was written. Pure."""
+
+from __future__ import annotations
+
+import re
+import time
+
+_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# torch's own "[rank0]:", torchrun's --tee "[default0]:", gputop's "[rank 0] ", and srun --label's "0: ".
+_PREFIX = re.compile(r"^(?:\[(?:rank|default)(?P<rank>\d+)\]:? ?|\[rank (?P<ours>\d+)\] |\[launcher\] |(?P<srun>\d{1,4}): )")
+_GLOG = re.compile(r"(?:^|\[)[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?\b")
+_ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
+_TIME_WITHIN = 60
+"""A time stands at a line's beginning, if anywhere."""
+
+
+def clean(raw: bytes) -> str:
+    """Return bytes of one line as text, without escapes and control characters."""
+    return _CONTROLS.sub("", _ESCAPES.sub("", raw.decode("utf-8", "replace")))
+
+
+def rank_and_text(line: str) -> tuple[int | None, str]:
+    """Return whose line it is by its prefix, None without one, and the rest."""
+    found = _PREFIX.match(line)
+    if found is None:
+        return None, line
+    rank = found["rank"] or found["ours"] or found["srun"]
+    return (int(rank) if rank is not None else None), line[found.end() :]
+
+
+def time_of(line: str, written_at: float | None = None) -> float | None:
+    """Return the wall clock that the line begins with, in local time; glog's has no year: that of ``written_at``."""
+    head = line[:_TIME_WITHIN]
+    found = _ISO.search(head)
+    try:
+        if found is not None:
+            year, month, day, hour, minute, second = (int(found[group]) for group in range(1, 7))
+            return time.mktime((year, month, day, hour, minute, second, 0, 0, -1)) + _fraction(found[7])
+        found = _GLOG.search(head)
+        if found is None or written_at is None:
+            return None
+        month, day, hour, minute, second = (int(found[group]) for group in range(1, 6))
+        year = time.localtime(written_at).tm_year
+        at = time.mktime((year, month, day, hour, minute, second, 0, 0, -1)) + _fraction(found[6])
+        # A log of December that was last written in January.
+        return at if at <= written_at + 86_400 else time.mktime((year - 1, month, day, hour, minute, second, 0, 0, -1))
+    except (OverflowError, ValueError):
+        return None
+
+
+def _fraction(digits: str | None) -> float:
+    return float(f"0.{digits}") if digits else 0.0

@@ -1,0 +1,101 @@
+"""What a known error text is: a row of the tables in ``log_patterns_*.py``. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+FAILURE = "failure"
+HINT = "hint"
+"""A line that says something worth knowing and ends no run."""
+
+
+class _Filled(dict[str, str]):
+    """Values of a match; one that the text does not tell is "N/A"."""
+
+    def __missing__(self, name: str) -> str:
+        return "N/A"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A text that torch, NCCL, a launcher or a framework prints, what it means, and the fix.
+
+    ``key`` is a literal that stands in every matching line, looked for before ``expression``. ``title``, ``means`` and
+    ``fix`` may name groups of the expression in braces. ``cause`` is a rule's id; None where the catalogue has none.
+    ``confidence`` is that of the cause, not of the text, which is there to be read.
+    """
+
+    id: str
+    cause: str | None
+    key: str
+    expression: re.Pattern[str]
+    title: str
+    means: str
+    fix: str
+    kind: str = FAILURE
+    severity: str = "error"
+    confidence: str = "certain"
+    cascade: bool = False
+    """Such a text follows a failure elsewhere and is never the root."""
+    refuted_by: str = ""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Values of groups that a form of the text leaves out."""
+
+    def match(self, line: str) -> Mapping[str, str] | None:
+        """Return the named groups where the line has this text, else None."""
+        if self.key not in line:
+            return None
+        found = self.expression.search(line)
+        if found is None:
+            return None
+        return _Filled({**self.groups, **{name: value for name, value in found.groupdict().items() if value is not None}})
+
+    def said(self, template: str, groups: Mapping[str, str]) -> str:
+        """Return ``title``, ``means`` or ``fix`` with the match's values filled in."""
+        return template.format_map(_Filled(groups))
+
+
+def failure(
+    name: str,
+    cause: str | None,
+    key: str,
+    expression: str,
+    title: str,
+    means: str,
+    fix: str,
+    *,
+    confidence: str = "certain",
+    refuted_by: str = "",
+    groups: Mapping[str, str] | None = None,
+) -> Pattern:
+    """Return the row of a text with which a run fails."""
+    compiled = re.compile(expression)
+    return Pattern(
+        name, cause, key, compiled, title, means, fix, confidence=confidence, refuted_by=refuted_by, groups=groups or {}
+    )
+
+
+def cascade(name: str, cause: str | None, key: str, expression: str, title: str, means: str, fix: str) -> Pattern:
+    """Return the row of a text that follows from a failure elsewhere."""
+    compiled = re.compile(expression)
+    return Pattern(name, cause, key, compiled, title, means, fix, confidence="possible", cascade=True)
+
+
+def hint(
+    name: str,
+    cause: str | None,
+    key: str,
+    expression: str,
+    title: str,
+    means: str,
+    fix: str,
+    *,
+    severity: str = "warning",
+    confidence: str = "certain",
+    groups: Mapping[str, str] | None = None,
+) -> Pattern:
+    """Return the row of a warning or remark."""
+    compiled = re.compile(expression)
+    return Pattern(name, cause, key, compiled, title, means, fix, HINT, severity, confidence, groups=groups or {})
