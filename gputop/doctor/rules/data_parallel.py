@@ -110,7 +110,7 @@ def _bad_split(evidence: Evidence, job: Job) -> _Split | None:
 
 def _told(evidence: Evidence, job: Job, split: _Split) -> Suspicion:
     batch, number = split.batch, split.number
-    devices = _devices(job, split.fact)
+    devices = wrapped_devices(job, split.fact)
     shown = " / ".join(str(row) for row in (*split.rows, *[0] * (number - len(split.rows))))
     facts = [
         Fact(f"batch of {words.count(batch, 'row')} over {number} devices: {shown} rows", list(split.rows), "journal"),
@@ -151,7 +151,7 @@ def _cause(split: _Split) -> str:
     )
 
 
-def _devices(job: Job, fact: stated.DataParallelFact) -> list[Device]:
+def wrapped_devices(job: Job, fact: stated.DataParallelFact) -> list[Device]:
     """Return the devices behind the wrapper's ids: indices into what the process sees; its used devices if that is unknown."""
     seen = job.visible or ()
     chosen = [seen[position] for position in fact.device_ids if position < len(seen)]
@@ -199,4 +199,5 @@ RULES = (
     ),
 )
 
-HIDES = {"B01": ("A01", "A02"), "B02": ("A01", "A02"), "B05": ("A01", "A02")}
+_SYMPTOMS = ("A01", "A02", "B07", "B08", "E02")
+HIDES = {"B01": _SYMPTOMS, "B02": _SYMPTOMS, "B05": _SYMPTOMS}

@@ -23,6 +23,13 @@ _EXCEPTIONS = {
     "busy or unavailable": "devices_busy",
     "unrecognized arguments: --local-rank": "local_rank_dash",
     "changing env variable CUDA_VISIBLE_DEVICES after program start": "cuda_unknown_env",
+    "(device_ids[0]) but found one of them on device": "dp_not_on_dev0",
+    "in replica ": "dp_replica_error",
+    "Expected to have finished reduction in the prior iteration": "unused_params",
+    "mark a variable ready only once": "ready_twice",
+    "DistributedDataParallel device_ids and output_device arguments only work": "ddp_devids_cpu",
+    "DistributedDataParallel is not needed when a module": "ddp_not_needed",
+    'key(s) in state_dict: "module.': "module_prefix",
 }
 """In the exception that the tracking caught, where nobody captured the output: a text, and its pattern's name."""
 

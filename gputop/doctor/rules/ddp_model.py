@@ -1,0 +1,404 @@
+"""Ranks that do not do the same (C08), BatchNorm over few rows (C10), a loss that hides other ranks (C11), a batch that became
+small (C12), the wrong backend (C16)."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Sequence
+
+from gputop.doctor import fixes, stated, windows, words
+from gputop.doctor.evidence import Evidence
+from gputop.doctor.finding import Fact, Finding
+from gputop.doctor.jobs import Job
+from gputop.doctor.rules import tracked
+from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.stated_calls import model_class, wrapped_by
+from gputop.doctor.stated_ddp import Stall, batch_norm, batches, ddp, divides_models, group, loader, stall
+from gputop.snapshot import Communicator, Rank
+
+COUNTS_HOLD_S = 15.0
+"""Counts that differ between ranks are normal while a job runs; they tell once they no longer move (catalogue, 1.1)."""
+LOSS_STEPS = 20
+LOSS_DEVIATION = 6.0
+"""Standard deviations of the other ranks (catalogue, C11)."""
+NAN_STEPS_MIN = 3
+ROWS_LIKELY = 4
+ROWS_POSSIBLE = 8
+"""Rows for each GPU below which BatchNorm's statistics are poor (catalogue, C10)."""
+SMALL_ROWS = 32
+POWER_SHARE_MAX = 0.35
+"""Active power fraction of GPUs that have too little to do (catalogue C12, [H])."""
+C16_HOLD_S = 10.0
+_COLLECTIVE_FILES = re.compile(
+    r"^(distributed_c10d|_functional_collectives|distributed|_runtime_utils|_state_dict_utils|_unshard_param_utils|"
+    r"state_dict|fully_sharded_data_parallel|_fsdp\w*|monitored_barrier)\.py\b"
+)
+_COLLECTIVE_NAMES = re.compile(
+    r"\b(all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|barrier|monitored_barrier|gather\w*|all_to_all\w*|"
+    r"_sync_buffers|_pre_forward|state_dict)$"
+)
+_OWN_CODE = re.compile(
+    r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
+)
+
+
+def different_paths(evidence: Evidence, job: Job) -> Judgement:
+    """C08: the ranks wait for one another in different collectives, because their code took different paths."""
+    if tracked.world(job) < 2:
+        return None
+    ranks = tracked.ranks_of(job)
+    waiting = [(rank, where) for rank in ranks if (where := stall(rank)) is not None]
+    if len(waiting) == len(ranks) >= 2:
+        found = _in_different_collectives(job, waiting)
+        if found is not None:
+            return found
+    match = next((match for match in evidence.logs(job) if match.pattern == "coll_mismatch"), None)
+    crossed = _crossed(evidence.communicators(job))
+    if crossed is None or evidence.progressing(job) or not evidence.is_warm(job):
+        return None
+    facts = [crossed]
+    if match is not None:
+        facts.append(Fact(" ".join(match.line.split())[:160], match.line, match.file or "the run's output"))
+    finding = tracked.about(
+        job,
+        "C08",
+        "error",
+        "certain" if match is not None or waiting else "likely",
+        "The ranks wait in different collectives",
+        facts,
+        _PATHS_CAUSE,
+        _PATHS_FIX,
+        "The counts still move.",
+    )
+    return Suspicion(finding, COUNTS_HOLD_S)
+
+
+_PATHS_CAUSE = (
+    "A collective ends when every rank calls it. Here some ranks call one and others another: code under `if rank == 0` "
+    "(evaluation through DDP, state_dict of FSDP, a barrier), or a break or an exception on one rank."
+)
+_PATHS_FIX = """\
+# what communicates runs on every rank; only what writes is for rank 0
+state = model.state_dict()  # FSDP: on all ranks
+if rank == 0:
+    torch.save(state, path)
+    evaluate(model.module)  # on one rank only without DDP's wrapper
+dist.barrier()  # on all ranks
+# which call it is: TORCH_DISTRIBUTED_DEBUG=DETAIL"""
+
+
+def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -> Suspicion | None:
+    if any(not _communicates(where) for _, where in waiting):
+        return None
+    places: dict[str, list[int]] = {}
+    for rank, where in waiting:
+        places.setdefault(_place(where), []).append(rank.rank)
+    phases = {where.phase for _, where in waiting}
+    if len(places) < 2 or (len(phases) < 2 and len({_line(place) for place in places}) < 2):
+        return None
+    few = min(places.items(), key=lambda item: len(item[1]))
+    size = tracked.world(job)
+    facts = [
+        Fact(f"{tracked.who(numbers, size)} wait{'s' if len(numbers) == 1 else ''} at {place}", place, "journal: stalled")
+        for place, numbers in sorted(places.items(), key=lambda item: item[1])[:4]
+    ]
+    finding = tracked.about(
+        job,
+        "C08",
+        "error",
+        "certain",
+        f"{tracked.capital(tracked.who(few[1], size))} took another path: waits at {few[0]}",
+        facts,
+        _PATHS_CAUSE,
+        _PATHS_FIX,
+        "The ranks move on.",
+    )
+    return Suspicion(finding)
+
+
+def _communicates(where: Stall) -> bool:
+    return where.phase == "backward" or any(
+        _COLLECTIVE_FILES.search(frame) or _COLLECTIVE_NAMES.search(frame) for frame in where.stack
+    )
+
+
+def _place(where: Stall) -> str:
+    """Return the innermost line of the person's own code; the innermost of all if there is none."""
+    own = next((frame for frame in where.stack if _OWN_CODE.search(frame) and not _COLLECTIVE_FILES.search(frame)), None)
+    return own or (where.stack[0] if where.stack else where.phase or "N/A")
+
+
+def _line(place: str) -> str:
+    return place.partition(" ")[0]
+
+
+def _crossed(communicators: Sequence[Communicator]) -> Fact | None:
+    """Return which ranks are ahead in one operation and behind in another, which no healthy order of calls shows for long."""
+    for communicator in communicators:
+        ranks = [rank for rank in communicator.ranks if rank.counts]
+        for one in ranks:
+            for other in ranks:
+                ahead = [name for name, count in one.counts.items() if count > other.counts.get(name, 0)]
+                behind = [name for name, count in other.counts.items() if count > one.counts.get(name, 0)]
+                if ahead and behind:
+                    text = f"rank {one.rank} is ahead in {ahead[0]}, rank {other.rank} in {behind[0]}, and neither moves"
+                    return Fact(text, [ahead[0], behind[0]], "NCCL RAS")
+    return None
+
+
+def statistics_of_few(evidence: Evidence, job: Job) -> Judgement:
+    """C10: BatchNorm computes its statistics over the few rows of one rank."""
+    if tracked.world(job) < 2:
+        return None
+    ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) == "ddp"]
+    if not ranks or divides_models(ranks):
+        return None
+    norm = batch_norm(ranks[0])
+    feed, seen = loader(ranks[0]), batches(ranks[0])
+    rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
+    if norm is None or norm.layers - norm.synced - norm.frozen <= 0 or rows is None or not 0 < rows <= ROWS_POSSIBLE:
+        return None
+    each = words.count(rows, "row")
+    finding = tracked.about(
+        job,
+        "C10",
+        "info",
+        "likely" if rows <= ROWS_LIKELY else "possible",
+        f"BatchNorm sees {each} on each GPU",
+        [
+            Fact(
+                f"{words.count(norm.layers - norm.synced - norm.frozen, 'BatchNorm layer')}, not synced", norm.layers, "journal"
+            ),
+            Fact(f"{each} for each rank", rows, "journal: loader"),
+        ],
+        "Under DDP each rank normalizes over its own rows, and rank 0's running statistics are kept. Over few rows they are "
+        "noisy, and the model is worse than on one GPU with the whole batch.",
+        "model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # before DDP(model)\n"
+        "# or GroupNorm, or more rows for each GPU",
+        "The layers are in eval mode.",
+    )
+    return Suspicion(finding)
+
+
+def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
+    """C11: another rank's loss is NaN or far off, and the one of rank 0 does not show it."""
+    ranks = tracked.ranks_of(job)
+    if tracked.world(job) < 2 or len(ranks) < 2 or divides_models(ranks):
+        return None
+    losses = {
+        rank.rank: {p.step: p.value for p in list(evidence.series(job.run_id, rank.rank, "loss"))[-60:]} for rank in ranks
+    }
+    if not losses.get(0):
+        return None
+    for number, values in losses.items():
+        steps = sorted(step for step in values.keys() & losses[0].keys())[-LOSS_STEPS:]
+        lost = [step for step in steps[-NAN_STEPS_MIN:] if not math.isfinite(values[step]) and math.isfinite(losses[0][step])]
+        if number and len(lost) >= NAN_STEPS_MIN:
+            return Suspicion(_nan_finding(job, number, lost, losses[0][lost[-1]]))
+    return _deviates(job, losses)
+
+
+_REDUCE = """\
+mean = loss.detach().clone()
+dist.all_reduce(mean, op=dist.ReduceOp.AVG)  # what is printed and plotted; gloo: SUM, divided by the world size"""
+
+
+def _nan_finding(job: Job, number: int, steps: Sequence[int], shown: float) -> Finding:
+    return tracked.about(
+        job,
+        "C11",
+        "error",
+        "certain",
+        f"The loss of rank {number} is not finite, and rank 0 does not show it",
+        [
+            Fact(f"rank {number}: NaN or infinite at steps {words.span(steps)}", list(steps), "journal: loss"),
+            Fact(f"rank 0 at step {steps[-1]}: {shown:.4g}", shown, "journal: loss"),
+        ],
+        "What is logged is the loss of one rank. The gradients of another one spoil the average for all.",
+        f"{_REDUCE}\nassert torch.isfinite(loss), batch  # on every rank: which sample it is",
+        "The steps with NaN are skipped on purpose (a gradient scaler), on all ranks together.",
+        pids=[rank.pid for rank in tracked.ranks_of(job) if rank.rank == number and rank.pid is not None],
+    )
+
+
+def _deviates(job: Job, losses: dict[int, dict[int, float]]) -> Judgement:
+    common = set.intersection(*(set(values) for values in losses.values()))
+    steps = sorted(step for step in common if all(math.isfinite(values[step]) for values in losses.values()))[-LOSS_STEPS:]
+    if len(steps) < LOSS_STEPS:
+        return None
+    for number, values in losses.items():
+        others = [other for rank, other in losses.items() if rank != number]
+        if number == 0 or not others:
+            continue
+        gap = statistics.fmean(values[step] - statistics.fmean(other[step] for other in others) for step in steps)
+        usual = [other[step] for other in others for step in steps]
+        spread = statistics.pstdev(usual)
+        if spread > 0 and abs(gap) > LOSS_DEVIATION * spread:
+            finding = tracked.about(
+                job,
+                "C11",
+                "info",
+                "possible",
+                f"The loss of rank {number} is far from that of the others",
+                [
+                    Fact(
+                        f"rank {number} lies {gap:+.3g} from the mean of the others over {len(steps)} steps, "
+                        f"{abs(gap) / spread:.1f} of their standard deviations",
+                        gap,
+                        "journal: loss",
+                    )
+                ],
+                "Its data differs from that of the other ranks, or its weights do. Only rank 0 is usually logged.",
+                _REDUCE,
+                "The ranks are given different kinds of data on purpose.",
+                pids=[rank.pid for rank in tracked.ranks_of(job) if rank.rank == number and rank.pid is not None],
+            )
+            return Suspicion(finding)
+    return None
+
+
+def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
+    """C12: the batch was divided among the ranks and not multiplied, so that each GPU has little to do."""
+    size = tracked.world(job)
+    ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) in ("ddp", "sharded")]
+    if size < 2 or not ranks or job.virtual:
+        return None
+    feed, seen = loader(ranks[0]), batches(ranks[0])
+    rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
+    powers = [power for uuid in job.used if (power := windows.power_share_at_most(evidence, uuid)) is not None]
+    if not rows or (feed is not None and feed.iterable) or seen is None or not powers or len(powers) < len(job.used):
+        return None
+    alone = _rows_alone(evidence, job, ranks[0])
+    mean = sum(powers) / len(powers)
+    halved = alone is not None and rows <= alone / 2
+    if mean >= POWER_SHARE_MAX or not (halved or rows <= SMALL_ROWS):
+        return None
+    facts = [
+        Fact(f"{words.count(rows, 'row')} for each of {size} GPUs, {rows * size} together", rows, "journal: loader"),
+        Fact(f"the GPUs draw {mean:.0%} of their power limit", mean, "NVML"),
+    ]
+    if halved and alone is not None:
+        facts.append(Fact(f"the run on one GPU had {words.count(alone, 'row')}", alone, "journal of that run"))
+    target = alone if halved and alone is not None else rows * 4
+    finding = tracked.about(
+        job,
+        "C12",
+        "info",
+        "possible",
+        f"{words.count(rows, 'row')} for each GPU is little: more GPUs do not make it faster",
+        facts,
+        "A fixed batch that is divided among more GPUs gives each of them less to do, while what a step costs besides stays.",
+        f"loader = DataLoader(dataset, batch_size={target}, ...)  # for each rank; {target * size} together\n"
+        f"lr = lr * {target / rows:g}  # linear scaling with the batch, with a warm-up",
+        "The batch must stay as it is for the result's sake.",
+    )
+    return Suspicion(finding, 10.0)
+
+
+def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
+    """Return the rows of a run of the same model on one GPU, of the newest that is listed."""
+    name = model_class(rank)
+    runs = evidence.snapshot.runs if evidence.snapshot is not None else ()
+    for run in sorted(runs, key=lambda run: -(run.created_at or 0)):
+        other = run.ranks[0] if len(run.ranks) == 1 and (run.world_size or 1) == 1 else None
+        seen = batches(other)
+        if other is not None and seen is not None and seen.rows and name is not None and model_class(other) == name:
+            return seen.rows
+    return None
+
+
+def gloo_on_gpus(evidence: Evidence, job: Job) -> Judgement:
+    """C16: gradients of GPUs travel through gloo, which is through the host's memory."""
+    size = tracked.world(job)
+    if size < 2 or job.virtual or not job.used:
+        return None
+    ranks = tracked.ranks_of(job)
+    backends = {backend for rank in ranks if (backend := _backend(rank)) is not None}
+    on_gpu = [rank for rank in ranks if (stated.parameter_device(rank) or "").startswith("cuda")]
+    if backends == {"gloo"} and on_gpu:
+        facts = [
+            Fact("the process group's backend is gloo", "gloo", "journal: ddp, process_group"),
+            Fact(f"parameters are on {stated.parameter_device(on_gpu[0])}", None, "journal: model"),
+        ]
+        return Suspicion(_gloo_finding(job, facts, "certain"))
+    if backends or len(job.members) < 2 or not evidence.trains(job):
+        return None
+    names = [{name for name, _ in m.process.threads} if m.process is not None else set() for m in job.members]
+    if not all("pt_gloo_runloop" in one for one in names) or any(_speaks_nccl(one) for one in names):
+        return None
+    text = "threads pt_gloo_runloop on every rank, and none of NCCL"
+    return Suspicion(_gloo_finding(job, [Fact(text, None, "/proc/<pid>/task")], "likely"), C16_HOLD_S)
+
+
+def _backend(rank: Rank) -> str | None:
+    wrapper, own = ddp(rank), group(rank)
+    return (wrapper.backend if wrapper is not None else None) or (own.backend if own is not None else None)
+
+
+def _speaks_nccl(threads: set[str]) -> bool:
+    return any(name.startswith(("pt_nccl", "NCCL")) for name in threads)
+
+
+def _gloo_finding(job: Job, facts: Sequence[Fact], confidence: str) -> Finding:
+    return tracked.about(
+        job,
+        "C16",
+        "warning",
+        confidence,
+        "Gradients travel through the CPU: the backend is gloo",
+        facts,
+        "gloo copies every gradient from the GPU to the host's memory and back. NCCL moves them from GPU to GPU.",
+        f'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))\n{fixes.own_command(job)}',
+        "NCCL does not work on this machine, or several ranks share one GPU on purpose.",
+    )
+
+
+RULES = (
+    Rule(
+        "C08",
+        "ddp",
+        ("journal: stalled", "NCCL RAS", "the run's output"),
+        COUNTS_HOLD_S,
+        "every rank waits, in collectives called from different lines; or counts of collectives that cross, without a step for "
+        f"a minute, {COUNTS_HOLD_S:.0f} s (catalogue C08)",
+        different_paths,
+    ),
+    Rule(
+        "C16",
+        "ddp",
+        ("journal: ddp, process_group, model", "thread names"),
+        C16_HOLD_S,
+        "parameters on CUDA and backend gloo; from outside, gloo's threads and none of NCCL (likely) (catalogue C16)",
+        gloo_on_gpus,
+    ),
+    Rule(
+        "C10",
+        "ddp",
+        ("journal: model, loader",),
+        0.0,
+        f"BatchNorm that is neither synced nor frozen, {ROWS_LIKELY} rows a rank (likely) or {ROWS_POSSIBLE} (possible) "
+        "(catalogue C10, [H])",
+        statistics_of_few,
+    ),
+    Rule(
+        "C11",
+        "ddp",
+        ("journal: loss of each rank",),
+        0.0,
+        f"not finite at {NAN_STEPS_MIN} steps where rank 0 is; or {LOSS_DEVIATION:.0f} standard deviations over {LOSS_STEPS} "
+        "steps (possible) (catalogue C11)",
+        hidden_losses,
+    ),
+    Rule(
+        "C12",
+        "ddp",
+        ("journal: loader, batches", "NVML power"),
+        windows.POWER_SPAN_MIN_S,
+        f"{SMALL_ROWS} rows a rank or half of the run on one GPU, power below {POWER_SHARE_MAX:.0%} of the limit "
+        "(catalogue C12, [H]: possible)",
+        batch_became_small,
+    ),
+)
+HIDES = {"C08": ("G01", "F01", "F04", "F05"), "C16": ("E06",)}
