@@ -17,6 +17,7 @@ from gputop.sources import nvml_problems
 from gputop.sources.base import Claim, Reading
 from gputop.sources.nvml_calls import SUCCESS, Calls, initialize
 from gputop.sources.nvml_device import placeholder_uuid
+from gputop.sources.nvml_events import XidWatch
 from gputop.sources.nvml_worker import Worker
 
 INIT_DEADLINE_S = 5.0
@@ -47,6 +48,7 @@ class NvmlSource:
     def __init__(self) -> None:
         self._machine = _Machine()
         self._workers: list[Worker] = []
+        self._xids = XidWatch(0)
         self._interval_s = 1.0
         self._started_at = 0.0
         self._has_read = False
@@ -68,6 +70,8 @@ class NvmlSource:
         self._workers = [Worker(index, interval_s) for index in range(self._machine.gpu_count)]
         for worker in self._workers:
             worker.start()
+        self._xids = XidWatch(self._machine.gpu_count)
+        self._xids.start()
 
     def read(self, claims: Sequence[Claim] = ()) -> Reading:
         """Return the newest readings; the first call waits up to FIRST_READING_S for them. ``claims`` are not used."""
@@ -83,10 +87,11 @@ class NvmlSource:
         for worker in self._workers:
             published = worker.published
             if published is None:
-                devices.append(self._awaited(worker, now))
+                devices.append(self._with_xids(self._awaited(worker, now)))
                 continue
             age = now - published.at
-            devices += [self._aged(worker, device, age) for device in (published.device, *published.migs)]
+            devices.append(self._with_xids(self._aged(worker, published.device, age)))
+            devices += [self._aged(worker, device, age) for device in published.migs]
             if published.processes_hidden:
                 hidden.setdefault(published.processes_hidden, []).append(worker.index)
             for pid, on_device in published.uses.items():
@@ -113,17 +118,22 @@ class NvmlSource:
         NVML is not shut down: that is a driver call too, and it frees what a worker may still be using. The operating
         system gives everything back when the process ends.
         """
+        self._xids.stop()
         for worker in self._workers:
             worker.stop()
         self._workers = []
 
     def _calls_since_last(self) -> int:
-        total = self._machine.calls + sum(worker.calls for worker in self._workers)
+        total = self._machine.calls + self._xids.calls + sum(worker.calls for worker in self._workers)
         told, self._calls_told = self._calls_told, total
         return total - told
 
     def _stale_after_s(self) -> float:
         return max(STALE_INTERVALS * self._interval_s, STALE_MIN_S)
+
+    def _with_xids(self, device: Device) -> Device:
+        errors = self._xids.errors(device.index)
+        return replace(device, xid_errors=errors) if errors else device
 
     def _aged(self, worker: Worker, device: Device, age_s: float) -> Device:
         if age_s <= self._stale_after_s() or device.state == "lost":

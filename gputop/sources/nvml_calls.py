@@ -18,6 +18,7 @@ NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6
 INSUFFICIENT_SIZE = 7
+TIMEOUT = 10
 FUNCTION_NOT_FOUND = 13
 GPU_IS_LOST = 15
 RESET_REQUIRED = 16
@@ -52,6 +53,9 @@ MigAttributes = _plain(pynvml.c_nvmlDeviceAttributes)
 GpmSupport = _plain(pynvml.c_nvmlGpmSupport_t)
 GpmSample = pynvml.c_nvmlGpmSample_t
 GpmMetric = _plain(pynvml.c_nvmlGpmMetric_t)
+EventData = _plain(pynvml.c_nvmlEventData_t)
+XID_CRITICAL_ERROR = 8
+"""The type of event."""
 
 
 class GpmMetrics(ctypes.Structure):
@@ -103,6 +107,16 @@ def initialize() -> int:
 def new_handle() -> Handle:
     """Return an empty device handle for NVML to fill."""
     return pynvml.c_nvmlDevice_t()
+
+
+def new_event_set() -> Any:
+    """Return an empty event set for NVML to fill."""
+    return pynvml.c_nvmlEventSet_t()
+
+
+def address_of(handle: Handle) -> int | None:
+    """Return what tells two handles apart."""
+    return ctypes.cast(handle, ctypes.c_void_p).value
 
 
 class Calls:

@@ -25,6 +25,7 @@ from gputop.sources.nvml_calls import (
 from gputop.sources.nvml_counters import ALL_LINKS, Field, FieldBatch, Gpm, PcieCounter, Rate
 from gputop.sources.nvml_memory import MemoryReader, host_memory
 from gputop.sources.nvml_mig import MigReader
+from gputop.sources.nvml_place import LINK_STATES, NvLinks, read_place
 from gputop.sources.nvml_processes import ProcessReader
 
 _DEVICE_FIELDS = frozenset(field.name for field in fields(Device))
@@ -99,7 +100,8 @@ class DeviceReader:
         self._identify()
         self._gpm = self._open_gpm()
         self._fast = FieldBatch(self.asker, _FAST if self._gpm else _FAST + _PCIE)
-        self._slow = FieldBatch(self.asker, _SLOW)
+        self._slow = FieldBatch(self.asker, _SLOW + LINK_STATES)
+        self._links = NvLinks(self.asker)
         self.processes = ProcessReader(self.asker, self._capability())
 
     # -- tiers -----------------------------------------------------------------------------------------------
@@ -149,7 +151,7 @@ class DeviceReader:
         self.values["throttle_reasons"] = self._throttle_reasons()
 
     def read_slow(self) -> None:
-        """Read fan, memory clock, P-state, PCIe link, limits, ECC and remapped rows."""
+        """Read fan, memory clock, P-state, PCIe and NVLinks, limits, ECC and remapped rows."""
         if self.uuid == self._placeholder:
             self._identify()
         self._ask_number("fan_percent", "nvmlDeviceGetFanSpeed")
@@ -158,7 +160,8 @@ class DeviceReader:
         self.values["performance_state"] = None if state is None or state >= _PSTATE_UNKNOWN else state
         self.values["pcie_generation"] = self._number_of("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration")
         self.values["pcie_width"] = self._number_of("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth")
-        self._read_batch(self._slow, _SLOW)
+        found = self._read_batch(self._slow, _SLOW)
+        self.values["nvlinks_active"] = self._links.count(self._slow, found)
         if not self._slow.has("power_limit_w"):
             self._ask_number("power_limit_w", "nvmlDeviceGetEnforcedPowerLimit", scale=1e-3)
         for kind, name in enumerate(("ecc_corrected", "ecc_uncorrected")):
@@ -196,7 +199,8 @@ class DeviceReader:
         self.values["persistence_enabled"] = None if persistence is None else persistence == 1
 
     def read_once(self) -> None:
-        """Read thresholds and maxima, which never change."""
+        """Read thresholds, maxima and where the GPU sits, which never change."""
+        self.values.update(read_place(self.asker, self.values.get("pci_bus_id")))
         self._ask_number("power_default_limit_w", "nvmlDeviceGetPowerManagementDefaultLimit", scale=1e-3)
         threshold = "nvmlDeviceGetTemperatureThreshold"
         self._ask_number("temperature_shutdown_c", threshold, ctypes.c_uint(0))

@@ -76,6 +76,8 @@ class MigReader:
             parent_uuid=self._parent.uuid,
             mig_label=self._label,
             pci_bus_id=self._parent.values.get("pci_bus_id"),
+            numa_node=self._parent.values.get("numa_node"),
+            cpu_affinity=self._parent.values.get("cpu_affinity", ()),
             denied=tuple(sorted(self.asker.denied & {"memory_used_bytes", *_ACTIVITIES})),
             **self._values,
         )

@@ -30,6 +30,7 @@ enum {
     NO_PERMISSION = 4,
     NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7,
+    TIMED_OUT = 10,
     LOST = 15,
     RESET_REQUIRED = 16,
     VERSION_MISMATCH = 25,
@@ -514,6 +515,82 @@ ret nvmlDeviceGetPcieThroughput(device handle, u32 counter, u32 *out) {
     return OK;
 }
 
+/* -- where a device sits, and what happens to it -------------------------------------------------------------- */
+
+ret nvmlDeviceGetCpuAffinity(device handle, u32 size, unsigned long *out) {
+    ENTER_WHOLE(handle);
+    const struct gpu *gpu = &scenario_now()->gpus[handle->gpu];
+    if (!gpu->has_cpus)
+        return NOT_SUPPORTED;
+    memset(out, 0, size * sizeof *out);
+    memcpy(out, gpu->cpus, (size < MASK_WORDS ? size : MASK_WORDS) * sizeof *out);
+    return OK;
+}
+
+ret nvmlDeviceGetMemoryAffinity(device handle, u32 size, unsigned long *out, u32 scope) {
+    ENTER_WHOLE(handle);
+    if (!has(handle->gpu, R_numa_node) || scope > 1)
+        return NOT_SUPPORTED;
+    memset(out, 0, size * sizeof *out);
+    out[0] = 1ul << (u32)value(handle->gpu, R_numa_node);
+    return OK;
+}
+
+struct event_set {
+    int registered[MAX_GPUS];
+    double told; /* up to this moment; the driver tells nothing of what was before the set was made */
+};
+
+struct event {
+    device handle;
+    u64 type, number;
+    u32 gpu_instance, compute_instance;
+};
+
+ret nvmlEventSetCreate(struct event_set **out) {
+    ENTER(ANY);
+    *out = calloc(1, sizeof **out);
+    (*out)->told = wall_clock();
+    return OK;
+}
+
+ret nvmlEventSetFree(struct event_set *set) {
+    ENTER(ANY);
+    free(set);
+    return OK;
+}
+
+ret nvmlDeviceRegisterEvents(device handle, u64 types, struct event_set *set) {
+    ENTER_WHOLE(handle);
+    if (!has(handle->gpu, R_events) || types != 8)
+        return NOT_SUPPORTED;
+    set->registered[handle->gpu] = 1;
+    return OK;
+}
+
+ret nvmlEventSetWait_v2(struct event_set *set, struct event *out, u32 timeout_ms) {
+    ENTER(ANY);
+    double until = wall_clock() + timeout_ms / 1000.0;
+    for (;;) {
+        const struct scenario *scenario = scenario_now();
+        const struct xid *next = NULL;
+        for (int i = 0; i < scenario->xid_count; i++) {
+            const struct xid *xid = &scenario->xids[i];
+            int known = xid->gpu >= 0 && xid->gpu < MAX_GPUS && set->registered[xid->gpu];
+            if (known && xid->at > set->told && xid->at <= wall_clock() && (!next || xid->at < next->at))
+                next = xid;
+        }
+        if (next) {
+            set->told = next->at;
+            *out = (struct event){&handles[next->gpu][0], 8, next->number, ~0u, ~0u};
+            return OK;
+        }
+        if (wall_clock() >= until)
+            return TIMED_OUT;
+        sleep_us(5000);
+    }
+}
+
 /* -- field values --------------------------------------------------------------------------------------------- */
 
 struct field {
@@ -538,6 +615,19 @@ static void put(struct field *field, int supported, u32 type, double number) {
         field->value.as_u32 = (u32)number;
     else
         field->value.as_u64 = (u64)number;
+}
+
+static u32 links(int gpu) { return has(gpu, R_nvlink_links) ? (u32)value(gpu, R_nvlink_links) : 0; }
+
+/* All links are up unless the scenario says how many. */
+static u32 links_active(int gpu) { return has(gpu, R_nvlinks_active) ? (u32)value(gpu, R_nvlinks_active) : links(gpu); }
+
+ret nvmlDeviceGetNvLinkState(device handle, u32 link, u32 *out) {
+    ENTER_WHOLE(handle);
+    if (link >= links(handle->gpu))
+        return INVALID_ARGUMENT;
+    *out = link < links_active(handle->gpu);
+    return OK;
 }
 
 static void fill_field(int gpu, struct field *field) {
@@ -583,6 +673,10 @@ static void fill_field(int gpu, struct field *field) {
         else if (value(gpu, R_pcie_counter_bits) <= 32)
             field->value.as_u64 &= 0xffffffffu;
     }
+#ifndef LEGACY
+    if (field->id == 165)
+        put(field, field->scope < links(gpu), 1, field->scope < links_active(gpu));
+#endif
     const struct scenario *scenario = scenario_now();
     for (int i = 0; i < scenario->rule_count; i++) {
         const struct rule *rule = &scenario->rules[i];

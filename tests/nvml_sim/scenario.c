@@ -72,6 +72,22 @@ static int parse_gpu(const char *text) { return *text == '*' ? ANY : atoi(text);
 
 static void copy(char *to, size_t size, const char *from) { snprintf(to, size, "%s", from); }
 
+/* "0-3,8": as the kernel writes lists of cores. */
+static void parse_cpus(struct gpu *gpu, const char *text) {
+    const unsigned bits = 8 * sizeof *gpu->cpus;
+    unsigned first, last;
+    int used;
+    gpu->has_cpus = 1;
+    while (sscanf(text, "%u%n", &first, &used) == 1) {
+        text += used, last = first;
+        if (sscanf(text, "-%u%n", &last, &used) == 1)
+            text += used;
+        for (unsigned core = first; core <= last && core < bits * MASK_WORDS; core++)
+            gpu->cpus[core / bits] |= 1ul << core % bits;
+        text += *text == ',';
+    }
+}
+
 static void parse_gpu_line(struct scenario *scenario, const char *rest) {
     int index = 0, used = 0;
     char key[64] = "";
@@ -89,6 +105,8 @@ static void parse_gpu_line(struct scenario *scenario, const char *rest) {
         copy(gpu->pci, sizeof gpu->pci, value);
     else if (!strcmp(key, "serial"))
         copy(gpu->serial, sizeof gpu->serial, value);
+    else if (!strcmp(key, "cpus"))
+        parse_cpus(gpu, value);
     else
         for (int i = 0; i < READING_COUNT; i++)
             if (!strcmp(key, reading_names[i]))
@@ -131,6 +149,9 @@ static void parse_line(struct scenario *scenario, char *line) {
             process->sm = parse_wave(rest + used);
             scenario->process_count++;
         }
+    } else if (!strcmp(word, "xid") && scenario->xid_count < MAX_XIDS) {
+        struct xid *xid = &scenario->xids[scenario->xid_count];
+        scenario->xid_count += sscanf(rest, "%d %lf %u", &xid->gpu, &xid->at, &xid->number) == 3;
     } else if (scenario->rule_count < MAX_RULES) {
         struct rule *rule = &scenario->rules[scenario->rule_count];
         if (sscanf(rest, "%79s %63s %ld %d", first, rule->function, &rule->number, &rule->code) < 2)

@@ -12,6 +12,8 @@
 #define MAX_MIG 8
 #define MAX_PROCESSES 512
 #define MAX_RULES 256
+#define MAX_XIDS 64
+#define MASK_WORDS 32
 #define ANY (-1)
 
 /* Every reading of a GPU is a wave; X(name) is the key in the file, after "gpu <index>". */
@@ -27,7 +29,8 @@
     X(ecc_corrected) X(ecc_uncorrected) X(remapped_correctable) X(remapped_uncorrectable) X(remapped_pending)          \
     X(remapped_failed) X(compute_mode) X(mig_mode) X(persistence) X(compute_capability)                                \
     X(gpm) X(sm_activity) X(sm_occupancy) X(tensor_activity) X(dram_activity) X(graphics_activity)                     \
-    X(process_utilization) X(process_memory) X(lost) X(reset_required)
+    X(process_utilization) X(process_memory) X(lost) X(reset_required)                                                  \
+    X(numa_node) X(nvlinks_active) X(events)
 
 enum reading {
 #define AS_ENUM(name) R_##name,
@@ -52,6 +55,8 @@ struct mig {
 
 struct gpu {
     char name[96], uuid[96], pci[32], serial[32];
+    int has_cpus;
+    unsigned long cpus[MASK_WORDS]; /* the cores that are near, as a mask */
     struct wave readings[READING_COUNT];
     int mig_count;
     struct mig mig[MAX_MIG];
@@ -65,6 +70,13 @@ struct process {
     struct wave sm;
 };
 
+/* An error that the driver reports to whoever watches at that moment. */
+struct xid {
+    int gpu;
+    double at; /* wall clock, seconds */
+    unsigned number;
+};
+
 /* What happens to calls of one function on one GPU, before it is answered. */
 struct rule {
     enum { RULE_ERROR, RULE_HANG, RULE_SLOW, RULE_FIELD } kind;
@@ -76,12 +88,13 @@ struct rule {
 
 struct scenario {
     char driver_version[80], nvml_version[80];
-    int cuda_version, gpu_count, process_count, rule_count, init_error;
+    int cuda_version, gpu_count, process_count, rule_count, xid_count, init_error;
     double epoch; /* wall clock, seconds: waves and counters start here, in every process */
     long latency_us;
     struct gpu gpus[MAX_GPUS];
     struct process processes[MAX_PROCESSES];
     struct rule rules[MAX_RULES];
+    struct xid xids[MAX_XIDS];
 };
 
 /* The newest scenario; reads the file again when it has changed (looked at no more than every 5 ms). */

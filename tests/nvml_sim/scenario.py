@@ -1,7 +1,8 @@
 """What the simulated driver plays, and machines that are ready to use. The file format is parsed by ``scenario.c``.
 
-One line per fact: ``set <key> <value>``, ``gpu <index> <reading> <wave>``, ``mig …``, ``process …``, and rules for calls:
-``error``, ``hang``, ``slow`` <gpu or *> <function or *> <number>, and ``field`` <gpu or *> <field id> <code>.
+One line per fact: ``set <key> <value>``, ``gpu <index> <reading> <wave>``, ``gpu <index> cpus 0-15,32``, ``mig …``,
+``process …``, ``xid <gpu> <wall clock> <number>``, and rules for calls: ``error``, ``hang``, ``slow`` <gpu or *>
+<function or *> <number>, and ``field`` <gpu or *> <field id> <code>.
 """
 
 from __future__ import annotations
@@ -127,6 +128,7 @@ H100: dict[str, float] = {
     "graphics_activity": 0,
     "process_utilization": 1,
     "process_memory": 1,
+    "events": 1,
 }
 """An idle H100 80GB SXM; it has no fan."""
 
@@ -167,6 +169,8 @@ class Scenario:
     migs: list[str] = field(default_factory=list)
     processes: list[str] = field(default_factory=list)
     rules: list[str] = field(default_factory=list)
+    cpus: dict[int, str] = field(default_factory=dict)
+    xids: list[str] = field(default_factory=list)
 
     @staticmethod
     def uuid(gpu: int) -> str:
@@ -223,6 +227,17 @@ class Scenario:
         )
         return self
 
+    def near(self, gpu: int, cpus: str, node: int | None = None) -> Scenario:
+        """Put a GPU near these cores ("0-15,64-79") and this NUMA node; without it the driver does not tell."""
+        self.cpus[gpu] = cpus
+        return self.set(gpu, numa_node=node)
+
+    def xid(self, gpu: int, number: int, after_s: float = 0.0) -> Scenario:
+        """Let the driver report an Xid error, so long from now; the earlier of one watcher are told first."""
+        moment = time.time() + after_s + len(self.xids) * 1e-4  # no two at one moment
+        self.xids.append(f"xid {gpu} {moment:.6f} {number}")
+        return self
+
     def error(self, gpu: int | str, function: str, code: int) -> Scenario:
         """Answer a function's calls (or all, "*") on a GPU (or all) with an NVML error code."""
         self.rules.append(f"error {gpu} {function} {code}")
@@ -263,7 +278,8 @@ class Scenario:
             lines.append(f"gpu {index} pci 00000000:{index + 1:02X}:00.0")
             lines.append(f"gpu {index} serial 16503230000{index:02d}")
             lines += [f"gpu {index} {key} {wave}" for key, wave in readings.items()]
-        return "\n".join([*lines, *self.migs, *self.processes, *self.rules]) + "\n"
+        lines += [f"gpu {index} cpus {cpus}" for index, cpus in self.cpus.items()]
+        return "\n".join([*lines, *self.migs, *self.processes, *self.xids, *self.rules]) + "\n"
 
     def write(self, path: Path) -> Path:
         """Save atomically: a process that plays the file never sees half of it."""

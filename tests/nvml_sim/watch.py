@@ -15,8 +15,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gputop.snapshot import decode, encode
+from gputop.snapshot import encode
 from gputop.sources.base import Reading
+from gputop.wire import decode
 from tests.nvml_sim import environment
 
 ROOT = Path(__file__).parent.parent.parent
@@ -88,15 +89,14 @@ class Watch:
 def main(interval_s: float, options: dict[str, float]) -> None:
     """Obey commands until the input ends: read, pcie 0|1, interval S, close."""
     from gputop.errors import NoGpuError
-    from gputop.sources import nvml, nvml_worker
+    from gputop.sources import nvml, nvml_events, nvml_worker
 
     for name, value in options.items():
         if name in nvml_worker.EVERY_S:
             nvml_worker.EVERY_S[name] = value
             continue
-        module = nvml_worker if hasattr(nvml_worker, name) else nvml
-        assert hasattr(module, name)
-        setattr(module, name, value)
+        module = next(module for module in (nvml_worker, nvml_events, nvml) if hasattr(module, name))
+        setattr(module, name, type(getattr(module, name))(value))
     source = nvml.NvmlSource()
     answer: Any = "started"
     try:
