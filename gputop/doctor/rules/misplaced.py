@@ -15,6 +15,7 @@ from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules.memory import GHOST_BYTES_MAX
 from gputop.doctor.rules.outputs import Told, command_of, quoted, told
 from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.visible import mask_of
 from gputop.snapshot import LogMatch, Process
 from gputop.units import bytes_text
 
@@ -206,12 +207,12 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
     for job in evidence.jobs:
         for member in job.members:
             process = member.process
-            if process is None or process.environment is None or not process.command or job.virtual:
+            if process is None or process.environment is None or not process.command:
                 continue
             if process.started_at is None or (process.environment.world_size or 1) > 1:
                 continue
             launcher = process.launcher.pid if process.launcher is not None else process.ppid
-            key = (process.uid, process.command, launcher, process.environment.cuda_visible_devices)
+            key = (process.uid, process.command, launcher, mask_of(process, job.virtual))
             groups.setdefault(key, []).append((job, member, process))
     judged: dict[str, Judgement] = {}
     for found in groups.values():
@@ -222,7 +223,9 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
 
 
 def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) -> Judgement:
-    if not all(evidence.trains(job) for job, _, _ in found) or any(_joined(member, process) for _, member, process in found):
+    if not all(evidence.trains(job) for job, _, _ in found) or any(
+        _joined(evidence, job, member, process) for job, member, process in found
+    ):
         return None
     crowds = Counter(member.main for _, member, _ in found if member.main is not None)
     job, _, process = found[0]
@@ -239,7 +242,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) ->
     facts = [
         Fact(f"{number} processes run {script} with the same arguments, started together", number, "/proc/<pid>/cmdline"),
         Fact("WORLD_SIZE is 1 or not set in each of them", 1, "/proc/<pid>/environ"),
-        Fact("none has threads of NCCL or gloo", None, "/proc/<pid>/task"),
+        _alone(found),
         *([Fact(f"{launcher} started them", launcher, "parent processes")] if launcher is not None else []),
         *([Fact(f"they compute on {words.gpus(devices)}", [device.index for device in devices], "NVML")] if devices else []),
     ]
@@ -259,11 +262,19 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) ->
     return Suspicion(finding, A18_HOLD_S)
 
 
-def _joined(member: Member, process: Process) -> bool:
-    """Return whether the process has met others, or may have: its threads are hidden."""
-    if "threads" in process.hidden or any(name.startswith(_MEETS) for name, _ in process.threads):
-        return True
-    return (stated_model.group_size(member.journal) or 1) > 1
+def _joined(evidence: Evidence, job: Job, member: Member, process: Process) -> bool:
+    """Return whether the process has met others, or may have: a group of one has the threads of a group, too."""
+    sizes = [item.size for item in evidence.communicators(job) if any(rank.pid == process.pid for rank in item.ranks)]
+    group = stated_model.group_size(member.journal)
+    if sizes or group is not None:
+        return max([*sizes, group or 1]) > 1
+    return "threads" in process.hidden or any(name.startswith(_MEETS) for name, _ in process.threads)
+
+
+def _alone(found: Sequence[tuple[Job, Member, Process]]) -> Fact:
+    if all(stated_model.group_size(member.journal) == 1 for _, member, _ in found):
+        return Fact("each is a process group of its own: world size 1", 1, "torch.distributed (journal)")
+    return Fact("none has met another by NCCL or gloo", None, "threads (/proc/<pid>/task), NCCL")
 
 
 def _one_world(job: Job, process: Process, number: int) -> str:

@@ -103,16 +103,16 @@ def _mask_text(mask: str | None) -> str:
 
 
 def _unmasked_command(job: Job) -> str:
-    return re.sub(r"^(env )?(CUDA_VISIBLE_DEVICES=\S+ )", "", fixes.own_command(job))
+    return re.sub(r"^(env )?((CUDA_VISIBLE_DEVICES|GPUTOP_VIRTUAL_DEVICES)=\S+ )", "", fixes.own_command(job))
 
 
 def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
     """A05: CUDA takes fewer devices from the mask than are written in it."""
-    if job.virtual or not job.pool:
+    if not job.pool:
         return None
     machine = _machine(evidence, job)
     for process in job.processes:
-        mask = mask_of(process, False)
+        mask = mask_of(process, job.virtual)
         if mask is None or mask.strip() in _HIDDEN_ON_PURPOSE or not _computes(process):
             continue
         written = [entry for entry in _SEPARATORS.split(mask) if entry]
@@ -128,7 +128,9 @@ def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
 
 def _machine(evidence: Evidence, job: Job) -> tuple[Device, ...]:
     """Return every GPU that the mask may have named at launch, also those that were lost since."""
-    listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"] if evidence.snapshot is not None else []
+    if evidence.snapshot is None or job.virtual:
+        return job.pool
+    listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"]
     return (*job.pool, *(device for device in (*listed, *evidence.history.missing()) if device not in job.pool))
 
 
@@ -148,19 +150,24 @@ def _malformed(job: Job, process: Process, mask: str, written: list[str], taken:
         why = "entries are separated by commas, and what follows the digits of an entry is dropped"
     else:
         why = "the list ends at the first entry that is negative or cannot be read"
+    name = "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
     return Finding(
         id="A05",
         severity="error" if not fits else "warning",
         confidence="certain",
-        title=f"CUDA_VISIBLE_DEVICES={mask} {left}",
+        title=f"{name}={mask} {left}",
         evidence=(
-            Fact(f"CUDA_VISIBLE_DEVICES={mask!r} at launch", mask, f"/proc/{process.pid}/environ"),
+            Fact(f"{name}={mask!r} at launch", mask, f"/proc/{process.pid}/environ"),
             Fact(f"CUDA takes {fits} of the {len(written)} that are written", fits, "CUDA's reading of the list"),
-            Fact(f"the machine has {words.count(len(job.pool), 'GPU')}", len(job.pool), "NVML"),
+            Fact(
+                f"the machine has {words.count(len(job.pool), 'GPU')}",
+                len(job.pool),
+                "virtual GPU readings" if job.virtual else "NVML",
+            ),
         ),
         cause=f"CUDA reads this list in its own way: {why}."
         + ("" if fits else " torch then finds no GPU, and a script with a fallback trains on the CPU."),
-        fix=f"CUDA_VISIBLE_DEVICES={right} {_unmasked_command(job)}",
+        fix=f"{name}={right} {_unmasked_command(job)}",
         refuted_by="The script sets the variable again before it imports torch.",
         devices=tuple(device.uuid for device in job.pool),
         pids=(process.pid,),
