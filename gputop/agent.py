@@ -27,6 +27,7 @@ from gputop.sources.host import HostReader, namespace_note
 from gputop.tracking.reader import RunReader, RunUpdate
 
 if TYPE_CHECKING:
+    from gputop.launch.log_matches import LogMatches
     from gputop.launch.printed_runs import PrintedRuns
 
 INTERVAL_MIN_S = 0.1
@@ -106,6 +107,7 @@ class Sampler:
         self._known_runs: tuple[Run, ...] = ()
         self._cpu_at: tuple[float, float] | None = None
         self._printed: PrintedRuns | None = None
+        self._logs: LogMatches | None = None
 
     def take(self) -> Snapshot:
         """Read everything once and return it; takes milliseconds, whatever the driver does."""
@@ -128,6 +130,7 @@ class Sampler:
             runs=update.runs,
             points=update.points,
             notes=_notes(reading, processes),
+            logs=self._logs.poll() if self._logs is not None else (),
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )
         self._sequence += 1
@@ -138,9 +141,10 @@ class Sampler:
         if self._printed is None:
             if not jobs_dir().is_dir():
                 return update
+            from gputop.launch.log_matches import LogMatches
             from gputop.launch.printed_runs import PrintedRuns
 
-            self._printed = PrintedRuns()
+            self._printed, self._logs = PrintedRuns(), LogMatches()
         printed = self._printed.poll({run.run_id for run in update.runs})
         if not printed.runs:
             return update

@@ -30,7 +30,7 @@ class Pattern:
     id: str
     cause: str | None
     key: str
-    expression: re.Pattern[str]
+    expression: str
     title: str
     means: str
     fix: str
@@ -47,7 +47,8 @@ class Pattern:
         """Return the named groups where the line has this text, else None."""
         if self.key not in line:
             return None
-        found = self.expression.search(line)
+        # Compiled when first needed, and kept by re: the sampler imports this table while a screen waits for its first picture.
+        found = re.search(self.expression, line)
         if found is None:
             return None
         return _Filled({**self.groups, **{name: value for name, value in found.groupdict().items() if value is not None}})
@@ -71,16 +72,14 @@ def failure(
     groups: Mapping[str, str] | None = None,
 ) -> Pattern:
     """Return the row of a text with which a run fails."""
-    compiled = re.compile(expression)
     return Pattern(
-        name, cause, key, compiled, title, means, fix, confidence=confidence, refuted_by=refuted_by, groups=groups or {}
+        name, cause, key, expression, title, means, fix, confidence=confidence, refuted_by=refuted_by, groups=groups or {}
     )
 
 
 def cascade(name: str, cause: str | None, key: str, expression: str, title: str, means: str, fix: str) -> Pattern:
     """Return the row of a text that follows from a failure elsewhere."""
-    compiled = re.compile(expression)
-    return Pattern(name, cause, key, compiled, title, means, fix, confidence="possible", cascade=True)
+    return Pattern(name, cause, key, expression, title, means, fix, confidence="possible", cascade=True)
 
 
 def hint(
@@ -97,5 +96,4 @@ def hint(
     groups: Mapping[str, str] | None = None,
 ) -> Pattern:
     """Return the row of a warning or remark."""
-    compiled = re.compile(expression)
-    return Pattern(name, cause, key, compiled, title, means, fix, HINT, severity, confidence, groups=groups or {})
+    return Pattern(name, cause, key, expression, title, means, fix, HINT, severity, confidence, groups=groups or {})

@@ -53,6 +53,7 @@ class Observation:
     line: str
     file: str
     line_number: int
+    """0 where it is unknown, a part of the log having been left out."""
     rank: int | None
     time: float | None = None
     pattern: Pattern | None = None
@@ -125,6 +126,7 @@ class LogScan:
         self._weak_next = False
         self._chain: dict[int | None, bool] = {}
         self._rest = b""
+        self._numbered = True
 
     @property
     def observations(self) -> list[Observation]:
@@ -141,11 +143,10 @@ class LogScan:
         self._piece(data[:end])
         return self._taken()
 
-    def skip(self, data_lines: int = 0) -> None:
-        """Tell that a part of the log was left out: what was open ends."""
+    def skip(self) -> None:
+        """Tell that a part of the log is left out: what was open ends, and lines have no numbers from here on."""
         self._rest = b""
-        self.lines += data_lines
-        self._summary = False
+        self._summary = self._numbered = False
         self._close_all()
 
     def end(self) -> list[Observation]:
@@ -182,7 +183,7 @@ class LogScan:
             self.lines += data.count(b"\n", counted, begin)
             counted = begin
             left = max(begin, at - TEXT_CHARS // 4)
-            self._line(clean(data[left : min(finish, left + TEXT_CHARS)]), self.lines + 1)
+            self._line(clean(data[left : min(finish, left + TEXT_CHARS)]), self.lines + 1 if self._numbered else 0)
             position = finish + 1
         self.lines += data.count(b"\n", counted)
 

@@ -126,8 +126,19 @@ def logs(options: argparse.Namespace) -> int:
             pending = follower.pending
             if pending:
                 print(pending)
+            _explain(job.id)
             return EXIT_OK
         time.sleep(FOLLOW_S)
+
+
+def _explain(job_id: str) -> None:
+    """Say on standard error why a job failed: what is printed of its log stays its log."""
+    from gputop.launch.explained import explanation_of, paragraph
+
+    finding = explanation_of(job_id)
+    if finding is not None:
+        sys.stdout.flush()
+        print(f"\n{paragraph(finding)}", file=sys.stderr)
 
 
 def stop(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Opens logs for the doctor: whole, or the first and last parts and what is known in between, in bounded memory."""
+"""Opens logs for the doctor: files whole, piece by piece; of a job's large log the beginning and the end."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from gputop.doctor.log_scan import LogScan
 from gputop.errors import UsageError
 
 READ_BYTES = 1 << 20
+HEAD_BYTES = 1 << 20
+TAIL_BYTES = 8 << 20
+"""Of a job's log that is larger than both together only these parts are read: a screen waits for the answer."""
 _FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -53,7 +56,13 @@ def scan_job(job_id: str) -> list[LogScan]:
             continue
         with os.fdopen(handle, "rb") as file:
             name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
-            found.append(_read(LogScan(name, source.rank, os.fstat(file.fileno()).st_mtime), file))
+            told = os.fstat(file.fileno())
+            scan = LogScan(name, source.rank, told.st_mtime)
+            if told.st_size > HEAD_BYTES + TAIL_BYTES:
+                scan.feed(file.read(HEAD_BYTES))
+                scan.skip()
+                file.seek(told.st_size - TAIL_BYTES)
+            found.append(_read(scan, file))
     return found
 
 
