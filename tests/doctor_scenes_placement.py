@@ -11,7 +11,20 @@ from typing import Any
 from gputop.snapshot import Ancestor, Device, DeviceUse, LaunchEnvironment, LogMatch, Process, Run, Snapshot
 
 from . import samples
-from .doctor_scenes import Scene, gpus, journal, one_rank, rank, scene, single, use, uuid
+from .doctor_scenes import (
+    Scene,
+    gpus,
+    journal,
+    one_rank,
+    rank,
+    scene,
+    single,
+    use,
+    uuid,
+    virtual,
+    virtual_rank,
+    virtual_run,
+)
 from .samples import EPOCH, GIB
 
 UNEQUAL = ("NVIDIA GeForce RTX 3090", "NVIDIA TITAN V", "NVIDIA RTX A6000", "NVIDIA RTX A6000")
@@ -119,6 +132,13 @@ def malformed(second: int, mask: str = "0;1") -> Snapshot:
     taken = mask[0].isdigit() and mask != "0,0"
     process = single(4000, *([use(0)] if taken else []), second=second, visible=1, mask=mask)
     return scene(second, gpus([0] if taken else [], 4), (process,))
+
+
+def malformed_virtual(second: int) -> Snapshot:
+    """As the demo mask_with_a_repeat: the script falls back to the CPU, and claims no device."""
+    environment = LaunchEnvironment(virtual_devices="0,0", gputop_job_id="job-1")
+    process = replace(virtual_rank(0, 0, 1), environment=environment, launcher=None)
+    return virtual(second, {0: 95.0}, (process,), (virtual_run(second, [0]),))
 
 
 def spaced_mask(second: int) -> Snapshot:
@@ -308,6 +328,20 @@ def independent(second: int, threads: tuple[tuple[str, int], ...] = ()) -> Snaps
     return scene(second, gpus([0], 4), processes)
 
 
+def worlds_of_one(second: int) -> Snapshot:
+    """As the demo independent_worlds: a loop started two processes, and each made a process group of its own."""
+    processes = []
+    runs = []
+    for n in range(2):
+        process = replace(virtual_rank(0, 0, 1), pid=4000 + n, run_id=f"run-{n}", launcher=None, ppid=3000)
+        processes.append(
+            replace(process, environment=LaunchEnvironment(virtual_devices="0,1"), threads=(("pt_gloo_runloop", 2),))
+        )
+        run = virtual_run(second, [0], {"process_group": {"backend": "gloo", "world_size": 1, "rank": 0}})
+        runs.append(replace(run, run_id=f"run-{n}", ranks=(replace(run.ranks[0], pid=4000 + n),)))
+    return virtual(second, {0: 98.0}, tuple(processes), tuple(runs))
+
+
 def srun_that_meets(second: int) -> Snapshot:
     """Lightning reads SLURM_PROCID: no RANK at launch, and yet one world."""
     processes = tuple(
@@ -353,6 +387,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A04", "mask assigned after CUDA started", set_late, 10),
     ("A05", "mask with a semicolon", malformed, 10),
     ("A05", "mask that names a GPU twice", lambda second: malformed(second, "0,0"), 10),
+    ("A05", "mask of virtual GPUs that names one twice", malformed_virtual, 10),
     ("A06", "CUDA's order on unequal cards", other_order, 10),
     ("A07", "every rank on GPU 0", ranks_on_gpu_0, 20),
     ("A08", "set_device(RANK) on the second machine", second_machine, 10),
@@ -371,6 +406,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A16", "DeepSpeed passes over the mask", deepspeed_ignores, 20),
     ("A17", "--local-rank refused", local_rank_refused, 10),
     ("A18", "tasks of mpirun that know nothing of each other", independent, 20),
+    ("A18", "two process groups of one", worlds_of_one, 20),
     ("A19", "DataParallel in every rank", doubled, 40),
     ("A19", "DataParallel in every rank, tracked", doubled_by_its_word, 20),
     ("H01", "ghost contexts", ghosts, 15),

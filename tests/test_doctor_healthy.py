@@ -186,7 +186,105 @@ def no_devices(second):
     return samples.snapshot(second, host=Host("laptop"), devices=(), processes=(), runs=(), points=())
 
 
+def ddp_with_all_evidence(second):
+    """What a real H100 shows at full load: the power cap stands, corrected errors, thermal time of a moment at the start."""
+    devices = tuple(
+        replace(
+            device,
+            throttle_reasons=("sw_power_cap",),
+            power_w=696.0,
+            sm_clock_mhz=1830.0,
+            throttle_power_ns=second * 900_000_000,
+            throttle_thermal_sw_ns=min(second, 2) * 100_000_000,
+            throttle_thermal_hw_ns=0,
+            throttle_power_brake_ns=0,
+            persistence_enabled=True,
+            ecc_corrected=12,
+            ecc_uncorrected=0,
+            remapped_rows_pending=False,
+            remapped_rows_failed=False,
+            pcie_rx_bytes_per_s=2e9,
+        )
+        for device in gpus(range(8))
+    )
+    environment = {
+        "cuda_visible_devices_launch": None,
+        "cuda_visible_devices_now": None,
+        "device_order": None,
+        "visible_uuids": [uuid(n) for n in range(8)],
+    }
+    facts = {
+        "environment": environment,
+        "frameworks": ["transformers", "accelerate"],
+        "torch": {"cuda_built": True, "cuda_available": True, "device_count": 8},
+        "model": {"wrapper": "DistributedDataParallel", "parameter_device": "cuda:0", "hf_device_map": None},
+        "process_group": {"backend": "nccl", "world_size": 8},
+    }
+    threads = (("pt_nccl_watchdg", 1), ("NCCL Service", 2))
+    processes = tuple(replace(rank(n, use(n), second=second), threads=threads) for n in range(8))
+    shot = scene(second, devices, processes, (journal(8, second, facts),))
+    host = replace(shot.host, memory_available_bytes=700 * GIB, oom_kills=2, shm_total_bytes=64 * GIB, cpu_pressure_percent=3.0)
+    return replace(shot, host=host)
+
+
+def masks_that_a_launcher_rewrites(second):
+    """Each rank gets a GPU of its own in os.environ, before CUDA starts (Ray, submitit)."""
+    base = journal(4, second)
+    ranks = tuple(
+        replace(
+            r,
+            facts={
+                "environment": {
+                    "cuda_visible_devices_launch": None,
+                    "cuda_visible_devices_now": str(r.rank),
+                    "visible_uuids": [uuid(r.rank).removeprefix("GPU-")],
+                },
+                "torch": {"device_count": 1, "cuda_available": True},
+            },
+        )
+        for r in base.ranks
+    )
+    processes = tuple(rank(n, use(n), world=4, second=second) for n in range(4))
+    return scene(second, gpus(range(4), 4), processes, (replace(base, ranks=ranks),))
+
+
+def tensor_parallel_inference(second):
+    """vLLM on four GPUs: spawned workers that have met, no launcher, no backward, layers by device_map elsewhere."""
+    command = ("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(tracker_fd=5, pipe_handle=7)")
+    parent = single(3990, command=("python", "-m", "vllm.entrypoints.openai.api_server"), autograd_threads=())
+    workers = tuple(
+        single(
+            4000 + n, use(n), command=command, ppid=3990, autograd_threads=(), ancestors=(Ancestor(3990, "python"),),
+            threads=(("pt_nccl_watchdg", 1),),
+        )
+        for n in range(4)
+    )  # fmt: skip
+    return scene(second, gpus(range(4), 8), (parent, *workers))
+
+
+def inference_over_device_map(second):
+    """A model too large for one GPU, answering requests: GPUs take turns on purpose."""
+    turn = second // 3 % 4
+    devices = tuple(samples.device(n, utilization_percent=90.0 if n == turn else 1.0) for n in range(4))
+    process = single(4000, *(use(n, 60) for n in range(4)), autograd_threads=())
+    return scene(second, devices, (process,))
+
+
+def notebook_on_a_shared_machine(second):
+    """One GPU of eight, the others of other people."""
+    command = ("python", "-m", "ipykernel_launcher", "-f", "kernel.json")
+    others = tuple(single(7000 + n, use(n), uid=1001, user="bob", environment=None, autograd_threads=()) for n in range(1, 8))
+    return scene(second, gpus(range(8)), (single(4000, use(0), second=second, command=command), *others))
+
+
+def run_that_failed_long_ago(second):
+    """Its log is still listed; the machine is idle."""
+    return scene(second, gpus([]), (), (journal(4, 10, state="failed"),))
+
+
 SCENES = [
+    ddp_with_all_evidence, masks_that_a_launcher_rewrites, tensor_parallel_inference, inference_over_device_map,
+    notebook_on_a_shared_machine, run_that_failed_long_ago,
     ddp_on_all, ddp_untracked, single_beside_others, single_on_a_one_gpu_machine, gradient_accumulation, evaluation_on_rank_0,
     idle_machine, idle_desktop, inference_server, masked_inference_server, sweep, sweep_without_masks, chosen_in_gputop,
     mask_set_inside_python, virtual_ddp, virtual_single, virtual_script, virtual_data_parallel, mig,

@@ -98,6 +98,12 @@ def test_a05_says_how_cuda_reads_the_list(mask, title, cause, fix):
     assert finding.fix.startswith(fix)
 
 
+def test_a05_of_virtual_gpus_names_their_own_variable():
+    finding = verdict(placement.malformed_virtual, 5)
+    assert finding.title == "GPUTOP_VIRTUAL_DEVICES=0,0 leaves no GPU"
+    assert finding.fix.startswith("GPUTOP_VIRTUAL_DEVICES=0 torchrun")
+
+
 @pytest.mark.parametrize("mask", ["", "-1", "0", "0,1,2,3", "GPU-5f000001"])
 def test_a05_leaves_masks_alone_that_cuda_reads_as_they_are_written(mask):
     assert "A05" not in ids(play(lambda second: scene(second, gpus([], 4), (single(4000, mask=mask),)), 5)[-1])
@@ -232,6 +238,20 @@ def test_a18_tells_how_many_and_what_starts_them_as_one():
     assert finding.title == "4 processes of one script train 4 models: none knows of the others"
     assert finding.pids == (4000, 4001, 4002, 4003)
     assert finding.fix == "torchrun --standalone --nproc-per-node=4 train.py --lr 0.1"
+
+
+def test_a18_goes_by_the_size_of_the_group_and_not_by_its_threads():
+    finding = verdict(placement.worlds_of_one)
+    assert (finding.id, finding.confidence) == ("A18", "likely")
+    assert any("process group of its own" in fact.text for fact in finding.evidence)
+
+    def one_world(second):
+        shot = placement.worlds_of_one(second)
+        facts = {"devices": [{"virtual_index": 0}], "process_group": {"world_size": 2}}
+        runs = tuple(replace(run, ranks=(replace(run.ranks[0], facts=facts),)) for run in shot.runs)
+        return replace(shot, runs=runs)
+
+    assert "A18" not in ids(play(one_world, 20)[-1])
 
 
 def test_a18_is_at_most_possible_for_tasks_with_a_gpu_each():
