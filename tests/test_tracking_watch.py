@@ -109,8 +109,14 @@ def test_a_data_parallel_wrapper_says_how_its_batches_are_split(home: Home) -> N
         "calls": 5,
         "underused_calls": 2,
         "uneven_calls": 3,
+        "output_device": None,
+        "dim": 0,
+        "tensor_leaves": 1,
+        "leaf_sizes": [10],
     }
-    assert facts["model"] == {"wrapper": "Engine", "parameter_device": "cpu", "parameters": 10}
+    model_fact = facts["model"]
+    assert (model_fact["class"], model_fact["wrapper"]) == ("Linear", "Engine")
+    assert (model_fact["parameter_devices"], model_fact["parameter_dtypes"]) == ({"cpu": 10}, {"float32": 10})
     assert facts["torch"]["version"] == torch.__version__
     assert facts["torch"]["cuda_built"] is (torch.version.cuda is not None)
     assert facts["torch"]["cuda_available"] is torch.cuda.is_available()
@@ -120,12 +126,25 @@ def test_a_data_parallel_wrapper_says_how_its_batches_are_split(home: Home) -> N
     run.finish()
 
 
+def test_every_tensor_of_a_call_is_measured_along_the_wrapper_s_dimension(home: Home) -> None:
+    gputop.init(name="dim")
+    model = Engine(torch.nn.Linear(4, 2), [0, 1])
+    model.dim, model.output_device = 1, torch.device("cpu")
+    model.forward = lambda batch, mask, scale: model.module(batch).sum() * scale
+    gputop.watch(model)
+    model(torch.randn(7, 6, 4), [torch.ones(1, 1)], scale=torch.tensor(2.0))
+    fact = home.only_run().ranks[0].facts["data_parallel"]
+    assert (fact["dim"], fact["output_device"], fact["tensor_leaves"], fact["leaf_sizes"]) == (1, "cpu", 2, [6, 1])
+    # A tensor of one row makes one piece, and so one replica for all of them.
+    assert (fact["batch_rows"], fact["rows_per_device"], fact["underused_calls"]) == (6, [3, 0], 1)
+
+
 def test_a_plain_model_has_no_wrapper_and_gets_no_hook(home: Home) -> None:
     gputop.init(name="plain")
     model = torch.nn.Sequential(torch.nn.Linear(4, 2), torch.nn.ReLU())
     gputop.watch(model)
     facts = home.only_run().ranks[0].facts
-    assert facts["model"] == {"wrapper": None, "parameter_device": "cpu", "parameters": 10}
+    assert (facts["model"]["wrapper"], facts["model"]["parameter_device"], facts["model"]["parameters"]) == (None, "cpu", 10)
     assert "data_parallel" not in facts
     assert not model._forward_pre_hooks
 

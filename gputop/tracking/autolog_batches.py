@@ -50,9 +50,12 @@ class Batches:
         """An iteration over the loader begins."""
         self._first, self._seen, self._checksum = epoch, 0, 0
 
-    def take(self, tensor: Any, step: int) -> None:
-        """Take in a batch's first tensor, that will be trained on in ``step``."""
-        if self._blind:
+    def take(self, tensor: Any, step: int, wanted_from: int) -> None:
+        """Take in a batch's first tensor, that will be trained on in ``step``.
+
+        Its checksum is made at an epoch's beginning, and from the step ``wanted_from`` on: shortly before it is told.
+        """
+        if self._blind or (step < wanted_from and self._seen >= EPOCH_BATCHES):
             return
         try:
             if tensor.is_cpu and tensor.is_contiguous():

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking import autolog_cuda, autolog_ddp, autolog_settings, autolog_stall, evidence
-from gputop.tracking.autolog_batches import PROBE_EVERY, Batches, Probe
+from gputop.tracking.autolog_batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Probe
 from gputop.tracking.autolog_cuda import EVERY_STEPS, Clock
 from gputop.tracking.autolog_torch import unseen
 from gputop.tracking.autolog_waits import Waits
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 EVERY_S = 2.0
 SHARE = 400
+NEVER = 1 << 62
 SETTLED_STEPS = 5
 """Steps before waits and copies are counted: the first ones are not like the others."""
 
@@ -40,7 +41,8 @@ class Facts:
         self._models = models
         self.next = 0
         """The step after which something is to be done."""
-        self._look_next = self._probe_next = self._clock_next = 0
+        self._look_next = self._probe_next = 0
+        self._clock_next = NEVER
         self._stride = 1
         self._looked_at = 0.0
         self._took_s = 0.0
@@ -55,7 +57,7 @@ class Facts:
             "gradients": lambda: steps.gradients.fact(models.judges_ddp()),
             "batches": self._batches,
             "evaluation": models.evaluation,
-            "process_group": lambda: autolog_ddp.group_fact(torch, models.mesh),
+            "process_group": self._group,
             "parameters": lambda: self._probe.fact() if self._probe is not None else None,
         }
         """Those that look at nothing but numbers: also looked at by the thread that finds the training stalled."""
@@ -84,7 +86,8 @@ class Facts:
             autolog_stall.catch_the_end(lambda error: _tell_error(self._torch, error))
 
     def trains(self, optimizer: Any) -> None:
-        """An optimizer has stepped for the first time."""
+        """An optimizer has stepped for the first time: look at everything after this step."""
+        self.next = self._look_next = 0
         if self._probe is None:
             self._probe = Probe(self._torch, [item for group in optimizer.param_groups for item in group["params"]])
 
@@ -99,13 +102,15 @@ class Facts:
         if self._clock is not None and self._clock.running:
             self._clock.end()
         if step >= self._probe_next and self._probe is not None:
-            self._probe_next = (step // PROBE_EVERY + 1) * PROBE_EVERY
             self._guarded("parameters", lambda: self._probe.take(step))  # type: ignore[union-attr]
         if step >= self._look_next:
             self._look(step, now)
+        # Only what will be in the next words is looked at.
+        soon = max(step + 1, self._look_next - PROBE_EVERY * RECENT_PROBES)
+        self._probe_next = -(-soon // PROBE_EVERY) * PROBE_EVERY
         if step >= self._clock_next:
             self._clock_next = (step // EVERY_STEPS + 1) * EVERY_STEPS
-            self._guarded("clock", self._begin_clock)
+            self._begin_clock(self._clock)
         running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
         self.next = step + 1 if running else min(self._look_next, self._probe_next, self._clock_next)
 
@@ -116,12 +121,15 @@ class Facts:
         elif since > 4 * limit:
             self._stride = max(1, self._stride // 2)
         self._look_next = (step // self._stride + 1) * self._stride
+        self._steps.batches_from = self._look_next - RECENT_BATCHES
         self._looked_at = now
         for name, look in self._dear.items():
             self._guarded(name, lambda name=name, look=look: self.tell(name, look()))  # type: ignore[misc]
         self.flush()
         if step >= SETTLED_STEPS:
             self._guarded("waits", self._open_window)
+        if self._clock is None and evidence.cuda() is not None:
+            self._clock, self._clock_next = autolog_cuda.clock(self._torch), step + 1
         self._took_s = perf_counter() - now
 
     def flush(self) -> None:
@@ -177,6 +185,12 @@ class Facts:
         known = self._steps.run.facts.get("torch") if self._steps.run is not None else None
         return known if known is not None and found is not None and found["device_count"] is None else found
 
+    def _group(self) -> dict[str, Any] | None:
+        """Return the fact ``process_group``; after the group is destroyed the last one, with all that was counted."""
+        found = autolog_ddp.group_fact(self._torch, self._models.mesh)
+        known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
+        return {**known, "collectives": dict(autolog_ddp.collectives)} if found is None and known is not None else found
+
     def _memory(self) -> dict[str, Any] | None:
         cuda = evidence.cuda()
         return None if cuda is None or cuda.is_current_stream_capturing() else autolog_cuda.memory_fact(cuda)
@@ -194,14 +208,11 @@ class Facts:
             self._waits.close(counts=step == self._window_from + 1)
         self._window_from = -1
 
-    def _begin_clock(self) -> None:
-        if self._clock is None:
-            if evidence.cuda() is None:
-                return
-            self._clock = autolog_cuda.clock(self._torch)
-        self._steps.arrived.update(self._clock.arrived())
-        self._clock.begin()
-        self._steps.clock = self._clock
+    def _begin_clock(self, clock: Clock | None) -> None:
+        if clock is not None:
+            self._steps.arrived.update(clock.arrived())
+            clock.begin()
+            self._steps.clock = clock
 
 
 def _tell_error(torch: Any, error: BaseException) -> None:

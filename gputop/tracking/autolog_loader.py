@@ -6,7 +6,6 @@ its first tensor, checked against the loader's batch size, because some collate 
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,7 +20,6 @@ class Feed:
     """One DataLoader as it is iterated over."""
 
     def __init__(self) -> None:
-        self._loader: weakref.ref[Any] | None = None
         self._batch_size: int | None = None
         self.iterations = 0
         """How often it was iterated over, the present one included."""
@@ -38,10 +36,11 @@ class Feed:
         """Batches of the present iteration."""
         self.batches = Batches()
         self._lengths: dict[str, Any] = {}
+        self._described: dict[str, Any] = {}
+        self._sampler: dict[str, Any] | None = None
 
     def begin(self, loader: Any) -> None:
         """An iteration over ``loader`` begins."""
-        self._loader = weakref.ref(loader)
         self._batch_size = _whole(getattr(loader, "batch_size", None))
         self.iterations += 1
         self.rows = self.tokens = 0
@@ -54,14 +53,16 @@ class Feed:
         self.batches.begin(self.epoch)
         if self.iterations == 1:
             self._lengths = lengths(loader)
+        # Now, because a loader that is made for a loop is gone while the loop goes on.
+        self._described, self._sampler = {**describe(loader), **self._lengths}, self._describe_sampler(loader)
 
-    def fetched(self, batch: Any, step: int) -> None:
-        """A batch was handed out, to be trained on in ``step``."""
+    def fetched(self, batch: Any, step: int, wanted_from: int) -> None:
+        """A batch was handed out, to be trained on in ``step``; its checksum is wanted from a step on."""
         self.handed_out += 1
         tensor = first_tensor(batch)
         if tensor is None:
             return
-        self.batches.take(tensor, step)
+        self.batches.take(tensor, step, wanted_from)
         shape = tensor.shape
         if len(shape) != 2 and self._batch_size is not None and shape[0] <= self._batch_size:
             self.rows += shape[0]
@@ -77,16 +78,12 @@ class Feed:
 
     def tell(self, run: Any) -> None:
         """Record what this loader and its sampler are, and how far it is, when that is new."""
-        loader = self._loader() if self._loader is not None else None
-        if loader is None:
-            return
         counted = {"iterations": self.iterations, "exhausted": self.exhausted, "batches": self.handed_out}
-        found = {**describe(loader), **self._lengths, **counted}
-        for name, value in (("loader", found), ("sampler", self._sampler(loader))):
+        for name, value in (("loader", {**self._described, **counted}), ("sampler", self._sampler)):
             if value is not None and run.facts.get(name) != value:
                 run.fact(name, value)
 
-    def _sampler(self, loader: Any) -> dict[str, Any] | None:
+    def _describe_sampler(self, loader: Any) -> dict[str, Any] | None:
         sampler = _sampler(loader)
         if sampler is None:
             return None

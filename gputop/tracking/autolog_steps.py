@@ -70,6 +70,8 @@ class Steps:
         self.recent_s: deque[float] = deque(maxlen=RECENT_STEPS)
         """The last times between steps."""
         self.gc_s = 0.0
+        self.batches_from = 0
+        """From this step on the checksums of batches are made: they will be told soon."""
         self.arrived: dict[str, float] = {}
         """Times on the GPU, of a step before, that are to be written."""
         self.run: runs.Run | None = None
@@ -231,13 +233,14 @@ class Steps:
         assert facts is not None
         if opened or not known:
             facts.trains(optimizer)
-        if not known:
+        if opened:
             # What came before was not looked at, as nobody knew the modules: no word on it.
             self.gradients = Gradients()
+        if not known:
             models.look(run, optimizer)
         if models.wrapped:
             models.stepped()
-        self.gradients.stepped(index in models.ddp_optimizers)
+        self.gradients.stepped(known and index in models.ddp_optimizers)
         if self.step >= facts.next or facts.stall.stalled:
             facts.due(self.step)
         if not known:

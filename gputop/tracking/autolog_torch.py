@@ -181,7 +181,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
             steps.data_s += perf_counter() - started
             feed = owners.get(self)
             if feed is not None:
-                feed.fetched(batch, steps.step + 1)
+                feed.fetched(batch, steps.step + 1, steps.batches_from)
                 steps.loader = feed
                 steps.fetched = True
         except Exception as error:  # noqa: BLE001 - as above

@@ -56,13 +56,23 @@ def list_text(found: tuple[Run, ...]) -> str:
     rows = [("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED")]
     for run in found:
         steps = [rank.step for rank in run.ranks if rank.step is not None]
-        losses = [rank.metrics["loss"] for rank in run.ranks if "loss" in rank.metrics]
-        loss = units.metric(sum(losses) / len(losses)) if losses else units.UNKNOWN
+        loss = _loss_text(run)
         started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_at)) if run.created_at else units.UNKNOWN
         step = str(max(steps)) if steps else units.UNKNOWN
         rows.append((run.run_id, _printable(run.name), run.state, str(len(run.ranks)), step, loss, started))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _loss_text(run: Run) -> str:
+    """Return the loss, as a mean over the ranks; where several are minimized the first by name, with its name."""
+    names = sorted({name for rank in run.ranks for name in rank.metrics if name.startswith("loss/")})
+    name = "loss" if any("loss" in rank.metrics for rank in run.ranks) else next(iter(names), None)
+    values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
+    if name is None or not values:
+        return units.UNKNOWN
+    mean = units.metric(sum(values) / len(values))
+    return mean if name == "loss" else f"{mean} ({_printable(name.removeprefix('loss/'))})"
 
 
 def show_text(run: Run) -> str:

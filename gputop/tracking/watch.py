@@ -7,15 +7,19 @@ Shapes alone are looked at, on the host: nothing here touches a value or waits f
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from gputop.tracking import evidence
 from gputop.tracking import run as runs
+from gputop.tracking.autolog_describe import describe_model
 from gputop.tracking.notice import tell
 
 UNEVEN_BELOW = 0.75
 """Smallest over largest share of rows below which a call counts as uneven (doctor-catalogue B02)."""
+LEAVES_MAX = 64
+"""Tensors in the arguments of a call that are looked at."""
 WRITE_EVERY = 20
 """Calls after which the counts are written again while the rows stay the same."""
 
@@ -36,31 +40,38 @@ def replica_rows(batch: int, replicas: int) -> list[int]:
     return [max(0, min(size, batch - index * size)) for index in range(replicas)]
 
 
-def parts(value: Any, replicas: int) -> int:
-    """Return into how many pieces scatter splits an argument: a tensor by rows, a container by its smallest part.
+def parts(value: Any, replicas: int, dim: int = 0) -> int:
+    """Return into how many pieces scatter splits an argument: a tensor along ``dim``, a container by its smallest part.
 
     Anything else is handed to every replica whole, and so sets no limit.
     """
     shape = _shape(value)
     if shape:
-        return max(1, sum(1 for rows in replica_rows(shape[0], replicas) if rows))
+        size = int(shape[dim]) if -len(shape) <= dim < len(shape) else 0
+        return max(1, sum(1 for rows in replica_rows(size, replicas) if rows))
     if isinstance(value, Mapping) and value:
-        return min(parts(item, replicas) for item in value.values())
+        return min(parts(item, replicas, dim) for item in value.values())
     if isinstance(value, list | tuple) and value:
-        return min(parts(item, replicas) for item in value)
+        return min(parts(item, replicas, dim) for item in value)
     return replicas
 
 
-def batch_rows(value: Any) -> int | None:
-    """Return the rows of the first tensor in an argument tree; None where there is none."""
+def batch_rows(value: Any, dim: int = 0) -> int | None:
+    """Return the size along ``dim`` of the first tensor in an argument tree; None where there is none."""
+    return next(iter(leaf_sizes(value, dim)), None)
+
+
+def leaf_sizes(value: Any, dim: int = 0) -> Iterator[int]:
+    """Yield the size along ``dim`` of each tensor in an argument tree, as scatter finds them."""
     shape = _shape(value)
-    if shape:
-        return int(shape[0])
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list | tuple):
-        return next((rows for rows in map(batch_rows, value) if rows is not None), None)
-    return None
+    if shape and -len(shape) <= dim < len(shape):
+        yield int(shape[dim])
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from leaf_sizes(item, dim)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from leaf_sizes(item, dim)
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
@@ -78,6 +89,10 @@ class SplitCounter:
         self._class = type(wrapper.module).__name__
         self._calls = self._underused = self._uneven = 0
         self._rows: list[int] | None = None
+        self._leaves = 0
+        dim, output = getattr(wrapper, "dim", 0), getattr(wrapper, "output_device", None)
+        self._dim = dim if isinstance(dim, int) else 0
+        self._output = None if output is None else str(output)
 
     def __call__(self, wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> None:
         """Take note of one call (a forward pre-hook); never changes its arguments."""
@@ -92,8 +107,9 @@ class SplitCounter:
             return
         replicas = len(self._devices)
         tree = args or kwargs
-        batch = batch_rows(tree)
-        used = parts(tree, replicas)
+        sizes = [size for tree_ in (args, kwargs) for size in islice(leaf_sizes(tree_, self._dim), LEAVES_MAX)]
+        batch = batch_rows(tree, self._dim)
+        used = parts(tree, replicas, self._dim)
         rows = None if batch is None else replica_rows(batch, replicas)
         if rows is not None:
             rows = [share if index < used else 0 for index, share in enumerate(rows)]
@@ -101,8 +117,8 @@ class SplitCounter:
         self._underused += used < replicas
         shares = [share for share in rows or () if share]
         self._uneven += bool(shares) and min(shares) / max(shares) < UNEVEN_BELOW
-        if rows != self._rows or self._calls % WRITE_EVERY == 0 or self._calls == 1:
-            self._rows = rows
+        if rows != self._rows or len(sizes) != self._leaves or self._calls % WRITE_EVERY == 0 or self._calls == 1:
+            self._rows, self._leaves = rows, len(sizes)
             self._run.fact(
                 "data_parallel",
                 {
@@ -114,6 +130,10 @@ class SplitCounter:
                     "underused_calls": self._underused,
                     "uneven_calls": self._uneven,
                     "module": self._class,
+                    "output_device": self._output,
+                    "dim": self._dim,
+                    "tensor_leaves": len(sizes),
+                    "leaf_sizes": sizes,
                 },
             )
 
@@ -130,17 +150,13 @@ def is_data_parallel(model: Any) -> bool:
     return all(hasattr(model, name) for name in ("module", "device_ids", "dim")) and bool(model.device_ids)
 
 
-def _wrapper_name(model: Any) -> str | None:
-    inner = getattr(model, "module", None) or getattr(model, "_orig_mod", None)
-    return type(model).__name__ if inner is not None and hasattr(inner, "parameters") else None
-
-
 def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any) -> None:
     """Record the facts ``model``, ``torch`` and, for a data-parallel wrapper, ``data_parallel`` of the active run.
 
     ``model`` is the wrapper if there is one: ``watch(nn.DataParallel(net))``. ``data_parallel`` counts calls in
     training mode with gradients enabled: {"device_ids", "replicas", "batch_rows", "rows_per_device", "calls",
-    "underused_calls" (a replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module"}.
+    "underused_calls" (a replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module",
+    "output_device", "dim", and of the last call "tensor_leaves" and "leaf_sizes" (of each tensor along "dim")}.
     With anything else beside the model, ``watch(model, optimizer, loader)``, loss, learning rate, throughput and times
     are recorded from now on without a call of ``log``: see ``gputop.tracking.autolog``.
     """
@@ -152,15 +168,7 @@ def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any)
     if run.disabled:
         return
     try:
-        parameters = list(model.parameters())
-        run.fact(
-            "model",
-            {
-                "wrapper": _wrapper_name(model),
-                "parameter_device": str(parameters[0].device) if parameters else None,
-                "parameters": sum(int(parameter.numel()) for parameter in parameters),
-            },
-        )
+        run.fact("model", describe_model(model, []))
         found = evidence.torch_fact(ask_cuda=True)
         if found is not None:
             run.fact("torch", found)
