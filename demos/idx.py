@@ -7,8 +7,10 @@ An IDX file is a magic number (two zero bytes, the type of the values, the numbe
 from __future__ import annotations
 
 import gzip
+import hashlib
 import math
 import struct
+import zlib
 from pathlib import Path
 
 import torch
@@ -16,6 +18,18 @@ from torch import Tensor
 
 _UNSIGNED_BYTE = 8
 _NAMES = ("MNIST", "FashionMNIST")
+_COUNTS = {"train": 60_000, "t10k": 10_000}
+_PUBLISHED = {
+    # MD5 of the compressed files, as their publishers (and torchvision) give them.
+    "f68b3c2dcbeaaa9fbdd348bbdeb94873": ("MNIST", "train-images-idx3-ubyte"),
+    "d53e105ee54ea40749a09fcbcd1e9432": ("MNIST", "train-labels-idx1-ubyte"),
+    "9fb629c4189551a2d022fa330f9573f3": ("MNIST", "t10k-images-idx3-ubyte"),
+    "ec29112dd5afa0611ce80d1b7f02629c": ("MNIST", "t10k-labels-idx1-ubyte"),
+    "8d4fb7e6c68d591d4c3dfef9ec88bf0d": ("FashionMNIST", "train-images-idx3-ubyte"),
+    "25c81989df183df01b3e8a0aad5dffbe": ("FashionMNIST", "train-labels-idx1-ubyte"),
+    "bef4ecab320f06d8554ea6380940ec79": ("FashionMNIST", "t10k-images-idx3-ubyte"),
+    "bb300cfdad3c16e7a12a480ee83cd310": ("FashionMNIST", "t10k-labels-idx1-ubyte"),
+}
 
 
 class IdxError(ValueError):
@@ -30,7 +44,7 @@ def read_idx(path: Path) -> Tensor:
     """
     try:
         data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except (EOFError, gzip.BadGzipFile) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise IdxError(f"{path} is a damaged gzip file: {error}") from error
     if len(data) < 4 or data[:2] != b"\0\0":
         raise IdxError(f"{path} does not begin like an IDX file.")
@@ -68,6 +82,39 @@ def find(directory: Path, part: str) -> tuple[str, Path, Path]:
 
 def _first(folder: Path, name: str) -> Path | None:
     return next((path for path in (folder / name, folder / f"{name}.gz") if path.is_file()), None)
+
+
+def published(path: Path) -> tuple[str, str] | None:
+    """Return which published file a compressed one is, (data set, name), by its checksum; None for any other.
+
+    Raises:
+        IdxError: it is one of them under another's name.
+    """
+    found = _PUBLISHED.get(hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest())
+    if found is not None and found[1] != path.name.removesuffix(".gz"):
+        raise IdxError(f"{path} is {found[1]} of {found[0]} under another name.")
+    return found
+
+
+def notes(directory: Path, part: str) -> list[str]:
+    """Return what is unusual about the files of one part, and no error: it can be trained on.
+
+    Raises:
+        FileNotFoundError, IdxError: see ``load``.
+    """
+    _, image_path, label_path = find(directory, part)
+    found, sets = [], set()
+    for path in (image_path, label_path):
+        if path.suffix == ".gz":
+            known = published(path)
+            sets.add(known and known[0])
+            if known is None:
+                found.append(f"{path} is not a published file of MNIST or Fashion-MNIST: its checksum is another.")
+    if len(sets - {None}) > 1:
+        raise IdxError(f"{image_path} and {label_path} are of two data sets: the labels belong to other images.")
+    if (count := len(read_idx(label_path))) != _COUNTS[part]:
+        found.append(f"{label_path} holds {count} labels, the published one {_COUNTS[part]}.")
+    return found
 
 
 def load(directory: Path, part: str) -> tuple[str, Tensor, Tensor]:

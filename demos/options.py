@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from pathlib import Path
 
 import models
 from digits import Images, drawn_digits
-from idx import IdxError, load
+from idx import IdxError, load, notes
 
 TRAIN_COUNT = 20_000
 
@@ -75,8 +76,12 @@ def data(args: argparse.Namespace) -> tuple[Images, Images]:
     try:
         train_name, train_images, train_labels = load(args.data, "train")
         test_name, test_images, test_labels = load(args.data, "t10k")
+        unusual = [note for part in ("train", "t10k") for note in notes(args.data, part)]
     except (FileNotFoundError, IdxError) as error:
         raise SystemExit(f"--data {args.data}: {error}") from None
+    if os.environ.get("RANK", "0") == "0":
+        for note in unusual:
+            print(f"note: {note}")
     count = args.train_samples
     return Images(train_name, train_images[:count], train_labels[:count]), Images(test_name, test_images, test_labels)
 

@@ -1,7 +1,7 @@
 """--sync-bn: batch norm over the batches of all ranks.
 
 In DDP each rank's batch norm knows its own batch alone: with a few samples on each GPU its averages are noise.
-torch's SyncBatchNorm shares sums over all ranks, and works on GPUs alone; ``CpuSyncBatchNorm`` does the same on CPUs.
+torch's SyncBatchNorm shares sums over all ranks, and works on GPUs alone; the one below does the same on CPUs.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from torch.distributed.nn.functional import all_reduce
 from torch.nn import functional
 
 
-class CpuSyncBatchNorm(nn.SyncBatchNorm):
+class SyncBatchNorm(nn.BatchNorm2d):
     """SyncBatchNorm by two sums that all ranks add up. (all_reduce of torch.distributed.nn has a backward.)"""
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize [N, C, ...] over the samples of all ranks."""
         if not self.training or not dist.is_initialized():
             return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
+        wide = x.float()  # sums of many 16-bit numbers would be none
         others = [axis for axis in range(x.dim()) if axis != 1]
-        count = x.new_full((1,), x.numel() / x.shape[1])
-        sums = all_reduce(torch.cat([count, x.sum(others), (x * x).sum(others)]))
+        count = wide.new_full((1,), x.numel() / x.shape[1])
+        sums = all_reduce(torch.cat([count, wide.sum(others), (wide * wide).sum(others)]))
         total, (mean, square) = sums[0], (sums[1:] / sums[0]).chunk(2)
         variance = square - mean * mean
         with torch.no_grad():
@@ -33,16 +34,17 @@ class CpuSyncBatchNorm(nn.SyncBatchNorm):
             if self.num_batches_tracked is not None:
                 self.num_batches_tracked.add_(1)
         shape = [1, -1] + [1] * (x.dim() - 2)
-        normal = (x - mean.view(shape)) * (variance.view(shape) + self.eps).rsqrt()
+        normal = (wide - mean.view(shape)) * (variance.view(shape) + self.eps).rsqrt()
         scaled: Tensor = normal * self.weight.view(shape) + self.bias.view(shape)
-        return scaled
+        return scaled.to(x.dtype)
 
 
 def convert(model: nn.Module, device: torch.device) -> nn.Module:
     """Return the model with every batch norm synchronized; before it is wrapped in DDP."""
-    model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    if device.type == "cpu":
-        for module in model.modules():
-            if isinstance(module, nn.SyncBatchNorm):
-                module.__class__ = CpuSyncBatchNorm
+    if device.type == "cuda":
+        synced: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(model)
+        return synced
+    for module in model.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            module.__class__ = SyncBatchNorm  # the same parameters, another forward
     return model

@@ -17,9 +17,12 @@ import time
 import traceback
 from typing import Any, NoReturn
 
+import numpy.random  # noqa: F401
 import torch
-import torch.distributed
+import torch._dynamo  # DDP loads it
 import torch.distributed.fsdp
+import torch.distributed.nn.functional
+import torch.profiler
 import torch.utils.data
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
+import hashlib
 import os
+import re
 import struct
 import subprocess
 import sys
@@ -22,8 +25,11 @@ from torch import nn  # noqa: E402
 import cpu_data_parallel  # noqa: E402
 import devices  # noqa: E402
 import digits  # noqa: E402
+import from_scratch  # noqa: E402
 import idx  # noqa: E402
+import model_parallel  # noqa: E402
 import models  # noqa: E402
+import options  # noqa: E402
 
 
 def test_drawn_digits_are_the_same_for_a_seed_and_labelled_synthetic() -> None:
@@ -103,6 +109,55 @@ def test_images_and_labels_that_do_not_fit_are_told(tmp_path: Path) -> None:
     idx_file(images, 0x0803, (2, 32, 32), bytes(2 * 1024))
     with pytest.raises(idx.IdxError, match="28 x 28"):
         idx.load(tmp_path, "train")
+
+
+def data_set(folder: Path, monkeypatch: pytest.MonkeyPatch, count: int = 3) -> dict[str, Path]:
+    """Write a small data set whose files stand for the published ones: their checksums are taken for those."""
+    paths, known = {}, {}
+    for part in ("train", "t10k"):
+        images = idx_file(folder / f"{part}-images-idx3-ubyte.gz", 0x0803, (count, 28, 28), bytes(count * 784))
+        labels = idx_file(folder / f"{part}-labels-idx1-ubyte.gz", 0x0801, (count,), bytes([len(part)] * count))
+        for path in (images, labels):
+            paths[path.name.removesuffix("-ubyte.gz")] = path
+            known.setdefault(hashlib.md5(path.read_bytes()).hexdigest(), ("MNIST", path.name.removesuffix(".gz")))
+    monkeypatch.setattr(idx, "_PUBLISHED", known)
+    monkeypatch.setattr(idx, "_COUNTS", {"train": count, "t10k": count})
+    return paths
+
+
+def test_a_published_file_is_known_by_its_checksum_and_any_other_is_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = data_set(tmp_path, monkeypatch)
+    assert idx.published(paths["train-labels-idx1"]) == ("MNIST", "train-labels-idx1-ubyte")
+    assert idx.notes(tmp_path, "train") == []
+    idx_file(paths["train-labels-idx1"], 0x0801, (3,), bytes([1, 2, 9]))  # right in its shape, and not the published one
+    (note,) = idx.notes(tmp_path, "train")
+    assert "train-labels-idx1-ubyte.gz is not a published file" in note
+    assert idx.load(tmp_path, "train")[2].tolist() == [1, 2, 9]
+    monkeypatch.setattr(idx, "_COUNTS", {"train": 60_000, "t10k": 10_000})
+    assert "holds 3 labels, the published one 60000" in idx.notes(tmp_path, "train")[1]
+
+
+def test_a_published_file_under_anothers_name_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = data_set(tmp_path, monkeypatch)
+    paths["train-labels-idx1"].write_bytes(paths["t10k-labels-idx1"].read_bytes())
+    with pytest.raises(idx.IdxError, match="is t10k-labels-idx1-ubyte of MNIST under another name"):
+        idx.notes(tmp_path, "train")
+
+
+def test_images_and_labels_of_two_data_sets_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = data_set(tmp_path, monkeypatch)
+    checksum = hashlib.md5(paths["train-labels-idx1"].read_bytes()).hexdigest()
+    monkeypatch.setitem(idx._PUBLISHED, checksum, ("FashionMNIST", "train-labels-idx1-ubyte"))
+    with pytest.raises(idx.IdxError, match="are of two data sets"):
+        idx.notes(tmp_path, "train")
+
+
+def test_the_checksums_are_those_of_eight_files() -> None:
+    assert len(idx._PUBLISHED) == 8
+    assert all(re.fullmatch("[0-9a-f]{32}", checksum) for checksum in idx._PUBLISHED)
+    assert len(set(idx._PUBLISHED.values())) == 8
 
 
 def test_models_have_the_size_that_their_papers_give() -> None:
@@ -207,3 +262,74 @@ def test_virtual_devices_follow_the_mask_and_share_a_core() -> None:
     assert taken(1, "1,0").stdout.split() == ["2", "0", "1", "True"]
     beyond = taken(2, "0,1")
     assert "There is no device 2: this process may use 2" in beyond.stderr
+
+
+def test_an_engine_with_several_arguments_cuts_them_as_torch_does() -> None:
+    tensor, mask = torch.arange(8).view(8, 1), torch.ones(1, 4)
+    assert [len(piece) for piece in cpu_data_parallel.scatter(tensor, 3)] == [3, 3, 2]
+    assert cpu_data_parallel.scatter("text", 2) == ["text", "text"]
+    assert [len(piece[0]) for piece in cpu_data_parallel.scatter((tensor, mask), 4)] == [2]  # the rest is lost
+    pieces = cpu_data_parallel.scatter([{"x": tensor, "how": 1}], 4)
+    assert [(len(piece[0]["x"]), piece[0]["how"]) for piece in pieces] == [(2, 1)] * 4
+
+
+@pytest.mark.parametrize(
+    ("scale_batch", "scale_lr", "devices_", "samples", "lr"),
+    [
+        ("per-gpu", "none", 4, 256, 0.1),
+        ("per-gpu", "linear", 4, 256, 0.4),
+        ("per-gpu", "sqrt", 4, 256, 0.2),
+        ("global", "linear", 4, 64, 0.1),
+        ("global", "none", 3, 64, 0.1),
+    ],
+)
+def test_batch_and_learning_rate_scale(scale_batch: str, scale_lr: str, devices_: int, samples: int, lr: float) -> None:
+    args = argparse.Namespace(batch_size=64, lr=0.1, scale_batch=scale_batch, scale_lr=scale_lr)
+    assert options.global_batch(args, devices_) == samples
+    assert options.learning_rate(args, options.global_batch(args, devices_)) == pytest.approx(lr)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_from_scratch_steps_as_one_model_does(count: int) -> None:
+    torch.manual_seed(0)
+    single = models.LeNet()
+    workers = [devices.Worker(place) for place in places(count)]
+    replicas = from_scratch.broadcast(single, [worker.place for worker in workers])
+    optimizers = [torch.optim.SGD(replica.parameters(), lr=0.1) for replica in replicas]
+    alone = torch.optim.SGD(single.parameters(), lr=0.1)
+    images, labels = torch.randn(12, 1, 28, 28), torch.randint(0, 10, (12,))
+    for _ in range(2):
+        expected = nn.functional.cross_entropy(single(images), labels)
+        found = from_scratch.train_step(replicas, optimizers, workers, images, labels)
+        assert float(found) == pytest.approx(float(expected.detach()), rel=1e-4)
+        alone.zero_grad()
+        expected.backward()
+        alone.step()
+    for replica in replicas:
+        for mine, its in zip(replica.parameters(), single.parameters(), strict=True):
+            assert torch.allclose(mine, its, atol=1e-5)
+
+
+@pytest.mark.parametrize("micro_batches", [1, 3, 4])
+def test_the_pipeline_gives_the_gradients_of_one_model(micro_batches: int) -> None:
+    torch.manual_seed(0)
+    single, cut = models.LeNet(), models.LeNet()
+    cut.load_state_dict(single.state_dict())
+    first, second = (devices.Worker(place) for place in places(2))
+    pipeline = model_parallel.Pipeline(*model_parallel.halves(cut), (first, second))
+    images, labels = torch.randn(12, 1, 28, 28), torch.randint(0, 10, (12,))
+    expected = nn.functional.cross_entropy(single(images), labels)
+    expected.backward()
+    assert float(pipeline.train_step(images, labels, micro_batches)) == pytest.approx(float(expected.detach()), rel=1e-4)
+    assert torch.allclose(pipeline.scores(images), single(images), atol=1e-5)
+    for mine, its in zip(cut.parameters(), single.parameters(), strict=True):
+        assert mine.grad is not None
+        assert torch.allclose(mine.grad, its.grad, atol=1e-5)
+    assert min(pipeline.busy_s) > 0
+
+
+def test_a_resnet_is_cut_into_halves_that_are_the_whole() -> None:
+    model = models.build("resnet18").eval()
+    first, second = model_parallel.halves(model)
+    images = torch.randn(2, 1, 28, 28)
+    assert torch.allclose(second(first(images)), model(images), atol=1e-4)

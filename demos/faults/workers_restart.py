@@ -20,12 +20,14 @@ from torch.utils.data import DataLoader, Dataset
 
 import ddp
 import devices
+from progress import say
 
 
-def get_ready(_: int) -> None:
+def get_ready(number: int) -> None:
     """Open what a worker needs: files, an index, a decoder."""
     devices.unpin()
     time.sleep(0.5)
+    say(f"loader process {number} is ready")
 
 
 class Training(ddp.Training):
