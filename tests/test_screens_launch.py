@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from gputop.errors import GputopError
-from gputop.launch import identity, jobs, recipes
+from gputop.launch import identity, jobs, own_commands, recipes
 from gputop.launch.recipes import Option, Recipe
-from gputop.snapshot import Device
+from gputop.snapshot import Device, DeviceUse
 from gputop.tui import launch_form
 from gputop.tui.screens.launch import LaunchScreen
 from gputop.tui.screens.stop import StopScreen
@@ -198,14 +199,14 @@ async def test_what_was_typed_is_kept_when_another_recipe_was_looked_at(tiny: No
         await pilot.press("enter")
         form = app.screen.query_one(Form)
         form.choose("batch_size")
-        await pilot.press("7", "1", "down", "down", "l", "down")
+        await pilot.press("7", "1", "down", "l")
         await pilot.pause()
         assert form.field("batch_size").value == "7" + "1"
         app.screen.query_one("#recipes", ChoiceList).focus()
-        await pilot.press("down")
+        await pilot.press("down", "down")  # past the person's own commands
         await pilot.pause()
         assert form.field("batch_size").value == "64"
-        await pilot.press("up")
+        await pilot.press("up", "up")
         await pilot.pause()
         assert form.field("batch_size").value == "71"
 
@@ -236,3 +237,45 @@ def test_a_gpu_in_mig_mode_is_offered_as_its_instances() -> None:
     parent = samples.idle_device(0, mig_enabled=True)
     part = samples.idle_device(1, uuid="MIG-1", kind="mig", parent_uuid=parent.uuid, mig_label="0:1 1g.10gb")
     assert [device.uuid for device in launch_form.usable(samples.snapshot(devices=(parent, part)))] == ["MIG-1"]
+
+
+async def test_a_command_of_one_s_own_starts_and_is_kept(tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUTOP_CONFIG", str(tmp_path / "config.toml"))
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("down", "enter")
+        form = app.screen.query_one(Form)
+        assert "your own command" in text_of(app)
+        await pilot.press("f5")
+        await pilot.pause()
+        assert "There is no command" in text_of(app) or "empty" in text_of(app)
+        form.choose("command")
+        app.screen.post_message(events.Paste("python tiny.py --n={gpus}\nmore"))
+        await until(pilot, lambda: str(form.field("command").value).endswith("{gpus}"))
+        form.choose("cwd")
+        await pilot.press("ctrl+u", *str(tmp_path))
+        form.choose("name")
+        await pilot.press(*"mine", "f5")
+        await until(pilot, lambda: "Started mine." in text_of(app))
+        await until(pilot, lambda: "arguments --n=1" in text_of(app))
+        (own,) = own_commands.load()
+        assert (own.name, own.command, own.cwd) == ("mine", "python tiny.py --n={gpus}", str(tmp_path))
+        recipes_list = app.screen.query_one("#recipes", ChoiceList)
+        assert "own mine" in [item.key for item in recipes_list.items]
+        recipes_list.choose("own mine")
+        await pilot.press("1", "ctrl+d")
+        await until(pilot, lambda: "own mine" not in [item.key for item in recipes_list.items])
+        assert own_commands.load() == ()
+
+
+async def test_a_gpu_that_somebody_uses_is_told_of_when_it_is_chosen(tiny: None) -> None:
+    view = virtual_view()
+    busy = replace(samples.rank_process(0, (DeviceUse("VIRTUAL-0", 2**30, 50.0, ""),)), user="grace", name="python")
+    view = replace(view, snapshot=replace(view.snapshot, processes=(busy,)))
+    app = ScreenApp(LaunchScreen(), view)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        app.screen.query_one(Form).choose("gpu VIRTUAL-0")
+        await pilot.press("2", "space", "f5")
+        await until(pilot, lambda: "In use already: GPU 0 by grace python" in text_of(app))

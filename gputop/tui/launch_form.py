@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from gputop import units
-from gputop.launch.recipes import Recipe
+from gputop.launch.recipe import Recipe
 from gputop.snapshot import Device, Process, Snapshot
 from gputop.tui.drawing.gpus import short_name
 from gputop.tui.drawing.line import Line, Span, clean
@@ -20,6 +20,7 @@ BUSY_PERCENT = 10.0
 BUSY_MEMORY_SHARE = 0.10
 """A GPU counts as free below both: a desktop or a driver's own memory do not make it busy."""
 START = "start"
+COMPARE = "compare"
 GPU_PREFIX = "gpu "
 FIRST_OPTIONS = ("model", "batch_size", "epochs", "lr")
 """The options that most people change stand first; the others follow in the recipe's order."""
@@ -67,9 +68,23 @@ def default_devices(recipe: Recipe, snapshot: Snapshot) -> tuple[str, ...]:
 
 def fields_of(recipe: Recipe, view: View, values: Mapping[str, str], chosen: Iterable[str]) -> list[Field]:
     """Return the form's fields: Start, the GPUs, the recipe's options with ``values`` in place of their defaults."""
-    picked = set(chosen)
     fields = [Field(START, "Start", "button", help=f"start {recipe.id}; F5 or Ctrl-S does it from anywhere")]
-    fields.append(Field("gpus", "GPUs to use", "note"))
+    fields += device_fields(view, chosen)
+    fields.append(Field("options", "Options", "note"))
+    order = sorted(
+        recipe.options,
+        key=lambda option: FIRST_OPTIONS.index(option.name) if option.name in FIRST_OPTIONS else len(FIRST_OPTIONS),
+    )
+    for option in order:
+        value = values.get(option.name, "" if option.default is None else str(option.default))
+        fields.append(Field(option.name, option.label, option.kind, value, option.choices, option.help, check=option.parse))
+    return fields
+
+
+def device_fields(view: View, chosen: Iterable[str]) -> list[Field]:
+    """Return a check mark for each device that can be used; ``chosen`` are set."""
+    picked = set(chosen)
+    fields = [Field("gpus", "GPUs to use", "note")]
     for device in usable(view.snapshot):
         digit = str(device.index) if device.index <= 9 and device.kind != "mig" else ""
         fields.append(
@@ -83,19 +98,18 @@ def fields_of(recipe: Recipe, view: View, values: Mapping[str, str], chosen: Ite
                 help=device.uuid,
             )
         )
-    if len(fields) == 2:
+    if len(fields) == 1:
         fields.append(
             Field("none", "", "note", detail=(Span("No GPU is known yet. ", "warn"), Span("gputop --virtual 2", "accent")))
         )
-    fields.append(Field("options", "Options", "note"))
-    order = sorted(
-        recipe.options,
-        key=lambda option: FIRST_OPTIONS.index(option.name) if option.name in FIRST_OPTIONS else len(FIRST_OPTIONS),
-    )
-    for option in order:
-        value = values.get(option.name, "" if option.default is None else str(option.default))
-        fields.append(Field(option.name, option.label, option.kind, value, option.choices, option.help, check=option.parse))
     return fields
+
+
+def compare_field(counts: Sequence[int]) -> Field:
+    """Return the button that runs a recipe at several numbers of GPUs, one after another."""
+    numbers = ", ".join(map(str, counts))
+    detail = (Span("F6  one after another; c compares them", "dim"),)
+    return Field(COMPARE, f"Run at {numbers} GPUs", "button", detail=detail, help="start them all, then compare with c")
 
 
 def chosen_uuids(fields: Sequence[Field]) -> tuple[str, ...]:
@@ -105,16 +119,35 @@ def chosen_uuids(fields: Sequence[Field]) -> tuple[str, ...]:
 
 def update_details(fields: Sequence[Field], recipe: Recipe, view: View) -> None:
     """Bring what stands behind the fields up to date: free memory, processes that would start, the batch over all ranks."""
-    devices = {device.uuid: device for device in view.snapshot.devices}
+    update_devices(fields, view)
     count = len(chosen_uuids(fields))
+    for field in fields:
+        if field.name == START:
+            field.detail = start_detail(recipe, count)
+        elif field.name == "batch_size":
+            field.detail = _batch_detail(recipe, str(field.value), count)
+
+
+def update_devices(fields: Sequence[Field], view: View) -> None:
+    """Bring what stands behind the GPUs up to date; a chosen one that somebody else uses warns."""
+    devices = {device.uuid: device for device in view.snapshot.devices}
     for field in fields:
         if field.name.startswith(GPU_PREFIX):
             device = devices.get(field.name.removeprefix(GPU_PREFIX))
             field.detail = device_detail(device, view.snapshot) if device else (Span("  gone", "bad"),)
-        elif field.name == START:
-            field.detail = start_detail(recipe, count)
-        elif field.name == "batch_size":
-            field.detail = _batch_detail(recipe, str(field.value), count)
+
+
+def others_on(uuids: Iterable[str], snapshot: Snapshot) -> str:
+    """Return a sentence about who uses these GPUs already, empty when nobody does."""
+    chosen = set(uuids)
+    parts = []
+    for device in snapshot.devices:
+        users = _users(device, snapshot) if device.uuid in chosen else []
+        if users:
+            first = users[0]
+            more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+            parts.append(f"GPU {device.index} by {clean(first.user or '?')} {clean(first.name or '')} ({first.pid}){more}")
+    return f"In use already: {', '.join(parts)}." if parts else ""
 
 
 def device_label(device: Device) -> str:

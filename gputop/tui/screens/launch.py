@@ -12,13 +12,15 @@ from textual.containers import Container
 from textual.message import Message
 
 from gputop.errors import GputopError
-from gputop.launch import jobs, recipes
+from gputop.launch import jobs, series
 from gputop.launch.jobs import Job
-from gputop.launch.recipes import Recipe
-from gputop.tui import launch_form
+from gputop.snapshot import Device
+from gputop.tui import launch_form, launchables
 from gputop.tui.drawing import jobs as drawn_jobs
-from gputop.tui.drawing.line import Line, Span, clip
-from gputop.tui.drawing.prose import BLANK, wrapped
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.prose import wrapped
+from gputop.tui.launch_list import list_items
+from gputop.tui.launchables import Launchable
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
@@ -49,6 +51,9 @@ class LaunchScreen(SubScreen):
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("f5,ctrl+s", "start", show=False),
+        Binding("f6", "start_series", show=False),
+        Binding("c", "compare", show=False),
+        Binding("ctrl+d", "forget", show=False),
         Binding("x,k,f9", "stop", show=False),
         Binding("l", "recipes", show=False),
         Binding("1", "pane('recipes')", show=False),
@@ -60,6 +65,8 @@ class LaunchScreen(SubScreen):
         KeyHint("Up/Down", "recipe"),
         KeyHint("Enter", "its form", "screen.pane('form')"),
         KeyHint("F5", "start", "screen.start"),
+        KeyHint("F6", "at 1, 2, 4 GPUs", "screen.start_series"),
+        KeyHint("c", "compare", "screen.compare"),
         KeyHint("x", "stop the job", "screen.stop"),
         KeyHint("Tab 1-4", "panes", "app.focus_next"),
         KeyHint("?", "help", "app.help"),
@@ -78,7 +85,8 @@ class LaunchScreen(SubScreen):
     def __init__(self, view: View | None = None) -> None:
         super().__init__(view)
         self.jobs: list[Job] = []
-        self.recipe: Recipe = recipes.RECIPES[0]
+        self.entries: list[Launchable] = launchables.entries()
+        self.entry: Launchable = self.entries[0]
         self._values: dict[str, dict[str, str]] = {}
         self._picked: dict[str, tuple[str, ...]] = {}
         self._followed: str | None = None
@@ -110,33 +118,33 @@ class LaunchScreen(SubScreen):
         if not self._filled or self._devices_changed(form):
             self._fill_form()
         else:
-            launch_form.update_details(form.fields, self.recipe, view)
+            self.entry.update(form.fields, view)
             form.redraw()
         self._draw_jobs(view)
 
     def _fill_recipes(self) -> None:
         pane = self.query_one("#recipes", ChoiceList)
         columns = max(16, pane.inner_size.width)
-        if pane.chosen is None:
-            ids = [recipe.id for recipe in recipes.RECIPES]
-            pane.chosen = _FIRST if _FIRST in ids else ids[0]
-        pane.set_items(_recipe_items(columns, self.has_class("low") or self.has_class("small")))
-        if pane.chosen is not None and pane.chosen != self.recipe.id:
-            self.recipe = recipes.find(pane.chosen)
+        keys = [entry.key for entry in self.entries]
+        if pane.chosen not in keys:
+            pane.chosen = _FIRST if _FIRST in keys else keys[0]
+        pane.set_items(list_items(self.entries, columns, short=self.has_class("low") or self.has_class("small")))
+        if pane.chosen is not None and pane.chosen != self.entry.key:
+            self.entry = launchables.entry(pane.chosen)
             self._filled = False
 
     def _fill_form(self) -> None:
         if self.view is None:
             return
         form = self.query_one("#form", Form)
-        picked = self._picked.get(self.recipe.id)
+        picked = self._picked.get(self.entry.key)
         if picked is None:
-            picked = launch_form.default_devices(self.recipe, self.view.snapshot)
-        fields = launch_form.fields_of(self.recipe, self.view, self._values.get(self.recipe.id, {}), picked)
-        launch_form.update_details(fields, self.recipe, self.view)
-        form.title = (Span(self.recipe.id, "accent"), Span(f"  {self.recipe.title}", "title"))
-        form.idle_footer = (Span(self.recipe.description, "dim"),)
-        form.set_fields(fields, cursor=launch_form.START)
+            picked = self.entry.default_devices(self.view.snapshot)
+        fields = self.entry.fields(self.view, self._values.get(self.entry.key, {}), picked)
+        self.entry.update(fields, self.view)
+        form.title = self.entry.title
+        form.idle_footer = (Span(self.entry.description, "dim"),)
+        form.set_fields(fields, cursor=fields[0].name)
         self._filled = True
 
     def _devices_changed(self, form: Form) -> bool:
@@ -224,7 +232,7 @@ class LaunchScreen(SubScreen):
         """Show the chosen recipe's form, or the chosen job's log."""
         if event.widget.id == "recipes":
             self._remember()
-            self.recipe = recipes.find(event.key)
+            self.entry = launchables.entry(event.key)
             self._fill_form()
         elif event.widget.id == "jobs":
             self._follow_chosen()
@@ -239,13 +247,16 @@ class LaunchScreen(SubScreen):
     def on_form_changed(self, event: Form.Changed) -> None:
         """Bring what follows from the change up to date."""
         if self.view is not None:
-            launch_form.update_details(event.form.fields, self.recipe, self.view)
+            self.entry.update(event.form.fields, self.view)
             event.form.redraw()
 
     def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
-        """Start."""
+        """Start, or start at several numbers of GPUs."""
         event.stop()
-        self.action_start()
+        if event.name == launch_form.COMPARE:
+            self.action_start_series()
+        else:
+            self.action_start()
 
     def action_pane(self, name: str) -> None:
         """Focus a pane."""
@@ -258,36 +269,71 @@ class LaunchScreen(SubScreen):
     def _remember(self) -> None:
         """Keep what was typed, for when the recipe is chosen again."""
         form = self.query_one("#form", Form)
-        self._values[self.recipe.id] = {
+        self._values[self.entry.key] = {
             field.name: str(field.value) for field in form.fields if field.kind in ("int", "float", "text", "choice")
         }
-        self._picked[self.recipe.id] = launch_form.chosen_uuids(form.fields)
+        self._picked[self.entry.key] = launch_form.chosen_uuids(form.fields)
 
-    def action_start(self) -> None:
-        """Start the chosen recipe on the chosen GPUs, or say in the form why not."""
+    def _chosen(self) -> tuple[list[Device], dict[str, str]] | None:
+        """Return the chosen GPUs and the values, or None after the form has said what is wrong."""
         form = self.query_one("#form", Form)
         if self.view is None:
-            return
+            return None
         reason = _why_not(self.view)
         if reason:
             self._tell(form, "bad", *reason)
-            return
+            return None
         values = form.values()
         if values is None:
             form.focus()  # the field that does not fit says why, and has the cursor
-            return
+            return None
         picked = set(launch_form.chosen_uuids(form.fields))
-        devices = [device for device in launch_form.usable(self.view.snapshot) if device.uuid in picked]
+        return [device for device in launch_form.usable(self.view.snapshot) if device.uuid in picked], values
+
+    def action_start(self) -> None:
+        """Start what is chosen on the chosen GPUs, or say in the form why not."""
+        chosen = self._chosen()
+        if chosen is None or self.view is None:
+            return
+        devices, values = chosen
+        form = self.query_one("#form", Form)
+        others = launch_form.others_on((device.uuid for device in devices), self.view.snapshot)
         try:
-            job = jobs.start(recipes.prepare(self.recipe, devices, values))
+            job = jobs.start(self.entry.prepare(devices, values))
         except GputopError as error:
             self._tell(form, "bad", error.message, error.hint)
             return
+        hint = " ".join(filter(None, (others, self.entry.started(devices, values), "Its log is below.")))
+        self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
+
+    def action_start_series(self) -> None:
+        """Start the recipe at 1, 2, 4 … GPUs, one after another."""
+        chosen = self._chosen()
+        if chosen is None or self.view is None:
+            return
+        form = self.query_one("#form", Form)
+        usable = launch_form.usable(self.view.snapshot)
+        counts = self.entry.counts(len(usable))
+        if len(counts) < 2:
+            self._tell(form, "bad", "This runs at one number of GPUs alone.", "Choose a recipe that takes several GPUs.")
+            return
+        try:
+            started = series.start([self.entry.prepare(usable[:count], chosen[1]) for count in counts])
+        except GputopError as error:
+            self._tell(form, "bad", error.message, error.hint)
+            return
+        self._started(started, f"Started {len(started)} jobs, one after another.", "c compares what they reach.")
+
+    def _started(self, started: Sequence[Job], message: str, hint: str, *, warn: bool = False) -> None:
         self._remember()
-        self._tell(form, "ok", f"Started {job.name}.", "Its log is below. Esc: watch it on the dashboard.")
-        self.jobs = [job, *(other for other in self.jobs if other.id != job.id)]
-        self._draw_jobs(self.view)
-        self.query_one("#jobs", ChoiceList).choose(job.id)
+        self.entries = launchables.entries()
+        self._fill_recipes()
+        self._tell(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)
+        new = {job.id for job in started}
+        self.jobs = [*reversed(started), *(other for other in self.jobs if other.id not in new)]
+        if self.view is not None:
+            self._draw_jobs(self.view)
+        self.query_one("#jobs", ChoiceList).choose(started[0].id)
         self._follow_chosen()
         self.action_pane("jobs")
 
@@ -298,6 +344,24 @@ class LaunchScreen(SubScreen):
             form.choose(launch_form.START)
             form.first = 0
             form.focus()
+
+    def action_forget(self) -> None:
+        """Remove the chosen own command from the list."""
+        try:
+            if launchables.forget(self.entry.key):
+                self.entries = launchables.entries()
+                self._fill_recipes()
+                self._fill_form()
+                self.notify("The command is forgotten; its jobs stay.", timeout=4)
+        except GputopError as error:
+            self.notify(str(error), severity="warning", timeout=6)
+
+    async def action_compare(self) -> None:
+        """Open the comparison of the jobs."""
+        from gputop.tui.screens.compare import CompareScreen
+
+        chosen = self.chosen_job()
+        await self.app.push_screen(CompareScreen(self.jobs, chosen.id if chosen is not None else None, self.view))
 
     def action_stop(self) -> None:
         """Ask whether to stop the chosen job."""
@@ -319,22 +383,6 @@ def _why_not(view: View) -> tuple[str, str] | None:
     if view.feed == "replay":
         return "This is a recording: its GPUs cannot be used.", "Start gputop without replay."
     return None
-
-
-def _recipe_items(columns: int, short: bool) -> Sequence[Item]:
-    items: list[Item] = []
-    for title, wanted in (("Demos", False), ("Faults" if short else "Faults: a demo with one mistake", True)):
-        chosen = [recipe for recipe in recipes.RECIPES if (recipe.fault is not None) == wanted]
-        if not chosen:
-            continue
-        if items and not short:
-            items.append(Item(BLANK))
-        items.append(Item(clip((Span(title, "title"),), columns)))
-        for recipe in chosen:
-            items.append(Item((Span("  "), Span(recipe.id.removeprefix("faults/"), "value")), recipe.id))
-            if not short:
-                items += [Item(line) for line in wrapped(recipe.description, columns - 4, "dim", first="    ", rest="    ")]
-    return items
 
 
 def _log_subtitle(job: Job) -> Line:

@@ -159,8 +159,14 @@ class Form(ChoiceList):
         if field.kind == "choice":
             shown: Line = (Span("< ", "dim"), Span(str(field.value), "value"), Span(" >", "dim"))
         else:
-            shown = (Span(f"{clean(str(field.value))}{'_' if chosen else ''}", "value"),)
+            shown = (Span(self._typed(field, chosen), "value"),)
         return (label, *shown, Span("  "), *field.detail, *_error(field))
+
+    def _typed(self, field: Field, chosen: bool) -> str:
+        """Return what is typed; of a long text the end, where one types."""
+        text = f"{clean(str(field.value))}{'_' if chosen else ''}"
+        room = max(8, (self.inner_size.width or 80) - _LABEL_COLUMNS)
+        return text if len(text) <= room else f"{'...' if self.ascii else '…'}{text[-(room - 3) :]}"
 
     def _current(self) -> Field | None:
         return next((field for field in self.fields if field.name == self.chosen), None)
@@ -189,6 +195,17 @@ class Form(ChoiceList):
         if field is not None and self._handle(field, event):
             event.stop()
             event.prevent_default()
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Take a pasted text into the chosen field; only its first line, as a field has one."""
+        field = self._current()
+        if field is None or field.kind not in _TYPED:
+            return
+        event.stop()
+        text = "".join(sign for sign in event.text.strip().split("\n", 1)[0] if sign.isprintable() and _fits(field.kind, sign))
+        field.value = text if field.fresh else f"{field.value}{text}"
+        field.fresh, field.error = False, ""
+        self._tell_changed(field)
 
     def _handle(self, field: Field, event: events.Key) -> bool:
         if event.key in ("left", "right"):

@@ -1,0 +1,205 @@
+"""Jobs of one kind at different numbers of GPUs, in one table and one chart. Pure.
+
+All figures are the runs' own: samples per second as their mean after the warm-up and over all ranks; speed-up against the
+job on the fewest GPUs; efficiency is the speed-up per GPU. Seconds per epoch are counted between the first step of the
+second epoch and that of the last one, since the first holds the warm-up; with two epochs the first has to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gputop import units
+from gputop.history import History, MetricSeries
+from gputop.snapshot import Snapshot
+from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.bars import bar
+from gputop.tui.drawing.jobs import STATE_STYLES, Job, device_text, run_of, state_text
+from gputop.tui.drawing.line import Line, Span, clean, clip
+from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
+
+COLUMNS = (
+    Column("gpus", "GPUS", 4, ">", 0),
+    Column("batch", "BATCH", 7, ">", 3),
+    Column("lr", "LR", 8, ">", 6),
+    Column("speed", "SAMPLES/S", 9, ">", 0),
+    Column("speed_up", "SPEED-UP", 8, ">", 1),
+    Column("efficiency", "EFFICIENCY", 10, ">", 2),
+    Column("epoch_s", "S/EPOCH", 8, ">", 4),
+    Column("loss", "LOSS", 8, ">", 0),
+    Column("accuracy", "ACCURACY", 8, ">", 3),
+    Column("on", "ON", 8, "<", 7),
+    Column("state", "STATE", 9, "<", 5),
+    Column("name", "JOB", 10, "<", 8, grows=True),
+)
+_LABEL, _FIGURES = 8, 28
+_APART = ("name", "steps", "epochs")
+"""Values that may differ between jobs that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What one job reached. ``speed`` in samples per second over all ranks, ``epoch_s`` in seconds."""
+
+    job: Job
+    gpus: int
+    speed: float | None = None
+    speed_up: float | None = None
+    efficiency: float | None = None
+    epoch_s: float | None = None
+    loss: float | None = None
+    accuracy: float | None = None
+    batch: float | None = None
+    lr: float | None = None
+
+
+def kind_of(job: Job) -> tuple[Any, ...]:
+    """Return what jobs have in common that can be compared: the recipe and its values, but for name and length."""
+    return (job.recipe_id, tuple(sorted((name, str(value)) for name, value in job.values.items() if name not in _APART)))
+
+
+def reached_by(jobs: Sequence[Job], like: Job, snapshot: Snapshot, history: History) -> tuple[Reached, ...]:
+    """Return what the jobs of one kind reached, the newest for each number of GPUs, fewest GPUs first."""
+    newest: dict[int, Job] = {}
+    for job in sorted(jobs, key=lambda job: job.started_at or 0.0):
+        if kind_of(job) == kind_of(like) and job.device_uuids:
+            newest[len(job.device_uuids)] = job
+    found = [_reached(job, count, snapshot, history) for count, job in sorted(newest.items())]
+    measure = next((item for item in found if item.speed), None)
+    if measure is None or not measure.speed:
+        return tuple(found)
+    return tuple(_against(item, measure.speed / measure.gpus) for item in found)
+
+
+def _against(item: Reached, speed_of_one: float) -> Reached:
+    if not item.speed:
+        return item
+    up = item.speed / speed_of_one
+    return Reached(
+        item.job,
+        item.gpus,
+        item.speed,
+        up,
+        up / item.gpus,
+        item.epoch_s,
+        item.loss,
+        item.accuracy,
+        item.batch,
+        item.lr,
+    )
+
+
+def _reached(job: Job, count: int, snapshot: Snapshot, history: History) -> Reached:
+    run = run_of(job, snapshot)
+    if run is None:
+        return Reached(job, count)
+    return Reached(
+        job,
+        count,
+        run_numbers.mean_speed(run, history),
+        None,
+        None,
+        epoch_seconds(history.metric(run.run_id, "epoch")),
+        run_numbers.loss(run),
+        run_numbers.accuracy(run),
+        _number(run.config, "global_batch_size", "batch_size"),
+        run_numbers.latest(run, "lr"),
+    )
+
+
+def _number(config: Mapping[str, Any], *names: str) -> float | None:
+    for name in names:
+        value = config.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return None
+
+
+def epoch_seconds(ranks: Mapping[int, MetricSeries]) -> float | None:
+    """Return the mean seconds per epoch, from when each epoch's first step was logged; None before the second epoch."""
+    for series in ranks.values():
+        begins: dict[int, float] = {}
+        for bucket in series.by_time.buckets:
+            # A bucket that holds the end of one epoch and the start of the next cannot say when: its end is close enough.
+            begins.setdefault(int(bucket.high), bucket.x_first if bucket.low == bucket.high else bucket.x_last)
+        known = sorted(begins)
+        if len(known) >= 3:
+            known = known[1:]
+        if len(known) >= 2:
+            return (begins[known[-1]] - begins[known[0]]) / (known[-1] - known[0])
+    return None
+
+
+def table(found: Sequence[Reached], snapshot: Snapshot, width: int, ascii_only: bool) -> tuple[Line, ...]:
+    """Return the heading and a line for each number of GPUs."""
+    columns = fitting(COLUMNS, width)
+    lines = [heading_line(columns, width, ascii_only)]
+    lines += [row_line(columns, _cells(item, snapshot), width, ascii_only) for item in found]
+    return tuple(lines)
+
+
+def _cells(item: Reached, snapshot: Snapshot) -> Cells:
+    return {
+        "gpus": Span(str(item.gpus), "value"),
+        "batch": _known(units.count(item.batch), item.batch),
+        "lr": _known(units.metric(item.lr), item.lr),
+        "speed": _known(units.count(item.speed), item.speed),
+        "speed_up": _known(f"{item.speed_up or 0.0:.2f}x", item.speed_up),
+        "efficiency": _known(units.percent(100 * (item.efficiency or 0.0)), item.efficiency),
+        "epoch_s": _known(f"{item.epoch_s or 0.0:.1f}", item.epoch_s),
+        "loss": _known(units.metric(item.loss), item.loss),
+        "accuracy": _known(units.metric(item.accuracy, 3), item.accuracy),
+        "on": Span(device_text(item.job, snapshot), "dim"),
+        "state": Span(state_text(item.job), STATE_STYLES.get(item.job.state, "text")),
+        "name": Span(clean(item.job.name), "dim"),
+    }
+
+
+def chart(found: Sequence[Reached], width: int, ascii_only: bool) -> tuple[Line, ...]:
+    """Return a bar for each number of GPUs: its speed-up against what as many GPUs would do if nothing were lost."""
+    known = [item for item in found if item.speed_up is not None]
+    if not known:
+        return ((Span("No job has told its samples per second yet.", "dim"),),)
+    most = max(max(item.gpus, item.speed_up or 0.0) for item in known)
+    cells = max(10, width - _LABEL - _FIGURES)
+    lines: list[Line] = []
+    for item in known:
+        up = item.speed_up or 0.0
+        gpus = f"{item.gpus} GPU{'s' if item.gpus != 1 else ''}".ljust(_LABEL)
+        ideal = min(cells - 1, round(item.gpus / most * cells))
+        drawn = bar(up / most, cells, ascii_only)
+        text = "".join(span.text for span in drawn)
+        fill = len(drawn[0].text) if drawn and drawn[0].style == "bar" else 0
+        mark = "|" if ascii_only else "┃"
+        marked: Line
+        if ideal >= fill:
+            marked = (
+                Span(text[:fill], "bar"),
+                Span(text[fill:ideal], "track"),
+                Span(mark, "accent"),
+                Span(text[ideal + 1 :], "track"),
+            )
+        else:
+            marked = drawn
+        style = "ok" if (item.efficiency or 0.0) >= 0.8 else "warn" if (item.efficiency or 0.0) >= 0.5 else "bad"
+        lines.append(
+            clip(
+                (
+                    Span(gpus, "value"),
+                    *marked,
+                    Span(f"  {up:5.2f}x", "value"),
+                    Span(f"  {units.percent(100 * (item.efficiency or 0.0)):>5}", style),
+                    Span(f"  {units.count(item.speed)}/s", "dim"),
+                ),
+                width,
+            )
+        )
+    ideal_text = "so fast if no GPU waited: the speed of one GPU times their number"
+    lines += [(), clip((Span("| " if ascii_only else "┃ ", "accent"), Span(ideal_text, "dim")), width)]
+    return tuple(lines)
+
+
+def _known(text: str, value: object) -> Span:
+    return Span(text if value is not None else "-", "text" if value is not None else "dim")

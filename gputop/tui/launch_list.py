@@ -1,0 +1,49 @@
+"""The launch screen's list: demos, the person's own commands, and faults, each with a sentence where there is room. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from gputop.tui.drawing.line import Line, Span, clean, clip
+from gputop.tui.drawing.prose import BLANK, wrapped
+from gputop.tui.widgets.choice_list import Item
+
+OWN = "own "
+FAULTS = "faults/"
+
+
+class Entry(Protocol):
+    """What the list needs to know of something that can be started."""
+
+    @property
+    def key(self) -> str: ...  # noqa: D102 - as in tui.launchables.Launchable
+    @property
+    def description(self) -> str: ...  # noqa: D102
+
+
+def list_items(entries: Sequence[Entry], columns: int, *, short: bool) -> list[Item]:
+    """Return the list's lines; ``short`` leaves the sentences out."""
+    groups = (
+        ("Demos", [entry for entry in entries if not entry.key.startswith((OWN, FAULTS))]),
+        ("Your own", [entry for entry in entries if entry.key.startswith(OWN)]),
+        ("Faults" if short else "Faults: a demo with one mistake", [e for e in entries if e.key.startswith(FAULTS)]),
+    )
+    items: list[Item] = []
+    for title, chosen in groups:
+        if not chosen:
+            continue
+        if items and not short:
+            items.append(Item(BLANK))
+        items.append(Item(clip((Span(title, "title"),), columns)))
+        for entry in chosen:
+            items.append(Item(clip((Span("  "), *_name(entry)), columns), entry.key))
+            if not short and not entry.key.startswith(OWN):
+                items += [Item(line) for line in wrapped(entry.description, columns - 4, "dim", first="    ", rest="    ")]
+    return items
+
+
+def _name(entry: Entry) -> Line:
+    if entry.key == OWN:
+        return (Span("a command line ...", "accent"),)
+    return (Span(clean(entry.key.removeprefix(OWN).removeprefix(FAULTS)), "value"),)

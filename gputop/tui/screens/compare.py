@@ -1,0 +1,110 @@
+"""How the jobs of one kind compare: speed-up, efficiency, time per epoch and what they learnt, at 1, 2, 4 … GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from gputop.launch import jobs
+from gputop.launch.jobs import Job
+from gputop.tui.drawing import comparison
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.prose import BLANK, wrapped
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.view import View
+from gputop.tui.widgets.lines import Pane
+
+POLL_S = 1.0
+
+
+class CompareScreen(SubScreen):
+    """Compares the jobs that differ from ``job_id`` by their number of GPUs alone; left and right choose another kind."""
+
+    NAME = "compare"
+    DEFAULT_CSS = """
+    CompareScreen #table { height: 1fr; }
+    CompareScreen #chart { height: 1fr; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("c", "back", show=False),
+        Binding("left", "kind(-1)", show=False),
+        Binding("right", "kind(1)", show=False),
+    ]
+    HINTS = (KeyHint("Left/Right", "other jobs", "screen.kind(1)"),)
+
+    class Polled(Message):
+        """The jobs as they are now."""
+
+        def __init__(self, found: list[Job]) -> None:
+            super().__init__()
+            self.found = found
+
+    def __init__(self, found: Sequence[Job], job_id: str | None, view: View | None = None) -> None:
+        super().__init__(view)
+        self.jobs = list(found)
+        chosen = next((job for job in found if job.id == job_id), None)
+        self.like: Job | None = chosen or next((job for job in found if job.recipe_id), None)
+
+    def compose_body(self) -> ComposeResult:
+        """Yield table and chart."""
+        yield Pane("Jobs that differ by their GPUs alone", "1", id="table")
+        yield Pane("Speed-up", "2", id="chart")
+
+    def on_mount(self) -> None:
+        """Draw, and look at the jobs from now on."""
+        super().on_mount()
+        self.query_one("#table").focus()
+        self.set_interval(POLL_S, self.poll)
+
+    def head_text(self, view: View) -> Line:
+        """Name the recipe."""
+        return (Span(clean((self.like.recipe_id or self.like.name) if self.like else ""), "value"),)
+
+    def draw(self, view: View) -> None:
+        """Draw table and chart."""
+        table, chart = self.query_one("#table", Pane), self.query_one("#chart", Pane)
+        width = max(20, table.inner_size.width)
+        if self.like is None:
+            lines = wrapped("No job yet. On the launch screen, F6 runs the chosen recipe at 1, 2, 4 GPUs.", width, "dim")
+            table.set_content(lines)
+            chart.set_content(())
+            return
+        ascii_only = view.settings.ascii
+        found = comparison.reached_by(self.jobs, self.like, view.snapshot, view.history)
+        lines = comparison.table(found, view.snapshot, width, ascii_only)
+        if len(found) < 2:
+            lines = (
+                *lines,
+                BLANK,
+                *wrapped("One number of GPUs alone: F6 on the launch screen runs the others.", width, "dim"),
+            )
+        table.header_lines = 1
+        table.set_content(lines)
+        chart.set_content(comparison.chart(found, max(20, chart.inner_size.width), ascii_only))
+
+    def action_kind(self, by: int) -> None:
+        """Compare other jobs: those of the next recipe and values."""
+        kinds = {comparison.kind_of(job): job for job in self.jobs if job.device_uuids}
+        if self.like is None or not kinds:
+            return
+        listed = list(kinds)
+        here = comparison.kind_of(self.like)
+        self.like = kinds[listed[((listed.index(here) if here in listed else 0) + by) % len(listed)]]
+        if self.view is not None:
+            self.show(self.view)
+
+    @work(thread=True, exclusive=True)
+    def poll(self) -> None:
+        """Look at the jobs."""
+        self.post_message(self.Polled(jobs.list_jobs()))
+
+    def on_compare_screen_polled(self, event: Polled) -> None:
+        """Take in what was found."""
+        self.jobs = event.found
+        if self.view is not None and self.size:
+            self.draw(self.view)
