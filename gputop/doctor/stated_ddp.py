@@ -283,10 +283,11 @@ def weights_differ(ranks: Sequence[Rank], from_step: int = 0) -> tuple[int, bool
         return None
     step = max(common)
     said = [probe[step] for probe in probes]
-    if len({repr(checksum) for checksum, _ in said}) == 1:
+    checksums = [checksum for checksum, _ in said]
+    if None not in checksums and len({repr(checksum) for checksum in checksums}) == 1:
         return step, False
+    # On a GPU there is no checksum, because reading the values would wait for the device: the sum alone arrives later.
     sums = [value for _, value in said if value is not None]
     if len(sums) < len(said):
-        return step, True
-    size = max(1e-12, *(abs(value) for value in sums))
-    return step, max(sums) - min(sums) > SUM_TOLERANCE * size
+        return (step, True) if None not in checksums else None
+    return step, max(sums) - min(sums) > SUM_TOLERANCE * max(1.0, *map(abs, sums))

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from gputop.doctor.rules import (
     clocks,
+    collectives,
     cpu_only,
     data_parallel,
     ddp_data,
@@ -45,6 +46,7 @@ FAMILIES: tuple[ModuleType, ...] = (
     wrapper_texts,
     ddp_gradients,
     ddp_data,
+    collectives,
     ddp_model,
     frameworks,
     launching,
