@@ -56,6 +56,24 @@ def test_a04_shows_both_masks_and_what_cuda_shows():
     assert "CUDA_VISIBLE_DEVICES=2,3 python train.py --lr 0.1" in finding.fix
 
 
+def test_a04_where_cuda_refuses_to_start():
+    message = (
+        "CUDA unknown error - this may be due to an incorrectly set up environment, e.g. changing env variable "
+        "CUDA_VISIBLE_DEVICES after program start. Setting the available devices to be zero."
+    )
+
+    def refused(second):
+        environment = {"cuda_visible_devices_launch": None, "cuda_visible_devices_now": "2,3"}
+        facts = {"error": {"type": "RuntimeError", "message": message, "where": "train.py:9"}, "environment": environment}
+        run = samples.run(1)
+        return placement.failed(second, replace(run, ranks=(replace(run.ranks[0], facts=facts),)))
+
+    finding = verdict(refused, 3)
+    assert (finding.id, finding.severity) == ("A04", "error")
+    assert "os.environ at the end: CUDA_VISIBLE_DEVICES=2,3" in [fact.text for fact in finding.evidence]
+    assert "CUDA_VISIBLE_DEVICES=2,3 torchrun" in finding.fix
+
+
 def test_a04_goes_by_the_number_of_devices_where_cuda_tells_no_uuids():
     def counted(second):
         shot = placement.set_late(second)

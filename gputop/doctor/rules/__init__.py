@@ -25,6 +25,7 @@ from gputop.doctor.rules import (
     launching,
     long_runs,
     memory,
+    mig,
     misplaced,
     occupied,
     placement,
@@ -38,6 +39,7 @@ from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
 FAMILIES: tuple[ModuleType, ...] = (
     hardware,
     visibility,
+    mig,
     cpu_only,
     placement,
     misplaced,

@@ -8,30 +8,18 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
-from gputop.doctor import fixes, stated_model
+from gputop.doctor import fixes, log_patterns, stated_model
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
+from gputop.doctor.log_pattern import HINT
 from gputop.snapshot import LogMatch, Rank, Run, Snapshot
 
 _TEXT_MAX = 160
-_EXCEPTIONS = {
-    "invalid device ordinal": "invalid_ordinal",
-    "Expected all tensors to be on the same device": "two_devices",
-    "CUDA out of memory": "oom",
-    "busy or unavailable": "devices_busy",
-    "unrecognized arguments: --local-rank": "local_rank_dash",
-    "changing env variable CUDA_VISIBLE_DEVICES after program start": "cuda_unknown_env",
-    "(device_ids[0]) but found one of them on device": "dp_not_on_dev0",
-    "in replica ": "dp_replica_error",
-    "Expected to have finished reduction in the prior iteration": "unused_params",
-    "mark a variable ready only once": "ready_twice",
-    "DistributedDataParallel device_ids and output_device arguments only work": "ddp_devids_cpu",
-    "DistributedDataParallel is not needed when a module": "ddp_not_needed",
-    'key(s) in state_dict: "module.': "module_prefix",
-}
-"""In the exception that the tracking caught, where nobody captured the output: a text, and its pattern's name."""
+_LINES_MAX = 20
+"""Lines of an exception's message that are searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +94,28 @@ def _launches(job: Job) -> set[str | None]:
 
 
 def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[LogMatch]:
+    """Return what the exceptions in the journal tell that the output did not, or that nobody captured."""
     found = []
     for rank in ranks:
         failure = stated_model.failure(rank)
-        for text, pattern in _EXCEPTIONS.items():
-            if failure is not None and text in failure.message and pattern not in known:
-                found.append(LogMatch(pattern, None, failure.message, run_id, None, rank.rank, failure.where))
+        if failure is None:
+            continue
+        line = f"{failure.type}: {failure.message}"
+        for name, cause, cascade in _patterns(line):
+            if name not in known:
+                found.append(LogMatch(name, cause, line, run_id, None, rank.rank, failure.where, cascade=cascade))
     return found
+
+
+@lru_cache(maxsize=256)
+def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
+    """Return (name, cause, cascade) of the known failures in an exception; kept, because the same one comes every second."""
+    found: dict[str, tuple[str, str | None, bool]] = {}
+    for line in text.splitlines()[:_LINES_MAX]:
+        for pattern, _ in log_patterns.matches(line):
+            if pattern.kind != HINT:
+                found.setdefault(pattern.id, (pattern.id, pattern.cause, pattern.cascade))
+    return tuple(found.values())
 
 
 def quoted(match: LogMatch) -> Fact:

@@ -1,26 +1,28 @@
 """Visibility: a mask that came too late (A04), one that CUDA reads otherwise than written (A05), another order than
-nvidia-smi's (A06), a process that sees one MIG instance (A14), and a compute mode that lets one process in (A15)."""
+nvidia-smi's (A06), and a compute mode that lets one process in (A15)."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 
 from gputop.doctor import fixes, stated, stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job
-from gputop.doctor.rules.outputs import command_of, quoted, told
-from gputop.doctor.rules.placement import wish_for_more
+from gputop.doctor.rules.outputs import Told, command_of, quoted, told
 from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
 from gputop.doctor.visible import devices_behind, mask_of, parse_mask, same_uuid
-from gputop.snapshot import Device, Process
+from gputop.snapshot import Device, LogMatch, Process
 
 _HIDDEN_ON_PURPOSE = ("", "-1", "none", "None", "NoDevFiles", "void")
 """Usual ways of hiding every GPU."""
 _SEPARATORS = re.compile(r"[,;\s]+")
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 
+_READ_ONCE = (
+    "CUDA reads CUDA_VISIBLE_DEVICES once, when it is initialized (torch.cuda.is_available() is enough for that). The script "
+    "assigned it after that."
+)
 _MASK_FIRST = """\
 import os
 os.environ["CUDA_VISIBLE_DEVICES"] = "{mask}"  # the first lines of the script, before import torch
@@ -36,11 +38,21 @@ torch.cuda.set_device(local_rank)  # before any other CUDA call, so that no rank
 sudo nvidia-smi -c DEFAULT"""
 
 
-def mask_set_late(evidence: Evidence, job: Job) -> Judgement:
+def mask_set_late(evidence: Evidence) -> dict[str, Judgement]:
     """A04: os.environ holds another mask than at launch, and CUDA shows other devices than this mask names."""
-    if job.virtual or not job.pool:
-        return None
-    for member in job.members:
+    judged: dict[str, Judgement] = {}
+    for said in told(evidence):
+        match = said.first("cuda_unknown_env")
+        if match is not None and not said.goes_on:
+            judged[said.subject] = Suspicion(_refused_late(said, match))
+    for job in evidence.jobs:
+        if (finding := _late(job)) is not None:
+            judged.setdefault(job.run_id or job.key, Suspicion(finding))
+    return judged
+
+
+def _late(job: Job) -> Finding | None:
+    for member in job.members if job.pool and not job.virtual else ():
         fact = stated_model.visibility(member.journal)
         if fact is None or fact.now is None or fact.now == fact.launch:
             continue
@@ -48,7 +60,7 @@ def mask_set_late(evidence: Evidence, job: Job) -> Judgement:
         if difference is None:
             continue
         shown, certain = difference
-        finding = Finding(
+        return Finding(
             id="A04",
             severity="warning",
             confidence="certain" if certain else "likely",
@@ -58,16 +70,33 @@ def mask_set_late(evidence: Evidence, job: Job) -> Judgement:
                 Fact(f"os.environ now: CUDA_VISIBLE_DEVICES={fact.now}", fact.now, "journal"),
                 shown,
             ),
-            cause="CUDA reads CUDA_VISIBLE_DEVICES once, when it is initialized (torch.cuda.is_available() is enough for "
-            "that). The script assigned it after that.",
-            fix=_MASK_FIRST.format(mask=fact.now, command=_unmasked_command(job)),
+            cause=_READ_ONCE,
+            fix=_MASK_FIRST.format(mask=fact.now, command=_unmasked_command(fixes.own_command(job))),
             refuted_by="The variable was changed for a child process only.",
             devices=tuple(sorted(job.used)),
             pids=(member.pid,) if member.pid is not None else (),
             run=job.run_id,
         )
-        return Suspicion(finding)
     return None
+
+
+def _refused_late(said: Told, match: LogMatch) -> Finding:
+    fact = stated_model.visibility(said.rank(match.rank))
+    mask = fact.now if fact is not None and fact.now else "0,1"
+    changed = [Fact(f"os.environ at the end: {_mask_text(fact.now)}", fact.now, "journal")] if fact is not None else []
+    return Finding(
+        id="A04",
+        severity="error",
+        confidence="certain",
+        title="CUDA does not start: CUDA_VISIBLE_DEVICES was changed after the program began",
+        evidence=(quoted(match), *changed),
+        cause=_READ_ONCE,
+        fix=_MASK_FIRST.format(mask=mask, command=_unmasked_command(command_of(said))),
+        refuted_by="nvidia-smi fails as well: then the driver is at fault.",
+        devices=said.devices,
+        pids=said.pids,
+        run=said.run_id,
+    )
 
 
 def _difference(
@@ -102,8 +131,8 @@ def _mask_text(mask: str | None) -> str:
     return "CUDA_VISIBLE_DEVICES was not set" if mask is None else f"CUDA_VISIBLE_DEVICES={mask}"
 
 
-def _unmasked_command(job: Job) -> str:
-    return re.sub(r"^(env )?((CUDA_VISIBLE_DEVICES|GPUTOP_VIRTUAL_DEVICES)=\S+ )", "", fixes.own_command(job))
+def _unmasked_command(command: str) -> str:
+    return re.sub(r"^(env )?((CUDA_VISIBLE_DEVICES|GPUTOP_VIRTUAL_DEVICES)=\S+ )", "", command)
 
 
 def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
@@ -167,7 +196,7 @@ def _malformed(job: Job, process: Process, mask: str, written: list[str], taken:
         ),
         cause=f"CUDA reads this list in its own way: {why}."
         + ("" if fits else " torch then finds no GPU, and a script with a fallback trains on the CPU."),
-        fix=f"{name}={right} {_unmasked_command(job)}",
+        fix=f"{name}={right} {_unmasked_command(fixes.own_command(job))}",
         refuted_by="The script sets the variable again before it imports torch.",
         devices=tuple(device.uuid for device in job.pool),
         pids=(process.pid,),
@@ -220,8 +249,8 @@ def _other_order(job: Job, mask: str, meant: tuple[Device, ...], got: tuple[Devi
             Fact(f"nvidia-smi's {mask} is {', '.join(map(_named, meant))}", [device.uuid for device in meant], "NVML"),
         ),
         cause="CUDA numbers unequal cards by speed, fastest first; nvidia-smi and gputop number them by their slot.",
-        fix=f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={mask} {_unmasked_command(job)}\n"
-        f"# or by UUID, which never changes:\nCUDA_VISIBLE_DEVICES={uuids} {_unmasked_command(job)}",
+        fix=f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={mask} {_unmasked_command(fixes.own_command(job))}\n"
+        f"# or by UUID, which never changes:\nCUDA_VISIBLE_DEVICES={uuids} {_unmasked_command(fixes.own_command(job))}",
         refuted_by="The numbers were meant in CUDA's order.",
         devices=tuple(dict.fromkeys(device.uuid for device in (*got, *meant))),
         pids=(pid,) if pid is not None else (),
@@ -231,62 +260,6 @@ def _other_order(job: Job, mask: str, meant: tuple[Device, ...], got: tuple[Devi
 
 def _named(device: Device) -> str:
     return f"GPU {device.index} ({device.name or 'N/A'})"
-
-
-def mig_slice(evidence: Evidence, job: Job) -> Judgement:
-    """A14: the run wants several devices where each of its processes sees one MIG instance."""
-    listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
-    parents = {device.uuid for device in listed if device.mig_enabled}
-    instances = {device.uuid: device for device in listed if device.kind == "mig"}
-    if job.virtual or not parents:
-        return None
-    ranks = [member for member in job.members if member.rank is not None]
-    located = [member for member in job.members if member.main in instances]
-    if not located and not all(device.uuid in parents for device in job.pool):
-        return None
-    if len(ranks) >= 2:
-        crowds = Counter(member.main for member in ranks if member.main in instances)
-        crowd = max(crowds.values(), default=0)
-        started = job.local_world_size or len(ranks)
-        if crowd < 2 and started <= len(instances):
-            return None
-        detail = Fact(f"{crowd or started} ranks share one instance", crowd or started, "NVML")
-        title = f"{started} ranks on MIG: a process sees one instance of {len(instances)}"
-    else:
-        count = stated.device_count(job.members[0].journal)
-        wish = wish_for_more(job, 1) if count in (None, 1) else None
-        if wish is None:
-            return None
-        detail, title = wish, f"MIG leaves this process 1 instance of {len(instances)}"
-    indices = sorted(device.index for device in listed if device.uuid in parents)
-    finding = Finding(
-        id="A14",
-        severity="error" if len(ranks) >= 2 else "warning",
-        confidence="certain",
-        title=title,
-        evidence=(
-            Fact(f"MIG is on: GPU {words.span(indices)} in {words.count(len(instances), 'instance')}", len(instances), "NVML"),
-            detail,
-        ),
-        cause="A CUDA process enumerates a single MIG instance, whatever its mask names; instances have neither NVLink nor "
-        "peer access between them, so that one training cannot be spread over them.",
-        fix=_mig_fix(job, indices, list(instances)),
-        refuted_by="The processes are independent of each other, one for each instance.",
-        devices=tuple(sorted(parents)),
-        pids=job.pids,
-        run=job.run_id,
-    )
-    return Suspicion(finding, 3.0)
-
-
-def _mig_fix(job: Job, indices: list[int], instances: list[str]) -> str:
-    process = job.main_process
-    script = " ".join(fixes.script_of(process.command if process is not None else None))
-    lines = [f"CUDA_VISIBLE_DEVICES={uuid} python {script} &" for uuid in instances[:2]]
-    off = "\n".join(f"sudo nvidia-smi -i {index} -mig 0" for index in indices)
-    return "\n".join(
-        ["# one independent process for each instance:", *lines, "# or whole GPUs again, once no job uses them:", off]
-    )
 
 
 def exclusive_mode(evidence: Evidence) -> dict[str, Judgement]:
@@ -331,14 +304,6 @@ RULES = (
         mask_malformed,
     ),
     Rule(
-        "A04",
-        "visibility",
-        ("journal: mask at launch and now, UUIDs that CUDA shows",),
-        0.0,
-        "the mask now differs from launch, and from the UUIDs that CUDA shows (certain) or their number (catalogue A04)",
-        mask_set_late,
-    ),
-    Rule(
         "A06",
         "visibility",
         ("CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER", "NVML contexts or the journal's UUIDs"),
@@ -346,16 +311,17 @@ RULES = (
         "unequal cards, no PCI_BUS_ID, and a context on a GPU that the mask's numbers do not name (catalogue A06)",
         device_order,
     ),
-    Rule(
-        "A14",
-        "visibility",
-        ("NVML: MIG mode and instances", "LOCAL_WORLD_SIZE"),
-        3.0,
-        "MIG, and ranks that share an instance, outnumber them, or one process that asks for several (catalogue A14)",
-        mig_slice,
-    ),
 )
 MACHINE_RULES = (
+    MachineRule(
+        "A04",
+        "visibility",
+        ("journal: mask at launch and now, UUIDs that CUDA shows", "the run's output"),
+        0.0,
+        "the mask now differs from launch, and from the UUIDs that CUDA shows (certain) or their number; "
+        "or cuda_unknown_env (catalogue A04)",
+        mask_set_late,
+    ),
     MachineRule(
         "A15",
         "visibility",
@@ -370,6 +336,5 @@ HIDES = {
     "A04": ("A01", "A03", "A06"),
     "A05": ("A01", "A02", "A03", "A04", "A07", "A12"),
     "A06": ("A03",),
-    "A14": ("A01", "A02", "A03", "A07"),
     "A15": ("G01", "G03", "G04"),
 }
