@@ -96,6 +96,8 @@ def main() -> None:
         worker.holds([tensor for parameter in replica.parameters() for tensor in (parameter, parameter)])  # and gradients
     devices.report_workers(run, workers)
 
+    gputop.watch(replicas[0], optimizers[0], loader)
+
     meter = Meter(run, options.total_steps(args, len(loader)), args.epochs, lr)
     for epoch in range(args.epochs):
         for images, labels in loader:

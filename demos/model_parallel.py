@@ -132,7 +132,9 @@ def main() -> None:
     # A multiple of the pieces, so that all are of one size.
     loader = DataLoader(train, args.batch_size // args.micro_batches * args.micro_batches, shuffle=True, drop_last=True)
     test_loader = DataLoader(test, batch_size=500)
-    optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=args.lr, momentum=0.9)
+    whole = nn.Sequential(first, second)
+    optimizer = torch.optim.SGD(whole.parameters(), lr=args.lr, momentum=0.9)
+    gputop.watch(whole, optimizer, loader)
     meter = Meter(run, options.total_steps(args, len(loader)), args.epochs, args.lr)
     for epoch in range(args.epochs):
         for images, labels in loader:

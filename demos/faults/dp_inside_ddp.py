@@ -15,6 +15,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
 
+import torch
 from torch import nn
 
 import cpu_data_parallel
@@ -26,6 +27,10 @@ class Training(ddp.Training):
     """Wraps as a single process would."""
 
     name = "dp-inside-ddp"
+
+    def take_device(self) -> devices.Place:
+        """Return "cuda", whichever rank this is; without CUDA the virtual GPU of this rank."""
+        return devices.take(0) if torch.cuda.is_available() else super().take_device()
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """Wrap the model."""
