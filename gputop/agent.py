@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gputop.errors import NoGpuError, UsageError
 from gputop.places import jobs_dir
-from gputop.snapshot import Device, DeviceUse, Host, Problem, Process, Run, SamplerCost, Snapshot
+from gputop.snapshot import Device, DeviceUse, Host, LogMatch, Problem, Process, Run, SamplerCost, Snapshot
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host import HostReader, namespace_note
+from gputop.sources.nccl_ras import RasWatch
 from gputop.tracking.reader import RunReader, RunUpdate
 
 if TYPE_CHECKING:
@@ -103,6 +104,7 @@ class Sampler:
         self._gpus = tuple(gpus)
         self._runs = runs or RunReader()
         self._host = HostReader()
+        self._ras = RasWatch()
         self._sequence = 0
         self._known_runs: tuple[Run, ...] = ()
         self._cpu_at: tuple[float, float] | None = None
@@ -130,26 +132,43 @@ class Sampler:
             runs=update.runs,
             points=update.points,
             notes=_notes(reading, processes),
-            logs=self._logs.poll() if self._logs is not None else (),
+            logs=self._log_matches(),
+            **self._beside(processes),
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )
         self._sequence += 1
         return snapshot
+
+    def _beside(self, processes: tuple[Process, ...]) -> dict[str, Any]:
+        """Return what is learnt from others than the driver, /proc and the journals, by the snapshot's field names.
+
+        Whatever joins here must return at once: what takes time belongs on a thread of its own.
+        """
+        return {"communicators": self._ras.look(processes)}
 
     def _with_printed(self, update: RunUpdate) -> RunUpdate:
         """Add the runs of jobs that keep no journal, as their output tells of them."""
         if self._printed is None:
             if not jobs_dir().is_dir():
                 return update
-            from gputop.launch.log_matches import LogMatches
             from gputop.launch.printed_runs import PrintedRuns
 
-            self._printed, self._logs = PrintedRuns(), LogMatches()
+            self._printed = PrintedRuns()
         printed = self._printed.poll({run.run_id for run in update.runs})
         if not printed.runs:
             return update
         runs = sorted(update.runs + printed.runs, key=lambda run: run.created_at or 0.0, reverse=True)
         return RunUpdate(tuple(runs), update.points + printed.points)
+
+    def _log_matches(self) -> tuple[LogMatch, ...]:
+        """Return the known error texts in the output of jobs; not in the first snapshot, which a screen waits for."""
+        if self._logs is None:
+            if not self._sequence or not jobs_dir().is_dir():
+                return ()
+            from gputop.launch.log_matches import LogMatches
+
+            self._logs = LogMatches()
+        return self._logs.poll()
 
     def _host_record(self, reading: Reading) -> Host:
         host = self._host.read_host(self.source.name)

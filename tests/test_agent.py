@@ -15,6 +15,9 @@ import pytest
 
 from gputop.snapshot import Snapshot
 from tests import nvml_sim
+from tests.test_nccl_ras import Ras
+from tests.test_nccl_ras import job as ras_job
+from tests.test_nccl_ras import rank as ras_rank
 
 GPUTOP = [sys.executable, "-m", "gputop"]
 
@@ -193,6 +196,44 @@ def test_record_then_replay_is_the_same_stream(tmp_path: Path, h100: dict[str, s
     assert replayed.stdout.splitlines() == file.read_text().splitlines()[1:]
     assert run("record", str(file), env=h100).returncode == 1, "a recording is never overwritten"
     assert run("replay", "/dev/null").returncode == 0
+
+
+NCCL_RANK = """
+import sys, threading, time
+def watchdog():
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as file:
+        file.write("pt_nccl_watchdg")
+    time.sleep(600)
+threading.Thread(target=watchdog, daemon=True).start()
+time.sleep(600)
+"""
+
+
+def test_what_nccl_says_of_a_process_comes_with_the_stream(tmp_path: Path) -> None:
+    with Ras("") as ras:
+        settings = {"NCCL_RAS_ADDR": f"127.0.0.1:{ras.address[1]}", "NCCL_DEBUG": "WARN", "MASTER_PORT": "29501"}
+        rank = subprocess.Popen([sys.executable, "-c", NCCL_RANK], env=os.environ | settings)
+        ras.answer = ras_job(0xCF264AF53EDBE986, ras_rank(0, rank.pid, all_reduce=7))
+        scenario = nvml_sim.h100_box(2, pids=(rank.pid,)).near(0, "0-1", 0).write(tmp_path / "scenario")
+        try:
+            with Agent("-i", "100ms", env=nvml_sim.environment(scenario)) as agent:
+                deadline = time.monotonic() + 30
+                snapshot = agent.next()
+                while not snapshot.communicators and time.monotonic() < deadline:
+                    snapshot = agent.next()
+        finally:
+            rank.kill()
+            rank.wait()
+    (communicator,) = snapshot.communicators
+    assert communicator.communicator_id == "cf264af53edbe986"
+    assert communicator.ranks[0].counts["AllReduce"] == 7
+    (process,) = (process for process in snapshot.processes if process.pid == communicator.ranks[0].pid)
+    assert process.threads == (("pt_nccl_watchdg", 1),)
+    assert process.environment is not None
+    assert process.environment.master_port == 29501
+    assert ("NCCL_DEBUG", "WARN") in process.environment.settings
+    assert snapshot.devices[0].cpu_affinity == (0, 1)
+    assert snapshot.host.memory_available_bytes is not None
 
 
 def test_pick_gives_the_freest(h100: dict[str, str]) -> None:
