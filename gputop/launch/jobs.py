@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from gputop.places import jobs_dir, make_private_dir
 
 __all__ = ["ACTIVE", "Job", "LogFollower", "LogTail", "find", "list_jobs", "request_stop", "start", "stop", "tail"]
 
-ACTIVE = ("starting", "running")
+ACTIVE = ("waiting", "starting", "running")
 """The states of a job that has not ended."""
 
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
@@ -36,9 +36,10 @@ _ended: dict[Path, Job] = {}
 class Job:
     """A launched recipe or command, as its files tell it.
 
-    ``state``: starting, running, finished (exit code 0), failed (another exit code), stopped (asked to), killed (by a
-    signal that nobody asked gputop for), lost (its supervisor ended without a word: reboot, SIGKILL). Times are wall
-    clock, seconds since the epoch. The run that the job makes has the job's id as its run id.
+    ``state``: waiting (for the jobs that it comes after), starting, running, finished (exit code 0), failed (another exit
+    code), stopped (asked to), killed (by a signal that nobody asked gputop for), lost (its supervisor ended without a
+    word: reboot, SIGKILL). Times are wall clock, seconds since the epoch. The run that the job makes has the job's id as
+    its run id.
     """
 
     id: str
@@ -74,8 +75,10 @@ class Job:
         return self.state in ACTIVE
 
 
-def start(launch: Launch) -> Job:
+def start(launch: Launch, after: Sequence[str] = ()) -> Job:
     """Start a job and return at once; it lives on when this process ends, however it ends.
+
+    ``after`` are ids of jobs: this one waits until they have ended, in whatever way.
 
     Raises:
         GputopError: its directory cannot be made, or no process can be started.
@@ -97,6 +100,7 @@ def start(launch: Launch) -> Job:
             "values": dict(launch.values),
             "hostname": socket.gethostname(),
             "created_at": time.time(),
+            "after": list(after),
         }
         record.write_json(directory / record.SPEC, spec)
         record.write_json(directory / record.SPAWNED, identity.describe(_spawn(directory)))
@@ -221,7 +225,7 @@ def _judge(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any] |
         recipe_id=spec.get("recipe_id"),
         device_uuids=tuple(spec.get("device_uuids", ())),
         values=spec.get("values", {}),
-        started_at=spec.get("created_at"),
+        started_at=status.get("began_at") or spec.get("created_at"),
         ended_at=status.get("ended_at"),
         exit_code=status.get("exit_code"),
         signal=status.get("signal"),

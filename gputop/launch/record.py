@@ -69,6 +69,18 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
+def has_ended(directory: Path) -> bool:
+    """Return whether the job of a directory has ended, as its supervisor wrote, or was lost, or is gone."""
+    from gputop.launch import identity
+
+    status = read_json(directory / STATUS)
+    if status is None:
+        spawned = read_json(directory / SPAWNED)
+        return not directory.is_dir() or (spawned is not None and not identity.lives(spawned))
+    alive = identity.lives(status.get("supervisor")) or identity.lives(status.get("child"))
+    return status.get("state") == "ended" or not alive
+
+
 def open_log(path: Path) -> int:
     """Open a log for appending, mode 0600, and return its descriptor.
 

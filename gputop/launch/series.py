@@ -1,4 +1,4 @@
-"""Jobs that run one after another, so that they can be compared: each waits for the one before it.
+"""Jobs that run one after another, so that they can be compared: each waits for those before it.
 
 The waiting is done by each job's supervisor: the series goes on when gputop is quit. A job that fails or is stopped lets
 the next one begin all the same.
@@ -25,5 +25,5 @@ def start(launches: Sequence[Launch]) -> list[Job]:
         raise UsageError("There is nothing to start.", "Choose at least one number of GPUs.")
     started: list[Job] = []
     for launch in launches:
-        started.append(jobs.start(launch, after=started[-1].id if started else None))
+        started.append(jobs.start(launch, after=[job.id for job in started]))
     return started

@@ -54,11 +54,14 @@ class Supervisor:
     def run(self) -> None:
         """Start the command, wait for its end, write it down."""
         self._save()
+        if not self._waited():
+            self._save(state="ended", ended_at=time.time(), exit_code=None, signal="SIGTERM")
+            return
         child = self._start()
         if child is None:
             self._end(127)
             return
-        self._save(state="running", child=identity.describe(child.pid))
+        self._save(state="running", began_at=time.time(), child=identity.describe(child.pid))
         code = self._wait(child)
         # A launcher that ended well has nothing left, or means to leave it. One that was stopped, failed or was killed
         # leaves ranks: torchrun gives each a session of its own, so that they live on under init and train.
@@ -117,6 +120,19 @@ class Supervisor:
         finally:
             os.close(log)
 
+    def _waited(self) -> bool:
+        """Wait for the jobs that this one comes after (``spec["after"]``); False when it was asked to stop meanwhile."""
+        before = [self.directory.parent / str(job_id) for job_id in self.spec.get("after") or ()]
+        if not before:
+            return True
+        self._save(state="waiting")
+        while not all(map(record.has_ended, before)):
+            received = signal.sigtimedwait(_WATCHED - {signal.SIGCHLD}, _TICK_S / 2)
+            if received is not None:
+                self._note_asked(received)
+                return False
+        return True
+
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         while (code := child.poll()) is None:
             wait_s = _TICK_S if self._kill_at is None else min(_TICK_S, max(0.0, self._kill_at - time.monotonic()))
@@ -133,12 +149,16 @@ class Supervisor:
     def _asked(self, child: subprocess.Popen[bytes], received: signal.struct_siginfo) -> None:
         """Pass a request to stop on to the launcher; the second one kills it."""
         number = signal.Signals(received.si_signo)
-        asked = {"signal": number.name, "at": time.time(), "pid": received.si_pid, "uid": received.si_uid}
         grace_s = (record.read_json(self.directory / record.STOP) or {}).get("grace_s", DEFAULT_GRACE_S)
         self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else float(grace_s))
-        self.status["asked"].append(asked)
+        self._note_asked(received)
         self._save()
         child.send_signal(number)
+
+    def _note_asked(self, received: signal.struct_siginfo) -> None:
+        name = signal.Signals(received.si_signo).name
+        asked = {"signal": name, "at": time.time(), "pid": received.si_pid, "uid": received.si_uid}
+        self.status["asked"].append(asked)
 
     def _end(self, code: int) -> None:
         exit_code = code if code >= 0 else None

@@ -176,7 +176,7 @@ class GputopApp(App[None]):
         """Quit; launched jobs go on, and the terminal says so."""
         from gputop.launch.jobs import list_jobs
 
-        running = [job.id for job in list_jobs() if job.state in ("starting", "running")]
+        running = [job.id for job in list_jobs() if job.active]
         if running:
             word = "job keeps" if len(running) == 1 else "jobs keep"
             self.farewell = f"{len(running)} {word} running: {', '.join(running)}. See: gputop jobs, logs JOB, stop JOB."

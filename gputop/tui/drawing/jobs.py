@@ -49,6 +49,7 @@ class Job(Protocol):
 
 
 STATE_STYLES = {
+    "waiting": "dim",
     "starting": "dim",
     "running": "ok",
     "finished": "ok",
