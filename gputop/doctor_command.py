@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,10 @@ from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_PROBLEM, UsageError
 
 if TYPE_CHECKING:
     from gputop.agent import Sampler
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.finding import Finding
+    from gputop.doctor.preflight import Report
+    from gputop.doctor.watch import Outcome
     from gputop.snapshot import Snapshot
 
 DOCTOR_FOR_S = 15.0
@@ -28,6 +32,8 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     what = doctor.add_mutually_exclusive_group()
     what.add_argument("--replay", type=Path, metavar="FILE", help="diagnose a recording instead of this machine")
     what.add_argument("--log", nargs="+", metavar="FILE", help="explain the error in these logs of one run (- or a job too)")
+    what.add_argument("--before", action="store_true", help="check this machine before a run: driver, torch, ports, limits ...")
+    doctor.add_argument("--watch", metavar="TIME", help="print again when something changes, looking so often, until Ctrl-C")
     return doctor
 
 
@@ -37,34 +43,126 @@ def doctor(
     leave: Callable[[Sampler, int], int],
 ) -> int:
     """Run the command. ``leave`` ends the process without waiting for a thread that hangs in the driver."""
+    if options.watch and (options.log or options.before or options.replay):
+        raise UsageError("--watch looks at this machine while it works.", "Leave out --log, --before and --replay.")
     if options.log:
         return _explain_logs(options)
+    if options.replay:
+        return _replay(options)
+    sampler = make_sampler(options)
+    if options.before:
+        return leave(sampler, _before(options, sampler))
+    if options.watch:
+        return leave(sampler, _watch(options, sampler))
+    return leave(sampler, _look(options, sampler))
+
+
+def _look(options: argparse.Namespace, sampler: Sampler) -> int:
+    """Watch the machine for a while; where nothing trains on it, check it for the next run too."""
     from gputop.doctor.diagnosis import Doctor
-    from gputop.doctor.finding import findings_json
-    from gputop.doctor.report import text_report
-    from gputop.doctor.watch import watch
+    from gputop.doctor.report import checks_text, text_report
+    from gputop.doctor.watch import Outcome, trains, watch
     from gputop.units import parse_duration
 
     physician = Doctor()
-    sampler = None
-    if options.replay:
-        from gputop.sources.recording import read_recording
-
-        outcome = watch(physician, read_recording(options.replay), run=options.run)
-    else:
-        sampler = make_sampler(options)
-        seconds = parse_duration(options.seconds)
-        outcome = watch(physician, _live_snapshots(sampler, seconds), run=options.run)
+    outcome = watch(physician, _live_snapshots(sampler, parse_duration(options.seconds)), run=options.run)
+    none = sampler.source.name == "none"
+    report = None
+    if outcome.snapshot is not None and not options.run and sampler.source.name != "virtual" and not trains(outcome.snapshot):
+        report = _preflight(outcome.snapshot)
+        ids = {finding.id for finding in outcome.findings}
+        more = () if none else tuple(finding for finding in report.findings if finding.id not in ids)
+        outcome = Outcome((*outcome.findings, *more), outcome.snapshot, outcome.suppressed)
     if options.as_json:
-        print(json.dumps(findings_json(outcome.findings, outcome.suppressed, physician.abstained)))
+        _print_json(outcome, physician, report)
     else:
         print(text_report(outcome.findings, physician.abstained, outcome.snapshot, outcome.suppressed))
-    code = EXIT_PROBLEM if any(finding.severity != "info" for finding in outcome.findings) else EXIT_OK
-    if sampler is None:
-        return code
-    if sampler.source.name == "none" and code == EXIT_OK:
-        code = EXIT_NO_GPU
-    return leave(sampler, code)
+        if report is not None:
+            print(f"\n{checks_text(report.checks)}")
+    code = _code(outcome.findings)
+    return EXIT_NO_GPU if none and code == EXIT_OK else code
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.report import text_report
+    from gputop.doctor.watch import watch
+    from gputop.sources.recording import read_recording
+
+    physician = Doctor()
+    outcome = watch(physician, read_recording(options.replay), run=options.run)
+    if options.as_json:
+        _print_json(outcome, physician)
+    else:
+        print(text_report(outcome.findings, physician.abstained, outcome.snapshot, outcome.suppressed))
+    return _code(outcome.findings)
+
+
+def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
+    """Print what stands whenever it has changed, until Ctrl-C; the exit code is that of the last state."""
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.report import text_report
+    from gputop.doctor.watch import changed, standing
+    from gputop.units import parse_duration
+
+    physician, seconds = Doctor(), parse_duration(options.watch)
+    last = None
+    due = time.monotonic() + min(seconds, sampler.interval_s)
+    try:
+        while True:
+            snapshot = sampler.take()
+            outcome = standing(physician, snapshot, options.run)
+            if time.monotonic() >= due:
+                due = time.monotonic() + seconds
+                if last is None or changed(last, outcome):
+                    last = outcome
+                    if options.as_json:
+                        _print_json(outcome, physician)
+                    else:
+                        stamp = time.strftime("%H:%M:%S", time.localtime(snapshot.time))
+                        text = text_report(outcome.findings, (), snapshot, outcome.suppressed)
+                        print(f"--- {stamp}\n{text}\n", flush=True)
+            time.sleep(sampler.interval_s)
+    except KeyboardInterrupt:
+        return EXIT_OK if last is None else _code(last.findings)
+
+
+def _before(options: argparse.Namespace, sampler: Sampler) -> int:
+    """Check the machine before a run: exit code 0 fine, 1 a problem, 3 no GPU."""
+    from gputop.agent import take_once
+    from gputop.doctor.report import preflight_report
+
+    snapshot = take_once(sampler)
+    report = _preflight(snapshot)
+    if options.as_json:
+        from gputop.doctor.finding import findings_json
+
+        print(json.dumps({**findings_json(report.findings), "checked": _checked(report)}))
+    else:
+        print(preflight_report(report))
+    return EXIT_NO_GPU if snapshot.host.source == "none" else _code(report.findings)
+
+
+def _preflight(snapshot: Snapshot) -> Report:
+    from gputop.doctor.preflight import check
+    from gputop.sources.preflight import read_preflight
+
+    return check(read_preflight(), snapshot)
+
+
+def _checked(report: Report) -> list[dict[str, str]]:
+    return [{"name": check.name, "state": check.state, "text": check.text} for check in report.checks]
+
+
+def _print_json(outcome: Outcome, physician: Doctor, report: Report | None = None) -> None:
+    from gputop.doctor.finding import findings_json
+
+    data = findings_json(outcome.findings, outcome.suppressed, physician.abstained)
+    print(json.dumps(data if report is None else {**data, "checked": _checked(report)}), flush=True)
+
+
+def _code(findings: Sequence[Finding]) -> int:
+    return EXIT_PROBLEM if any(finding.severity != "info" for finding in findings) else EXIT_OK
 
 
 def _explain_logs(options: argparse.Namespace) -> int:

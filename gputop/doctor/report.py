@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from gputop.doctor import words
 from gputop.doctor.finding import Abstained, Finding
+from gputop.doctor.preflight import Report
+from gputop.doctor.preflight_record import Check
 from gputop.snapshot import Snapshot
 
 WIDTH = 100
@@ -42,6 +44,29 @@ def log_report(findings: Sequence[Finding], logs: Sequence[tuple[str, int]]) -> 
     read = f"{words.count(lines, 'line')} of {words.count(len(logs), 'log') if len(logs) != 1 else logs[0][0]}"
     blocks.append(f"Read {read}." if findings else f"No known error, and no exception. Read {read}.")
     return "\n\n".join(blocks)
+
+
+def preflight_report(report: Report) -> str:
+    """Return what a check before a run found, and a table of all that it looked at."""
+    total = len(report.findings)
+    blocks = [_finding(finding, number, total) for number, finding in enumerate(report.findings, 1)]
+    blocks.append(checks_text(report.checks))
+    return "\n\n".join(blocks)
+
+
+def checks_text(checks: Sequence[Check]) -> str:
+    """Return the table of what was checked before a run: fine, a problem ("!") or unknown ("?")."""
+    width = max((len(check.name) for check in checks), default=0)
+    marks = {"fine": "ok", "problem": "!", "unknown": "?"}
+    lines = ["Checked before a run:"]
+    for check in checks:
+        lines += _wrap(f"{check.text}", f"  {marks[check.state]:<3} {check.name:<{width}}  ", " " * (width + 8))
+    problems = sum(check.state == "problem" for check in checks)
+    lines.append(
+        f"{sum(check.state == 'fine' for check in checks)} of {words.count(len(checks), 'check')} fine"
+        + (f", {words.count(problems, 'problem')}" if problems else "")
+    )
+    return "\n".join(lines)
 
 
 def _nothing(snapshot: Snapshot | None) -> str:

@@ -25,13 +25,34 @@ def watch(doctor: Doctor, snapshots: Iterable[Snapshot], run: str | None = None)
 
     ``run`` (an id or a name) keeps only findings of that run.
     """
-    findings: tuple[Finding, ...] = ()
-    wanted: set[str] = set()
-    last: Snapshot | None = None
-    for last in snapshots:
-        wanted = {item.run_id for item in last.runs if run in (item.run_id, item.name)}
-        findings = tuple(item for item in doctor.observe(last) if run is None or item.run in wanted)
-        if any(item.confidence == "certain" and item.severity != "info" for item in findings):
+    outcome = Outcome((), None)
+    for snapshot in snapshots:
+        outcome = standing(doctor, snapshot, run)
+        if any(item.confidence == "certain" and item.severity != "info" for item in outcome.findings):
             break
-    suppressed = tuple(item for item in doctor.suppressed if run is None or item.run in wanted)
-    return Outcome(findings, last, suppressed)
+    return outcome
+
+
+def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outcome:
+    """Observe one snapshot and return what stands now, of one run (an id or a name) or of all."""
+    findings = doctor.observe(snapshot)
+    if run is None:
+        return Outcome(findings, snapshot, doctor.suppressed)
+    wanted = {item.run_id for item in snapshot.runs if run in (item.run_id, item.name)}
+    of_run = (tuple(item for item in found if item.run in wanted) for found in (findings, doctor.suppressed))
+    return Outcome(next(of_run), snapshot, next(of_run))
+
+
+def changed(before: Outcome, now: Outcome) -> bool:
+    """Return whether other findings stand: numbers that move in their evidence are no news."""
+    return _heads(before) != _heads(now)
+
+
+def trains(snapshot: Snapshot) -> bool:
+    """Return whether something trains on the machine: a live run, or a process on a GPU or with torch in it."""
+    alive = any(run.state in ("starting", "running", "stalled") for run in snapshot.runs)
+    return alive or any(process.devices or process.torch_mapped for process in snapshot.processes)
+
+
+def _heads(outcome: Outcome) -> list[tuple[str, str, str, str | None, tuple[str, ...]]]:
+    return [(item.id, item.severity, item.confidence, item.run, item.devices) for item in outcome.findings]

@@ -1,0 +1,207 @@
+"""Reads what ``gputop doctor --before`` checks and no snapshot holds: torch, limits, ports, device files.
+
+Torch is asked in a process of its own with a time limit. That process loads libcuda and calls cuInit, which makes no
+context on any GPU and takes none of its memory.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import resource
+import shutil
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from gputop.doctor.preflight_record import Preflight
+from gputop.sources import procfs
+
+TORCH_TIMEOUT_S = 30.0
+"""Importing torch from a slow disk takes so long, at most."""
+PORT_DEFAULT = 29500
+"""torch's MASTER_PORT where none is set."""
+_LISTEN = b"0A"
+_UNLIMITED = resource.RLIM_INFINITY
+
+_PROBE = r"""
+import ctypes, importlib.util, json, os, sys
+def say(**what):
+    print("\n" + json.dumps(what), flush=True)
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+    status, count, seen = cuda.cuInit(0), ctypes.c_int(0), []
+    if status == 0:
+        cuda.cuDeviceGetCount(ctypes.byref(count))
+        for index in range(count.value):
+            device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+            cuda.cuDeviceGet(ctypes.byref(device), index)
+            cuda.cuDeviceGetAttribute(ctypes.byref(major), 75, device)
+            cuda.cuDeviceGetAttribute(ctypes.byref(minor), 76, device)
+            seen.append([major.value, minor.value])
+    say(cuda_status=status, cuda_count=count.value, capabilities=seen)
+except OSError:
+    pass
+found = importlib.util.find_spec("torch")
+if found is None or not found.origin:
+    say(torch_problem=f"{sys.executable} has no torch")
+    sys.exit()
+told = {}
+try:
+    with open(os.path.join(os.path.dirname(found.origin), "version.py")) as file:
+        exec(file.read(), told)
+    say(torch_version=str(told["__version__"]), torch_cuda=told.get("cuda"))
+except Exception as error:
+    say(torch_problem=f"torch of {sys.executable} does not tell its version: {error}")
+if told.get("cuda"):
+    import torch
+    say(torch_archs=torch._C._cuda_getArchFlags().split())
+"""
+
+
+def read_preflight(environment: Mapping[str, str] | None = None, *, ask_torch: bool = True) -> Preflight:
+    """Return what is known of this machine; whatever cannot be read stays None. Takes seconds where torch is asked."""
+    environment = os.environ if environment is None else environment
+    interpreter = _interpreter(environment)
+    asked = _ask(interpreter, environment) if interpreter is not None and ask_torch else {}
+    port = _master_port(environment)
+    taken, pid, command = _listener(port)
+    files = _device_files()
+    locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
+    nofile = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    container = _in_container()
+    return Preflight(
+        interpreter=interpreter,
+        torch_version=_text(asked.get("torch_version")),
+        torch_cuda=_text(asked.get("torch_cuda")),
+        torch_archs=tuple(str(item) for item in asked.get("torch_archs") or ()),
+        torch_problem=_text(asked.get("torch_problem")),
+        cuda_status=asked.get("cuda_status"),
+        cuda_count=asked.get("cuda_count"),
+        capabilities=tuple((int(major), int(minor)) for major, minor in asked.get("capabilities") or ()),
+        mask=environment.get("CUDA_VISIBLE_DEVICES"),
+        closed_files=tuple(path for path in files if not os.access(path, os.R_OK | os.W_OK)),
+        device_files=files,
+        container=container,
+        master_port=port,
+        port_taken=taken,
+        port_pid=pid,
+        port_command=command,
+        files_limit=None if nofile == _UNLIMITED else nofile,
+        locked_limit_bytes=None if locked == _UNLIMITED else locked,
+        locked_unlimited=locked == _UNLIMITED,
+        infiniband=bool(glob.glob("/sys/class/infiniband/*")),
+        cores=tuple(sorted(os.sched_getaffinity(0))),
+        numa_nodes=len(glob.glob("/sys/devices/system/node/node[0-9]*")) or None,
+        nvswitch=bool(glob.glob("/dev/nvidia-nvswitch[0-9]*")),
+        fabric_manager=_runs("nv-fabricmanager") or (None if container else False),
+        uid=os.getuid(),
+    )
+
+
+def _interpreter(environment: Mapping[str, str]) -> str | None:
+    for name in ("python", "python3"):
+        found = shutil.which(name, path=environment.get("PATH"))
+        if found is not None:
+            return found
+    return None
+
+
+def _ask(interpreter: str, environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the probe said, also of one that hung or died on the way."""
+    quiet = {**environment, "GPUTOP_AUTO": "0", "CUDA_MODULE_LOADING": "LAZY"}
+    try:
+        process = subprocess.Popen(
+            [interpreter, "-c", _PROBE],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=quiet,
+            cwd="/",
+            start_new_session=True,
+        )
+    except OSError as error:
+        return {"torch_problem": f"{interpreter} cannot be started: {error.strerror}"}
+    problem = None
+    try:
+        said, _ = process.communicate(timeout=TORCH_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        problem = f"{interpreter} did not answer within {TORCH_TIMEOUT_S:.0f} s"
+        try:
+            said, _ = process.communicate(timeout=1.0)
+        except subprocess.TimeoutExpired:  # stuck in the driver: init will reap it
+            said = b""
+    told: dict[str, Any] = {"torch_problem": problem} if problem else {}
+    for line in said.splitlines():
+        try:
+            found = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(found, dict):
+            told.update(found)
+    if "torch_version" not in told and "torch_problem" not in told:
+        told["torch_problem"] = f"{interpreter} ended with exit code {process.returncode} when asked for torch"
+    return told
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _master_port(environment: Mapping[str, str]) -> int:
+    text = environment.get("MASTER_PORT", "")
+    return int(text) if text.isdigit() and 0 < int(text) < 65536 else PORT_DEFAULT
+
+
+def _listener(port: int) -> tuple[bool | None, int | None, str | None]:
+    """Return whether a socket listens on the port, and whose it is as far as this user may see."""
+    inodes = set()
+    readable = False
+    for table in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            lines = procfs.read_bytes(table).splitlines()[1:]
+        except OSError:
+            continue
+        readable = True
+        for line in lines:
+            fields = line.split()
+            if len(fields) > 9 and fields[3] == _LISTEN and int(fields[1].rpartition(b":")[2], 16) == port:
+                inodes.add(fields[9].decode())
+    if not readable:
+        return None, None, None
+    if not inodes:
+        return False, None, None
+    wanted = {f"socket:[{inode}]" for inode in inodes}
+    for pid in procfs.list_pids():
+        try:
+            with os.scandir(f"/proc/{pid}/fd") as files:
+                held = any(os.readlink(file.path) in wanted for file in files)
+        except OSError:
+            continue
+        if held:
+            return True, pid, " ".join(procfs.read_command(pid) or ())[:80] or None
+    return True, None, None
+
+
+def _device_files() -> tuple[str, ...]:
+    found = [
+        path for path in glob.glob("/dev/nvidia*") if not os.path.isdir(path) and "caps" not in path and "nvswitch" not in path
+    ]
+    return tuple(sorted(found))
+
+
+def _in_container() -> bool:
+    return os.path.exists("/.dockerenv") or os.path.exists("/run/.containerenv") or bool(procfs.read_container(1))
+
+
+def _runs(name: str) -> bool:
+    for pid in procfs.list_pids():
+        try:
+            # The kernel keeps 15 characters of a name.
+            if procfs.read_line(f"/proc/{pid}/comm").decode(errors="replace").strip() == name[:15]:
+                return True
+        except OSError:
+            continue
+    return False
