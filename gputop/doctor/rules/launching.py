@@ -54,6 +54,8 @@ def lone_process(evidence: Evidence, job: Job) -> Judgement:
     if process is None or len(job.members) != 1 or job.launcher is not None or len(job.used) != 1:
         return None
     if process.environment is None:
+        if not evidence.free(job.pool):
+            return None  # it could use no more than it does
         return _abstain("A01", job, "what the process was started with is hidden (another user's process)", "run as its user")
     if _has_ranks(process) or stated.wrapper(job.members[0].journal) is not None or (job.virtual and not job.masks):
         return None
