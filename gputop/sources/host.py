@@ -85,6 +85,8 @@ class HostReader:
         self._cpu_at_s = 0.0
         self._boot_id = procfs.read_boot_id()
         self._users: dict[int, str] = {}
+        self._ancestries: dict[int, tuple[tuple[Ancestor, ...], Ancestor | None]] = {}
+        self._ancestries_at_s = 0.0
         self._machine = MachineReader()
         self._workers = WorkerBook()
         self._mps_server_pid: int | None = None
@@ -252,7 +254,7 @@ class HostReader:
             return
         life.details_due_s = now_s + again_after_s(facts.age_s)
         life.ppid = facts.stat.ppid
-        life.ancestors, life.launcher = ancestry(pid, life.ppid)
+        life.ancestors, life.launcher = self._ancestry(life, now_s)
         if life.uid is None or not dead:
             life.uid = facts.try_read(("uid", "user"), procfs.read_uid)
             life.user = None if life.uid is None else self._user(life.uid)
@@ -260,6 +262,14 @@ class HostReader:
             return  # the rest of a zombie is gone; what was read in its life stands
         life.command = facts.try_read(("command",), procfs.read_command)
         life.container = facts.try_read(("container",), procfs.read_container)
+
+    def _ancestry(self, life: _Life, now_s: float) -> tuple[tuple[Ancestor, ...], Ancestor | None]:
+        """Walk up once in a reading for all ranks of one launcher."""
+        if self._ancestries_at_s != now_s:
+            self._ancestries, self._ancestries_at_s = {}, now_s
+        if life.ppid not in self._ancestries:
+            self._ancestries[life.ppid] = ancestry(life.facts.stat.pid, life.ppid)
+        return self._ancestries[life.ppid]
 
     def _user(self, uid: int) -> str:
         name = self._users.get(uid)

@@ -62,7 +62,8 @@ def _writes_only(pid: int, handle: str) -> bool:
     bits = int(flags.group(1), 8) if flags else os.O_RDONLY
     if bits & os.O_ACCMODE != os.O_WRONLY or bits & os.O_APPEND:
         return False
-    return stat.S_ISREG(os.stat(f"/proc/{pid}/fd/{handle}").st_mode)
+    found = os.stat(f"/proc/{pid}/fd/{handle}")
+    return stat.S_ISREG(found.st_mode) and found.st_nlink > 0  # without a name it is nobody's checkpoint
 
 
 class Transfers(NamedTuple):
