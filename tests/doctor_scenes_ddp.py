@@ -233,7 +233,8 @@ def same_checkpoint(second):
 def wrapped_on_cpu(second):
     text = (
         "ValueError: DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-"
-        "device GPU modules or CPU modules, but got device_ids [0], output_device 0, and module parameters {device(type='cpu')}."
+        "device GPU modules or CPU modules, but got device_ids [0], output_device 0, and module "
+        "parameters {device(type='cpu')}."
     )
     return failed(second, 2, ("ddp_devids_cpu", text))
 

@@ -34,6 +34,14 @@ class Stalls(NamedTuple):
 
 def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> list[Point]:
     """Return the newest values whose steps are evenly spaced, oldest first, those of the warm-up left out."""
+    memo: dict[tuple[str | None, int, str, int], list[Point]] = evidence.memo.setdefault("windows.newest", {})
+    key = (job.run_id, rank, metric, limit)
+    if key not in memo:
+        memo[key] = _newest(evidence, job, rank, metric, limit)
+    return memo[key]
+
+
+def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> list[Point]:
     series = evidence.series(job.run_id, rank, metric)
     found: list[Point] = []
     spacing = None
@@ -56,12 +64,28 @@ def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], le
     total = _sum(steps)
     if len(steps) < least or total <= 0:
         return None
-    begin, end = steps[0].step, steps[-1].step
+    begin = steps[0].step
     names = (part,) if isinstance(part, str) else part
     series = [evidence.series(job.run_id, rank, name) for name in names]
     if not any(series):
         return None
-    return sum(_sum(point for point in points if begin <= point.step <= end) for points in series) / total
+    return sum(_sum(since(points, begin)) for points in series) / total
+
+
+def since(points: Sequence[Point], step: int) -> list[Point]:
+    """Return the points from a step on, newest first; the cost is that of these points alone."""
+    return list(itertools.takewhile(lambda point: point.step >= step, reversed(points)))
+
+
+def latest(points: Sequence[Point], number: int) -> dict[int, float]:
+    """Return the newest values by step."""
+    return {point.step: point.value for point in itertools.islice(reversed(points), number)}
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return the standard deviation of all the values (``statistics.pstdev`` takes fifty times as long)."""
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
 
 
 def data_share(evidence: Evidence, job: Job) -> float | None:
@@ -123,7 +147,7 @@ def regular(steps: Sequence[int], variation: float) -> bool:
     if len(gaps) < 2:
         return False
     mean = statistics.fmean(gaps)
-    return mean > 0 and statistics.pstdev(gaps) / mean < variation
+    return mean > 0 and spread(gaps) / mean < variation
 
 
 def trend(points: Sequence[Point]) -> tuple[float, float] | None:

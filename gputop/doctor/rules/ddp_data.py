@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from gputop.doctor import stated, words
+from gputop.doctor import stated, windows, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
@@ -103,7 +103,7 @@ def _same(
 
 def _equal_losses(evidence: Evidence, job: Job, ranks: Sequence[Rank]) -> int:
     """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 when they differ in one."""
-    series = [{p.step: p.value for p in list(evidence.series(job.run_id, rank.rank, "loss"))[-40:]} for rank in ranks]
+    series = [windows.latest(evidence.series(job.run_id, rank.rank, "loss"), 40) for rank in ranks]
     common = sorted(set(series[0]).intersection(*series[1:]))[-20:]
     return len(common) if common and all(len({values[step] for values in series}) == 1 for step in common) else 0
 

@@ -116,7 +116,7 @@ def _deviates(job: Job, losses: dict[int, dict[int, float]]) -> Judgement:
             continue
         gap = statistics.fmean(values[step] - statistics.fmean(other[step] for other in others) for step in steps)
         usual = [other[step] for other in others for step in steps]
-        spread = statistics.pstdev(usual)
+        spread = windows.spread(usual)
         if spread > 0 and abs(gap) > LOSS_DEVIATION * spread:
             finding = tracked.about(
                 job,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor import stated_calls, windows, words
-from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
+from gputop.doctor.evidence import KEPT_POINTS, WARM_UP_STEPS, Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
@@ -83,8 +83,9 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: stated_calls.CudaM
     if member.journal is None or job.virtual:
         return None
     for metric in ("memory_allocated_bytes", "memory_peak_bytes"):
-        points = [p for p in evidence.series(job.run_id, member.journal.rank, metric) if p.step >= WARM_UP_STEPS]
-        points = [point for point in points if point.step >= points[-1].step - 3 * LEAK_STEPS_MIN]
+        series = evidence.series(job.run_id, member.journal.rank, metric)
+        begin = max(WARM_UP_STEPS, series[-1].step - 3 * LEAK_STEPS_MIN) if series else 0
+        points = windows.since(series, begin)[::-1]
         if len(points) < WARM_UP_STEPS or points[-1].step - points[0].step < LEAK_STEPS_MIN:
             continue
         found = windows.trend(points)
@@ -122,7 +123,7 @@ def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
         if member.journal is None:
             continue
         rank = member.journal.rank
-        points = windows.newest(evidence, job, rank, "step_s", limit=600)
+        points = windows.newest(evidence, job, rank, "step_s", limit=KEPT_POINTS)
         found = windows.stalls(points, STALL_FACTOR)
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE_MIN:
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.doctor import fixes, stated, stated_model, windows, words
-from gputop.doctor.evidence import Evidence
+from gputop.doctor.evidence import LOAD_SPAN_MIN_S, Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
@@ -104,9 +104,13 @@ def _spread(job: Job) -> tuple[Member, dict[int, int]] | None:
     return None
 
 
-def _loads(evidence: Evidence, devices: tuple[Device, ...]) -> list[float]:
-    known = [load.mean_percent for device in devices if (load := evidence.load(device.uuid)) is not None and load.span_s >= 9]
-    return known if len(known) == len(devices) else []
+def _loads(evidence: Evidence, devices: tuple[Device, ...]) -> list[float] | None:
+    """Return the mean utilisation of each device; empty where one does not report it, None before it was watched for long."""
+    loads = [evidence.load(device.uuid) for device in devices]
+    known = [load for load in loads if load is not None]
+    if any(load.span_s < LOAD_SPAN_MIN_S for load in known):
+        return None
+    return [load.mean_percent for load in known] if len(known) == len(devices) else []
 
 
 def _equal_sets(places: dict[int, int]) -> bool:
@@ -121,6 +125,8 @@ def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
     member, places = found
     devices = tracked.used_devices(job)
     loads = _loads(evidence, devices)
+    if loads is None:
+        return None
     total = sum(loads)
     if loads and total >= PIPELINE_MIN_PERCENT:
         return None
@@ -168,7 +174,7 @@ def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
     _, places = found
     devices = tracked.used_devices(job)
     loads = _loads(evidence, devices)
-    if not _equal_sets(places) or (loads and sum(loads) <= TURNS_MAX_PERCENT):
+    if loads is None or not _equal_sets(places) or (loads and sum(loads) <= TURNS_MAX_PERCENT):
         return None
     each = next(iter(places.values()))
     facts = [
