@@ -215,7 +215,9 @@ async def test_the_mouse_starts_a_job(tiny: None) -> None:
     app = ScreenApp(LaunchScreen(), virtual_view())
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
-        await pilot.click("#form", offset=(4, 1))
+        form = app.screen.query_one(Form)
+        row = next(number for number, item in enumerate(form.items) if item.key == launch_form.START)
+        await pilot.click("#form", offset=(4, row + 1))
         await until(pilot, lambda: len(jobs.list_jobs()) == 1)
 
 

@@ -145,12 +145,12 @@ def read_all(archive: Path | None, ring: Path | None = None) -> Everything:
     return sink
 
 
-def eventually(probe: Callable[[], T | None], what: str) -> T:
+def eventually(probe: Callable[[], T | None], what: str, within_s: float = DEADLINE_S) -> T:
     """Return the first true answer; fail when there is none in time."""
-    end = time.monotonic() + DEADLINE_S
+    end = time.monotonic() + within_s
     while time.monotonic() < end:
         found = probe()
         if found:
             return found
         time.sleep(0.02)
-    raise AssertionError(f"did not happen within {DEADLINE_S:g} s: {what}")
+    raise AssertionError(f"did not happen within {within_s:g} s: {what}")

@@ -196,3 +196,12 @@ def _batch_detail(recipe: Recipe, text: str, count: int) -> Line:
 
 def _users(device: Device, snapshot: Snapshot) -> list[Process]:
     return [process for process in snapshot.processes if any(use.device_uuid == device.uuid for use in process.devices)]
+
+
+def why_not(view: View) -> tuple[str, str] | None:
+    """Return why nothing can be launched here and the way out, None when it can."""
+    if view.settings.readonly:
+        return "gputop was started with --readonly.", "Start it without, to launch something."
+    if view.feed == "replay":
+        return "This is a recording: its GPUs cannot be used.", "Start gputop without replay."
+    return None

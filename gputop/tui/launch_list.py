@@ -1,4 +1,4 @@
-"""The launch screen's list: demos, the person's own commands, and faults, each with a sentence where there is room. Pure."""
+"""The launch screen's list: demos, the person's own commands, and faults, one line each. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from gputop.tui.drawing.line import Line, Span, clean, clip
-from gputop.tui.drawing.prose import BLANK, wrapped
+from gputop.tui.drawing.prose import BLANK
 from gputop.tui.widgets.choice_list import Item
 
 OWN = "own "
@@ -19,11 +19,11 @@ class Entry(Protocol):
     @property
     def key(self) -> str: ...  # noqa: D102 - as in tui.launchables.Launchable
     @property
-    def description(self) -> str: ...  # noqa: D102
+    def summary(self) -> str: ...  # noqa: D102
 
 
 def list_items(entries: Sequence[Entry], columns: int, *, short: bool) -> list[Item]:
-    """Return the list's lines; ``short`` leaves the sentences out."""
+    """Return the list's lines; ``short`` leaves the summaries out."""
     groups = (
         ("Demos", [entry for entry in entries if not entry.key.startswith((OWN, FAULTS))]),
         ("Your own", [entry for entry in entries if entry.key.startswith(OWN)]),
@@ -36,10 +36,11 @@ def list_items(entries: Sequence[Entry], columns: int, *, short: bool) -> list[I
         if items and not short:
             items.append(Item(BLANK))
         items.append(Item(clip((Span(title, "title"),), columns)))
+        names = max(len(_name(entry)[0].text) for entry in chosen)
         for entry in chosen:
-            items.append(Item(clip((Span("  "), *_name(entry)), columns), entry.key))
-            if not short and not entry.key.startswith(OWN):
-                items += [Item(line) for line in wrapped(entry.description, columns - 4, "dim", first="    ", rest="    ")]
+            (name,) = _name(entry)
+            about = () if short else (Span(" " * (names - len(name.text) + 2)), Span(clean(entry.summary), "dim"))
+            items.append(Item(clip((Span("  "), name, *about), columns), entry.key))
     return items
 
 

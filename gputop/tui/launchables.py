@@ -36,6 +36,10 @@ class Launchable(Protocol):
         """The form's title."""
 
     @property
+    def summary(self) -> str:
+        """A few words for the list."""
+
+    @property
     def description(self) -> str:
         """One sentence for the form's frame."""
 
@@ -69,6 +73,7 @@ class RecipeEntry:
         self.recipe = recipe
         self.key = recipe.id
         self.title: Line = (Span(recipe.id, "accent"), Span(f"  {recipe.title}", "title"))
+        self.summary = recipe.title.removeprefix("Fault: ")
         self.description = recipe.description
 
     def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
@@ -111,6 +116,7 @@ class OwnEntry:
         self.key = OWN + (own.name if own is not None else "")
         name = clean(own.name) if own is not None else "your own command"
         self.title: Line = (Span(name, "accent"), Span("  tracked as by gputop run", "title"))
+        self.summary = own.command if own is not None else ""
         self.description = "Any command line: python, torchrun, accelerate, deepspeed; tracked without a change to it."
 
     def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:

@@ -104,17 +104,18 @@ def _reached(job: Job, count: int, snapshot: Snapshot, history: History) -> Reac
         epoch_seconds(history.metric(run.run_id, "epoch")),
         run_numbers.loss(run),
         run_numbers.accuracy(run),
-        _number(run.config, "global_batch_size", "batch_size"),
+        _batch(run.config, count),
         run_numbers.latest(run, "lr"),
     )
 
 
-def _number(config: Mapping[str, Any], *names: str) -> float | None:
-    for name in names:
-        value = config.get(name)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-    return None
+def _batch(config: Mapping[str, Any], gpus: int) -> float | None:
+    """Return the samples in an optimizer step of all ranks together; None when the configuration does not tell."""
+    value, scaled = config.get("batch_size"), config.get("scale_batch")
+    if not isinstance(value, int) or isinstance(value, bool) or (gpus > 1 and scaled not in ("per-gpu", "global")):
+        return None
+    accumulated = config.get("accumulate", 1)
+    return float(value * (gpus if scaled == "per-gpu" else 1) * (accumulated if isinstance(accumulated, int) else 1))
 
 
 def epoch_seconds(ranks: Mapping[int, MetricSeries]) -> float | None:

@@ -46,6 +46,8 @@ class Job(Protocol):
     def stop_asked(self) -> bool: ...  # noqa: D102
     @property
     def active(self) -> bool: ...  # noqa: D102
+    @property
+    def problem(self) -> str | None: ...  # noqa: D102
 
 
 STATE_STYLES = {
@@ -143,6 +145,18 @@ def device_text(job: Job, snapshot: Snapshot) -> str:
     known = [str(indices[uuid]) for uuid in job.device_uuids if uuid in indices]
     unknown = len(job.device_uuids) - len(known)
     return ",".join(known) + (f"+{unknown}" if unknown and known else f"{unknown}?" if unknown else "")
+
+
+def log_subtitle(job: Job) -> Line:
+    """Return how the job goes or ended, for the frame of its log."""
+    state = state_text(job)
+    style = STATE_STYLES.get(job.state, "text")
+    if job.problem:
+        return (Span(f"{state}: {job.problem}", "bad"),)
+    if job.active:
+        return (Span(state, style),)
+    how = "stopped on request" if job.state == "stopped" else state  # torchrun says it with a traceback and exit code 1
+    return (Span(f"{how}, exit {exit_text(job)}", style),)
 
 
 def _model(job: Job) -> str:

@@ -17,14 +17,14 @@ from gputop.launch.jobs import Job
 from gputop.snapshot import Device
 from gputop.tui import launch_form, launchables
 from gputop.tui.drawing import jobs as drawn_jobs
-from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.line import Span
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.launch_list import list_items
 from gputop.tui.launchables import Launchable
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
-from gputop.tui.widgets.form import Form
+from gputop.tui.widgets.form import Field, Form
 from gputop.tui.widgets.log_view import LogView
 
 POLL_S = 0.5
@@ -92,6 +92,7 @@ class LaunchScreen(SubScreen):
         self._followed: str | None = None
         self._follower: jobs.LogFollower | None = None
         self._filled = False
+        self._form_columns = 0
         self._polling = False
 
     def compose_body(self) -> ComposeResult:
@@ -115,7 +116,9 @@ class LaunchScreen(SubScreen):
         """Draw what changes with time: free memory, durations, losses."""
         self._fill_recipes()
         form = self.query_one("#form", Form)
-        if not self._filled or self._devices_changed(form):
+        if not self._filled or self._devices_changed(form) or self._form_columns != form.inner_size.width:
+            if self._filled:
+                self._remember()
             self._fill_form()
         else:
             self.entry.update(form.fields, view)
@@ -143,9 +146,20 @@ class LaunchScreen(SubScreen):
         fields = self.entry.fields(self.view, self._values.get(self.entry.key, {}), picked)
         self.entry.update(fields, self.view)
         form.title = self.entry.title
-        form.idle_footer = (Span(self.entry.description, "dim"),)
-        form.set_fields(fields, cursor=fields[0].name)
+        form.set_fields([*self._about(form), *fields], cursor=form.chosen if self._filled else fields[0].name)
+        self._form_columns = form.inner_size.width
         self._filled = True
+
+    def _about(self, form: Form) -> list[Field]:
+        """Return the description as lines above the fields, where there is room for them."""
+        columns = max(20, form.inner_size.width)
+        if self.has_class("low") or self.has_class("small"):
+            form.idle_footer = (Span(self.entry.description, "dim"),)
+            return []
+        return [
+            Field(f"about {number}", "", "note", detail=line)
+            for number, line in enumerate(wrapped(self.entry.description, columns, "dim"))
+        ]
 
     def _devices_changed(self, form: Form) -> bool:
         assert self.view is not None
@@ -166,7 +180,9 @@ class LaunchScreen(SubScreen):
         ]
         pane.header_lines = 1
         active = sum(job.active for job in self.jobs)
-        pane.set_items(items, subtitle=(Span(f"{active} running", "ok" if active else "dim"),))
+        waiting = sum(job.state == "waiting" for job in self.jobs)
+        text = f"{active - waiting} running" + (f", {waiting} waiting" if waiting else "")
+        pane.set_items(items, subtitle=(Span(text, "ok" if active else "dim"),))
 
     # Jobs and their logs
 
@@ -211,7 +227,7 @@ class LaunchScreen(SubScreen):
         if job is None:
             return
         log.title = (Span("Log of ", "title"), Span(job.name, "accent"), Span(f"  {job.id}", "dim"))
-        log.subtitle = _log_subtitle(job)
+        log.subtitle = drawn_jobs.log_subtitle(job)
         if job.id == self._followed:
             log.repaint()
             return
@@ -279,7 +295,7 @@ class LaunchScreen(SubScreen):
         form = self.query_one("#form", Form)
         if self.view is None:
             return None
-        reason = _why_not(self.view)
+        reason = launch_form.why_not(self.view)
         if reason:
             self._tell(form, "bad", *reason)
             return None
@@ -375,22 +391,3 @@ class LaunchScreen(SubScreen):
             self.notify("No running job is chosen: choose one in the jobs (3).", timeout=4)
             return
         open_stop(self.app, target_of_job(job.id, job.name, self.view), self.view)
-
-
-def _why_not(view: View) -> tuple[str, str] | None:
-    if view.settings.readonly:
-        return "gputop was started with --readonly.", "Start it without, to launch something."
-    if view.feed == "replay":
-        return "This is a recording: its GPUs cannot be used.", "Start gputop without replay."
-    return None
-
-
-def _log_subtitle(job: Job) -> Line:
-    state = drawn_jobs.state_text(job)
-    style = drawn_jobs.STATE_STYLES.get(job.state, "text")
-    if job.problem:
-        return (Span(f"{state}: {job.problem}", "bad"),)
-    if job.active:
-        return (Span(state, style),)
-    how = "stopped on request" if job.state == "stopped" else state  # torchrun says it with a traceback and exit code 1
-    return (Span(f"{how}, exit {drawn_jobs.exit_text(job)}", style),)

@@ -19,7 +19,8 @@ from gputop.tui.widgets.choice_list import ChoiceList, Item
 
 KINDS = ("check", "int", "float", "text", "choice", "button", "note")
 _TYPED = ("int", "float", "text")
-_LABEL_COLUMNS = 16
+_LABEL_COLUMNS = (16, 22)
+"""The least and the most room for labels."""
 
 
 @dataclass(slots=True)
@@ -155,17 +156,21 @@ class Form(ChoiceList):
         if field.kind == "check":
             mark = Span("[x]" if field.value else "[ ]", "value" if field.value else "dim")
             return (mark, Span(f" {field.label}"), *field.detail, *_error(field))
-        label = Span(fit_text(field.label, _LABEL_COLUMNS), "dim")
+        label = Span(fit_text(field.label, self._label_columns()), "dim")
         if field.kind == "choice":
             shown: Line = (Span("< ", "dim"), Span(str(field.value), "value"), Span(" >", "dim"))
         else:
             shown = (Span(self._typed(field, chosen), "value"),)
         return (label, *shown, Span("  "), *field.detail, *_error(field))
 
+    def _label_columns(self) -> int:
+        longest = max((len(field.label) + 1 for field in self.fields if field.kind in (*_TYPED, "choice")), default=0)
+        return min(_LABEL_COLUMNS[1], max(_LABEL_COLUMNS[0], longest))
+
     def _typed(self, field: Field, chosen: bool) -> str:
         """Return what is typed; of a long text the end, where one types."""
         text = f"{clean(str(field.value))}{'_' if chosen else ''}"
-        room = max(8, (self.inner_size.width or 80) - _LABEL_COLUMNS)
+        room = max(8, (self.inner_size.width or 80) - self._label_columns())
         return text if len(text) <= room else f"{'...' if self.ascii else '…'}{text[-(room - 3) :]}"
 
     def _current(self) -> Field | None:
