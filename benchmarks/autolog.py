@@ -2,7 +2,8 @@
 
 Run: ``python benchmarks/autolog.py [--json] [--quick]``. Untracked steps run torch as it was: the wrappers are taken
 out and put back between steps, so that whatever else the machine does hits both alike. The number of layers shows that
-what is added does not grow with the model. Beside it stands what ``log`` of four metrics costs hot on this machine now.
+what is added does not grow with the model. Beside it stands what ``log`` of four metrics costs hot on this machine now, and
+what the looks for the doctor's facts take, which come some seconds apart and are not in a median: their share of the time.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ LOOP = """
 import json, sys, time
 import torch
 import gputop
+from gputop.tracking.autolog_facts import Facts
 
 torch.set_num_threads(1)
 layers, steps = int(sys.argv[1]), int(sys.argv[2])
@@ -31,6 +33,18 @@ data = torch.utils.data.TensorDataset(torch.randn(16 * steps, 16), torch.randn(1
 loader = torch.utils.data.DataLoader(data, batch_size=16)
 iterator = torch.utils.data.dataloader._BaseDataLoaderIter
 hooks = sys.modules["torch.optim.optimizer"]
+
+
+looks = []
+
+
+def timed_due(self, step, due=Facts.due):
+    started = time.perf_counter()
+    due(self, step)
+    looks.append(time.perf_counter() - started)
+
+
+Facts.due = timed_due
 
 
 def places():
@@ -57,6 +71,7 @@ def step(inputs, targets):
 times = {True: [], False: []}
 wrappers, on, number = None, True, 0
 batches = iter(loader)
+began = time.perf_counter()
 while True:
     started = time.perf_counter()
     try:
@@ -73,13 +88,14 @@ while True:
         times[on].append(took * 1e6)
         on = not on
         switch(on)
+ended = time.perf_counter()
 run = gputop.init(name="hot")
 calls = 20000
 started = time.perf_counter()
 for number in range(calls):
     run.log(loss=0.5, lr=0.1, acc=0.9, norm=1.5, step=number)
 hot = (time.perf_counter() - started) / calls * 1e6
-print(json.dumps({"off": sorted(times[False]), "on": sorted(times[True]), "log": hot}))
+print(json.dumps({"off": sorted(times[False]), "on": sorted(times[True]), "log": hot, "looks": sum(looks) / (ended - began)}))
 """
 
 
@@ -107,6 +123,8 @@ def measure(quick: bool) -> dict[str, Any]:
                 "step_us": statistics.median(without),
                 "tracked_us": statistics.median(tracked),
                 "added_us": statistics.median(after - before for before, after in zip(without, tracked, strict=True)),
+                "percent_of_10_ms": statistics.median(tracked) / 100 - statistics.median(without) / 100,
+                "looks_percent": 100 * statistics.median(one["looks"] for one in found),
                 "log_us": statistics.median(one["log"] for one in found),
             }
     return result
@@ -126,6 +144,7 @@ def main() -> None:
     for name, row in found.items():
         print(
             f"  {name:10}  without {row['step_us']:7.1f}  with {row['tracked_us']:7.1f}  added {row['added_us']:+6.1f}"
+            f" = {row['percent_of_10_ms']:.2f} % of 10 ms, and {row['looks_percent']:.3f} % for looks"
             f"  (a hot log() of 4 metrics takes {row['log_us']:.1f} here)"
         )
 

@@ -303,3 +303,20 @@ def test_every_adapter_is_thin() -> None:
     for path in ADAPTERS.glob("*.py"):
         code = [line for line in path.read_text().splitlines() if line.strip()]
         assert len(code) <= 125, path
+
+
+@needs("torch", "transformers", "accelerate")
+def test_an_adapter_and_automatic_tracking_write_no_metric_twice(home: Home, tmp_path: Path) -> None:
+    code, out, err = home.run(
+        TRAINER, str(tmp_path / "out"), HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="", HOME=str(home.state), GPUTOP_AUTO="1"
+    )
+    assert code == 0, err
+    _, said = the_run(home)
+    # (The Trainer itself says its epoch again with each evaluation.)
+    for name in ("loss", "lr", "step_s", "phase/data", "phase/forward", "phase/backward"):
+        steps = [step for step, _ in said.series[name]]
+        assert len(set(steps)) == len(steps), name
+    losses = eval(next(line for line in out.splitlines() if line.startswith("LOSSES")).partition(" ")[2])
+    assert said.series["loss"] == losses, "the Trainer's own"
+    # What the adapter does not know is added, once it has spoken and with it the steps' numbers are known.
+    assert [step for step, _ in said.series["phase/backward"]] == list(range(2, 13))

@@ -358,3 +358,35 @@ def test_the_list_of_runs_shows_one_of_several_losses_by_its_name(home: Home) ->
     assert "  0.5000 (d)  " in lines["gan"] or "  0.5 (d)  " in lines["gan"]
     assert "(" not in lines["one"]
     assert " N/A " in lines["none"]
+
+
+def test_names_of_a_device_mesh() -> None:
+    from types import SimpleNamespace
+
+    from gputop.tracking.autolog_describe import mesh_names
+
+    assert mesh_names(None) == []
+    assert mesh_names(SimpleNamespace(mesh_dim_names=("dp", "tp"), ndim=2)) == ["dp", "tp"]
+    assert mesh_names(SimpleNamespace(mesh_dim_names=None, ndim=2)) == ["", ""]
+    assert mesh_names(SimpleNamespace(mesh_dim_names=None, ndim=1)) == []
+
+
+def test_weights_in_pieces_are_not_probed_and_half_precision_is_summed() -> None:
+    from gputop.tracking.autolog_batches import Probe
+
+    assert Probe(torch, []).fact() is None
+    parameters = [torch.nn.Parameter(torch.full((40,), value, dtype=dtype)) for value, dtype in HALVES]
+    probe = Probe(torch, parameters)
+    probe.take(10)
+    parameters[0].data[0] = 1.0
+    probe.take(20)
+    found = probe.fact()
+    assert found is not None
+    (first, one, total), (second, other, changed) = found["recent"]
+    assert (first, second) == (10, 20)
+    assert one != other
+    assert total == 32 * sum(value for value, _ in HALVES)
+    assert changed == total + 1.0 - HALVES[0][0]
+
+
+HALVES = ((0.5, torch.bfloat16), (0.25, torch.float16), (2.0, torch.float32), (4.0, torch.float64))

@@ -9,11 +9,8 @@
 ``GPUTOP=0``, ``GPUTOP_MODE=disabled`` and ``GPUTOP_AUTO=0`` turn all of it off. A script's own values win: a name that
 it logs is not logged here, and steps are numbered as it numbers them.
 
-Metrics, one record per iteration: ``loss`` (``loss/<variable>`` where several losses are minimized), ``lr`` (``lr/1``
-for a second optimizer), ``step_s``, ``samples_per_s``, ``tokens_per_s``, ``epoch``, ``phase/data``, ``phase/forward``,
-``phase/backward``, ``phase/optimizer``, ``phase/evaluation``, ``checkpoint_s``, ``memory_peak_bytes`` (CUDA). Facts:
-``model``, ``optimizer``, ``loader``, ``sampler``, ``data_parallel``, ``wrapper_calls``, ``checkpoint``, ``torch``.
-All times are the CPU's.
+What is recorded, metrics and facts, is listed in docs/facts.md. All times are the CPU's, but for those that begin with
+``cuda/``.
 """
 
 from __future__ import annotations

@@ -100,8 +100,10 @@ class Probe:
     def __init__(self, torch: Any, parameters: Iterable[Any]) -> None:
         self._torch = torch
         found = [item for item in parameters if _is_plain(item) and item.requires_grad and item.numel()]
-        chosen = [found[round(index * (len(found) - 1) / (PROBED_PARAMETERS - 1))] for index in range(PROBED_PARAMETERS)]
-        self._parameters = [weakref.ref(item) for item in {id(item): item for item in chosen}.values()] if found else []
+        places = (
+            {round(index * (len(found) - 1) / (PROBED_PARAMETERS - 1)) for index in range(PROBED_PARAMETERS)} if found else ()
+        )
+        self._parameters = [weakref.ref(found[place]) for place in sorted(places)]
         self._recent: deque[list[Any]] = deque(maxlen=RECENT_PROBES)
         self._late = LateValues()
 

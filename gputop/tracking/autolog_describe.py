@@ -78,11 +78,15 @@ def _mesh_of(parameter: Any) -> list[str]:
 
 
 def mesh_names(mesh: Any) -> list[str]:
-    """Return the names of a device mesh's dimensions; "" for one without a name, an empty list for no mesh."""
-    if mesh is None:
-        return []
+    """Return the names of a device mesh's dimensions; "" for each of several without names.
+
+    Nothing for no mesh, and for one dimension without a name: that is how FSDP makes its own, over all ranks.
+    """
     names = getattr(mesh, "mesh_dim_names", None)
-    return [str(name) for name in names] if names else [""] * int(getattr(mesh, "ndim", 1))
+    if names:
+        return [str(name) for name in names]
+    dimensions = int(getattr(mesh, "ndim", 0))
+    return [""] * dimensions if dimensions > 1 else []
 
 
 def describe_optimizer(optimizer: Any) -> dict[str, Any]:

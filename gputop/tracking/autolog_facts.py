@@ -89,7 +89,10 @@ class Facts:
         """An optimizer has stepped for the first time: look at everything after this step."""
         self.next = self._look_next = 0
         if self._probe is None:
-            self._probe = Probe(self._torch, [item for group in optimizer.param_groups for item in group["params"]])
+            self._guarded("parameters", lambda: self._make_probe(optimizer))
+
+    def _make_probe(self, optimizer: Any) -> None:
+        self._probe = Probe(self._torch, [item for group in optimizer.param_groups for item in group["params"]])
 
     def due(self, step: int) -> None:
         """Do what is due after this step; in the thread that trains."""

@@ -203,8 +203,8 @@ class Models:
                 is_module = known[cls] = issubclass(cls, kind)
             if is_module and "_parameters" in item.__dict__:
                 modules[id(item)] = item
-            elif not is_module and cls.__name__ == "DeviceMesh" and not self.mesh:
-                self.mesh = mesh_names(item)
+            elif not is_module and cls.__name__ == "DeviceMesh":
+                self.mesh = max(self.mesh, mesh_names(item), key=len)
         parents: dict[int, list[Any]] = {}
         for module in modules.values():
             for child in list(module.__dict__["_modules"].values()):
