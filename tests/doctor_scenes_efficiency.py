@@ -98,6 +98,16 @@ def slow_checkpoints(second):
     return single(second, {}, metrics={**CALM, "step_s": step_s, "checkpoint_s": lambda r, s: 6.0 if s % 50 == 0 else None})
 
 
+def long_evaluations(second):
+    """As the tracking writes it: the step that an evaluation stretched has no time of its own."""
+    metrics = {
+        **CALM,
+        "step_s": lambda r, step: None if step % 20 == 0 else 0.3,
+        "phase/evaluation": lambda r, step: 6.0 if step % 20 == 0 else None,
+    }
+    return single(second, {}, metrics=metrics)
+
+
 def garbage(second):
     def step_s(r, step):
         return 2.4 if step % 70 == 0 else 0.3
@@ -125,11 +135,27 @@ FAULTS = (
     ("E05", "P2P switched off", p2p_disabled, 12),
     ("E06", "communication", communication, 20),
     ("E07", "slow checkpoints", slow_checkpoints, 90),
+    ("E07", "long evaluations", long_evaluations, 60),
     ("E07", "garbage collection", garbage, 110),
     ("E08", "two halves of a model", halves, 20),
     ("E09", "copies averaged by hand", by_hand, 20),
 )
-POSSIBLE = (("E03", "float32, tensor cores unknown", full_precision_unmeasured, 45),)
+
+
+def communication_on_the_cpu(second):
+    def each(n, step):
+        cpu = {"parameter_device": "cpu", "parameter_devices": {"cpu": 11_000_000}}
+        own = {"backend": "gloo", "communication_s": 0.14, "overlap_s": 0.03, "parameter_device": "cpu"}
+        return {"model": cpu, "torch": {"cuda_available": False, "device_count": 0}, "ddp": own}
+
+    processes = [replace(rank(n, world=4, second=second), nvidia_open=False, torch_cuda_mapped=False) for n in range(4)]
+    return ddp(second, each=each, devices=(), processes=processes)
+
+
+POSSIBLE = (
+    ("E06", "communication of ranks on a CPU", communication_on_the_cpu, 20),
+    ("E03", "float32, tensor cores unknown", full_precision_unmeasured, 45),
+)
 
 
 # ---- look-alikes
@@ -255,7 +281,7 @@ def evaluation(second):
     def pause(r, step):
         return 9.0 if step % 60 == 0 else None
 
-    return single(second, {}, metrics={**CALM, "step_s": lambda r, s: 9.3 if s % 60 == 0 else 0.3, "phase/evaluation": pause})
+    return single(second, {}, metrics={**CALM, "step_s": lambda r, s: None if s % 60 == 0 else 0.3, "phase/evaluation": pause})
 
 
 def pipeline(second):
@@ -300,7 +326,8 @@ HEALTHY = (
     ("one GPU with a gradient scaler", gradient_scaler, 60),
     ("one GPU that evaluates", evaluation, 90),
     ("one GPU with checkpoints", quick_checkpoints, 90),
-    ("deterministic on purpose, float64", scientific, 45),
+    ("float64", scientific, 45),
+    ("deterministic on purpose", exact_on_purpose, 45),
     ("gradient accumulation", rare_reduction, 45),
     ("usual settings", usual_settings, 45),
 )

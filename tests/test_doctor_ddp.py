@@ -29,7 +29,7 @@ TOLD = {
     "one rank ran out of data": ("error", "certain", "rank 1 came to the end of the data", "Join([model])"),
     "rank 0 evaluates through DDP": ("error", "certain", "rank 0 waits at train.py:120 evaluate", "evaluate(model.module)"),
     "counts that cross": ("error", "likely", "rank 0 is ahead in Broadcast, rank 1 in AllReduce", "DETAIL"),
-    "the text of DETAIL": ("error", "certain", "OpType=ALLREDUCE", "DETAIL"),
+    "other shapes": ("error", "certain", "with sizes [11, 64]", "broadcast_object_list"),
     "unused parameters": ("error", "certain", "did not receive grad for rank 0: 2 3", "find_unused_parameters=True"),
     "ready twice": ("error", "certain", "ready only once", "use_reentrant=False"),
     "a needless search": ("info", "likely", "no parameter went unused", "without find_unused_parameters"),

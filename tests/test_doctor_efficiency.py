@@ -37,6 +37,7 @@ TOLD = {
         "bf16_compress",
     ),
     "slow checkpoints": ("warning", "likely", "every 50 steps", "async_save"),
+    "long evaluations": ("warning", "likely", "every 20 steps", "evaluate less often"),
     "garbage collection": ("warning", "likely", "every 70 steps", "gc.freeze()"),
     "two halves of a model": ("warning", "certain", "cuda:0 9.0 M, cuda:1 2.0 M", "fully_shard"),
     "copies averaged by hand": ("warning", "likely", "2 GPUs hold 11.0 M parameters each", "DDP(net.to(local_rank)"),
@@ -101,7 +102,7 @@ def test_shares_are_of_sums():
     assert windows.share(evidence, job, 7, "phase/data") is None
 
 
-def test_only_the_newest_stretch_of_evenly_spaced_steps_counts():
+def test_only_the_newest_stretch_of_steps_that_follow_each_other_counts():
     """The past that a stream begins with holds the extremes of each stretch alone."""
     evidence, job = observed(item_in_each_step, 20)
     past = [Point(step, 0.0, 9.0) for step in (20, 31, 47)]

@@ -2,7 +2,7 @@
 
 Sums and never medians for shares: with four workers the median wait for data was 1.3 ms where the mean was 80 ms
 (catalogue, section 2). The past that a stream begins with is decimated to its extremes, so that only the newest stretch
-of evenly spaced steps is looked at.
+of closely spaced steps is looked at.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gputop.doctor.evidence import WARM_UP_STEPS, Evidence, Point
+from gputop.doctor.evidence import KEPT_POINTS, WARM_UP_STEPS, Evidence, Point
 from gputop.doctor.jobs import Job
 from gputop.snapshot import Rank
 
 STEPS = 200
 STEPS_MIN = 20
+GAP_MAX = 3
 POWER_SPAN_MIN_S = 30.0
 
 
@@ -33,7 +34,7 @@ class Stalls(NamedTuple):
 
 
 def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> list[Point]:
-    """Return the newest values whose steps are evenly spaced, oldest first, those of the warm-up left out."""
+    """Return the newest values whose steps follow each other closely, oldest first, those of the warm-up left out."""
     memo: dict[tuple[str | None, int, str, int], list[Point]] = evidence.memo.setdefault("windows.newest", {})
     key = (job.run_id, rank, metric, limit)
     if key not in memo:
@@ -43,19 +44,12 @@ def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = ST
 
 def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> list[Point]:
     series = evidence.series(job.run_id, rank, metric)
-    found: list[Point] = []
-    spacing = None
-    for point in reversed(series):
-        if point.step < WARM_UP_STEPS or len(found) >= limit:
-            break
-        if found:
-            distance = found[-1].step - point.step
-            spacing = distance if spacing is None else spacing
-            if distance != spacing or distance <= 0:
-                break
-        found.append(point)
-    found.reverse()
-    return found
+    found = [point for point in itertools.islice(reversed(series), limit) if point.step >= WARM_UP_STEPS]
+    distances = [later.step - earlier.step for later, earlier in itertools.pairwise(found)]
+    usual = min((distance for distance in distances[:STEPS_MIN] if distance > 0), default=1)
+    # A step that an evaluation or a checkpoint stretched has no time of its own: a gap of one or two is no decimation.
+    end = next((at for at, distance in enumerate(distances, 1) if not 0 < distance <= GAP_MAX * usual), len(found))
+    return found[:end][::-1]
 
 
 def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], least: int = STEPS_MIN) -> float | None:
@@ -124,6 +118,21 @@ def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s:
     if end - begin < span_min_s:
         return None
     return min(1.0, _sum(point for point in points if point.time > begin) / (end - begin))
+
+
+def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str]) -> list[Point]:
+    """Return the newest steps, those that a pause stretched with the pause's time: they have no ``step_s`` of their own."""
+    steps = newest(evidence, job, rank, "step_s", KEPT_POINTS)
+    if len(steps) < STEPS_MIN:
+        return []
+    usual = statistics.median(point.value for point in steps)
+    timed = {point.step: point for point in steps}
+    for metric in metrics:
+        for point in since(evidence.series(job.run_id, rank, metric), steps[0].step):
+            known = timed.get(point.step)
+            if known is None or known.value < point.value:
+                timed[point.step] = Point(point.step, point.time, point.value + (known.value if known is not None else usual))
+    return [timed[step] for step in sorted(timed)]
 
 
 def stalls(points: Sequence[Point], factor: float) -> Stalls | None:

@@ -33,15 +33,17 @@ def different_paths(evidence: Evidence) -> dict[str, Judgement]:
     """C08: the ranks wait for one another in different collectives, because their code took different paths."""
     judged = {job.key: _different_paths(evidence, job) for job in evidence.jobs}
     for said in told(evidence):
-        match = said.first("coll_mismatch", "param_shape")
+        match = said.first("param_shape")
         if match is not None and said.job is None:
             judged[said.subject] = tracked.from_text(
                 said,
                 match,
                 "C08",
-                "The ranks called different collectives",
-                _PATHS_CAUSE,
-                _PATHS_FIX,
+                "The ranks built different models",
+                "DDP compares the shapes of all parameters when it wraps: here they are not the same on every rank. The model "
+                "depends on the rank, or on data that only this rank has seen (a vocabulary, a number of classes).",
+                "# what the model is built from has to be the same on all ranks\n"
+                "sizes = [len(classes)]; dist.broadcast_object_list(sizes, src=0); model = Net(sizes[0])",
                 "Another rank failed before, and this one got what was left of it.",
             )
     return judged

@@ -27,8 +27,9 @@ PLAIN_LOADERS = ("DataLoader",)
 """Accelerate, Lightning and others give loaders of their own types, or put in a sampler that divides."""
 _OWN_PART = ("subset", "shard", "split", "part", "local", "rank", "worker", "iterable", "mapped")
 _DATA_ENDINGS = (
-    ".arrow", ".bin", ".ckpt", ".download", ".gz", ".h5", ".hdf5", ".incomplete", ".npy", ".npz", ".parquet", ".part",
-    ".pickle", ".pkl", ".pt", ".pth", ".safetensors", ".tar", ".tgz", ".tmp", ".ubyte", ".zip",
+    ".arrow", ".bin", ".ckpt", ".csv", ".db", ".download", ".gz", ".h5", ".hdf5", ".incomplete", ".json", ".jsonl", ".npy",
+    ".npz", ".parquet", ".part", ".pickle", ".pkl", ".pt", ".pth", ".safetensors", ".tar", ".tgz", ".tmp", ".tsv", ".ubyte",
+    ".zip",
 )  # fmt: skip
 """Files of data and checkpoints: logs that all ranks share are usual and harmless."""
 C14_HOLD_S = 3.0

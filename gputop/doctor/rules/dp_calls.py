@@ -76,8 +76,13 @@ def _devices_number(job: Job, member: Member) -> int | None:
     fact = stated.data_parallel(member.journal)
     if fact is not None:
         return fact.devices
-    count = stated.device_count(member.journal)
-    return count if count is not None else job.visible_count
+    return _seen_number(job, member)
+
+
+def _seen_number(job: Job, member: Member) -> int | None:
+    """Return how many devices the process sees; torch counts no virtual GPU, but the rank lists those that it uses."""
+    count = stated.device_count(member.journal) if not job.virtual else None
+    return count or job.visible_count or len(stated.stated_devices(member.journal)) or None
 
 
 def _seen_devices(job: Job, number: int | None) -> tuple[Device, ...]:
@@ -177,8 +182,7 @@ def one_device(evidence: Evidence, job: Job) -> Judgement:
     """B12: the wrapper has one device while the process sees more."""
     for member in job.members:
         fact = stated.data_parallel(member.journal)
-        count = stated.device_count(member.journal)
-        count = count if count is not None else job.visible_count
+        count = _seen_number(job, member)
         if fact is None or fact.devices != 1 or count is None or count < 2 or siblings(evidence, job) or len(job.members) > 1:
             continue
         others = [device for device in (job.visible or job.pool) if device.uuid not in job.used]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor import stated_calls, windows, words
-from gputop.doctor.evidence import KEPT_POINTS, WARM_UP_STEPS, Evidence
+from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
@@ -25,7 +25,9 @@ STALLS_MIN = 3
 STALL_FACTOR = 5.0
 STALL_VARIATION = 0.1
 STALL_SHARE_MIN = 0.05
-"""At least 3 stalls of 5 times the median, whose distances vary by less than 10 % (catalogue E07), and that cost 5 %."""
+EVALUATION_SHARE_MIN = 0.4
+"""At least 3 stalls of 5 times the median, whose distances vary by less than 10 % (catalogue E07). They have to cost 5 % of the
+time to be told, and an evaluation 40 % to be more than possible (both ours)."""
 
 
 def _gpu(job: Job, member: Member) -> Device | None:
@@ -123,7 +125,7 @@ def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
         if member.journal is None:
             continue
         rank = member.journal.rank
-        points = windows.newest(evidence, job, rank, "step_s", limit=KEPT_POINTS)
+        points = windows.with_pauses(evidence, job, rank, ("phase/evaluation", "checkpoint_s"))
         found = windows.stalls(points, STALL_FACTOR)
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE_MIN:
             continue
@@ -133,7 +135,7 @@ def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
         if cause == "data":
             continue
         name, why, fix = _STALLS[cause]
-        deliberate = cause == "evaluation"
+        deliberate = cause == "evaluation" and found.excess_share < EVALUATION_SHARE_MIN
         finding = tracked.about(
             job,
             "E07",

@@ -76,7 +76,8 @@ def left_on(evidence: Evidence, job: Job) -> Judgement:
         job,
         "E05",
         "warning" if slows else "info",
-        "certain",
+        # Determinism is asked for on purpose, as a rule.
+        "certain" if found or slows else "possible",
         f"Left on from a search: {', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}"
         if slows
         else f"Switched off or limited: {', '.join(names[:3])}",

@@ -61,7 +61,7 @@ def communication(evidence: Evidence, job: Job) -> Judgement:
         "E06",
         "warning",
         # Ranks on a CPU share its cores: there the time contains waiting for a core.
-        "possible" if job.virtual else "likely",
+        "likely" if any((stated.parameter_device(rank) or "").startswith("cuda") for rank in ranks) else "possible",
         f"Communication takes {least:.0%} of every step",
         facts,
         "After each backward the ranks exchange all gradients. With little work in a step, or a slow path between the GPUs, "
@@ -207,7 +207,7 @@ RULES = (
         ("journal: ddp, step_s",),
         3.0,
         f"communication less what overlaps is {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with least; possible on "
-        "virtual GPUs (catalogue E06)",
+        "the CPU (catalogue E06)",
         communication,
     ),
     Rule(
