@@ -198,6 +198,13 @@ def test_record_then_replay_is_the_same_stream(tmp_path: Path, h100: dict[str, s
     assert run("replay", "/dev/null").returncode == 0
 
 
+def test_waiting_for_events_keeps_nobody_from_leaving(tmp_path: Path) -> None:
+    hanging = nvml_sim.h100_box(1).hang("*", "nvmlEventSetWait_v2").write(tmp_path / "scenario")
+    done = run("--once", "--json", env=nvml_sim.environment(hanging))  # at most 60 s, and the call never returns
+    assert done.returncode == 0, done.stderr
+    assert Snapshot.from_json(done.stdout).devices[0].state == "ok"
+
+
 NCCL_RANK = """
 import sys, threading, time
 def watchdog():

@@ -249,7 +249,7 @@ class HostReader:
 
     def _refresh_details(self, life: _Life, now_s: float) -> None:
         facts = life.facts
-        pid, dead = facts.stat.pid, facts.stat.state in procfs.DEAD_STATES
+        dead = facts.stat.state in procfs.DEAD_STATES
         if now_s < life.details_due_s and life.ppid == facts.stat.ppid:
             return
         life.details_due_s = now_s + again_after_s(facts.age_s)
