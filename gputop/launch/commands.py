@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 from gputop import units
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
+from gputop.launch import attached, recipes
 from gputop.launch import jobs as job_store
-from gputop.launch import recipes
 from gputop.launch.recipe import YES
 from gputop.snapshot import Device, encode
 
@@ -27,7 +27,7 @@ class _RecipeParser(argparse.ArgumentParser):
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Run a recipe in this terminal: this process becomes the command, so that signals reach it as always."""
+    """Run a recipe in this terminal; when it ends, however that is, none of its processes is left."""
     if options.list_recipes or not options.name:
         print(recipe_list())
         return EXIT_OK
@@ -38,12 +38,7 @@ def demo(options: argparse.Namespace) -> int:
     launch = recipes.prepare(recipe, devices, values)
     names = ", ".join(f"{'virtual ' if device.kind == 'virtual' else ''}GPU {device.index}" for device in devices)
     print(f"{recipe.id} on {names}: {' '.join(launch.argv)}", flush=True)
-    return _become(launch)
-
-
-def _become(launch: recipes.Launch) -> NoReturn:
-    os.chdir(launch.cwd)
-    os.execvpe(launch.argv[0], launch.argv, {**os.environ, **launch.env})
+    return attached.run(launch.argv, {**os.environ, **launch.env}, launch.cwd)
 
 
 def recipe_values(recipe: recipes.Recipe, arguments: list[str]) -> tuple[str | None, Mapping[str, object]]:
