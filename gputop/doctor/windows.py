@@ -129,9 +129,13 @@ def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str])
     timed = {point.step: point for point in steps}
     for metric in metrics:
         for point in since(evidence.series(job.run_id, rank, metric), steps[0].step):
-            known = timed.get(point.step)
-            if known is None or known.value < point.value:
-                timed[point.step] = Point(point.step, point.time, point.value + (known.value if known is not None else usual))
+            known, before = timed.get(point.step), timed.get(point.step - 1)
+            if known is not None and known.value >= point.value:
+                continue
+            # The pause's own time is that of the model's calls: the clock tells what the step took in all.
+            passed = point.time - before.time if before is not None and known is None else 0.0
+            took = point.value + (known.value if known is not None else usual)
+            timed[point.step] = Point(point.step, point.time, max(took, passed))
     return [timed[step] for step in sorted(timed)]
 
 
