@@ -40,7 +40,7 @@ print("rank", os.environ["RANK"], "pid", os.getpid(), flush=True)
 dist.barrier()
 time.sleep(600)
 """
-ATTACH = (
+ATTACH = "import os, sys; from gputop.launch.attached import run; sys.exit(run(sys.argv[1:], dict(os.environ), os.getcwd()))"
     "import os, sys; from gputop.launch import attached; sys.exit(run(sys.argv[1:], dict(os.environ), os.getcwd()))"
 )
 
