@@ -41,8 +41,6 @@ dist.barrier()
 time.sleep(600)
 """
 ATTACH = "import os, sys; from gputop.launch.attached import run; sys.exit(run(sys.argv[1:], dict(os.environ), os.getcwd()))"
-    "import os, sys; from gputop.launch import attached; sys.exit(run(sys.argv[1:], dict(os.environ), os.getcwd()))"
-)
 
 
 def until(happened: Callable[[], object], what: str) -> None:
