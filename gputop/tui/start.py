@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from gputop.feed import Feed
+from gputop.tui.terminal_watch import watch
 from gputop.tui.view import Settings
 
 FRAMES_PER_S = "15"
@@ -25,6 +26,7 @@ def run_app(feed: Feed, settings: Settings) -> int:
     from gputop.tui.app import GputopApp
 
     app = GputopApp(feed, settings)
+    watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, lambda: app.call_from_thread(app.exit))
     try:
         app.run(mouse=settings.mouse)
     finally:
