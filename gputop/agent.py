@@ -269,14 +269,20 @@ def take_once(sampler: Sampler) -> Snapshot:
     return dataclasses.replace(second, points=first.points + second.points)
 
 
-def serve(sampler: Sampler, write: Callable[[str], None], commands: queue.Queue[dict[str, Any] | None] | None = None) -> None:
+def serve(
+    sampler: Sampler,
+    write: Callable[[str], None],
+    commands: queue.Queue[dict[str, Any] | None] | None = None,
+    *,
+    compact: bool = False,
+) -> None:
     """Write a line per interval until ``write`` fails or the command stream ends (a ``None`` in ``commands``).
 
     Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}``. A tick that comes late is skipped, never caught up.
     """
     due = time.monotonic()
     while True:
-        write(sampler.take().to_json())
+        write(sampler.take().to_json(compact))
         due = max(due + sampler.interval_s, time.monotonic())
         while (wait := due - time.monotonic()) > 0:
             if commands is None:
@@ -321,7 +327,7 @@ def main(interval_s: float, virtual: int | None, gpus: Sequence[str]) -> int:
     source, problem = choose_source(interval_s, virtual)
     sampler = Sampler(source, interval_s, problem=problem, gpus=gpus)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        serve(sampler, write_line, commands)
+        serve(sampler, write_line, commands, compact=True)
     source.close()
     # A thread stuck in the driver would keep the interpreter from exiting: leave without it.
     os._exit(0)

@@ -299,9 +299,12 @@ class Snapshot:
     """Known error texts in the output of the runs that are listed; first failure first."""
     schema_version: int = SCHEMA_VERSION
 
-    def to_json(self) -> str:
-        """Return the snapshot as one line of JSON, without a newline."""
-        return json.dumps(encode(self), separators=(",", ":"), allow_nan=False)
+    def to_json(self, compact: bool = False) -> str:
+        """Return the snapshot as one line of JSON, without a newline.
+
+        ``compact`` leaves out what has its default: half the work for the sampler and for the screen that reads it.
+        """
+        return json.dumps(encode(self, compact), separators=(",", ":"), allow_nan=False)
 
     @staticmethod
     def from_json(line: str | bytes) -> Snapshot:

@@ -22,31 +22,59 @@ class FormatError(ValueError):
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def encode(value: Any) -> Any:
-    """Turn records into what ``json`` writes; NaN and infinities become strings."""
+def encode(value: Any, compact: bool = False) -> Any:
+    """Turn records into what ``json`` writes; NaN and infinities become strings.
+
+    ``compact`` leaves out the fields of a record that have their default, as ``decode`` puts them back: for readers of ours.
+    """
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
-        if math.isfinite(value):
-            return value
-        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+        return value if _LOW < value < _HIGH else _non_finite(value)
     if isinstance(value, Mapping):
-        return {str(key): encode(item) for key, item in value.items()}
+        return {str(key): encode(item, compact) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [encode(item) for item in value]
-    names = _field_names(type(value))
-    return {name: encode(getattr(value, name)) for name in names}
+        return [encode(item, compact) for item in value]
+    result: dict[str, Any] = {}
+    for name, how, default in _fields(type(value)):
+        item = getattr(value, name)
+        if compact and item is default:
+            continue
+        if item is None or how == _PLAIN:
+            result[name] = item
+        elif how == _FLOAT:
+            result[name] = item if _LOW < item < _HIGH else _non_finite(item)
+        else:
+            result[name] = encode(item, compact)
+    return result
 
 
-_names: dict[type, tuple[str, ...]] = {}
+_LOW, _HIGH = -math.inf, math.inf
+_PLAIN, _FLOAT, _NESTED = range(3)
+_PLAIN_KINDS = frozenset(f"{kind}{rest}" for kind in ("int", "str", "bool") for rest in ("", " | None"))
+_FLOAT_KINDS = frozenset(("float", "float | None"))
+_specifications: dict[type, tuple[tuple[str, int, Any], ...]] = {}
+_NO_DEFAULT = object()
 
 
-def _field_names(kind: type) -> tuple[str, ...]:
-    found = _names.get(kind)
+def _non_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+
+
+def _fields(kind: type) -> tuple[tuple[str, int, Any], ...]:
+    """Return name, how to encode, and default of each field; known by its annotation, as that is cheaper than to look."""
+    found = _specifications.get(kind)
     if found is None:
         if not _is_record(kind):
             raise TypeError(f"{kind.__name__} has no JSON form")
-        found = _names[kind] = _fields_of(kind)
+        listed = []
+        for name, item in kind.__dataclass_fields__.items():  # type: ignore[attr-defined]
+            how = _PLAIN if item.type in _PLAIN_KINDS else _FLOAT if item.type in _FLOAT_KINDS else _NESTED
+            # Only what Python keeps once (None, True, the empty tuple) can be told from another value by identity.
+            kept_once = any(item.default is one for one in (None, True, False, ()))
+            default = item.default if kept_once else _NO_DEFAULT
+            listed.append((name, how, default))
+        found = _specifications[kind] = tuple(listed)
     return found
 
 

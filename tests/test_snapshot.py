@@ -86,3 +86,12 @@ def test_nan_is_data() -> None:
 def test_records_are_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         samples.device(0).index = 3  # type: ignore[misc]
+
+
+@given(st.booleans(), st.one_of(st.none(), st.floats(), st.just(0.0)), st.one_of(st.none(), st.integers(0, 2)))
+def test_the_compact_form_comes_back_the_same(simulated: bool, load: float | None, cores: int | None) -> None:
+    host = Host("h", simulated=simulated, load_1m=load, cpu_count=cores)
+    snapshot = Snapshot(0, 1.0, 1.0, 1.0, host, (samples.device(0), samples.device(1, power_w=0.0)))
+    compact = snapshot.to_json(compact=True)
+    assert repr(Snapshot.from_json(compact)) == repr(Snapshot.from_json(snapshot.to_json())) == repr(snapshot)
+    assert len(compact) < len(snapshot.to_json())
