@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gputop.errors import UsageError
 from gputop.snapshot import Device, Snapshot
 from gputop.units import bytes_text
@@ -27,8 +29,12 @@ def freest(snapshot: Snapshot, number: int, free_bytes: float = 0.0) -> tuple[De
         raise UsageError(
             f"Only {len(fitting)} of {len(snapshot.devices)} GPUs{wish} can be used.", "Ask for fewer, or for less memory."
         )
-    ranked = sorted(fitting, key=lambda device: (-(_free(device) or 0), device.utilization_percent or 0.0, device.index))
-    return tuple(sorted(ranked[:number], key=lambda device: device.index))
+    return tuple(sorted(ranked(fitting)[:number], key=lambda device: device.index))
+
+
+def ranked(devices: Iterable[Device]) -> list[Device]:
+    """Return devices with the freest first: most free memory, then least used, then by index; unknown memory comes last."""
+    return sorted(devices, key=lambda device: (-(_free(device) or 0), device.utilization_percent or 0.0, device.index))
 
 
 def _free(device: Device) -> int | None:

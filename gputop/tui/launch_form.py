@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from gputop import units
+from gputop.launch.pick import ranked
 from gputop.launch.recipe import Recipe
 from gputop.snapshot import Device, Process, Snapshot
 from gputop.tui.drawing.gpus import short_name
@@ -56,8 +57,8 @@ def default_devices(recipe: Recipe, snapshot: Snapshot) -> tuple[str, ...]:
     so there the wish counts.
     """
     devices = usable(snapshot)
-    free = [device for device in devices if not is_busy(device, snapshot)]
-    busy = sorted((device for device in devices if is_busy(device, snapshot)), key=lambda device: device.memory_used_bytes or 0)
+    free = ranked(device for device in devices if not is_busy(device, snapshot))
+    busy = ranked(device for device in devices if is_busy(device, snapshot))
     most = recipe.max_devices or len(devices)
     wished = min(max(recipe.default_devices, recipe.min_devices), most)
     chosen = {device.uuid for device in free[:wished]}

@@ -12,6 +12,7 @@ from typing import Protocol
 from gputop.errors import GputopError, UsageError
 from gputop.launch import own_commands, recipes
 from gputop.launch.own_commands import OwnCommand
+from gputop.launch.pick import ranked
 from gputop.launch.recipes import Launch, Recipe
 from gputop.snapshot import Device, Snapshot
 from gputop.tui import launch_form
@@ -122,8 +123,9 @@ class OwnEntry:
     def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Return the freest devices, as many as the last time."""
         devices = launch_form.usable(snapshot)
-        free = [device.uuid for device in devices if not launch_form.is_busy(device, snapshot)]
-        return tuple(free[: self.own.gpus if self.own is not None else 1])
+        free = ranked(device for device in devices if not launch_form.is_busy(device, snapshot))
+        chosen = {device.uuid for device in free[: self.own.gpus if self.own is not None else 1]}
+        return tuple(device.uuid for device in devices if device.uuid in chosen)
 
     def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
         """Return the command's own fields, Start, and the GPUs."""
