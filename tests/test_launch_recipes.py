@@ -57,10 +57,17 @@ def test_a_script_takes_the_options_that_its_recipe_names(nursery: Nursery, reci
             assert f"(default: {option.default})" in asked.text, f"{option.name}: the form and the script differ"
 
 
+def test_facts_are_found_beside_what_the_script_says_unless_that_is_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUTOP_AUTO", "0")
+    assert prepare(find("ddp"), virtual(2)).env["GPUTOP_AUTO"] == "0"
+    monkeypatch.delenv("GPUTOP_AUTO")
+    assert prepare(find("ddp"), virtual(2)).env["GPUTOP_AUTO"] == "1"
+
+
 def test_real_gpus_are_chosen_by_uuid_and_in_the_given_order() -> None:
     chosen = (device(3), device(1))
     launch = prepare(find("ddp"), chosen, {"model": "resnet18", "batch_size": "128", "lr": 0.1})
-    assert launch.env == {"CUDA_VISIBLE_DEVICES": f"{chosen[0].uuid},{chosen[1].uuid}"}
+    assert launch.env == {"CUDA_VISIBLE_DEVICES": f"{chosen[0].uuid},{chosen[1].uuid}", "GPUTOP_AUTO": "0"}
     assert launch.device_uuids == (chosen[0].uuid, chosen[1].uuid)
     assert launch.argv[1:4] == ("-m", "torch.distributed.run", "--standalone")
     assert "--nproc-per-node=2" in launch.argv
@@ -164,7 +171,7 @@ def test_a_fault_that_lies_in_the_command_or_the_environment_is_launched_with_it
     assert prepare(find("faults/debug-flags"), virtual(2)).env["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
     repeated = find("faults/mask-with-a-repeat")
     assert prepare(repeated, virtual(1)).env["GPUTOP_VIRTUAL_DEVICES"] == "0,0"
-    assert prepare(repeated, (device(1),)).env == {"CUDA_VISIBLE_DEVICES": "0,0"}
+    assert prepare(repeated, (device(1),)).env["CUDA_VISIBLE_DEVICES"] == "0,0"
 
 
 def test_a_switch_stands_alone_or_not_at_all() -> None:

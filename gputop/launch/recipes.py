@@ -119,6 +119,8 @@ def device_environment(devices: Sequence[Device]) -> dict[str, str]:
 
 def _environment(recipe: Recipe, devices: Sequence[Device]) -> dict[str, str]:
     found = device_environment(devices)
+    # The scripts open their runs themselves: with this, automatic facts come beside what they log. 0 is the person's word.
+    found["GPUTOP_AUTO"] = os.environ.get("GPUTOP_AUTO", "1")
     if recipe.mask is not None:
         found["GPUTOP_VIRTUAL_DEVICES" if "GPUTOP_VIRTUAL_DEVICES" in found else "CUDA_VISIBLE_DEVICES"] = recipe.mask
     return found

@@ -1,0 +1,183 @@
+"""Runs a recipe for real while a sampler of virtual GPUs feeds a doctor, and notes what the doctor says when.
+
+Each case has a directory of its own (GPUTOP_DIR), so that no journal and no job of anybody else is seen. Virtual GPUs show
+every torch process of the user: findings about the processes of others are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from _doctor_truth import Truth
+
+from gputop.agent import Sampler
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.finding import Abstained, Finding
+from gputop.launch import jobs
+from gputop.launch.recipes import prepare
+from gputop.snapshot import Snapshot
+from gputop.sources.virtual import VirtualSource, default_count
+
+INTERVAL_S = 1.0
+STEADY_S = 5.0
+"""A right verdict has to stand for so long, or else it was luck."""
+AFTER_END_S = 8.0
+"""The doctor is asked for so long after a job has ended: its output is read on, and findings have to settle."""
+
+
+@dataclass(slots=True)
+class Said:
+    """What stood at one moment: seconds since the job began, and (id, confidence, title) of each finding, verdict first."""
+
+    at_s: float
+    findings: tuple[tuple[str, str, str], ...]
+
+    @property
+    def first(self) -> str | None:
+        """The verdict; None when there is nothing above "possible"."""
+        return next((rule for rule, confidence, _ in self.findings if confidence != "possible"), None)
+
+    @property
+    def best(self) -> str | None:
+        """The verdict, where nothing is above "possible" the first of those."""
+        return self.findings[0][0] if self.findings else None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one case. Times are seconds since the job began."""
+
+    truth: Truth
+    said: list[Said] = field(default_factory=list)
+    onset_s: float | None = None
+    state: str = ""
+    steps: int = 0
+    abstained: tuple[Abstained, ...] = ()
+    log: str = ""
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str | None:
+        """The id that stood first in the end (while something stood)."""
+        return next((said.first for said in reversed(self.said) if said.first is not None), None)
+
+    @property
+    def verdict_s(self) -> float | None:
+        """When the truth stood first for the first time."""
+        return next((said.at_s for said in self.said if said.first == self.truth.rule), None) if self.truth.rule else None
+
+    @property
+    def delay_s(self) -> float | None:
+        """From the onset to the verdict."""
+        return None if self.verdict_s is None or self.onset_s is None else max(0.0, self.verdict_s - self.onset_s)
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        """Other ids that stood first at some time, in the order of their coming."""
+        return tuple(dict.fromkeys(said.first for said in self.said if said.first not in (None, self.truth.rule)))
+
+    @property
+    def right(self) -> bool:
+        """The truth stood first, and last; of a healthy run nothing was said at all."""
+        return self.verdict == self.truth.rule and (self.truth.rule is not None or not self.wrong)
+
+
+@contextmanager
+def own_directory() -> Iterator[str]:
+    """Let gputop keep jobs and journals in a directory that goes afterwards."""
+    kept = {name: os.environ.get(name) for name in ("GPUTOP_DIR", "GPUTOP_AUTO")}
+    with tempfile.TemporaryDirectory(prefix="doctor-", ignore_cleanup_errors=True) as found:
+        os.environ.update(GPUTOP_DIR=found, GPUTOP_AUTO="1")
+        try:
+            yield found
+        finally:
+            for name, value in kept.items():
+                os.environ.pop(name, None)
+                if value is not None:
+                    os.environ[name] = value
+
+
+def watch(truth: Truth, seconds: float) -> Outcome:
+    """Run one case until its verdict is steady, its job has ended, or ``seconds`` have passed since it began."""
+    outcome = Outcome(truth)
+    with own_directory():
+        source = VirtualSource(max(2, default_count()))
+        source.start(INTERVAL_S)
+        sampler, doctor = Sampler(source, INTERVAL_S), Doctor()
+        devices = sampler.take().devices
+        recipe = truth.recipe
+        launch = prepare(recipe, devices[: max(recipe.min_devices, recipe.default_devices)], truth.values)
+        job = jobs.start(launch)
+        began = time.monotonic()
+        try:
+            _watch(outcome, sampler, doctor, job.id, began, seconds)
+        finally:
+            if jobs.find(job.id).active:
+                jobs.stop(job.id, grace_s=2.0)
+            outcome.log = "\n".join(_tail(job))
+            source.close()
+    return outcome
+
+
+def _tail(job: jobs.Job) -> list[str]:
+    lines = []
+    for path in sorted(job.directory.rglob("*.log")):
+        text = path.read_text(errors="replace")[-4000:]
+        lines += [f"--- {path.relative_to(job.directory)}", *text.splitlines()[-40:]]
+    return lines
+
+
+def _watch(outcome: Outcome, sampler: Sampler, doctor: Doctor, job_id: str, began: float, seconds: float) -> None:
+    marks = _Marks(outcome.truth.onset)
+    due = began
+    ended_s: float | None = None
+    steady = 0.0
+    while (now := time.monotonic() - began) < seconds and (ended_s is None or now - ended_s < AFTER_END_S):
+        snapshot = sampler.take()
+        findings = [finding for finding in doctor.observe(snapshot) if _concerns(finding, snapshot, job_id)]
+        at_s = time.monotonic() - began
+        outcome.said.append(Said(at_s, tuple((item.id, item.confidence, item.title) for item in findings)))
+        if findings:
+            outcome.evidence = tuple(fact.text for fact in findings[0].evidence)
+        outcome.abstained = doctor.abstained
+        job = jobs.find(job_id)
+        outcome.state = job.state
+        if not job.active and ended_s is None:
+            ended_s = at_s
+        outcome.onset_s, outcome.steps = marks.see(snapshot, job_id, at_s, ended_s)
+        steady = steady + INTERVAL_S if outcome.truth.rule and outcome.said[-1].first == outcome.truth.rule else 0.0
+        if steady >= STEADY_S:
+            return
+        due = max(due + INTERVAL_S, time.monotonic())
+        time.sleep(max(0.0, due - time.monotonic()))
+
+
+@dataclass(slots=True)
+class _Marks:
+    """Notes when the fault could be seen for the first time."""
+
+    onset: str
+    stepped_s: float | None = None
+    moved_s: float | None = None
+    steps: int = 0
+
+    def see(self, snapshot: Snapshot, job_id: str, at_s: float, ended_s: float | None) -> tuple[float | None, int]:
+        steps = sum(rank.step or 0 for run in snapshot.runs if run.run_id.startswith(job_id) for rank in run.ranks)
+        if steps > self.steps:
+            self.stepped_s = at_s if self.stepped_s is None else self.stepped_s
+            self.steps, self.moved_s = steps, at_s
+        marks = {"start": 0.0, "steps": self.stepped_s, "stall": self.moved_s, "end": ended_s}
+        return marks[self.onset], self.steps
+
+
+def _concerns(finding: Finding, snapshot: Snapshot, job_id: str) -> bool:
+    """Return whether a finding is about the job, or about the machine; others train here too."""
+    if finding.run is not None:
+        return finding.run.startswith(job_id)
+    own = {p.pid for p in snapshot.processes if p.environment is not None and p.environment.gputop_job_id == job_id}
+    return not finding.pids or bool(own & set(finding.pids))

@@ -1,0 +1,145 @@
+"""How often the doctor is right: every bundled fault as a real job, and every simulated scene, against the truth.
+
+Run: ``python benchmarks/doctor_accuracy.py [--live] [--scenes] [--only ID ...] [--seconds S] [--json FILE]``; both halves
+without --live and --scenes. Exits 1 where a first verdict is wrong, or where something above "possible" is said of a healthy
+run. Live: recipes run as jobs (torchrun and gloo on virtual GPUs, tracked) while the agent's own sampler feeds a doctor.
+Virtual GPUs are this machine's cores: it should be quiet. Where others train on it too, run it among processes of its own:
+``unshare --user --map-root-user --pid --fork --mount-proc python benchmarks/doctor_accuracy.py``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import _doctor_scenes
+from _doctor_live import Outcome, watch
+from _doctor_scenes import SceneOutcome
+from _doctor_truth import faults, healthy
+
+SECONDS = 60.0
+
+
+def main() -> int:
+    """Run what is asked for and return the exit code."""
+    args = _arguments()
+    only = _chooser(args.only)
+    both = not (args.live or args.scenes)
+    scenes: list[SceneOutcome] = []
+    live: list[Outcome] = []
+    if args.scenes or both:
+        scenes = _scenes(only)
+    if args.live or both:
+        live = _live(only, args.seconds)
+    if not scenes and not live:
+        print(f"Nothing is called {' or '.join(args.only)}.", file=sys.stderr)
+        return 2
+    result = {"scenes": [_scene_row(item) for item in scenes], "live": [_live_row(item) for item in live]}
+    if args.json:
+        with open(args.json, "w", encoding="utf-8") as out:
+            json.dump(result, out, indent=1)
+    wrong = [item for item in scenes if not item.right] + [item for item in live if not item.right]
+    print(f"\n{len(scenes) + len(live) - len(wrong)} of {len(scenes) + len(live)} right.")
+    return 1 if wrong else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--live", action="store_true", help="real jobs alone")
+    parser.add_argument("--scenes", action="store_true", help="simulated scenes alone")
+    parser.add_argument("--only", nargs="*", default=(), metavar="ID", help='rules ("A07"), recipes, scenes, or "healthy"')
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each job for so long at most (default: 60)")
+    parser.add_argument("--json", metavar="FILE", help="write everything there")
+    return parser.parse_args()
+
+
+def _chooser(names: Sequence[str]) -> Callable[[str | None], bool]:
+    return lambda name: not names or name in names
+
+
+def _scenes(only: Callable[[str | None], bool]) -> list[SceneOutcome]:
+    found = list(_doctor_scenes.play_all(only))
+    for kind in ("fault", "look-alike", "healthy"):
+        of_kind = [item for item in found if item.kind == kind]
+        right = sum(item.right for item in of_kind)
+        times = [item.verdict_s for item in of_kind if item.verdict_s is not None and kind == "fault"]
+        told = f", first told after {statistics.median(times):.0f} s (median), {max(times)} s (longest)" if times else ""
+        if of_kind:
+            print(f"simulated, {kind}: {right} of {len(of_kind)} right{told}")
+        for item in of_kind:
+            if not item.right:
+                print(f"  WRONG {item.room}: {item.name}: {item.rule or 'nothing'} expected, said {_list(item.wrong)}")
+    return found
+
+
+def _live(only: Callable[[str | None], bool], seconds: float) -> list[Outcome]:
+    found = []
+    print(f"{'recipe':<32} {'truth':<6} {'verdict':<8} {'after':>7} {'of start':>8}  others that stood first")
+    for truth in (*faults(), *healthy()):
+        names = (truth.recipe.id, truth.recipe.fault or "healthy")
+        if not any(map(only, names)):
+            continue
+        outcome = watch(truth, seconds)
+        found.append(outcome)
+        values = "".join(f" {name}={value}" for name, value in truth.values.items())
+        print(
+            f"{truth.recipe.id + values:<32} {truth.rule or '-':<6} {outcome.verdict or '-':<8} {_seconds(outcome.delay_s):>7} "
+            f"{_seconds(outcome.verdict_s):>8}  {_list(outcome.wrong)}{'' if outcome.right else '   WRONG'}",
+            flush=True,
+        )
+        if truth.reason:
+            print(f"    {truth.reason}")
+    return found
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f} s"
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(names) or "-"
+
+
+def _scene_row(item: SceneOutcome) -> dict[str, Any]:
+    return {
+        "room": item.room,
+        "kind": item.kind,
+        "scene": item.name,
+        "truth": item.rule,
+        "verdict": item.verdict,
+        "verdict_s": item.verdict_s,
+        "wrong": item.wrong,
+        "right": item.right,
+    }
+
+
+def _live_row(item: Outcome) -> dict[str, Any]:
+    return {
+        "recipe": item.truth.recipe.id,
+        "values": dict(item.truth.values),
+        "truth": item.truth.rule,
+        "reason": item.truth.reason,
+        "verdict": item.verdict,
+        "right": item.right,
+        "onset_s": item.onset_s,
+        "verdict_s": item.verdict_s,
+        "delay_s": item.delay_s,
+        "others_first": item.wrong,
+        "state": item.state,
+        "steps": item.steps,
+        "said": [(round(said.at_s, 1), said.findings) for said in item.said],
+        "evidence": item.evidence,
+        "not_judged": [(gap.rule, gap.why, gap.needs) for gap in item.abstained],
+        "log": item.log,
+    }
+
+
+if __name__ == "__main__":
+    code = main()
+    sys.stdout.flush()
+    os._exit(code)
