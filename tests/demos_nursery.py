@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import faulthandler
 import json
 import os
 import runpy
@@ -34,6 +35,7 @@ def rank(run: dict[str, Any], number: int) -> NoReturn:
         with open(f"{run['out']}/{number}.txt", "wb") as out:
             os.dup2(out.fileno(), 1)
             os.dup2(out.fileno(), 2)
+        faulthandler.register(signal.SIGUSR1)
         os.environ.update(run["env"])
         if run["ranks"]:
             os.environ.update(RANK=str(number), LOCAL_RANK=str(number))
@@ -79,6 +81,9 @@ def main() -> None:
                     if ended:
                         codes[pid] = os.waitstatus_to_exitcode(status)
             if time.monotonic() > deadline:
+                for pid in set(pids) - set(codes):
+                    os.kill(pid, signal.SIGUSR1)  # it writes down where it stands
+                time.sleep(0.5)
                 for pid in pids:
                     with contextlib.suppress(ProcessLookupError):
                         os.killpg(pid, signal.SIGKILL)
