@@ -168,7 +168,8 @@ def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any)
     if run.disabled:
         return
     try:
-        run.fact("model", describe_model(model, []))
+        if hasattr(model, "_modules"):  # what is no torch module has nothing to tell
+            run.fact("model", describe_model(model, []))
         found = evidence.torch_fact(ask_cuda=True)
         if found is not None:
             run.fact("torch", found)
