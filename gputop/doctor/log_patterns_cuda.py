@@ -266,7 +266,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "nan_loss",
         None,
         "nan",
-        r"(?i)\bloss(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b",
+        r"(?i)(?:\b|_)loss(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b",
         "The loss is NaN",
         "The training diverged: too high a learning rate, half precision without scaling, a division by zero or bad data.",
         "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, for finding it alone\n"
@@ -276,7 +276,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "nan_loss",
         None,
         "NaN",
-        r"(?i)\bloss(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b",
+        r"(?i)(?:\b|_)loss(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b",
         "The loss is NaN",
         "The training diverged: too high a learning rate, half precision without scaling, a division by zero or bad data.",
         "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, for finding it alone\n"

@@ -208,7 +208,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "A rank ended, and this one noticed when they next met. What ended the other one is the cause.",
         "# read the log of the rank that failed first",
     ),
-    failure(
+    cascade(
         "gloo_timeout",
         "G01",
         "Timed out waiting",
@@ -217,7 +217,6 @@ PATTERNS: tuple[Pattern, ...] = (
         "Another rank did not come to the same collective operation: it is stuck, slower than the timeout, or runs other code.",
         "gputop doctor  # while it hangs: says which rank is behind, and where it is\n"
         "dist.init_process_group(..., timeout=timedelta(minutes=30))  # if the wait is rightly so long",
-        confidence="likely",
     ),
     failure(
         "monitored_barrier",

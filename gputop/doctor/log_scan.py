@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gputop.doctor.log_lines import clean, rank_and_text, time_of
 from gputop.doctor.log_pattern import FAILURE, Pattern
@@ -64,6 +64,8 @@ class Observation:
     block: int = 0
     warned: bool = False
     """Said as a warning: the run went on."""
+    in_library: bool = False
+    """Whether ``where`` is a library's line, no line of the person's own being in the traceback."""
 
     @property
     def failure(self) -> bool:
@@ -218,7 +220,7 @@ class LogScan:
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
         found = matches(text)
-        warned = bool(found) and _WARNING.search(text) is not None and _NCCL_WARN not in text
+        warned = bool(found) and is_warning(text)
         for pattern, groups in found:
             told = rank if rank is not None else _number(groups.get("rank"))
             if told is None and self._summary and self.root is not None:
@@ -238,6 +240,7 @@ class LogScan:
                     block.where or block.fallback if block is not None and in_exception else None,
                     block=block.number if block is not None and in_exception else 0,
                     warned=warned,
+                    in_library=block is not None and in_exception and block.where is None,
                 )
             )
 
@@ -294,6 +297,8 @@ class LogScan:
 
     def _close(self, key: int | None) -> None:
         block = self._open.pop(key, None)
+        if block is not None and block.known and block.where is not None:
+            self._place(block.number, block.where)
         if block is None or block.known or block.weak or block.exception is None:
             return
         rank = key if key is not None else self.rank
@@ -309,6 +314,13 @@ class LogScan:
                 block=block.number,
             )
         )
+
+    def _place(self, block: int, where: str) -> None:
+        """Say where the user's code was, for what was noted of a traceback that at first went through libraries alone."""
+        for kept in (self._first, self._last, self._new):
+            for place, item in enumerate(kept):
+                if item.block == block and item.where is not None and item.in_library:
+                    kept[place] = replace(item, where=where, in_library=False)
 
     def _close_all(self) -> None:
         for key in list(self._open):
@@ -339,6 +351,11 @@ class LogScan:
             self.ranks.add(observation.rank)
         self._new.append(observation)
         (self._first if len(self._first) < KEPT_FIRST else self._last).append(observation)
+
+
+def is_warning(text: str) -> bool:
+    """Return whether a line says of itself that it is a warning; NCCL warns where it fails."""
+    return _WARNING.search(text) is not None and _NCCL_WARN not in text
 
 
 def _starts_anew(text: str) -> bool:

@@ -19,7 +19,7 @@ QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"
 """Id of a finding about an exception that no pattern knows: it has no rule."""
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
-_STUCK = ("nccl_watchdog", "nccl_heartbeat")
+_STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ def place(seen: Observation) -> str:
 
 
 def _fatal(failures: list[Observation]) -> list[Observation]:
-    """Leave out exceptions without a known text that were not the last of their rank: what ended a rank, ended it once."""
-    last = {(item.file, item.rank): item for item in failures if item.pattern is None}
+    """Leave out exceptions without a known text after which their rank failed again: the rank had gone on."""
+    last = {(item.file, item.rank): item for item in failures}
     return [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
 
 
