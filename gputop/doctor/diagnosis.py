@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Episode, Finding, Verdict
@@ -28,6 +29,8 @@ CONFIDENCE_WEIGHT = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 EPISODES_KEPT = 200
 VERDICTS = ("found", "explained", "watching", "not_judged", "clean")
 """States of a rule, the one that counts for a rule of several jobs first."""
+_JITTER_S = 0.25
+"""Snapshots come a little early or late."""
 _ROOT_ORDER = {rule: position for position, rule in enumerate(IDS)}
 _OF_THE_MACHINE = frozenset(rule.id for rule in MACHINE_RULES)
 
@@ -45,12 +48,25 @@ class _Case:
     began_at: float | None = None
 
 
+class _Asked(NamedTuple):
+    """What a rule said of its subjects, and until when that stands."""
+
+    until: float
+    said: tuple[tuple[tuple[str, str], Judgement], ...]
+
+
+def _until(now: float, every_s: float, number: int, known: _Asked | None) -> float:
+    """Return when a rule looks again; the first time sooner for some, so that they do not all look at one snapshot."""
+    return now + (every_s if known is not None else every_s * (1 + number % 3) / 3) - _JITTER_S
+
+
 class Doctor:
     """Watches a stream of snapshots and says what is wrong with the training in it."""
 
     def __init__(self) -> None:
         self._evidence = Evidence()
         self._cases: dict[tuple[str, str], _Case] = {}
+        self._asked: dict[tuple[str, str], _Asked] = {}
         self._last: Snapshot | None = None
         self._wall: float | None = None
         self._abstained: tuple[Abstained, ...] = ()
@@ -95,31 +111,48 @@ class Doctor:
         if not math.isfinite(snapshot.monotonic_s):
             return self._standing()
         if self._breaks_off(snapshot):
-            self._evidence, self._cases = Evidence(), {}
+            self._evidence, self._cases, self._asked = Evidence(), {}, {}
         self._last = snapshot
         self._wall = snapshot.time
         self._evidence.observe(snapshot)
         abstained: dict[Abstained, None] = {}
         judged = set()
-        for job in self._evidence.jobs:
-            for rule in RULES:
-                judgement = rule.judge(self._evidence, job)
-                key = (rule.id, job.key)
-                judged.add(key)
-                self._consider(key, judgement, snapshot.monotonic_s)
-                if isinstance(judgement, Abstained):
-                    abstained[judgement] = None
-        for machine_rule in MACHINE_RULES:
-            for subject, judgement in machine_rule.judge(self._evidence).items():
-                key = (machine_rule.id, subject)
-                judged.add(key)
-                self._consider(key, judgement, snapshot.monotonic_s)
-                if isinstance(judgement, Abstained):
-                    abstained[judgement] = None
+        for key, judgement in self._judgements(snapshot.monotonic_s):
+            judged.add(key)
+            self._consider(key, judgement, snapshot.monotonic_s)
+            if isinstance(judgement, Abstained):
+                abstained[judgement] = None
         for key in self._cases.keys() - judged:
             self._consider(key, None, snapshot.monotonic_s)
         self._abstained = tuple(abstained)
         return self._standing()
+
+    def _judgements(self, now: float) -> Iterator[tuple[tuple[str, str], Judgement]]:
+        """Yield what each rule says of each of its subjects; in between the looks of a rule that looks seldom, the same."""
+        asked: dict[tuple[str, str], _Asked] = {}
+        suspected = {rule for rule, _ in self._cases}
+        evidence = self._evidence
+        for job in evidence.jobs:
+            for number, rule in enumerate(RULES):
+                key = (rule.id, job.key)
+                if not rule.every_s or rule.id in suspected:
+                    yield key, rule.judge(evidence, job)
+                    continue
+                known = self._asked.get(key)
+                if known is None or now >= known.until:
+                    known = _Asked(_until(now, rule.every_s, number, known), ((key, rule.judge(evidence, job)),))
+                asked[key] = known
+                yield from known.said
+        for number, machine_rule in enumerate(MACHINE_RULES):
+            key = (machine_rule.id, "")
+            known = self._asked.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
+            if known is None or now >= known.until:
+                said = machine_rule.judge(evidence)
+                judged = tuple(((machine_rule.id, subject), judgement) for subject, judgement in said.items())
+                known = _Asked(_until(now, machine_rule.every_s, number, known), judged)
+            asked[key] = known
+            yield from known.said
+        self._asked = asked
 
     def _breaks_off(self, snapshot: Snapshot) -> bool:
         last = self._last

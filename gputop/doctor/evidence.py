@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from gputop.doctor import stated
 from gputop.doctor.device_history import DeviceHistory
-from gputop.doctor.jobs import Job, Member, compute_uses, jobs_of
+from gputop.doctor.jobs import LIVE, Job, Member, compute_uses, jobs_of
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Run, Snapshot
 
 KEPT_S = 120.0
@@ -145,6 +145,8 @@ class Evidence:
         seen = {}
         for run in runs:
             for rank in run.ranks:
+                if rank.state not in LIVE:
+                    continue  # no rule asks what one that has ended did lately
                 key = (run.run_id, rank.rank)
                 known = self._ranks.get(key)
                 track = seen[key] = known or _RankTrack(rank.step)

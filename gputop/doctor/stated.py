@@ -34,7 +34,8 @@ class DataParallelFact:
 def mapping(rank: Rank | None, name: str) -> Mapping[str, Any]:
     """Return one fact that is an object; empty when it is missing or something else."""
     value = rank.facts.get(name) if rank is not None else None
-    return value if isinstance(value, Mapping) else _EMPTY
+    # What came as JSON is a dict; the check against Mapping takes five times as long.
+    return value if type(value) is dict or isinstance(value, Mapping) else _EMPTY
 
 
 def whole(value: Any) -> int | None:
@@ -59,6 +60,8 @@ def _device_ids(value: Any) -> tuple[int, ...]:
 def data_parallel(rank: Rank | None) -> DataParallelFact | None:
     """Return the fact ``data_parallel``; None where the rank has no such wrapper or counts cannot be read."""
     fact = mapping(rank, "data_parallel")
+    if not fact:
+        return None
     calls, ids = whole(fact.get("calls")), _device_ids(fact.get("device_ids"))
     if not ids:
         ids = tuple(range(min(64, whole(fact.get("replicas")) or 0)))

@@ -13,7 +13,7 @@ from gputop.doctor import words
 from gputop.doctor.device_history import WORKING_PERCENT
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
-from gputop.doctor.rules.rule import Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.rule import RARELY_S, Judgement, MachineRule, Suspicion
 from gputop.snapshot import Device
 
 THERMAL_SHARE = 0.05
@@ -272,6 +272,7 @@ MACHINE_RULES = (
         60.0,
         "thermal time above 5 % of up to 60 s at work, or a thermal reason in half of the readings (catalogue I01)",
         thermal,
+        every_s=RARELY_S,
     ),
     MachineRule(
         "I02",
@@ -281,6 +282,7 @@ MACHINE_RULES = (
         "a limit below 0.9 of its peers' or the default, the power brake above 5 % of the time, or a cap below 0.8 of the "
         "limit, on a GPU in use ([H], catalogue I02)",
         power,
+        every_s=RARELY_S,
     ),
     MachineRule(
         "I03",
@@ -289,6 +291,7 @@ MACHINE_RULES = (
         PCIE_HOLD_S,
         "width or generation below the possible for 30 s at 50 % utilisation ([H], catalogue I03)",
         narrow_link,
+        every_s=RARELY_S,
     ),
     MachineRule(
         "I07",
@@ -298,6 +301,7 @@ MACHINE_RULES = (
         "mean SM clock at work below 0.85 of the maximum with applications_clocks_setting in 90 % of the "
         "readings (catalogue I07)",
         locked_clocks,
+        every_s=RARELY_S,
     ),
 )
 

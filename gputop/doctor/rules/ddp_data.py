@@ -11,7 +11,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated import whole
 from gputop.doctor.stated_calls import text, wrapped_by
 from gputop.doctor.stated_ddp import Loader, Sampler, batches, divides_models, loader, sampler, stall
@@ -331,6 +331,7 @@ RULES = (
         f"equal checksums on all ranks in {EQUAL_STEPS_MIN} steps in a row; or a sampler that does not divide, and batches x "
         "batch size equal to the data set (likely); not where a mesh or further groups divide the model (catalogue C05)",
         same_batches,
+        every_s=SELDOM_S,
     ),
     Rule(
         "C06",
@@ -339,6 +340,7 @@ RULES = (
         0.0,
         "DistributedSampler with shuffle iterated twice without set_epoch (catalogue C06)",
         same_order,
+        every_s=SELDOM_S,
     ),
     Rule(
         "C07",

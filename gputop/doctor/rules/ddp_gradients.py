@@ -8,7 +8,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_calls import model_class, parameter_dtypes, wrapped_by, wrapper_calls
 from gputop.doctor.stated_ddp import Ddp, Gradients, ddp, divides_models, gradients, group, has_engine, weights_differ
 from gputop.snapshot import Rank
@@ -328,6 +328,7 @@ RULES = (
         0.0,
         "a wrapped parameter was replaced, or is of another dtype or device than at wrapping (catalogue C02)",
         changed_after_wrapping,
+        every_s=SELDOM_S,
     ),
     Rule(
         "C01",
@@ -354,6 +355,7 @@ RULES = (
         f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward that was not reduced, certain where weights differ; "
         f"or every micro-batch is reduced, at {COMMUNICATION_SHARE_MIN:.0%} of the step on all ranks (catalogue C04)",
         no_sync_misused,
+        every_s=SELDOM_S,
     ),
 )
 HIDES = {

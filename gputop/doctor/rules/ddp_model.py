@@ -12,7 +12,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_calls import model_class, wrapped_by
 from gputop.doctor.stated_ddp import batch_norm, batches, ddp, divides_models, group, loader
 from gputop.snapshot import Rank
@@ -245,6 +245,7 @@ RULES = (
         C16_HOLD_S,
         "parameters on CUDA and backend gloo; from outside, gloo's threads and none of NCCL (likely) (catalogue C16)",
         gloo_on_gpus,
+        every_s=SELDOM_S,
     ),
     Rule(
         "C10",
@@ -254,6 +255,7 @@ RULES = (
         f"BatchNorm that is neither synced nor frozen, {ROWS_LIKELY} rows a rank (likely) or {ROWS_POSSIBLE} (possible) "
         "(catalogue C10, [H])",
         statistics_of_few,
+        every_s=SELDOM_S,
     ),
     Rule(
         "C11",
@@ -263,6 +265,7 @@ RULES = (
         f"not finite at {NAN_STEPS_MIN} steps where rank 0 is; or {LOSS_DEVIATION:.0f} standard deviations over {LOSS_STEPS} "
         "steps (possible) (catalogue C11)",
         hidden_losses,
+        every_s=SELDOM_S,
     ),
     Rule(
         "C12",
@@ -272,6 +275,7 @@ RULES = (
         f"{SMALL_ROWS} rows a rank or half of the run on one GPU, power below {POWER_SHARE_MAX:.0%} of the limit "
         "(catalogue C12, [H]: possible)",
         batch_became_small,
+        every_s=SELDOM_S,
     ),
 )
 HIDES = {"C16": ("E06",)}

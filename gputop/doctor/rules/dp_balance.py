@@ -11,7 +11,7 @@ from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.data_parallel import wrapped_devices
 from gputop.doctor.rules.outputs import quoted
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_calls import arguments, evaluation, wrapped_by
 from gputop.snapshot import Device
 from gputop.units import bytes_text
@@ -262,6 +262,7 @@ RULES = (
         f"memory of the gathering GPU over {MEMORY_RATIO_MIN} times the others' median and 1 GiB more, utilisation "
         f"{LOAD_EXCESS_MIN_PERCENT:.0f} points above theirs, 30 to 60 s (catalogue B07, [H])",
         first_is_full,
+        every_s=SELDOM_S,
     ),
     Rule(
         "B08",
@@ -271,6 +272,7 @@ RULES = (
         f"mean utilisation below {OVERHEAD_LOAD_MAX_PERCENT:.0f} % with a data share below {OVERHEAD_DATA_SHARE_MAX}, "
         "30 to 60 s (catalogue B08, [H])",
         overhead,
+        every_s=SELDOM_S,
     ),
     Rule(
         "B11",
@@ -287,6 +289,7 @@ RULES = (
         EVALUATION_SPAN_MIN_S,
         f"evaluation by one GPU alone takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over 30 s or more (catalogue B13)",
         evaluates_on_one,
+        every_s=SELDOM_S,
     ),
 )
 

@@ -10,7 +10,7 @@ from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_calls import parameter_dtypes, settings, synchronizations
 from gputop.snapshot import Device
 from gputop.units import bytes_text
@@ -228,6 +228,7 @@ RULES = (
         f"{SYNCS_MIN:.0f} wait in each step, the GPU idles {IDLE_SHARE_MIN:.0%}, data share below {DATA_SHARE_MAX}, 30 to 60 s "
         "(catalogue E01, [H])",
         waits_in_each_step,
+        every_s=RARELY_S,
     ),
     Rule(
         "E02",
@@ -237,6 +238,7 @@ RULES = (
         f"power below {POWER_SHARE_MAX:.0%} of the limit, memory below {MEMORY_SHARE_MAX:.0%}, steps below "
         f"{STEP_MAX_S * 1000:.0f} ms, a main thread at {MAIN_THREAD_MIN_PERCENT:.0f} %, 30 to 60 s (catalogue E02, [H])",
         too_little_work,
+        every_s=RARELY_S,
     ),
     Rule(
         "E03",
@@ -246,6 +248,7 @@ RULES = (
         f"float32 without TF32 and autocast, utilisation from {COMPUTE_LOAD_MIN_PERCENT:.0f} %; likely where GPM counts tensor "
         f"cores below {TENSOR_MAX_PERCENT:.0f} % (catalogue E03, [H])",
         no_tensor_cores,
+        every_s=RARELY_S,
     ),
 )
 

@@ -10,7 +10,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules.outputs import quoted, told
-from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import RARELY_S, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Device, Problem
 from gputop.units import bytes_text
 
@@ -347,6 +347,7 @@ RULES = (
         "names differ, or memory below 0.75 of the largest, among the job's GPUs; a warning when a rank's forward takes 10 % "
         "longer over 20 steps (catalogue I06)",
         unequal_cards,
+        every_s=RARELY_S,
     ),
 )
 MACHINE_RULES = (
@@ -389,6 +390,7 @@ MACHINE_RULES = (
         5.0,
         "persistence off and no client on the GPU while a job starts, in its first 60 s (catalogue I09)",
         persistence_off,
+        every_s=RARELY_S,
     ),
 )
 

@@ -10,7 +10,7 @@ from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_calls import cuda_memory
 from gputop.snapshot import Device
 from gputop.units import bytes_text
@@ -206,6 +206,7 @@ RULES = (
         f"{RETRIES_PER_100_STEPS:.0f} retry in 100 steps, or empty_cache in every other step (certain); or memory grows over "
         f"{LEAK_STEPS_MIN} steps by {LEAK_SHARE_MIN:.0%} with R² above {LEAK_R2_MIN} (likely) (catalogue E04)",
         memory_churn,
+        every_s=RARELY_S,
     ),
     Rule(
         "E07",
@@ -215,5 +216,6 @@ RULES = (
         f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at even distances (10 %), {STALL_SHARE_MIN:.0%} of the "
         "time or more (catalogue E07)",
         stalls_that_return,
+        every_s=RARELY_S,
     ),
 )

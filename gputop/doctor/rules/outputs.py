@@ -97,7 +97,7 @@ def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[Log
     """Return what the exceptions in the journal tell that the output did not, or that nobody captured."""
     found = []
     for rank in ranks:
-        failure = stated_model.failure(rank)
+        failure = stated_model.failure(rank) if "error" in rank.facts else None
         if failure is None:
             continue
         line = f"{failure.type}: {failure.message}"

@@ -24,7 +24,10 @@ Judgement = Suspicion | Abstained | None
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One cause. ``threshold`` says in words when it holds, and where the numbers come from."""
+    """One cause. ``threshold`` says in words when it holds, and where the numbers come from.
+
+    ``every_s``: while nothing is suspected, a rule over long windows looks only so often; 0: at every snapshot.
+    """
 
     id: str
     family: str
@@ -32,6 +35,7 @@ class Rule:
     window_s: float
     threshold: str
     judge: Callable[[Evidence, Job], Judgement]
+    every_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,7 @@ class MachineRule:
     """One cause that lies in the machine and in no job. ``judge`` returns a judgement for each subject that it looked at.
 
     A subject is a device's UUID, a run id, or "machine"; one that is no longer returned counts as judged and clean.
+    ``every_s`` as that of ``Rule``.
     """
 
     id: str
@@ -47,3 +52,10 @@ class MachineRule:
     window_s: float
     threshold: str
     judge: Callable[[Evidence], Mapping[str, Judgement]]
+    every_s: float = 0.0
+
+
+SELDOM_S = 3.0
+"""How often rules look that compare ranks by what these say every 2 seconds at most."""
+RARELY_S = 5.0
+"""How often rules look that weigh a minute, or hundreds of steps."""

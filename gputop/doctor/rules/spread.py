@@ -7,7 +7,7 @@ from gputop.doctor.evidence import LOAD_SPAN_MIN_S, Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_calls import wrapped_by
 from gputop.doctor.stated_ddp import ddp, gradients
 from gputop.doctor.stated_model import parameters_by_device
@@ -209,6 +209,7 @@ RULES = (
         f"communication less what overlaps is {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with least; possible on "
         "the CPU (catalogue E06)",
         communication,
+        every_s=SELDOM_S,
     ),
     Rule(
         "E08",
@@ -218,6 +219,7 @@ RULES = (
         f"parameters on two GPUs or more, no wrapper, no device_map, together below {PIPELINE_MIN_PERCENT:.0f} % "
         "(catalogue E08)",
         layers_take_turns,
+        every_s=SELDOM_S,
     ),
     Rule(
         "E09",
@@ -226,6 +228,7 @@ RULES = (
         E08_HOLD_S,
         "one process, equal sets of parameters on two GPUs or more, no wrapper, GPUs that work together (catalogue E09)",
         averaged_by_hand,
+        every_s=SELDOM_S,
     ),
 )
 

@@ -1,0 +1,137 @@
+"""What one look of the doctor costs: 8 GPUs, 8 tracked ranks and 50 ended runs, all rules, a snapshot a second.
+
+Run: ``python benchmarks/doctor_cost.py [--json] [--seconds N] [--profile] [--rules]``. Beside it stands what decoding the
+same snapshots from JSON takes in the same process: a ratio that holds on other machines too. The doctor sees decoded
+snapshots, as in the dashboard, so that no record is the same object twice.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import importlib
+import json
+import pstats
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.snapshot import Run, Snapshot
+
+ROOT = Path(__file__).parent.parent
+RANKS = 8
+ENDED = 50
+ENDED_RANKS = 2
+"""Of each run that has ended."""
+WARM_S = 90
+"""Seconds of the stream before the measurement: windows are full then."""
+GOAL_MS = 1.5
+
+
+def main() -> int:
+    """Measure in CPU time of this thread, print, and return 0 (1 where the doctor says something of a run in order)."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--seconds", type=int, default=120, help="of the stream that are measured (default: 120)")
+    parser.add_argument("--profile", action="store_true", help="print where the time goes")
+    parser.add_argument("--rules", action="store_true", help="print what each rule takes")
+    args = parser.parse_args()
+    lines = [stream(second).to_json(compact=True) for second in range(WARM_S + args.seconds)]
+    if args.rules:
+        _by_rule(lines)
+        return 0
+    doctor = Doctor()
+    profile = cProfile.Profile()
+    looks, decodes = [], []
+    before = None
+    for second, line in enumerate(lines):
+        began = time.thread_time()
+        snapshot = Snapshot.from_json(line)
+        decoded = time.thread_time()
+        if args.profile and second >= WARM_S:
+            profile.enable()
+        found = doctor.observe(snapshot)
+        profile.disable()
+        done = time.thread_time()
+        if found:
+            print(f"Something is said of a run in order: {[(item.id, item.title) for item in found]}.", file=sys.stderr)
+            return 1
+        if second >= WARM_S:
+            looks.append(1e3 * (done - decoded))
+            decodes.append(1e3 * (decoded - began))
+        before = snapshot  # freed outside of the measured time: whoever reads the stream pays for that
+    del before
+    look, decode = statistics.median(looks), statistics.median(decodes)
+    worst = statistics.quantiles(looks, n=20)[-1]
+    result = {"look_ms": look, "look_p95_ms": worst, "decode_ms": decode, "ratio": look / decode, "goal_ms": GOAL_MS}
+    if args.json:
+        print(json.dumps(result))
+        return 0
+    print(f"one look of the doctor: {look:.2f} ms median (goal {GOAL_MS}), {worst:.2f} ms in 1 of 20")
+    print(f"decoding the snapshot: {decode:.2f} ms median; ratio {look / decode:.2f}")
+    if args.profile:
+        pstats.Stats(profile).sort_stats("cumulative").print_stats(70)
+    return 0
+
+
+def stream(second: int) -> Snapshot:
+    """Return the snapshot of one second of DDP in order, beside runs that have ended."""
+    sys.path.insert(0, str(ROOT))
+    scenes: Any = importlib.import_module("tests.doctor_tracked")
+    metrics = {**scenes.CALM, "phase/forward": _constant(0.1), "phase/backward": _constant(0.15), "lr": _constant(0.1)}
+    snapshot: Snapshot = scenes.ddp(second, RANKS, metrics=metrics)
+    return replace(snapshot, runs=(*snapshot.runs, *_ended(snapshot.runs[0])))
+
+
+def _constant(value: float) -> Callable[[int, int], float]:
+    return lambda rank, step: value
+
+
+def _ended(running: Run) -> tuple[Run, ...]:
+    """Return runs like the one that runs, with all that their ranks said last."""
+    ranks = tuple(replace(rank, state="finished", pid=90_000 + rank.rank, step=5000) for rank in running.ranks[:ENDED_RANKS])
+    return tuple(replace(running, run_id=f"ended-{number}", state="finished", ranks=ranks) for number in range(ENDED))
+
+
+def _by_rule(lines: list[str]) -> None:
+    """Print what each rule takes, in the order of cost, and what taking in the evidence takes."""
+    from gputop.doctor import diagnosis
+
+    spent: dict[str, list[float]] = {}
+
+    def timed(name: str, judge: Callable[..., Any]) -> Callable[..., Any]:
+        def judged(*given: Any) -> Any:
+            began = time.thread_time()
+            try:
+                return judge(*given)
+            finally:
+                spent[name].append(1e3 * (time.thread_time() - began))
+
+        spent[name] = []
+        return judged
+
+    kept = (diagnosis.RULES, diagnosis.MACHINE_RULES)
+    setattr(diagnosis, "RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[0]))  # noqa: B010
+    setattr(  # noqa: B010
+        diagnosis, "MACHINE_RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[1])
+    )
+    doctor = Doctor()
+    whole = []
+    for line in lines:
+        snapshot = Snapshot.from_json(line)
+        began = time.thread_time()
+        doctor.observe(snapshot)
+        whole.append(1e3 * (time.thread_time() - began))
+    costs = sorted(((statistics.median(values[WARM_S:] or [0.0]), name) for name, values in spent.items()), reverse=True)
+    for cost, name in costs[:25]:
+        print(f"{name:<6} {cost:.3f} ms")
+    print(f"rules together {sum(cost for cost, _ in costs):.2f} ms of {statistics.median(whole[WARM_S:]):.2f} ms")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
