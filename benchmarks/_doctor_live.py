@@ -63,13 +63,14 @@ class Outcome:
 
     @property
     def verdict(self) -> str | None:
-        """The id that stood first in the end (while something stood)."""
-        return next((said.first for said in reversed(self.said) if said.first is not None), None)
+        """The id that stood first in the end (while something stood); of a run without a fault only what is an alarm."""
+        firsts = [said.best if self.truth.rule is not None else said.first for said in self.said]
+        return next((found for found in reversed(firsts) if found is not None), None)
 
     @property
     def verdict_s(self) -> float | None:
         """When the truth stood first for the first time."""
-        return next((said.at_s for said in self.said if said.first == self.truth.rule), None) if self.truth.rule else None
+        return next((said.at_s for said in self.said if said.best == self.truth.rule), None) if self.truth.rule else None
 
     @property
     def delay_s(self) -> float | None:
@@ -150,7 +151,7 @@ def _watch(outcome: Outcome, sampler: Sampler, doctor: Doctor, job_id: str, bega
         if not job.active and ended_s is None:
             ended_s = at_s
         outcome.onset_s, outcome.steps = marks.see(snapshot, job_id, at_s, ended_s)
-        steady = steady + INTERVAL_S if outcome.truth.rule and outcome.said[-1].first == outcome.truth.rule else 0.0
+        steady = steady + INTERVAL_S if outcome.truth.rule and outcome.said[-1].best == outcome.truth.rule else 0.0
         if steady >= STEADY_S:
             return
         due = max(due + INTERVAL_S, time.monotonic())

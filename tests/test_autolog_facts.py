@@ -202,6 +202,7 @@ def test_settings_environment_layers_and_garbage(home: Home) -> None:
     assert facts["environment"] == {
         "cuda_visible_devices_launch": "3,1",
         "cuda_visible_devices_now": "",
+        "virtual_devices_now": None,
         "device_order": "PCI_BUS_ID",
         "visible_uuids": None,
         "omp_num_threads": "1",

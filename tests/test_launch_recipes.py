@@ -168,7 +168,7 @@ def test_a_fault_that_lies_in_the_command_or_the_environment_is_launched_with_it
     assert "--nproc-per-node=1" in prepare(find("faults/fewer-ranks"), virtual(2)).argv
     assert "torch.distributed.launch" in prepare(find("faults/local-rank-argument"), virtual(2)).argv
     assert prepare(find("faults/plain-python"), virtual(2)).argv[:2] == (sys.executable, "-u")
-    assert prepare(find("faults/debug-flags"), virtual(2)).env["TORCH_DISTRIBUTED_DEBUG"] == "DETAIL"
+    assert prepare(find("faults/debug-flags"), virtual(2)).env["CUDA_LAUNCH_BLOCKING"] == "1"
     repeated = find("faults/mask-with-a-repeat")
     assert prepare(repeated, virtual(1)).env["GPUTOP_VIRTUAL_DEVICES"] == "0,0"
     assert prepare(repeated, (device(1),)).env["CUDA_VISIBLE_DEVICES"] == "0,0"

@@ -1,9 +1,9 @@
 """The DDP demo with one mistake: debugging is left switched on. (Doctor: E05)
 
-TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun --nproc-per-node=2 demos/faults/debug_flags.py
+CUDA_LAUNCH_BLOCKING=1 torchrun --nproc-per-node=2 demos/faults/debug_flags.py
 
-Anomaly detection keeps a stack for every operation of forward and checks every gradient; TORCH_DISTRIBUTED_DEBUG=DETAIL
-compares every collective over all ranks. Good for a search, costly ever after.
+Anomaly detection keeps a stack for every operation of forward and checks every gradient; CUDA_LAUNCH_BLOCKING waits for
+every kernel. Good for a search, costly ever after. (TORCH_DISTRIBUTED_DEBUG=DETAIL is another: it compares every collective.)
 
 The fix: unset TORCH_DISTRIBUTED_DEBUG CUDA_LAUNCH_BLOCKING, and no torch.autograd.detect_anomaly().
 """

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Episode, Finding, Verdict
-from gputop.doctor.rules import HIDES, IDS, MACHINE_RULES, RULES, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules import FAMILIES, HIDES, MACHINE_RULES, RULES, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Snapshot
 
 LIKELY_AFTER = 3
@@ -31,7 +31,8 @@ VERDICTS = ("found", "explained", "watching", "not_judged", "clean")
 """States of a rule, the one that counts for a rule of several jobs first."""
 _JITTER_S = 0.25
 """Snapshots come a little early or late."""
-_ROOT_ORDER = {rule: position for position, rule in enumerate(IDS)}
+_ROOTS = [rule for family in FAMILIES for rule in (*getattr(family, "RULES", ()), *getattr(family, "MACHINE_RULES", ()))]
+_ROOT_ORDER = {rule.id: position for position, rule in enumerate(_ROOTS)}
 _OF_THE_MACHINE = frozenset(rule.id for rule in MACHINE_RULES)
 
 
@@ -221,7 +222,11 @@ class Doctor:
                 # A warning that the mask leaves too few GPUs explains why ranks share one.
                 symptoms |= {"A07", "A01", "A02"}
             for key, other in self._cases.items():
-                if key[0] in symptoms and self._concerns(root, subject, case, key[1], other):
+                if (
+                    key[0] in symptoms
+                    and not _is_rooted_in(root, key[0])
+                    and self._concerns(root, subject, case, key[1], other)
+                ):
                     hidden.setdefault(key, set()).add(root)
         return hidden
 
@@ -233,6 +238,12 @@ class Doctor:
             return False
         devices = case.finding.devices
         return not devices or bool(set(devices) & set(other.finding.devices))
+
+
+def _is_rooted_in(root: str, symptom: str) -> bool:
+    """Return whether the symptom explains the root as well, and is the earlier root of the two: one of them has to stay."""
+    last = len(_ROOT_ORDER)
+    return root in HIDES.get(symptom, frozenset()) and _ROOT_ORDER.get(symptom, last) < _ROOT_ORDER.get(root, last)
 
 
 def _weight(finding: Finding) -> tuple[bool, float, int, str, tuple[int, ...]]:

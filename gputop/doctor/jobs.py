@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gputop.doctor import stated
+from gputop.doctor import stated, stated_model
 from gputop.doctor.visible import devices_behind, mask_of, same_uuid
 from gputop.snapshot import Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
@@ -99,6 +99,26 @@ class Job:
 def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
     """Return the uses that are no pure graphics."""
     return tuple(use for use in process.devices if use.contexts != "G")
+
+
+def twins(job: Job) -> list[Member]:
+    """Return processes that say that they are a rank which another process is already: both were given the same run id.
+
+    They run the same command for the same parent, and compute; a DataLoader worker is its rank's child.
+    """
+    if len(job.members) != 1 or job.run is None or job.run.world_size != 1:
+        return []
+    member = job.members[0]
+    known = member.process
+    found = []
+    for process in job.processes:
+        if known is None or process.pid == known.pid or (process.ppid, process.command) != (known.ppid, known.command):
+            continue
+        uses = compute_uses(process)
+        if uses and process.state not in DEAD_STATES:
+            uuids = {use.device_uuid for use in uses}
+            found.append(replace(member, process=process, uses=uses, main=min(uuids) if len(uuids) == 1 else None))
+    return found
 
 
 def jobs_of(snapshot: Snapshot) -> tuple[Job, ...]:
@@ -284,6 +304,11 @@ def _visible(
     visible = tuple(seen.values()) if known else None
     count = len(visible) if visible is not None else None
     source = ("GPUTOP_VIRTUAL_DEVICES" if virtual else "CUDA_VISIBLE_DEVICES") + " at launch (/proc/<pid>/environ)"
+    if virtual and len(members) == 1 and count is not None:
+        now = stated_model.mask_now(members[0].journal, virtual)
+        left = devices_behind(now, pool)
+        if now not in (None, *masks) and 0 < len(left) < count:
+            return left, len(left), "GPUTOP_VIRTUAL_DEVICES in os.environ now (journal)", tuple(masks)
     inside = {_seen_inside(member) for member in members} if not virtual and (visible is None or len(members) == 1) else set()
     if len(inside) == 1:
         # Only inside the process is it known what a mask set later, or a container, leaves.

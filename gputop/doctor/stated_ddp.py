@@ -238,7 +238,10 @@ def stall(rank: Rank | None) -> Stall | None:
     if rank is None or not fact:
         return None
     step = whole(fact.get("step"))
-    if step is not None and rank.step is not None and rank.step > step:
+    at = number(fact.get("at"))
+    # A script may number its steps from 1 and not from 0, so that a higher step alone does not show that it went on.
+    logged = at is None or rank.last_log_at is None or rank.last_log_at > at
+    if step is not None and rank.step is not None and rank.step > step and logged:
         return None
     frames = tuple(frame for frame in items(fact.get("stack")) if isinstance(frame, str))
     return Stall(step, text(fact.get("phase")), frames)

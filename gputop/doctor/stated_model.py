@@ -55,6 +55,11 @@ def visibility(rank: Rank | None) -> Visibility | None:
     )
 
 
+def mask_now(rank: Rank | None, virtual: bool) -> str | None:
+    """Return the mask in os.environ now, of virtual GPUs or of CUDA; None where it is not set or not known."""
+    return _text(mapping(rank, "environment").get("virtual_devices_now" if virtual else "cuda_visible_devices_now"))
+
+
 def frameworks(rank: Rank | None) -> tuple[str, ...]:
     """Return the names of the frameworks that the rank imported."""
     return _texts(rank.facts.get("frameworks")) if rank is not None else ()

@@ -21,6 +21,9 @@ STEPS = 200
 STEPS_MIN = 20
 GAP_MAX = 3
 POWER_SPAN_MIN_S = 30.0
+CHAIN_MIN = 5
+CHAIN_SHARE = 0.75
+"""With so many stalls, a quarter of them may be strangers to the rhythm of the others (ours)."""
 
 
 class Stalls(NamedTuple):
@@ -151,16 +154,31 @@ def stalls(points: Sequence[Point], factor: float) -> Stalls | None:
     gaps = [after.step - before.step for before, after in itertools.pairwise(long)]
     excess = sum(point.value - median for point in long) / sum(values)
     mean = sum(point.value for point in long) / len(long)
-    return Stalls(tuple(point.step for point in long), statistics.fmean(gaps) if gaps else 0.0, excess, median, mean)
+    return Stalls(tuple(point.step for point in long), statistics.median(gaps) if gaps else 0.0, excess, median, mean)
 
 
 def regular(steps: Sequence[int], variation: float) -> bool:
-    """True when the distances between steps vary by less than this share of their mean."""
+    """True when the distances between steps vary by less than this share of their mean.
+
+    A few strangers are left out: a test every 20 steps, and another one at the end of each epoch.
+    """
     gaps = [after - before for before, after in itertools.pairwise(steps)]
     if len(gaps) < 2:
         return False
     mean = statistics.fmean(gaps)
-    return mean > 0 and spread(gaps) / mean < variation
+    if mean > 0 and spread(gaps) / mean < variation:
+        return True
+    period = statistics.median(gaps)
+    return len(steps) >= CHAIN_MIN and _chain(steps, period, variation * period) >= CHAIN_SHARE * len(steps)
+
+
+def _chain(steps: Sequence[int], period: float, off: float) -> int:
+    """Return how many of the steps follow one another at this distance, others between them left out."""
+    lengths: list[int] = []
+    for at, step in enumerate(steps):
+        before = [lengths[n] for n in range(at) if abs(step - steps[n] - period) <= off]
+        lengths.append(1 + max(before, default=0))
+    return max(lengths, default=0)
 
 
 def trend(points: Sequence[Point]) -> tuple[float, float] | None:

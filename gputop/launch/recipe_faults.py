@@ -321,9 +321,10 @@ INPUT_FAULTS = (
         "E05",
         "debug_flags",
         "debugging left on",
-        "Anomaly detection and TORCH_DISTRIBUTED_DEBUG=DETAIL are still on.",
+        "Anomaly detection and CUDA_LAUNCH_BLOCKING=1 are still on.",
         "Good for a search, costly ever after.",
-        env={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
+        # TORCH_DISTRIBUTED_DEBUG=DETAIL would be another; with it torch 2.13 crashes where DDP is wrapped over gloo.
+        env={"CUDA_LAUNCH_BLOCKING": "1"},
     ),
     _ddp(
         "E07",

@@ -70,6 +70,7 @@ def environment(cuda: Any | None) -> dict[str, Any]:
     return {
         "cuda_visible_devices_launch": _launched,
         "cuda_visible_devices_now": env.get("CUDA_VISIBLE_DEVICES"),
+        "virtual_devices_now": env.get("GPUTOP_VIRTUAL_DEVICES"),
         "device_order": env.get("CUDA_DEVICE_ORDER"),
         "visible_uuids": seen,
         "omp_num_threads": env.get("OMP_NUM_THREADS"),

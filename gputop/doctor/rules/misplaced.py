@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gputop.doctor import fixes, stated, stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
-from gputop.doctor.jobs import Job, Member
+from gputop.doctor.jobs import Job, Member, twins
 from gputop.doctor.rules.memory import GHOST_BYTES_MAX
 from gputop.doctor.rules.outputs import Told, command_of, quoted, told
 from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
@@ -205,7 +205,7 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
     """A18: processes of one command, started together, each of which believes to be alone."""
     groups: dict[tuple[object, ...], list[tuple[Job, Member, Process]]] = {}
     for job in evidence.jobs:
-        for member in job.members:
+        for member in (*job.members, *twins(job)):
             process = member.process
             if process is None or process.environment is None or not process.command:
                 continue

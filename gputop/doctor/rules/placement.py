@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gputop.doctor import fixes, stated, words
+from gputop.doctor import fixes, stated, stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.shared import siblings, utilization
+from gputop.doctor.visible import parse_mask
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 
@@ -129,16 +130,23 @@ def _crowd_fix(job: Job, crowd: list[Member]) -> str:
 def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
     """A03: the run sees fewer GPUs than the machine has; a warning when it asks for more than it sees."""
     count = job.visible_count
-    if job.virtual or count is None or not 0 < count < len(job.pool) or any(d.mig_enabled for d in job.pool):
+    if count is None or not 0 < count < len(job.pool) or any(d.mig_enabled for d in job.pool):
         return None
+    own = _own_mask(job)
+    if job.virtual and own is None:
+        return None  # the mask of a launch says which virtual GPUs were chosen, no more
     wish = wish_for_more(job, count)
     outside = [device for device in job.pool if job.visible is not None and device not in job.visible]
     free = evidence.free(outside)
     if wish is None and not _tells_something(evidence, job, count, bool(free)):
         return None
-    mask = " ".join(f"CUDA_VISIBLE_DEVICES={text}" for text in job.masks)
+    name = _variable(job)
+    mask = " ".join(f"{name}={text}" for text in job.masks)
     facts = [Fact(mask or f"torch sees {words.count(count, 'GPU')}", count, job.visible_source)]
     facts.append(Fact(f"the machine has {words.count(len(job.pool), 'GPU')}", len(job.pool), "NVML"))
+    if own is not None:
+        at_launch = f"; at launch it was {job.masks[0]}" if job.masks else "; at launch it was not set"
+        facts[0] = Fact(f"the script sets {name}={own}{at_launch}", own, "os.environ (journal)")
     if wish is not None:
         facts.append(wish)
     if free:
@@ -149,11 +157,11 @@ def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
         id="A03",
         severity="warning" if wish is not None else "info",
         confidence="certain",
-        title=_mask_title(job, count, wish),
+        title=_mask_title(job, count, wish, own),
         evidence=tuple(facts),
         cause="CUDA shows a process only the GPUs in CUDA_VISIBLE_DEVICES (or in its container), as if there were no others."
         + (" Ranks beyond that number have no GPU of their own." if wish is not None else ""),
-        fix=_mask_fix(job, wanted),
+        fix=_mask_fix(job, wanted, own),
         refuted_by="The restriction is meant: other people's jobs, or this run's share of the machine.",
         devices=tuple(device.uuid for device in wanted),
         pids=job.pids,
@@ -197,16 +205,35 @@ def wish_for_more(job: Job, count: int) -> Fact | None:
     return None
 
 
-def _mask_title(job: Job, count: int, wish: Fact | None) -> str:
-    where = "CUDA_VISIBLE_DEVICES" if job.masks else "torch"
+def _variable(job: Job) -> str:
+    return "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
+
+
+def _own_mask(job: Job) -> str | None:
+    """Return the mask that the script of a single process has set since it was started, and that leaves fewer devices."""
+    if len(job.members) != 1:
+        return None
+    journal = job.members[0].journal
+    now = stated_model.mask_now(journal, job.virtual)
+    fact = stated_model.visibility(journal)
+    if now is None or now in job.masks or (not job.virtual and (fact is None or fact.launch == now)):
+        return None
+    return now if len(parse_mask(now)) == job.visible_count else None
+
+
+def _mask_title(job: Job, count: int, wish: Fact | None, own: str | None) -> str:
+    where = _variable(job) if job.masks or own is not None else "torch"
     if wish is not None and "ranks" in wish.text:
         return f"{wish.value} ranks, but {where} shows {words.count(count, 'GPU')}"
-    return f"{where} shows {count} of {words.count(len(job.pool), 'GPU')}"
+    by = "The script hides GPUs: " if own is not None else ""
+    return f"{by}{where} shows {count} of {words.count(len(job.pool), 'GPU')}"
 
 
-def _mask_fix(job: Job, wanted: list[Device]) -> str:
+def _mask_fix(job: Job, wanted: list[Device], own: str | None) -> str:
     prefix = fixes.mask_prefix(job, wanted)
     command = fixes.own_command(job)
+    if own is not None:
+        return f'# remove from the script: os.environ["{_variable(job)}"] = "{own}"\n{prefix}{command}'
     if not job.masks:
         return f"Start the container with more GPUs (docker run --gpus all …), then:\n{command}"
     return f"{prefix or 'env -u CUDA_VISIBLE_DEVICES '}{command}"

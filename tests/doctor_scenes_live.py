@@ -1,0 +1,99 @@
+"""Scenes as real jobs showed them: what the bundled faults look like on virtual GPUs, where a built scene was too tidy.
+
+``FAULTS`` holds (rule, name, scene, seconds), ``HEALTHY`` (name, scene, seconds), as in the other rooms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputop.snapshot import DeviceUse, LaunchEnvironment, Snapshot
+
+from .doctor_scenes import Scene, virtual, virtual_rank, virtual_run
+from .doctor_tracked import CALM, ddp
+from .samples import EPOCH, GIB
+
+ALONE = LaunchEnvironment(virtual_devices="0,1", gputop_job_id="job-1", gputop_run_id="run-1")
+ENGINE = {
+    "device_ids": ["0"], "replicas": 1, "batch_rows": 128, "rows_per_device": [128],
+    "calls": 40, "underused_calls": 0, "uneven_calls": 0, "module": "LeNet",
+}  # fmt: skip
+
+
+def hides_in_the_script(second: int) -> Snapshot:
+    """Started on two virtual GPUs; the script leaves itself one, and its DataParallel takes what is there."""
+    facts = {"data_parallel": ENGINE, "environment": {"virtual_devices_now": "0"}}
+    process = replace(virtual_rank(0, 0, 1), environment=ALONE, launcher=None)
+    return virtual(second, {0: 90.0}, (process,), (virtual_run(second, [0], facts),), count=2)
+
+
+def chosen_mask(second: int) -> Snapshot:
+    """The same, started on one virtual GPU by the person."""
+    facts = {"environment": {"virtual_devices_now": "0"}}
+    process = replace(virtual_rank(0, 0, 1), environment=replace(ALONE, virtual_devices="0"), launcher=None)
+    return virtual(second, {0: 90.0}, (process,), (virtual_run(second, [0], facts),), count=2)
+
+
+def twins(second: int) -> Snapshot:
+    """A loop started the script twice, with the run id of one launch: both are rank 0 of the same run."""
+    facts = {"process_group": {"backend": "gloo", "world_size": 1, "rank": 0, "groups": 1, "mesh": [], "collectives": {}}}
+    first = replace(virtual_rank(0, 0, 1), environment=ALONE, launcher=None, ppid=3990, started_at=EPOCH - 30)
+    second_one = replace(first, pid=first.pid + 1, rank=None, devices=(DeviceUse("virtual-0", GIB // 2, 50.0, ""),))
+    return virtual(second, {0: 95.0}, (first, second_one), (virtual_run(second, [0], facts),), count=2)
+
+
+def with_workers(second: int) -> Snapshot:
+    """A run of one process with DataLoader workers: the same command, and children of it."""
+    first = replace(virtual_rank(0, 0, 1), environment=ALONE, launcher=None, ppid=3990, started_at=EPOCH - 30)
+    workers = tuple(replace(first, pid=5000 + n, ppid=first.pid, rank=None, devices=()) for n in range(4))
+    both = {"virtual_devices_now": "0,1"}
+    return virtual(second, {0: 95.0, 1: 90.0}, (first, *workers), (virtual_run(second, [0], {"environment": both}),), count=2)
+
+
+def counted_from_1(second: int) -> Snapshot:
+    """A barrier on rank 0 alone; the script numbers its steps from 1, and the tracking counted from 0."""
+    stacks = {
+        0: (
+            "other",
+            ["distributed_c10d.py:5356 barrier", "c10d_logger.py:83 wrapper", "train.py:32 test", "train.py:75 train"],
+        ),
+        1: ("backward", ["graph.py:979 _engine_run_backward", "_tensor.py:623 backward", "train.py:142 train_step"]),
+    }
+
+    def each(number: int, step: int) -> dict[str, object]:
+        phase, stack = stacks[number]
+        return {"stalled": {"since": EPOCH, "at": EPOCH + 33, "step": step - 1, "phase": phase, "stack": stack}}
+
+    return ddp(second, 2, each=each, frozen=True)
+
+
+def went_on(second: int) -> Snapshot:
+    """What a rank once said of a stall, and the steps that came since."""
+
+    def each(number: int, step: int) -> dict[str, object]:
+        frames = [f"distributed_c10d.py:1 {'barrier' if number else 'all_reduce'}", f"train.py:{32 + number} test"]
+        return {"stalled": {"since": EPOCH - 40, "at": EPOCH - 7, "step": step - 9, "phase": "other", "stack": frames}}
+
+    return ddp(second, 2, each=each)
+
+
+def tests_in_two_rhythms(second: int) -> Snapshot:
+    """A test every 20 steps, and one at the end of each epoch of 156."""
+
+    def pause(rank: int, step: int) -> float | None:
+        return 2.5 if step % 20 == 0 or step % 156 == 0 else None
+
+    return ddp(second, 2, metrics={**CALM, "phase/evaluation": pause})
+
+
+FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
+    ("A03", "the script hides virtual GPUs", hides_in_the_script, 12),
+    ("A18", "two processes that are rank 0 of one run", twins, 20),
+    ("C08", "a barrier on rank 0, steps numbered from 1", counted_from_1, 12),
+    ("E07", "tests in two rhythms", tests_in_two_rhythms, 100),
+)
+HEALTHY: tuple[tuple[str, Scene, int], ...] = (
+    ("one virtual GPU on purpose", chosen_mask, 60),
+    ("workers of one process", with_workers, 60),
+    ("a stall that is over", went_on, 60),
+)
