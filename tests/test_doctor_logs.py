@@ -19,14 +19,78 @@ from gputop.doctor.rules.log_texts import JUDGED_ELSEWHERE
 
 from .log_samples import MATCHING, NOT_MATCHING
 
-CATALOGUE = """cuda_deser_unavailable cuda_deser_ordinal not_compiled_cuda no_driver driver_too_old arch_unsupported err802
-cuda_unknown_env bad_device_string invalid_ordinal devices_busy nvml_mismatch nvml_unknown two_devices dp_replica_error
-dp_not_on_dev0 dp_kwargs_mismatch dp_scatter_scalar dp_gather_scalar hf_n_gpu dp_imbalance ddp_devids_cpu ddp_not_needed
-hf_devicemap_dist hf_8bit_device local_rank_dash launch_deprecated omp1 env_rdzv_missing pg_not_init addr_in_use rdzv_timeout
-child_failed pl_notebook pl_gpu_unused pl_slurm_tasks pl_workers ds_cvd_ignored acc_p2p nccl_dup_gpu barrier_guess
-nccl_watchdog nccl_heartbeat nccl_shm nccl_sys nccl_remote nccl_version gloo_peer coll_mismatch param_shape unused_params
-unused_idx ready_twice fup_useless module_prefix sampler_excl oom oom_other_proc worker_bus worker_killed fd_limit
-too_many_workers fork_cuda pin_no_accel rnn_flat xid ecc illegal sigkill nan_loss""".split()
+CATALOGUE = [
+    "cuda_deser_unavailable",
+    "cuda_deser_ordinal",
+    "not_compiled_cuda",
+    "no_driver",
+    "driver_too_old",
+    "arch_unsupported",
+    "err802",
+    "cuda_unknown_env",
+    "bad_device_string",
+    "invalid_ordinal",
+    "devices_busy",
+    "nvml_mismatch",
+    "nvml_unknown",
+    "two_devices",
+    "dp_replica_error",
+    "dp_not_on_dev0",
+    "dp_kwargs_mismatch",
+    "dp_scatter_scalar",
+    "dp_gather_scalar",
+    "hf_n_gpu",
+    "dp_imbalance",
+    "ddp_devids_cpu",
+    "ddp_not_needed",
+    "hf_devicemap_dist",
+    "hf_8bit_device",
+    "local_rank_dash",
+    "launch_deprecated",
+    "omp1",
+    "env_rdzv_missing",
+    "pg_not_init",
+    "addr_in_use",
+    "rdzv_timeout",
+    "child_failed",
+    "pl_notebook",
+    "pl_gpu_unused",
+    "pl_slurm_tasks",
+    "pl_workers",
+    "ds_cvd_ignored",
+    "acc_p2p",
+    "nccl_dup_gpu",
+    "barrier_guess",
+    "nccl_watchdog",
+    "nccl_heartbeat",
+    "nccl_shm",
+    "nccl_sys",
+    "nccl_remote",
+    "nccl_version",
+    "gloo_peer",
+    "coll_mismatch",
+    "param_shape",
+    "unused_params",
+    "unused_idx",
+    "ready_twice",
+    "fup_useless",
+    "module_prefix",
+    "sampler_excl",
+    "oom",
+    "oom_other_proc",
+    "worker_bus",
+    "worker_killed",
+    "fd_limit",
+    "too_many_workers",
+    "fork_cuda",
+    "pin_no_accel",
+    "rnn_flat",
+    "xid",
+    "ecc",
+    "illegal",
+    "sigkill",
+    "nan_loss",
+]
 WRITTEN = 1_795_235_000.0  # November 2026
 
 

@@ -1,0 +1,223 @@
+"""Ranks that are not there: that never came (G03), that died while others wait (G04), or have no shared memory (G05)."""
+
+from __future__ import annotations
+
+from gputop.doctor import fixes, stated_model, words
+from gputop.doctor.evidence import Evidence
+from gputop.doctor.finding import Fact
+from gputop.doctor.jobs import LIVE, Job
+from gputop.doctor.rules import tracked
+from gputop.doctor.rules.outputs import Told, command_of, quoted, told
+from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.snapshot import Process, Rank, Run
+
+G03_HOLD_S = 20.0
+G03_CPU_PERCENT = 10.0
+"""A rank that waits for the others uses less of a core; one that reads a data set uses more (ours)."""
+G03_AGE_S = 20.0
+NEWS_S = 600.0
+"""A run that ended longer ago is not told of any more."""
+SHM_NCCL_BYTES = 256 * 2**20
+_TOGETHER = ("rdzv_timeout", "addr_in_use")
+_SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+
+
+def never_complete(evidence: Evidence, job: Job) -> Judgement:
+    """G03: ranks wait for the start of a group that is not complete."""
+    ranks = [member for member in job.members if member.rank is not None and member.process is not None]
+    if not ranks or (job.run is not None and any(rank.step is not None for rank in job.run.ranks)):
+        return None
+    processes = [member.process for member in ranks if member.process is not None]
+    if any(evidence.age_s(process) < G03_AGE_S for process in processes) or not all(map(_waits, processes)):
+        return None
+    started = job.local_world_size
+    expected = max((p.environment.world_size or 0 for p in processes if p.environment is not None), default=0)
+    alone = started is not None and expected == started
+    facts = [
+        Fact(f"{words.count(len(ranks), 'rank')} of this machine run and use no CPU", len(ranks), "/proc/<pid>/stat"),
+        Fact(f"WORLD_SIZE={expected} at launch, {started} of them started here", expected, "/proc/<pid>/environ"),
+        Fact("no rank has made a step", 0, "journal"),
+    ]
+    missing = started is not None and len(ranks) < started
+    port = next((p.environment.master_port for p in processes if p.environment is not None and p.environment.master_port), None)
+    if port is not None:
+        facts.append(Fact(f"MASTER_PORT={port}", port, "/proc/<pid>/environ"))
+    finding = tracked.about(
+        job,
+        "G03",
+        "error",
+        "certain" if missing else "likely",
+        f"Only {len(ranks)} of {started} ranks run: the others never came"
+        if missing
+        else "The ranks wait for each other: none begins",
+        facts,
+        "init_process_group waits until WORLD_SIZE ranks have come: one was not started, another WORLD_SIZE in the script, "
+        "a port that somebody else has, or a firewall.",
+        f"{fixes.launch_line(job, started or len(ranks))}\n# rank and world size come from the environment"
+        if alone or missing
+        else "# start the ranks of the other machines, with the same --rdzv-endpoint\nss -ltnp | grep 29500",
+        "A rank makes a step, or is busy reading data.",
+    )
+    return Suspicion(finding, G03_HOLD_S)
+
+
+def _waits(process: Process) -> bool:
+    return process.cpu_percent is not None and process.cpu_percent < G03_CPU_PERCENT and process.state in ("S", "D")
+
+
+def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
+    """G04: a rank died, and the others wait for it, or went with it."""
+    if evidence.snapshot is None:
+        return {}
+    said = {item.run_id: item for item in told(evidence) if item.run_id is not None}
+    jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
+    found: dict[str, Judgement] = {}
+    for run in evidence.snapshot.runs:
+        bad = [rank for rank in run.ranks if rank.state in ("failed", "killed")]
+        if len(run.ranks) < 2 or not bad or run.state == "stopped":
+            continue
+        alive = [rank for rank in run.ranks if rank.state in LIVE]
+        ended = run.ended_at or max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
+        if not alive and (ended is None or evidence.snapshot.time - ended > NEWS_S):
+            continue
+        judgement = _dead(run, bad, alive, said.get(run.run_id), jobs.get(run.run_id))
+        if judgement is not None:
+            found[f"dead:{run.run_id}"] = judgement
+    return found
+
+
+def _dead(run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: Job | None) -> Judgement:
+    first = min(bad, key=lambda rank: (_cascades(rank, said), not _was_killed(rank), rank.last_log_at or 0.0, rank.rank))
+    failure = stated_model.failure(first)
+    if not alive and (failure is not None or not _was_killed(first)):
+        return None  # what ended it is known by its text, which another rule tells; or nothing is known
+    if not alive and said is not None and any(not match.cascade for match in said.matches):
+        return None
+    how = _how(first)
+    facts = [Fact(f"rank {first.rank} (process {first.pid}) {how}", first.exit_code, "journal")]
+    if failure is not None:
+        facts.append(Fact(f"it said: {failure.type}: {failure.message}", failure.where, "journal: error"))
+    if alive:
+        names = words.ranks([rank.rank for rank in alive])
+        facts.append(Fact(f"{names} {'lives' if len(alive) == 1 else 'live'} and wait for it", len(alive), "journal"))
+    later = [rank.rank for rank in bad if rank is not first]
+    if later:
+        facts.append(Fact(f"{words.ranks(later)} ended after it: what they say follows from that", later, "journal"))
+    if said is not None:
+        facts += [quoted(match) for match in said.matches[:1] if match.cascade]
+    killed = failure is None
+    fix = (
+        "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail  # memory, or the driver\n# fewer loader workers, "
+        "less memory a rank; then start it again"
+        if killed
+        else f"# mend {failure.where if failure is not None and failure.where else 'that'} first: the other errors go with it"
+    )
+    title = f"Rank {first.rank} {how}" + (", the others wait for it" if alive else ", and the run with it")
+    finding = (
+        tracked.about(job, "G04", "error", "certain", title, facts, _CAUSE, fix, "The rank is alive.", pids=_pids(first))
+        if job is not None
+        else None
+    )
+    if finding is None:
+        from gputop.doctor.finding import Finding
+
+        command = command_of(said) if said is not None else " ".join(run.command or ())
+        finding = Finding(
+            "G04",
+            "error",
+            "certain",
+            title,
+            tuple(facts),
+            _CAUSE,
+            f"{fix}\n{command}".rstrip(),
+            "The rank is alive.",
+            run=run.run_id,
+        )
+    return Suspicion(finding, 2.0)
+
+
+_CAUSE = (
+    "When one rank dies, the others stop at the next exchange: with 'connection closed by peer', or without a word until a "
+    "timeout. The first that died has the cause."
+)
+
+
+def _pids(rank: Rank) -> tuple[int, ...]:
+    return (rank.pid,) if rank.pid is not None else ()
+
+
+def _was_killed(rank: Rank) -> bool:
+    return rank.state == "killed" or (rank.exit_code or 0) < 0
+
+
+def _how(rank: Rank) -> str:
+    code = rank.exit_code
+    if code is not None and code < 0:
+        return f"was ended by {_SIGNALS.get(-code, f'signal {-code}')}"
+    if rank.state == "killed":
+        return "was killed"
+    return f"failed (exit code {code})" if code is not None else "failed"
+
+
+def _cascades(rank: Rank, said: Told | None) -> bool:
+    """Return whether what a rank says of its end follows from another rank's."""
+    failure = stated_model.failure(rank)
+    if said is not None and any(match.cascade for match in said.matches if match.rank == rank.rank):
+        return True
+    return failure is not None and ("closed by peer" in failure.message or "Connection reset" in failure.message)
+
+
+def small_shared_memory(evidence: Evidence, job: Job) -> Judgement:
+    """G05: NCCL's ranks share less than 256 MB of /dev/shm."""
+    host = evidence.snapshot.host if evidence.snapshot is not None else None
+    nccl = [p for p in job.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
+    if host is None or not host.shm_total_bytes or host.shm_total_bytes >= SHM_NCCL_BYTES or len(nccl) < 2:
+        return None
+    finding = tracked.about(
+        job,
+        "G05",
+        "warning",
+        "likely",
+        "/dev/shm is too small for NCCL",
+        [
+            Fact(f"/dev/shm has {host.shm_total_bytes / 2**20:.0f} MiB", host.shm_total_bytes, "statvfs"),
+            Fact(f"{len(nccl)} processes use NCCL", len(nccl), "/proc/<pid>/task"),
+        ],
+        "NCCL keeps the buffers between the ranks of a machine there; Docker gives 64 MB.",
+        "docker run --shm-size=1g --ulimit memlock=-1 ...",
+        "The GPUs reach each other by NVLink, or NCCL_SHM_DISABLE=1 is set on purpose.",
+    )
+    return Suspicion(finding, 5.0)
+
+
+RULES = (
+    Rule(
+        "G03",
+        "lost ranks",
+        ("/proc", "RANK, WORLD_SIZE"),
+        G03_HOLD_S,
+        f"ranks that are {G03_AGE_S:.0f} s old, use below {G03_CPU_PERCENT:.0f} % of a core for {G03_HOLD_S:.0f} s, without "
+        "a step; certain where fewer run than were started (catalogue G03)",
+        never_complete,
+    ),
+    Rule(
+        "G05",
+        "lost ranks",
+        ("statvfs", "/proc"),
+        5.0,
+        "/dev/shm below 256 MB with two NCCL ranks (catalogue G05)",
+        small_shared_memory,
+    ),
+)
+MACHINE_RULES = (
+    MachineRule(
+        "G04",
+        "lost ranks",
+        ("journal", "logs"),
+        2.0,
+        "a rank has failed or was killed while others live; or all ended, and only that is known (catalogue G04)",
+        dead_rank,
+    ),
+)
+
+HIDES = {"G04": ("G01", "G02", "G03", "A02", "LOG"), "G03": ("A02", "G01")}

@@ -1,0 +1,149 @@
+"""Which rank the others wait for: the wait shows in backward, so that the culprit is the rank with the shortest one. Pure.
+
+In DDP every rank's step takes equally long. Measured (catalogue, section 2): 50 ms of data on rank 1 give rank 0 a backward
+of 60.7 ms and rank 1 one of 10.5 ms, both in steps of 63 ms. The score is what the victim waits, as a share of its step.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gputop.doctor import windows
+from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
+from gputop.doctor.jobs import Job
+
+WINDOW_STEPS = 20
+WINDOWS = 3
+SCORE_MIN = 0.10
+COVERAGE_MIN = 0.8
+"""Score, windows and coverage: catalogue, section 2 (TraceML's numbers)."""
+CONSTANT_SHARE = 0.8
+"""Of the steps in which somebody is waited for: from here it is always the same rank."""
+TURNS_SHARE = 0.7
+"""Up to here no rank is the one that is waited for (with two ranks, chance gives one of them more than half)."""
+PARTS = ("phase/data", "phase/forward", "phase/optimizer")
+BACKWARD = "phase/backward"
+STEP = "step_s"
+REST = "rest"
+"""What of a step is in none of the phases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Straggling:
+    """Somebody is waited for. ``culprit`` is None where it is another rank at every step.
+
+    ``score``: mean wait over step time. ``excess_s``: by how much each part of the culprit's step is longer than the others'
+    (medians), seconds; ``gap_s``: the difference in backward that they have to explain.
+    """
+
+    culprit: int | None
+    score: float
+    steps: int
+    gap_s: float
+    step_s: float
+    excess_s: Mapping[str, float]
+
+    def explained_by(self, part: str) -> float:
+        """Return which share of the gap a part explains."""
+        return self.excess_s.get(part, 0.0) / self.gap_s if self.gap_s > 0 else 0.0
+
+
+def straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling | None:
+    """Return whom the ranks wait for over the newest 60 common steps; None when nobody is, or too little is known."""
+    memo: dict[tuple[str | None, tuple[int, ...]], Straggling | None] = evidence.memo.setdefault("straggling", {})
+    key = (job.run_id, tuple(ranks))
+    if key not in memo:
+        memo[key] = _straggling(evidence, job, ranks)
+    return memo[key]
+
+
+def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling | None:
+    if len(ranks) < 2:
+        return None
+    number = 2 * WINDOWS * WINDOW_STEPS
+    backward = {rank: windows.latest(evidence.series(job.run_id, rank, BACKWARD), number) for rank in ranks}
+    whole = {rank: windows.latest(evidence.series(job.run_id, rank, STEP), number) for rank in ranks}
+    common = set.intersection(*(set(backward[rank]) & set(whole[rank]) for rank in ranks))
+    steps = sorted(step for step in common if step >= WARM_UP_STEPS)[-WINDOWS * WINDOW_STEPS :]
+    if len(steps) < WINDOWS * WINDOW_STEPS:
+        return None
+    waits: list[float] = []
+    slowest: list[int] = []
+    for step in steps:
+        values = sorted((backward[rank][step], rank) for rank in ranks)
+        victim = statistics.median_high([value for value, _ in values])
+        took = statistics.median(whole[rank][step] for rank in ranks)
+        if took <= 0 or not math.isfinite(took) or not math.isfinite(values[-1][0]):
+            return None
+        waits.append((victim - values[0][0]) / took)
+        slowest.append(values[0][1])
+    pieces = [waits[at : at + WINDOW_STEPS] for at in range(0, len(waits), WINDOW_STEPS)]
+    if any(statistics.fmean(piece) < SCORE_MIN for piece in pieces):
+        return None
+    counted = Counter(rank for rank, wait in zip(slowest, waits, strict=True) if wait >= SCORE_MIN / 2)
+    if not counted:
+        return None
+    most, times = counted.most_common(1)[0]
+    share = times / counted.total()
+    if TURNS_SHARE < share < CONSTANT_SHARE:
+        return None
+    culprit = most if share >= CONSTANT_SHARE else None
+    at_fault = {step: rank if culprit is None else culprit for step, rank in zip(steps, slowest, strict=True)}
+    return Straggling(
+        culprit,
+        statistics.fmean(waits),
+        len(steps),
+        _excess(backward, at_fault, ranks, sign=-1.0),
+        statistics.fmean(statistics.median(whole[rank][step] for rank in ranks) for step in steps),
+        _parts(evidence, job, ranks, at_fault, whole, backward, number),
+    )
+
+
+def _excess(series: Mapping[int, Mapping[int, float]], at_fault: Mapping[int, int], ranks: Sequence[int], sign: float) -> float:
+    """Return the mean over the steps of how much more the rank at fault has than the others; ``sign`` -1: how much less."""
+    found = []
+    for step, guilty in at_fault.items():
+        others = [series[rank].get(step, 0.0) for rank in ranks if rank != guilty]
+        found.append(sign * (series[guilty].get(step, 0.0) - statistics.median(others)))
+    return statistics.fmean(found)
+
+
+def _parts(
+    evidence: Evidence,
+    job: Job,
+    ranks: Sequence[int],
+    at_fault: Mapping[int, int],
+    whole: Mapping[int, Mapping[int, float]],
+    backward: Mapping[int, Mapping[int, float]],
+    number: int,
+) -> dict[str, float]:
+    parts = {name: {rank: windows.latest(evidence.series(job.run_id, rank, name), number) for rank in ranks} for name in PARTS}
+    rest: dict[int, dict[int, float]] = {}
+    for rank in ranks:
+        rest[rank] = {
+            step: whole[rank][step] - backward[rank][step] - sum(parts[name][rank].get(step, 0.0) for name in PARTS)
+            for step in at_fault
+        }
+    found = {name: _excess(series, at_fault, ranks, 1.0) for name, series in parts.items()}
+    return {**found, REST: _excess(rest, at_fault, ranks, 1.0)}
+
+
+def work(evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, str] | None:
+    """Return how unequal the ranks' work is (mean over steps of most over mean) and of what: "tokens" or "samples"."""
+    for name, unit in (("tokens_per_s", "tokens"), ("samples_per_s", "samples")):
+        rates = {rank: windows.latest(evidence.series(job.run_id, rank, name), 2 * WINDOW_STEPS) for rank in ranks}
+        took = {rank: windows.latest(evidence.series(job.run_id, rank, STEP), 2 * WINDOW_STEPS) for rank in ranks}
+        steps = set.intersection(*(set(rates[rank]) & set(took[rank]) for rank in ranks))
+        if len(steps) < WINDOW_STEPS:
+            continue
+        ratios = []
+        for step in steps:
+            amounts = [rates[rank][step] * took[rank][step] for rank in ranks]
+            mean = statistics.fmean(amounts)
+            ratios.append(max(amounts) / mean if mean > 0 else 1.0)
+        return statistics.fmean(ratios), unit
+    return None
