@@ -60,6 +60,12 @@ class Outcome:
     abstained: tuple[Abstained, ...] = ()
     log: str = ""
     evidence: tuple[str, ...] = ()
+    traceml: str = ""
+
+    @property
+    def confidence(self) -> str | None:
+        """How sure the last verdict was."""
+        return next((said.findings[0][1] for said in reversed(self.said) if said.findings), None)
 
     @property
     def verdict(self) -> str | None:

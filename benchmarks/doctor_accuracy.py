@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import _doctor_scenes
+import _doctor_traceml
 from _doctor_live import Outcome, watch
 from _doctor_scenes import SceneOutcome
 from _doctor_truth import faults, healthy
@@ -35,7 +36,7 @@ def main() -> int:
     if args.scenes or both:
         scenes = _scenes(only)
     if args.live or both:
-        live = _live(only, args.seconds)
+        live = _live(only, args.seconds, args.traceml)
     if not scenes and not live:
         print(f"Nothing is called {' or '.join(args.only)}.", file=sys.stderr)
         return 2
@@ -54,6 +55,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--scenes", action="store_true", help="simulated scenes alone")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help='rules ("A07"), recipes, scenes, or "healthy"')
     parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each job for so long at most (default: 60)")
+    parser.add_argument("--traceml", metavar="PYTHON", help="run the same scripts under TraceML of this Python as well")
     parser.add_argument("--json", metavar="FILE", help="write everything there")
     return parser.parse_args()
 
@@ -77,14 +79,17 @@ def _scenes(only: Callable[[str | None], bool]) -> list[SceneOutcome]:
     return found
 
 
-def _live(only: Callable[[str | None], bool], seconds: float) -> list[Outcome]:
+def _live(only: Callable[[str | None], bool], seconds: float, traceml: str | None) -> list[Outcome]:
     found = []
+    reason = _doctor_traceml.missing(traceml)
+    print(f"TraceML is {'run beside, its report is below each line' if reason is None else f'not run: {reason}'}.")
     print(f"{'recipe':<32} {'truth':<6} {'verdict':<8} {'after':>7} {'of start':>8}  others that stood first")
     for truth in (*faults(), *healthy()):
         names = (truth.recipe.id, truth.recipe.fault or "healthy")
         if not any(map(only, names)):
             continue
         outcome = watch(truth, seconds)
+        outcome.traceml = _doctor_traceml.said(traceml, truth, seconds) if traceml and reason is None else f"not run: {reason}"
         found.append(outcome)
         values = "".join(f" {name}={value}" for name, value in truth.values.items())
         print(
@@ -94,6 +99,8 @@ def _live(only: Callable[[str | None], bool], seconds: float) -> list[Outcome]:
         )
         if truth.reason:
             print(f"    {truth.reason}")
+        if reason is None:
+            print(f"    TraceML: {outcome.traceml}", flush=True)
     return found
 
 
@@ -134,6 +141,8 @@ def _live_row(item: Outcome) -> dict[str, Any]:
         "steps": item.steps,
         "said": [(round(said.at_s, 1), said.findings) for said in item.said],
         "evidence": item.evidence,
+        "confidence": item.confidence,
+        "traceml": item.traceml,
         "not_judged": [(gap.rule, gap.why, gap.needs) for gap in item.abstained],
         "log": item.log,
     }
