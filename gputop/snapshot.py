@@ -174,7 +174,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One rank of a run, from its journal. ``state``: starting, running, finished, failed, killed, stalled."""
+    """One rank of a run, from its journal. ``state``: starting, running, finished, failed, killed, stalled, stopped (asked)."""
 
     rank: int
     pid: int | None = None

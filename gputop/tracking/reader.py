@@ -17,6 +17,7 @@ from gputop.places import runs_dir as default_runs_dir
 from gputop.snapshot import FormatError, Points, Run
 from gputop.tracking import places
 from gputop.tracking.rank_log import RankLog, merged
+from gputop.tracking.stopped import as_stopped
 
 WORST_FIRST = ("failed", "killed", "stalled", "running", "starting", "finished")
 POLL_POINTS = 500
@@ -255,7 +256,7 @@ def _describe(followed: _Followed) -> Run:
     ends = [log.ended_at() for log in logs]
     worlds = [rank.world_size for rank in ranks if rank.world_size is not None]
     every = sorted(followed.logs.items())
-    return Run(
+    run = Run(
         run_id=followed.run_id,
         name=first.text("name") or followed.run_id,
         project=first.text("project"),
@@ -268,3 +269,4 @@ def _describe(followed: _Followed) -> Run:
         command=first.command,
         ranks=ranks,
     )
+    return as_stopped(run)

@@ -14,7 +14,7 @@ from gputop.tui.view import View
 
 MOST_CURVES = 8
 """More curves than styles cannot be told apart: the ranks after that are drawn as mean and spread."""
-ENDED = ("finished", "failed", "killed")
+ENDED = ("finished", "failed", "killed", "stopped")
 
 
 class LossChart:

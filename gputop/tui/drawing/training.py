@@ -10,6 +10,7 @@ from gputop.snapshot import Rank, Run
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import ENDED, LossChart
+from gputop.tui.drawing.ranks import STATE_STYLES
 from gputop.tui.view import View
 
 CHART_MIN_LINES = 3
@@ -18,14 +19,6 @@ _SPEED_UNITS = {name: name.removesuffix("_per_s").replace("images", "img") + "/s
 _DATA_WAIT = ("phase/data",)
 _COMMUNICATION = ("phase/communication",)
 _STEP_TIME = ("step_s",)
-_STATE_STYLES = {
-    "starting": "dim",
-    "running": "ok",
-    "stalled": "warn",
-    "finished": "ok",
-    "failed": "bad",
-    "killed": "bad",
-}
 
 
 def draw_training(view: View, chart: LossChart, width: int, height: int) -> Drawing:
@@ -75,13 +68,13 @@ def title_line(view: View, run: Run) -> Line:
     if run.state in ENDED:
         took = _took(run)
         after = f" after {units.duration(took)}" if took is not None else ""
-        parts.append(line((run.state + after, _STATE_STYLES[run.state])))
+        parts.append(line((run.state + after, STATE_STYLES[run.state])))
     elif run.state == "running":
         left = run_numbers.seconds_left(run, view.history)
         if left is not None:
             parts.append(line((f"{_coarse(left)} left", "text")))
     else:
-        parts.append(line((run.state, _STATE_STYLES.get(run.state, "text"))))
+        parts.append(line((run.state, STATE_STYLES.get(run.state, "text"))))
     return joined(parts, Span(" · ", "dim"))
 
 

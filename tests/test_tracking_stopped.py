@@ -1,0 +1,51 @@
+"""A run whose job was stopped on request reads "stopped", here as there; another one does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+import pytest
+
+from gputop.launch import jobs
+from gputop.launch.recipes import Launch
+from gputop.tracking import stopped
+from tests.tracking_kit import Home, eventually, home
+
+assert home
+
+TRAIN = "import gputop, time\nrun = gputop.init(name='r')\nfor step in range(10**6):\n    run.log(loss=1.0); time.sleep(0.01)"
+
+
+def start() -> jobs.Job:
+    return jobs.start(Launch((sys.executable, "-c", TRAIN), {}, os.getcwd(), "job"))
+
+
+@pytest.fixture(autouse=True)
+def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stopped, "_known", {})
+
+
+def test_a_stop_on_request_and_an_accident_are_told_apart(home: Home) -> None:
+    job = start()
+    eventually(lambda: home.archives() and home.only_run().ranks[0].step, "it trains")
+    assert jobs.stop(job.id, grace_s=2.0).state == "stopped"
+    run = home.only_run()
+    assert (run.job_id, run.state, run.ranks[0].state) == (job.id, "stopped", "stopped")
+    for path in home.archives():
+        path.unlink()
+
+    second = start()
+    rank = eventually(lambda: [a for a in home.archives() if a.parent.name == second.id], "it trains")
+    assert rank
+    pid = eventually(lambda: home.only_run().ranks[0].pid, "its process")
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not jobs.find(second.id).active, "it ended")
+    assert jobs.find(second.id).state == "killed"
+    assert home.only_run().state == "killed"
+
+
+@pytest.mark.parametrize("name", ["", "../jobs", ".hidden", "gone"])
+def test_a_job_that_cannot_be_read_was_not_stopped(home: Home, name: str) -> None:
+    assert stopped.asked_to_stop(name) is False
