@@ -100,7 +100,7 @@ def _ended(running: Run) -> tuple[Run, ...]:
 
 def _by_rule(lines: list[str]) -> None:
     """Print what each rule takes, in the order of cost, and what taking in the evidence takes."""
-    from gputop.doctor import diagnosis
+    from gputop.doctor import diagnosis, rules
 
     spent: dict[str, list[float]] = {}
 
@@ -115,7 +115,7 @@ def _by_rule(lines: list[str]) -> None:
         spent[name] = []
         return judged
 
-    kept = (diagnosis.RULES, diagnosis.MACHINE_RULES)
+    kept: tuple[Any, Any] = (rules.RULES, rules.MACHINE_RULES)
     setattr(diagnosis, "RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[0]))  # noqa: B010
     setattr(  # noqa: B010
         diagnosis, "MACHINE_RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[1])

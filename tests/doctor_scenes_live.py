@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.snapshot import DeviceUse, LaunchEnvironment, Snapshot
+from gputop.snapshot import DeviceUse, LaunchEnvironment, LogMatch, Snapshot
 
 from .doctor_scenes import Scene, virtual, virtual_rank, virtual_run
+from .doctor_scenes_pace import by_turns, timed
 from .doctor_tracked import CALM, ddp
 from .samples import EPOCH, GIB
 
@@ -86,6 +87,32 @@ def tests_in_two_rhythms(second: int) -> Snapshot:
     return ddp(second, 2, metrics={**CALM, "phase/evaluation": pause})
 
 
+def on_cores(shot: Snapshot) -> Snapshot:
+    """The same run on virtual GPUs: its devices are this machine's cores."""
+    return replace(shot, devices=tuple(replace(device, kind="virtual") for device in shot.devices))
+
+
+def disturbed_cores(second: int) -> Snapshot:
+    """Ranks with equal batches on cores that somebody else uses too: another forward is slow at each step."""
+    return on_cores(by_turns(second))
+
+
+def collates(second: int) -> Snapshot:
+    """A small step on the CPU: to put a batch together takes a fifth of it."""
+    short = timed(lambda r, s: 0.004, lambda r, s: 0.006, lambda r, s: 0.009, whole=lambda r, s: 0.020)
+    return on_cores(ddp(second, 2, metrics=short))
+
+
+def shows_an_error(second: int) -> Snapshot:
+    """A script without a journal prints an error that it caught, as a lesson, and goes on."""
+    line = "RuntimeError: Attempting to deserialize object on a CUDA device but torch.cuda.is_available() is False"
+    told = LogMatch("cuda_deser_unavailable", "A12", line, "job-1", "job-1", None, "out.log", 3)
+    process = replace(
+        virtual_rank(0, 0, 1), environment=replace(ALONE, gputop_run_id=None), launcher=None, run_id=None, rank=None
+    )
+    return replace(virtual(second, {0: 90.0}, (process,), (), count=2), logs=(told,))
+
+
 FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A03", "the script hides virtual GPUs", hides_in_the_script, 12),
     ("A18", "two processes that are rank 0 of one run", twins, 20),
@@ -96,4 +123,7 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("one virtual GPU on purpose", chosen_mask, 60),
     ("workers of one process", with_workers, 60),
     ("a stall that is over", went_on, 60),
+    ("equal batches on disturbed cores", disturbed_cores, 60),
+    ("a small step on the CPU", collates, 60),
+    ("an error that a script shows", shows_an_error, 30),
 )

@@ -56,7 +56,9 @@ def _cores_per_rank(evidence: Evidence, job: Job) -> int:
 def loader_bound(evidence: Evidence, job: Job) -> Judgement:
     """D01: the GPUs wait for the loader."""
     share = share_of_data(evidence, job)
-    if share is None or share < WARN_SHARE or _waits_s(evidence, job, share) < WAIT_MIN_S:
+    # On the CPU a small step takes little longer than to put its batch together: that is no loader's fault.
+    least = SEVERE_SHARE if job.virtual else WARN_SHARE
+    if share is None or share < least or _waits_s(evidence, job, share) < WAIT_MIN_S:
         return None
     loader = next((found for rank in tracked.ranks_of(job) if (found := feeding(rank)) is not None), None)
     workers = loader.workers if loader is not None else None

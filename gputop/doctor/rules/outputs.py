@@ -57,8 +57,8 @@ class Told:
 
     @property
     def goes_on(self) -> bool:
-        """The run did not end of what it said."""
-        return self.run is not None and self.run.state in ("running", "finished")
+        """The run did not end of what it said: a launch without a journal lives as long as it has processes."""
+        return self.run.state in ("running", "finished") if self.run is not None else self.job is not None
 
 
 def told(evidence: Evidence) -> tuple[Told, ...]:

@@ -12,6 +12,7 @@ from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.stated_ddp import batches
 from gputop.doctor.stated_input import feeding
 from gputop.doctor.straggling import COVERAGE_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
 
@@ -121,7 +122,7 @@ def unequal_work(evidence: Evidence, job: Job) -> Judgement:
     by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
         found.explained_by("phase/data"), found.explained_by("rest"), found.explained_by("phase/optimizer")
     )
-    if not ((measured and computes) or by_turns):
+    if not ((measured and computes) or (by_turns and not (job.virtual and _alike(job)))):
         return None
     judged = _told(
         job,
@@ -138,6 +139,12 @@ def unequal_work(evidence: Evidence, job: Job) -> Judgement:
         return judged
     fact = Fact(f"most over mean of the ranks' {unequal[1]} in a step: {unequal[0]:.2f}", round(unequal[0], 3), "journal")
     return Suspicion(replace(judged.finding, evidence=(fact, *judged.finding.evidence)), judged.hold_s)
+
+
+def _alike(job: Job) -> bool:
+    """Return whether all ranks' last batches are of one size: on cores that others use, their forward differs all the same."""
+    sizes = {(fact.rows, fact.elements) if (fact := batches(rank)) is not None else None for rank in tracked.ranks_of(job)}
+    return len(sizes) == 1 and None not in sizes
 
 
 def jitter(evidence: Evidence, job: Job) -> Judgement:
