@@ -100,7 +100,8 @@ def disturbed_cores(second: int) -> Snapshot:
 def collates(second: int) -> Snapshot:
     """A small step on the CPU: to put a batch together takes a fifth of it."""
     short = timed(lambda r, s: 0.004, lambda r, s: 0.006, lambda r, s: 0.009, whole=lambda r, s: 0.020)
-    return on_cores(ddp(second, 2, metrics=short))
+    quick = {"ddp": {"forward_s": 0.006, "backward_s": 0.009, "communication_s": 0.002, "overlap_s": 0.0015}}
+    return on_cores(ddp(second, 2, each=lambda number, step: quick, metrics=short))
 
 
 def shows_an_error(second: int) -> Snapshot:
