@@ -179,5 +179,5 @@ def test_a_job_that_cannot_begin_on_a_full_disk_says_so(small_disk: Path, home: 
     jobs.start(Launch(("true",), {}, "/", "first"))
     free = os.statvfs(small_disk)
     (small_disk / "filler").write_bytes(bytes(free.f_bavail * free.f_frsize))
-    with pytest.raises(GputopError, match="cannot be started.*space"):
+    with pytest.raises(GputopError, match=r"cannot be started.*space"):
         start(script)

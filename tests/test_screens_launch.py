@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -281,3 +282,41 @@ async def test_a_gpu_that_somebody_uses_is_told_of_when_it_is_chosen(tiny: None)
         app.screen.query_one(Form).choose("gpu VIRTUAL-0")
         await pilot.press("2", "space", "f5")
         await until(pilot, lambda: "In use already: GPU 0 by grace python" in text_of(app))
+
+
+TWO_RANKS = """
+import os, sys, time
+directory = os.path.join(os.environ["PET_LOG_DIR"], "x_1", "attempt_0")
+for rank in range(2):
+    os.makedirs(os.path.join(directory, str(rank)))
+    with open(os.path.join(directory, str(rank), "stdout.log"), "w") as file:
+        for step in range(30_000):
+            file.write(f"rank {rank} at step {step}\\n")
+        file.write("RuntimeError: CUDA error: invalid device ordinal\\n" if rank else "")
+print("the launcher says hello")
+sys.exit(1)
+"""
+
+
+async def test_the_log_is_switched_by_rank_searched_and_paged_and_says_why_it_failed(tiny: None) -> None:
+    jobs.start(recipes.Launch((sys.executable, "-c", TWO_RANKS), {}, "/", "two-ranks"))
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await until(pilot, lambda: "failed" in text_of(app))
+        await pilot.press("3")
+        await until(pilot, lambda: "invalid device ordinal" in text_of(app) or "LOCAL_RANK" in text_of(app))
+        await until(pilot, lambda: "fix: " in text_of(app))
+        await pilot.press("4", "r")
+        await until(pilot, lambda: "the launcher says hello" in text_of(app) and "at step" not in text_of(app))
+        await pilot.press("r")
+        await until(pilot, lambda: "rank 0 at step 29999" in text_of(app) and "rank 1 at" not in text_of(app))
+        await pilot.press("slash", *"step 77", "enter")
+        await until(pilot, lambda: "rank 0 at step 7799" in text_of(app))
+        await pilot.press("N")
+        await until(pilot, lambda: "rank 0 at step 7798" in text_of(app))
+        await pilot.press("home")
+        await until(pilot, lambda: "rank 0 at step 0" in text_of(app))
+        await pilot.press("end")
+        await until(pilot, lambda: "rank 0 at step 29999" in text_of(app))
+        await pilot.press("slash", *"no such thing", "enter")
+        await until(pilot, lambda: "is not found" in text_of(app))

@@ -178,7 +178,10 @@ def clean_line(raw: bytes) -> str:
 
 
 def _chosen(files: tuple[Source, ...], rank: int | None) -> tuple[Source, ...]:
-    return files if rank is None else tuple(source for source in files if source.rank == rank)
+    """Return all files, a rank's, or (-1) the launcher's own."""
+    if rank is None:
+        return files
+    return tuple(source for source in files if source.rank == (None if rank < 0 else rank))
 
 
 def _labelled(source: Source, lines: list[str], files: int) -> list[str]:

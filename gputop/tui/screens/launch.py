@@ -9,23 +9,22 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container
-from textual.message import Message
 
 from gputop.errors import GputopError
 from gputop.launch import jobs, series
 from gputop.launch.jobs import Job
 from gputop.snapshot import Device
-from gputop.tui import launch_form, launchables
+from gputop.tui import job_log, launch_form, launchables
 from gputop.tui.drawing import jobs as drawn_jobs
 from gputop.tui.drawing.line import Span
 from gputop.tui.drawing.prose import wrapped
+from gputop.tui.job_log import JobLog, JobsPolled
 from gputop.tui.launch_list import list_items
 from gputop.tui.launchables import Launchable
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.form import Field, Form
-from gputop.tui.widgets.log_view import LogView
 
 POLL_S = 0.5
 """How often jobs and the log are looked at while the screen is open."""
@@ -72,16 +71,6 @@ class LaunchScreen(SubScreen):
         KeyHint("?", "help", "app.help"),
     )
 
-    class Polled(Message):
-        """What the thread found: the jobs (None: unreadable), and what was added to the log of ``job_id``."""
-
-        def __init__(self, found: list[Job] | None, job_id: str | None, texts: list[str], pending: str) -> None:
-            super().__init__()
-            self.found = found
-            self.job_id = job_id
-            self.texts = texts
-            self.pending = pending
-
     def __init__(self, view: View | None = None) -> None:
         super().__init__(view)
         self.jobs: list[Job] = []
@@ -101,7 +90,7 @@ class LaunchScreen(SubScreen):
             yield ChoiceList("Recipes", "1", id="recipes")
             yield Form("", "2", id="form")
         yield ChoiceList("Jobs", "3", id="jobs")
-        yield LogView("Log", "4", id="log")
+        yield JobLog("Log", "4", id="log")
 
     def on_mount(self) -> None:
         """Fill the recipes, and begin to look at the jobs."""
@@ -199,31 +188,24 @@ class LaunchScreen(SubScreen):
 
     @work(thread=True)
     def _poll(self, follower: jobs.LogFollower | None) -> None:
-        found: list[Job] | None = None
-        texts, pending = [], ""
-        try:
-            found = jobs.list_jobs()
-            if follower is not None:
-                texts, pending = follower.poll(), follower.pending
-        except (GputopError, OSError) as error:
-            texts = [f"gputop: {error}"]
-        self.post_message(self.Polled(found, follower.job_id if follower else None, texts, pending))
+        self.post_message(job_log.poll(follower))
 
-    def on_launch_screen_polled(self, event: Polled) -> None:
+    def on_jobs_polled(self, event: JobsPolled) -> None:
         """Show what the thread found."""
         self._polling = False
         if event.found is not None:
             self.jobs = event.found
         if self.view is not None and self.size:
             self._draw_jobs(self.view)
-        log = self.query_one("#log", LogView)
-        if event.job_id is not None and event.job_id == self._followed:
+        log = self.query_one("#log", JobLog)
+        if event.follower is not None and event.follower is self._follower:
+            log.explain(job_log.explanation_lines(event.failure, max(20, log.inner_size.width)))
             log.add(event.texts, event.pending)
         self._follow_chosen()
 
     def _follow_chosen(self) -> None:
         job = self.chosen_job()
-        log = self.query_one("#log", LogView)
+        log = self.query_one("#log", JobLog)
         if job is None:
             return
         log.title = (Span("Log of ", "title"), Span(job.name, "accent"), Span(f"  {job.id}", "dim"))
@@ -232,15 +214,23 @@ class LaunchScreen(SubScreen):
             log.repaint()
             return
         self._followed = job.id
+        log.follow_job(job.id)
+        self._follow_rank()
+
+    def _follow_rank(self) -> None:
+        """Follow the chosen job's output, of the rank that the log shows."""
+        log = self.query_one("#log", JobLog)
         try:
-            self._follower = jobs.LogFollower(job.id)
+            self._follower = jobs.LogFollower(self._followed or "", log.follower_rank)
         except GputopError as error:
             self._follower = None
-            log.clear()
             log.add([str(error)])
             return
-        log.clear()
         self.poll()
+
+    def on_job_log_rank_chosen(self) -> None:
+        """Follow another rank."""
+        self._follow_rank()
 
     # Keys and messages
 
