@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.snapshot import DeviceUse, LaunchEnvironment, LogMatch, Snapshot
+from gputop.snapshot import DeviceUse, LaunchEnvironment, LogMatch, Points, Snapshot
 
 from .doctor_scenes import Scene, virtual, virtual_rank, virtual_run
+from .doctor_scenes_dp import evaluation_inside
 from .doctor_scenes_pace import by_turns, timed
 from .doctor_tracked import CALM, ddp
 from .samples import EPOCH, GIB
@@ -78,6 +79,16 @@ def went_on(second: int) -> Snapshot:
     return ddp(second, 2, each=each)
 
 
+def tests_after_quick_steps(second: int) -> Snapshot:
+    """DataParallel whose evaluation goes around the wrapper, a third of each second; 50 steps of 13 ms in the rest."""
+    shot = evaluation_inside(second)
+    steps = tuple(range(50 * second, 50 * second + 50))
+    times = tuple(EPOCH + second + 0.013 * place for place in range(50))
+    train = Points("run-1", 0, "step_s", steps, times, (0.013,) * 50)
+    pause = Points("run-1", 0, "phase/evaluation", steps[-1:], times[-1:], (0.35,))
+    return replace(shot, points=(train, pause))
+
+
 def tests_in_two_rhythms(second: int) -> Snapshot:
     """A test every 20 steps, and one at the end of each epoch of 156."""
 
@@ -118,6 +129,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A03", "the script hides virtual GPUs", hides_in_the_script, 12),
     ("A18", "two processes that are rank 0 of one run", twins, 20),
     ("C08", "a barrier on rank 0, steps numbered from 1", counted_from_1, 12),
+    ("B13", "a test around the wrapper after quick steps", tests_after_quick_steps, 40),
     ("E07", "tests in two rhythms", tests_in_two_rhythms, 100),
 )
 HEALTHY: tuple[tuple[str, Scene, int], ...] = (

@@ -118,7 +118,8 @@ def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s:
     if not steps or not points:
         return None
     begin, end = steps[0].time, max(steps[-1].time, points[-1].time)
-    if end - begin < span_min_s:
+    # Of quick steps no more are kept than fill a part of that time: they are as many as any share needs.
+    if end - begin < span_min_s and len(steps) < KEPT_POINTS:
         return None
     return min(1.0, _sum(point for point in points if point.time > begin) / (end - begin))
 
