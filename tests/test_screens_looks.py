@@ -99,7 +99,7 @@ def three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     ]
 
     class Log:
-        def __init__(self, job_id: str) -> None:
+        def __init__(self, job_id: str, rank: int | None = None) -> None:
             self.job_id = job_id
             self.pending = ""
             self._lines = ["rank 0 of 4 trains on cuda:0", "epoch 0 step 20/5000 loss 2.1000 460 samples/s"]
