@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.snapshot import DeviceUse, LaunchEnvironment, LogMatch, Points, Snapshot
+from gputop.snapshot import DeviceUse, LaunchEnvironment, LogMatch, Points, Snapshot, Workers
 
 from .doctor_scenes import Scene, virtual, virtual_rank, virtual_run
 from .doctor_scenes_dp import evaluation_inside
@@ -125,6 +125,17 @@ def shows_an_error(second: int) -> Snapshot:
     return replace(virtual(second, {0: 90.0}, (process,), (), count=2), logs=(told,))
 
 
+def workers_let_go(second: int) -> Snapshot:
+    """A rank on a core of its own, its two workers on all eight, on a machine under pressure."""
+    shot = virtual_ddp_with(Workers(2, cpu_percent=60.0, cores_allowed=8), second)
+    return replace(shot, host=replace(shot.host, cpu_pressure_percent=60.0))
+
+
+def virtual_ddp_with(workers: Workers, second: int) -> Snapshot:
+    processes = tuple(replace(virtual_rank(n, n), cores_allowed=1, workers=workers) for n in range(2))
+    return virtual(second, {0: 90.0, 1: 90.0}, processes, (virtual_run(second, [0, 1]),))
+
+
 FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A03", "the script hides virtual GPUs", hides_in_the_script, 12),
     ("A18", "two processes that are rank 0 of one run", twins, 20),
@@ -138,5 +149,6 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("a stall that is over", went_on, 60),
     ("equal batches on disturbed cores", disturbed_cores, 60),
     ("a small step on the CPU", collates, 60),
+    ("workers that are not bound as their rank is", workers_let_go, 30),
     ("an error that a script shows", shows_an_error, 30),
 )

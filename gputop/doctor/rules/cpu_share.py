@@ -35,13 +35,19 @@ def _with_workers(job: Job) -> list[Process]:
     return [process for process in job.processes if process.workers is not None and process.workers.count]
 
 
+def _cores_of(process: Process) -> int | None:
+    """Return on how many cores the workers may run: a rank that is bound to one may have let them go."""
+    own = process.workers.cores_allowed if process.workers is not None and process.workers.count else None
+    return own or process.cores_allowed
+
+
 def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
     """D02: more loader processes than cores, and they wait for each other; or a quota that holds them back."""
     host = _host(evidence)
     if host is None:
         return None
     workers = sum(process.workers.count for process in _with_workers(job) if process.workers is not None)
-    allowed = max((p.cores_allowed for p in job.processes if p.cores_allowed), default=host.cpu_count or 0)
+    allowed = max((cores for process in job.processes if (cores := _cores_of(process))), default=host.cpu_count or 0)
     cores = min(allowed, host.cpu_quota) if host.cpu_quota is not None else allowed
     throttled = host.cpu_throttled_share if not job.virtual else None
     facts = []
