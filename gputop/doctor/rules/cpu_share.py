@@ -9,7 +9,7 @@ from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.feeding import WARN_SHARE, share_of_data
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_input import feeding
 from gputop.snapshot import Host, Process
 from gputop.units import bytes_text
@@ -236,6 +236,7 @@ RULES = (
         5.0,
         f"OMP_NUM_THREADS=1, num_workers=0, {CORES_PER_RANK} cores a rank, data share {WARN_SHARE:.0%} (catalogue D04)",
         one_thread,
+        every_s=SELDOM_S,
     ),
     Rule(
         "D10",
@@ -244,6 +245,7 @@ RULES = (
         D10_HOLD_S,
         "a rank's threads on none of its GPU's cores for a minute (catalogue D10)",
         far_socket,
+        every_s=SELDOM_S,
     ),
 )
 
