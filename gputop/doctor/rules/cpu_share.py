@@ -47,7 +47,8 @@ def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
     if host is None:
         return None
     workers = sum(process.workers.count for process in _with_workers(job) if process.workers is not None)
-    allowed = max((cores for process in job.processes if (cores := _cores_of(process))), default=host.cpu_count or 0)
+    own = [found for process in job.processes if (found := _cores_of(process))]
+    allowed = max(own, default=host.cpu_count or 0)
     cores = min(allowed, host.cpu_quota) if host.cpu_quota is not None else allowed
     throttled = host.cpu_throttled_share if not job.virtual else None
     facts = []
