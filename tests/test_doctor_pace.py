@@ -99,5 +99,5 @@ def test_a_dead_rank_is_named_with_its_signal_and_hides_the_hang() -> None:
 
 def test_ranks_that_never_came_are_counted() -> None:
     finding = verdict(never_come)
-    assert finding.title == "Only 3 of 4 ranks run: the others never came"
+    assert finding.title == "Only 3 of 4 ranks run, and they wait for the others"
     assert finding.confidence == "certain"

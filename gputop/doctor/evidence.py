@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from gputop.doctor import stated
 from gputop.doctor.device_history import DeviceHistory
 from gputop.doctor.jobs import LIVE, Job, Member, compute_uses, jobs_of
+from gputop.doctor.stillness import Stillness
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Run, Snapshot
 
 KEPT_S = 120.0
@@ -87,6 +88,7 @@ class Evidence:
         self.now = -math.inf
         self.snapshot: Snapshot | None = None
         self.history = DeviceHistory()
+        self.still = Stillness()
         self.memo: dict[str, Any] = {}
         """What rules worked out from this snapshot and share; emptied with each one."""
         self.jobs: tuple[Job, ...] = ()
@@ -105,6 +107,7 @@ class Evidence:
         self._devices = {device.uuid: device for device in snapshot.devices}
         self._observe_devices(snapshot.devices)
         self.history.observe(snapshot)
+        self.still.observe(snapshot)
         self.memo = {}
         self._observe_processes(snapshot.processes)
         self._observe_runs(snapshot.runs)

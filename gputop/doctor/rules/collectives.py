@@ -5,25 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from gputop.doctor import standing
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.outputs import told
 from gputop.doctor.rules.rule import Judgement, MachineRule, Suspicion
+from gputop.doctor.standing import COLLECTIVE_FILES
 from gputop.doctor.stated_ddp import Stall, stall
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
 """Counts that differ between ranks are normal while a job runs; they tell once they no longer move (catalogue, 1.1)."""
-_COLLECTIVE_FILES = re.compile(
-    r"^(distributed_c10d|_functional_collectives|distributed|_runtime_utils|_state_dict_utils|_unshard_param_utils|"
-    r"state_dict|fully_sharded_data_parallel|_fsdp\w*|monitored_barrier)\.py\b"
-)
-_COLLECTIVE_NAMES = re.compile(
-    r"\b(all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|barrier|monitored_barrier|gather\w*|all_to_all\w*|"
-    r"_sync_buffers|_pre_forward|state_dict)$"
-)
 _OWN_CODE = re.compile(
     r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
 )
@@ -94,7 +88,7 @@ dist.barrier()  # on all ranks
 
 
 def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -> Suspicion | None:
-    if any(not _communicates(where) for _, where in waiting):
+    if any(not standing.communicates(where) for _, where in waiting):
         return None
     places: dict[str, list[int]] = {}
     for rank, where in waiting:
@@ -122,15 +116,9 @@ def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -
     return Suspicion(finding)
 
 
-def _communicates(where: Stall) -> bool:
-    return where.phase == "backward" or any(
-        _COLLECTIVE_FILES.search(frame) or _COLLECTIVE_NAMES.search(frame) for frame in where.stack
-    )
-
-
 def _place(where: Stall) -> str:
     """Return the innermost line of the person's own code; the innermost of all if there is none."""
-    own = next((frame for frame in where.stack if _OWN_CODE.search(frame) and not _COLLECTIVE_FILES.search(frame)), None)
+    own = next((frame for frame in where.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
     return own or (where.stack[0] if where.stack else where.phase or "N/A")
 
 

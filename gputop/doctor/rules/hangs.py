@@ -1,31 +1,56 @@
-"""No step comes any more, and nothing says why: a collective that one rank never enters (G01), or the first one that never
-completes (G02)."""
+"""No step comes any more, and nothing says why (G01): a collective that one rank never enters, a lock, a process that is
+stopped."""
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
-from gputop.doctor import stated_ddp, windows, words
+from gputop.doctor import collective_counts, fixes, standing, stated, stated_ddp, stated_input, words
+from gputop.doctor.collective_counts import Behind
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.shared import utilization
+from gputop.doctor.rules.spinning import SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, STANDING, spins
+from gputop.doctor.stated_calls import number
 from gputop.doctor.stated_ddp import Stall
+from gputop.snapshot import CommunicatorRank
 
-PAUSES = ("evaluation", "checkpoint")
-SPIN_PERCENT = 95.0
-SPIN_POWER_SHARE = 0.35
-SPIN_MEMORY_PERCENT = 3.0
-SPIN_HOLD_S = 60.0
-FIRST_CALLS = 5
-FIRST_HOLD_S = 60.0
-"""NCCL's kernels poll: 100 % utilisation at little power (catalogue G01; all of it [H], not measured)."""
+STOPPED_STATES = {"T": "a stop signal (Ctrl-Z, kill -STOP)", "t": "a debugger or a tracer (gdb, strace)"}
+STOPPED_HOLD_S = 5.0
+"""py-spy and strace stop a process for an instant."""
+STALL_HOLD_S = 3.0
+PAUSE_HOLD_S = 30.0
+"""A rank that evaluates is in a collective now and then: it is told again every 10 s where it stands."""
+SILENT_S = 60.0
+"""For so long the other ranks stand before one that says nothing at all is the one that they wait for."""
+BUSY_PERCENT = 80.0
+WORKERS_BUSY_PERCENT = 50.0
+IDLE_CPU_PERCENT = 10.0
 STACK_SHOWN = 2
+_Stalls = Mapping[int, tuple[Member, Stall]]
 
 
-def _stalls(job: Job) -> dict[int, tuple[Member, Stall]]:
+def hang(evidence: Evidence, job: Job) -> Judgement:
+    """G01: ranks live and make no step."""
+    stopped = [member for member in job.members if member.process is not None and member.process.state in STOPPED_STATES]
+    if stopped:
+        return _stopped(job, stopped)
+    stalls = _stalls(job)
+    late = collective_counts.behind(evidence, job) if stalls or not evidence.progressing(job) else None
+    if late is not None and not any(_paused(where) for _, where in stalls.values()):
+        return _not_entered(evidence, job, late, stalls)
+    if not stalls:
+        return spins(evidence, job)
+    if len(tracked.ranks_of(job)) > 1:
+        return _several(evidence, job, stalls)
+    return _alone(evidence, job, *next(iter(stalls.values())))
+
+
+def _stalls(job: Job) -> _Stalls:
     found = {}
     for member in job.members:
         stall = stated_ddp.stall(member.journal)
@@ -34,201 +59,261 @@ def _stalls(job: Job) -> dict[int, tuple[Member, Stall]]:
     return found
 
 
-def _stands(stall: Stall) -> str:
-    frames = " < ".join(stall.stack[:STACK_SHOWN])
-    phase = stall.phase or "an unknown phase"
-    return f"in {phase}" + (f", at {frames}" if frames else "")
+def _paused(where: Stall) -> bool:
+    return standing.pauses(where) and not standing.communicates(where)
 
 
-def hang(evidence: Evidence, job: Job) -> Judgement:
-    """G01: ranks live and make no step."""
-    stopped = [member for member in job.members if member.process is not None and member.process.state == "T"]
-    stalls = _stalls(job)
-    if not stalls:
-        return _spins(evidence, job)
-    if any(stall.phase in PAUSES for _, stall in stalls.values()) and not stopped:
-        return None
-    ranks = tracked.ranks_of(job)
-    if len(ranks) > 1 and len(stalls) < len(ranks) and evidence.progressing(job):
-        return None
-    odd = _odd(stalls) if len(stalls) > 1 else None
-    step = min((stall.step for _, stall in stalls.values() if stall.step is not None), default=None)
-    facts = [Fact(f"no step since step {step}" if step is not None else "no step comes", step, "journal: stalled")]
-    facts += [
-        Fact(f"rank {rank} stands {_stands(stall)}", list(stall.stack), "journal: stalled")
-        for rank, (_, stall) in stalls.items()
+def _stopped(job: Job, stopped: Sequence[Member]) -> Judgement:
+    first = stopped[0].process
+    assert first is not None
+    holder = STOPPED_STATES[first.state or "T"]
+    several = len(job.members) > 1
+    facts = [
+        Fact(f"process {m.process.pid} is stopped (state {m.process.state})", m.process.pid, "/proc/<pid>/stat")
+        for m in stopped
+        if m.process is not None
     ]
-    facts += [
-        Fact(f"process {m.process.pid} is stopped (state T)", m.process.pid, "/proc/<pid>/stat") for m in stopped if m.process
-    ]
-    facts += utilization(evidence, tracked.used_devices(job))
-    culprit = stopped[0] if stopped else odd
-    pid = culprit.pid if culprit is not None and culprit.pid is not None else (job.pids[0] if job.pids else "PID")
-    if stopped:
-        title = f"{_name(stopped[0])} is stopped: the training stands still"
-        cause = "A stop signal (Ctrl-Z, a debugger, kill -STOP) holds it; ranks that wait for it wait as long."
-        fix = f"kill -CONT {pid}"
-    elif odd is not None and odd.journal is not None:
-        title = f"The training hangs: all ranks wait for rank {odd.journal.rank}"
-        cause = (
-            "The others are in a collective operation (backward, all_reduce, barrier) that this rank has not entered: it waits "
-            "for something else, or takes another way through the code."
+    who = tracked.capital(tracked.who([m.rank for m in stopped if m.rank is not None], tracked.world(job)))
+    name = who if several and all(m.rank is not None for m in stopped) else f"Process {first.pid}"
+    pids = [m.process.pid for m in stopped if m.process is not None]
+    fix = (
+        f"kill -CONT {' '.join(map(str, pids))}" if first.state == "T" else f"gdb -p {first.pid} -batch  # attach, then detach"
+    )
+    finding = tracked.about(
+        job,
+        "G01",
+        "error" if several else "warning",
+        "certain",
+        f"{name} {'is' if len(stopped) == 1 else 'are'} stopped: the training stands still",
+        facts,
+        f"{tracked.capital(holder)} holds it; ranks that wait for it wait as long, until the time-out of their collective.",
+        fix,
+        "The state is R or S.",
+        pids=pids,
+    )
+    return Suspicion(finding, STOPPED_HOLD_S)
+
+
+def _not_entered(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -> Judgement:
+    """By NCCL's counts, which no longer move: some ranks have begun an operation that others have not come to."""
+    ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
+    working = [rank for rank in late.behind if _works_elsewhere(evidence, job, rank, stalls)]
+    facts = [
+        Fact(
+            f"{words.ranks(slow)} {'has' if len(slow) == 1 else 'have'} begun fewer {late.operation} operations than "
+            f"{words.ranks(ahead)} ({late.most}), and no count has moved for {late.still_s:.0f} s",
+            late.most,
+            "NCCL RAS",
         )
-        fix = f"py-spy dump --pid {pid}  # where it is now\n# every rank has to come to the same collective operations"
-    elif len(ranks) > 1:
-        title = "The training hangs: no rank makes a step"
-        cause = "All ranks stand at the same place: a collective operation that never completes, a lock, or missing input."
-        fix = f"py-spy dump --pid {pid}\nTORCH_DISTRIBUTED_DEBUG=DETAIL TORCH_FR_BUFFER_SIZE=2000 torchrun ..."
-    else:
-        title = "The training stands still"
-        cause = "Its process lives and makes no step; the stack says where it waits."
-        fix = f"py-spy dump --pid {pid}"
+    ]
+    facts += [_stands(rank, where) for rank, (_, where) in stalls.items()]
+    facts += utilization(evidence, tracked.used_devices(job))
+    pids = [rank.pid for rank in late.behind if rank.pid is not None]
+    dump = f"py-spy dump --pid {pids[0]}" if pids else "py-spy dump --pid PID"
     finding = tracked.about(
         job,
         "G01",
         "error",
-        "certain" if stopped else "likely",
+        "possible" if working else "certain",
+        f"The training hangs: {words.ranks(ahead)} wait{'s' if len(ahead) == 1 else ''} in {late.operation} for "
+        f"{words.ranks(slow)}",
+        facts,
+        "A collective operation ends when every rank has called it. The missing rank waits for something else, died inside, or "
+        "takes another way through the code.",
+        f"{dump}  # of {words.ranks(slow)}: where it is now\n{_recorder(job)}",
+        "The counts move; or the missing rank evaluates or writes, while the others rightly wait for it.",
+        [device for device in job.pool if device.uuid in _mains(job, pids)] or None,
+        pids or None,
+    )
+    return Suspicion(finding, STALL_HOLD_S)
+
+
+def _mains(job: Job, pids: Sequence[int]) -> set[str | None]:
+    return {member.main for member in job.members if member.pid in pids} - {None}
+
+
+def _works_elsewhere(evidence: Evidence, job: Job, rank: CommunicatorRank, stalls: _Stalls) -> bool:
+    """Return whether a rank that has not come may have other work on: its GPU or its processor is busy, its disk moves."""
+    member = next((member for member in job.members if rank.pid is not None and member.pid == rank.pid), None)
+    if member is None or member.process is None:
+        return False
+    if any(known.pid == member.pid for known, _ in stalls.values()):
+        return False  # it said itself that it makes no step, and not for an evaluation or a checkpoint
+    load = evidence.load(member.main) if member.main is not None else None
+    cpu = member.process.cpu_percent
+    return (
+        (load is not None and load.busy)
+        or (cpu is not None and cpu >= IDLE_CPU_PERCENT)
+        or evidence.still.disks_s(member.process) < collective_counts.STILL_S
+    )
+
+
+def _several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
+    """Several ranks: whom do they wait for?"""
+    ranks = tracked.ranks_of(job)
+    places = [where for _, where in stalls.values()]
+    if any(_paused(where) or standing.compiles(where) for where in places) or all(
+        standing.rests(member.journal, where) for member, where in stalls.values()
+    ):
+        return None
+    silent = [rank.rank for rank in ranks if rank.rank not in stalls]
+    if silent:
+        waiting = all(standing.communicates(where) for where in places)
+        if not waiting or len(silent) > 1 or _stands_s(evidence, stalls) < SILENT_S:
+            return None
+        odd = next((member for member in job.members if member.rank == silent[0]), None)
+        if odd is None:
+            return None
+    else:
+        odd = _odd(stalls)
+    facts = _where(stalls)
+    if silent:
+        text = f"rank {silent[0]} says nothing: its Python does not run"
+        facts.append(Fact(text, silent[0], "journal: stalled"))
+    facts += utilization(evidence, tracked.used_devices(job))
+    hold_s = PAUSE_HOLD_S if any(standing.pauses(where) for where in places) else STALL_HOLD_S
+    pid = odd.pid if odd is not None and odd.pid is not None else (job.pids[0] if job.pids else "PID")
+    said = stalls.get(odd.journal.rank) if odd is not None and odd.journal is not None else None
+    if odd is not None and said is not None and standing.debugged(said[1]):
+        title = f"The training waits for rank {odd.rank}, which stands in a debugger"
+        cause = "A breakpoint() or a debugger's prompt waits for somebody to type; all other ranks wait for this one."
+        fix = f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}  # or take the breakpoint() out"
+    elif odd is not None:
+        title = f"The training hangs: all ranks wait for rank {odd.rank}"
+        cause = (
+            "The others are in a collective operation (backward, all_reduce, barrier) that this rank has not entered: it waits "
+            "for something else, or takes another way through the code."
+        )
+        if silent:
+            cause += " It is in C code that keeps Python's lock, or in a driver call that does not return."
+        fix = f"py-spy dump --pid {pid} --native  # where it is now\n# every rank has to come to the same collective operations"
+    else:
+        title = "The training hangs: no rank makes a step"
+        cause = "All ranks stand at the same place: a collective operation that never completes, a lock, or missing input."
+        fix = f"py-spy dump --pid {pid}\n{_recorder(job)}"
+    finding = tracked.about(
+        job,
+        "G01",
+        "error",
+        "likely",
         title,
         facts,
         cause,
         fix,
         "A step comes; or it is compiling, evaluating or writing a checkpoint.",
-        pids=[pid] if isinstance(pid, int) and culprit is not None else None,
+        pids=[pid] if isinstance(pid, int) and odd is not None else None,
     )
-    return Suspicion(finding, 3.0)
+    return Suspicion(finding, hold_s)
 
 
-def _name(member: Member) -> str:
-    return f"Rank {member.rank}" if member.rank is not None else f"Process {member.pid}"
+def _recorder(job: Job) -> str:
+    """Return the command for the next time: torch then records which rank misses in which operation."""
+    return (
+        f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(job)}  # the next time: who misses where"
+    )
 
 
-def _odd(stalls: dict[int, tuple[Member, Stall]]) -> Member | None:
+def _stands_s(evidence: Evidence, stalls: _Stalls) -> float:
+    """Return for how long the rank that came last to a stand has stood."""
+    since = [number(stated.mapping(member.journal, "stalled").get("since")) for member, _ in stalls.values()]
+    known = [value for value in since if value is not None]
+    return evidence.snapshot.time - max(known) if evidence.snapshot is not None and len(known) == len(stalls) else 0.0
+
+
+def _where(stalls: _Stalls) -> list[Fact]:
+    step = min((where.step for _, where in stalls.values() if where.step is not None), default=None)
+    said = Fact(f"no step since step {step}" if step is not None else "no step comes", step, "journal: stalled")
+    return [said, *(_stands(rank, where) for rank, (_, where) in stalls.items())]
+
+
+def _stands(rank: int, stall: Stall) -> Fact:
+    frames = " < ".join(stall.stack[:STACK_SHOWN])
+    phase = stall.phase or "an unknown phase"
+    return Fact(f"rank {rank} stands in {phase}" + (f", at {frames}" if frames else ""), list(stall.stack), "journal: stalled")
+
+
+def _odd(stalls: _Stalls) -> Member | None:
     """Return the rank that stands elsewhere than the others, which agree: in another phase, or at another place."""
-    phases: dict[int, object] = {rank: stall.phase for rank, (_, stall) in stalls.items()}
-    tops: dict[int, object] = {rank: stall.stack[:1] for rank, (_, stall) in stalls.items()}
+    waiting = {rank for rank, (_, where) in stalls.items() if standing.communicates(where)}
+    if len(waiting) == len(stalls) - 1:
+        return next(member for rank, (member, _) in stalls.items() if rank not in waiting)
+    if len(stalls) < 3:
+        return None
+    phases: dict[int, object] = {rank: where.phase for rank, (_, where) in stalls.items()}
+    tops: dict[int, object] = {rank: where.stack[:1] for rank, (_, where) in stalls.items()}
     for places in (phases, tops):
         counted = Counter(places.values())
-        if len(counted) == 2 and len(stalls) > 2:
+        if len(counted) == 2:
             (_, most), (rare, few) = counted.most_common(2)
             if few == 1 and most > 1:
                 return next(stalls[rank][0] for rank, place in places.items() if place == rare)
-        if len(counted) == 2 and len(stalls) == 2:
-            # Of two, the one in backward waits for the other: the gradients meet there.
-            waiting = [rank for rank, (_, stall) in stalls.items() if stall.phase == "backward"]
-            if len(waiting) == 1:
-                return next(member for rank, (member, _) in stalls.items() if rank != waiting[0])
     return None
 
 
-def _spins(evidence: Evidence, job: Job) -> Judgement:
-    """From outside: every GPU of the job at 100 %, drawing little, for a minute, and no step known."""
-    devices = tracked.used_devices(job)
-    if job.virtual or len(job.members) < 2 or len(devices) < 2 or job.run is not None:
+def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgement:
+    """One process, which no other rank can hold up."""
+    if standing.pauses(where) or standing.compiles(where) or standing.rests(member.journal, where):
         return None
-    for device in devices:
-        use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
-        memory = device.memory_activity_percent
-        if use is None or power is None or use < SPIN_PERCENT or power > SPIN_POWER_SHARE:
-            return None
-        if memory is not None and memory > SPIN_MEMORY_PERCENT:
-            return None
-    facts = [*utilization(evidence, devices)]
-    for device in devices:
-        power = windows.power_share_at_most(evidence, device.uuid)
-        facts.append(Fact(f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit", power, "NVML"))
+    process, pid = member.process, member.pid if member.pid is not None else "PID"
+    main = process.main_thread_cpu_percent if process is not None else None
+    workers = process.workers if process is not None else None
+    busy = job.virtual and main is not None and main >= BUSY_PERCENT and where.phase in ("forward", "backward", "optimizer")
+    fed = (
+        where.phase == "data"
+        and workers is not None
+        and ((workers.cpu_percent or 0.0) >= WORKERS_BUSY_PERCENT or workers.blocked > 0)
+    )
+    facts = _where({0: (member, where)})
+    if workers is not None and workers.cpu_percent is not None:
+        text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f} % of a core"
+        facts.append(Fact(text, workers.cpu_percent, "/proc"))
+    facts += utilization(evidence, tracked.used_devices(job))
+    title, cause = "The training stands still", "Its process lives and makes no step; the stack says where it waits."
+    severity, confidence, fix = "error", "likely", f"py-spy dump --pid {pid}"
+    if standing.debugged(where):
+        title, cause = "The training stands in a debugger", "A breakpoint() or a debugger's prompt waits for somebody to type."
+        severity, confidence, fix = "info", "certain", f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}"
+    elif where.phase == "data":
+        title = "The training waits for a batch that does not come"
+        cause = (
+            "A loader worker hangs (a lock that was held when it was forked, a file system that does not answer), "
+            "or waits for one that died."
+        )
+        loader = stated_input.feeding(member.journal)
+        least = "DataLoader(..., timeout=60)  # then it says so" if loader is None or loader.workers else ""
+        pids = (pid, *(workers.pids[:1] if workers is not None else ()))
+        fix = "\n".join([*(f"py-spy dump --pid {item}" for item in pids), least]).rstrip()
+    elif where.phase in (None, "other"):
+        # After its last step a script plots, uploads, waits for a person: nothing says that more steps will come.
+        confidence = "possible"
+    if (fed or busy) and confidence == "likely":
+        severity, confidence = "warning", "possible"
     finding = tracked.about(
         job,
         "G01",
-        "error",
-        "possible",
-        "The GPUs may spin in a collective operation that does not complete",
+        severity,
+        confidence,
+        title,
         facts,
-        "NCCL's kernels poll for the other ranks: full utilisation at little power and no traffic.",
-        f"py-spy dump --pid {job.pids[0] if job.pids else 'PID'}  # of each rank: who stands elsewhere?",
-        "Steps come (start it under gputop run to know); or its kernels are very small.",
+        cause,
+        fix,
+        "A step comes; or it is compiling, evaluating, writing a checkpoint, or done with its training.",
     )
-    return Suspicion(finding, SPIN_HOLD_S)
-
-
-def first_collective(evidence: Evidence, job: Job) -> Judgement:
-    """G02: all ranks are in their first collective operation, and it does not complete."""
-    if job.virtual or evidence.progressing(job) or any(rank.step for rank in tracked.ranks_of(job)):
-        return None
-    found = [item for item in evidence.communicators(job) if len(item.ranks) > 1]
-    if not found:
-        return None
-    totals = [sum(rank.counts.values()) for item in found for rank in item.ranks]
-    if not totals or len(set(totals)) != 1 or not 0 < totals[0] <= FIRST_CALLS:
-        return None
-    devices = tracked.used_devices(job)
-    loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
-    if not devices or any(load is None or load < SPIN_PERCENT for load in loads):
-        return None
-    if any(device.nvlinks_active for device in devices):
-        return None
-    iommu = evidence.snapshot is not None and evidence.snapshot.host.iommu_enabled
-    facts = [
-        Fact(
-            f"all {len(totals)} ranks have begun {totals[0]} collective operations, and no step was made", totals[0], "NCCL RAS"
-        ),
-        *utilization(evidence, devices),
-        Fact("no NVLink between these GPUs: they exchange over PCIe", 0, "NVML"),
-    ]
-    if iommu:
-        facts.append(Fact("an IOMMU is on", True, "/sys/class/iommu"))
-    finding = tracked.about(
-        job,
-        "G02",
-        "error",
-        "likely",
-        "The first collective operation never completes: GPUs do not reach each other",
-        facts,
-        "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver is older than 550.40.07.",
-        "NCCL_P2P_DISABLE=1 torchrun ...  # if this runs, it is the peer-to-peer path\n"
-        "# then: newer driver; iommu=pt on the kernel's command line; ACS off in the BIOS",
-        "Steps come, or the ranks' counts differ (then one rank is missing).",
-    )
-    return Suspicion(finding, FIRST_HOLD_S)
+    return Suspicion(finding, STALL_HOLD_S)
 
 
 RULES = (
     Rule(
         "G01",
         "hangs",
-        ("journal: stalled of every rank", "/proc", "NVML"),
+        ("journal: stalled of every rank", "NCCL RAS", "/proc", "NVML"),
         3.0,
-        "a rank says that no step came for 30 s or ten usual steps, outside of evaluation and checkpoints; from outside: "
-        f"{SPIN_PERCENT:.0f} % used at {SPIN_POWER_SHARE:.0%} of the power, {SPIN_HOLD_S:.0f} s: possible (catalogue G01)",
+        "a rank says that no step came for 30 s or ten usual steps, outside of evaluation, checkpoints and compilation; "
+        f"certain where NCCL's counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from "
+        f"outside: {SPIN_PERCENT:.0f} % used at {SPIN_POWER_SHARE:.0%} of the power, {SPIN_HOLD_S:.0f} s: possible "
+        "(catalogue G01)",
         hang,
-    ),
-    Rule(
-        "G02",
-        "hangs",
-        ("NCCL RAS", "NVML"),
-        FIRST_HOLD_S,
-        f"equal counts of at most {FIRST_CALLS} collective operations, GPUs at {SPIN_PERCENT:.0f} %, no step, no NVLink, "
-        f"{FIRST_HOLD_S:.0f} s (catalogue G02)",
-        first_collective,
     ),
 )
 
-_STANDING = (
-    "D01",
-    "D02",
-    "D04",
-    "D05",
-    "D07",
-    "E01",
-    "E02",
-    "E03",
-    "E06",
-    "I01",
-    "I02",
-    "I07",
-    "A01",
-    "A02",
-    "H03",
-    "B08",
-    "C08",
-)
-HIDES = {"G01": _STANDING, "G02": ("G01", *_STANDING)}
+HIDES = {"G01": STANDING}

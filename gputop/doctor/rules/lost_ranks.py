@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gputop.doctor import fixes, stated_model, words
 from gputop.doctor.evidence import Evidence
-from gputop.doctor.finding import Fact
+from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import LIVE, Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.outputs import Told, command_of, quoted, told
@@ -15,6 +15,12 @@ G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
 """A rank that waits for the others uses less of a core; one that reads a data set uses more (ours)."""
 G03_AGE_S = 20.0
+G03_AGE_MAX_S = 2400.0
+"""torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer serve, and do not wait (ours)."""
+G03_MEMORY_BYTES = 2 * 2**30
+"""A context takes half a GiB: with more on a GPU a rank has its model, and its group long since (ours)."""
+G04_COUNTS_S = 10.0
+"""A job that ends well loses its ranks one by one, and faster than that."""
 NEWS_S = 600.0
 """A run that ended longer ago is not told of any more."""
 SHM_NCCL_BYTES = 256 * 2**20
@@ -28,41 +34,61 @@ def never_complete(evidence: Evidence, job: Job) -> Judgement:
     if not ranks or (job.run is not None and any(rank.step is not None for rank in job.run.ranks)):
         return None
     processes = [member.process for member in ranks if member.process is not None]
-    if any(evidence.age_s(process) < G03_AGE_S for process in processes) or not all(map(_waits, processes)):
+    if not all(_waits(evidence, process) for process in processes) or _has_group(evidence, job):
         return None
     started = job.local_world_size
     expected = max((p.environment.world_size or 0 for p in processes if p.environment is not None), default=0)
-    alone = started is not None and expected == started
-    facts = [
-        Fact(f"{words.count(len(ranks), 'rank')} of this machine run and use no CPU", len(ranks), "/proc/<pid>/stat"),
-        Fact(f"WORLD_SIZE={expected} at launch, {started} of them started here", expected, "/proc/<pid>/environ"),
-        Fact("no rank has made a step", 0, "journal"),
-    ]
+    here = started is not None and expected == started
     missing = started is not None and len(ranks) < started
+    facts = [
+        Fact(
+            f"{words.count(len(ranks), 'rank')} of this machine {'runs' if len(ranks) == 1 else 'run'}, without work for a "
+            "processor or a disk",
+            len(ranks),
+            "/proc/<pid>/stat, io",
+        ),
+        Fact(f"WORLD_SIZE={expected} at launch, {started} of them started here", expected, "/proc/<pid>/environ"),
+        Fact("no rank has made a step, or told of a process group", 0, "journal"),
+    ]
     port = next((p.environment.master_port for p in processes if p.environment is not None and p.environment.master_port), None)
     if port is not None:
         facts.append(Fact(f"MASTER_PORT={port}", port, "/proc/<pid>/environ"))
+    pid = processes[0].pid
+    seen = all(process.read_bytes is not None for process in processes)
     finding = tracked.about(
         job,
         "G03",
         "error",
-        "certain" if missing else "likely",
-        f"Only {len(ranks)} of {started} ranks run: the others never came"
+        "certain" if missing else "likely" if seen else "possible",
+        f"Only {len(ranks)} of {started} ranks run, and they wait for the others"
         if missing
         else "The ranks wait for each other: none begins",
         facts,
-        "init_process_group waits until WORLD_SIZE ranks have come: one was not started, another WORLD_SIZE in the script, "
-        "a port that somebody else has, or a firewall.",
-        f"{fixes.launch_line(job, started or len(ranks))}\n# rank and world size come from the environment"
-        if alone or missing
-        else "# start the ranks of the other machines, with the same --rdzv-endpoint\nss -ltnp | grep 29500",
+        "init_process_group waits until WORLD_SIZE ranks have come: one was not started or died at once, another WORLD_SIZE in "
+        "the script, a port that somebody else has, or a firewall.",
+        f"py-spy dump --pid {pid}  # init_process_group, or what else?\n{fixes.launch_line(job, started or len(ranks))}\n"
+        "# rank and world size come from the environment"
+        if here or missing
+        else f"# start the ranks of the other machines, with the same --rdzv-endpoint\nss -tnp | grep {port or 29500}",
         "A rank makes a step, or is busy reading data.",
     )
     return Suspicion(finding, G03_HOLD_S)
 
 
-def _waits(process: Process) -> bool:
-    return process.cpu_percent is not None and process.cpu_percent < G03_CPU_PERCENT and process.state in ("S", "D")
+def _waits(evidence: Evidence, process: Process) -> bool:
+    """Return whether a young process does nothing: no processor, no disk, not much on a GPU."""
+    if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT or process.state != "S":
+        return False
+    if not G03_AGE_S <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < G03_AGE_S:
+        return False
+    return all((use.memory_used_bytes or 0) < G03_MEMORY_BYTES for use in process.devices)
+
+
+def _has_group(evidence: Evidence, job: Job) -> bool:
+    """Return whether the ranks have found each other: one says so, or NCCL knows of them all."""
+    if any(stated_model.group_size(rank) is not None for rank in tracked.ranks_of(job)):
+        return True
+    return any(len(item.ranks) > 1 for item in evidence.communicators(job))
 
 
 def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
@@ -83,7 +109,45 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
         judgement = _dead(run, bad, alive, said.get(run.run_id), jobs.get(run.run_id))
         if judgement is not None:
             found[f"dead:{run.run_id}"] = judgement
+    for job in evidence.jobs:
+        subject = f"dead:{job.run_id or job.key}"
+        if subject not in found and (lost := _lost(evidence, job)) is not None:
+            found[subject] = lost
     return found
+
+
+def _lost(evidence: Evidence, job: Job) -> Judgement:
+    """By NCCL: the other ranks reach one no more, and wait."""
+    if evidence.progressing(job):
+        return None
+    for item in evidence.communicators(job):
+        dead = [rank for rank in item.ranks if rank.state == "dead"]
+        alive = [rank for rank in item.ranks if rank.state == "running"]
+        if not dead or not alive or evidence.still.counts_s(item) < G04_COUNTS_S:
+            continue
+        numbers, left = words.ranks([rank.rank for rank in dead]), words.ranks([rank.rank for rank in alive])
+        text = (
+            f"{numbers} {'does' if len(dead) == 1 else 'do'} not answer and {'is' if len(dead) == 1 else 'are'} considered dead"
+        )
+        facts = [Fact(text, [rank.pid for rank in dead], "NCCL RAS")]
+        gone = [rank.pid for rank in dead if rank.pid is not None and rank.pid not in job.pids]
+        if gone:
+            facts.append(Fact(f"no process {', '.join(map(str, gone))} any more", gone, "/proc"))
+        facts.append(Fact(f"{left} {'waits' if len(alive) == 1 else 'wait'} for it", len(alive), "NCCL RAS"))
+        finding = tracked.about(
+            job,
+            "G04",
+            "error",
+            "certain" if gone else "likely",
+            f"{tracked.capital(numbers)} died, the others wait",
+            facts,
+            _CAUSE,
+            f"{_KERNEL_LOG}\n{fixes.own_command(job)}",
+            "The process is there, and answers again.",
+            pids=[rank.pid for rank in alive if rank.pid is not None],
+        )
+        return Suspicion(finding, 2.0)
+    return None
 
 
 def _dead(run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: Job | None) -> Judgement:
@@ -107,8 +171,7 @@ def _dead(run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: 
         facts += [quoted(match) for match in said.matches[:1] if match.cascade]
     killed = failure is None
     fix = (
-        "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail  # memory, or the driver\n# fewer loader workers, "
-        "less memory a rank; then start it again"
+        f"{_KERNEL_LOG}\n# fewer loader workers, less memory a rank; then start it again"
         if killed
         else f"# mend {failure.where if failure is not None and failure.where else 'that'} first: the other errors go with it"
     )
@@ -119,8 +182,6 @@ def _dead(run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: 
         else None
     )
     if finding is None:
-        from gputop.doctor.finding import Finding
-
         command = command_of(said) if said is not None else " ".join(run.command or ())
         finding = Finding(
             "G04",
@@ -136,6 +197,7 @@ def _dead(run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: 
     return Suspicion(finding, 2.0)
 
 
+_KERNEL_LOG = "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail  # memory, or the driver"
 _CAUSE = (
     "When one rank dies, the others stop at the next exchange: with 'connection closed by peer', or without a word until a "
     "timeout. The first that died has the cause."
@@ -173,11 +235,12 @@ def small_shared_memory(evidence: Evidence, job: Job) -> Judgement:
     nccl = [p for p in job.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
     if host is None or not host.shm_total_bytes or host.shm_total_bytes >= SHM_NCCL_BYTES or len(nccl) < 2:
         return None
+    runs = evidence.progressing(job)  # NCCL takes what it needs when it begins: here that was enough
     finding = tracked.about(
         job,
         "G05",
-        "warning",
-        "likely",
+        "info" if runs else "warning",
+        "possible" if runs else "likely",
         "/dev/shm is too small for NCCL",
         [
             Fact(f"/dev/shm has {host.shm_total_bytes / 2**20:.0f} MiB", host.shm_total_bytes, "statvfs"),
@@ -213,9 +276,10 @@ MACHINE_RULES = (
     MachineRule(
         "G04",
         "lost ranks",
-        ("journal", "logs"),
+        ("journal", "logs", "NCCL RAS"),
         2.0,
-        "a rank has failed or was killed while others live; or all ended, and only that is known (catalogue G04)",
+        "a rank has failed or was killed while others live; or all ended, and only that is known; or NCCL calls it dead, and "
+        f"no count moves for {G04_COUNTS_S:.0f} s (catalogue G04)",
         dead_rank,
     ),
 )

@@ -1,0 +1,96 @@
+"""What stands still, and for how long: NCCL's counts of collective operations, what a process exchanges with its disks.
+
+And how often a process or its loader workers waited for a disk. ``Evidence`` keeps one ``Stillness`` and feeds it each
+snapshot; an observation costs a walk over the processes. Pure: no clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass, field
+
+from gputop.snapshot import Communicator, Process, Snapshot
+
+WINDOW_S = 60.0
+"""The catalogue weighs waiting for a disk over 60 s (D07)."""
+KEPT_READINGS = 600
+SPAN_MIN_S = 10.0
+MOVED_BYTES = 2**20
+"""Less than this between two readings is a log line or a page of a library, and no data set (ours)."""
+_Counts = tuple[tuple[int, str | None, tuple[tuple[str, int], ...]], ...]
+
+
+@dataclass(slots=True)
+class _Traffic:
+    moved_at: float
+    bytes: int | None = None
+    waits: deque[tuple[float, float]] = field(default_factory=lambda: deque(maxlen=KEPT_READINGS))
+    """(time, share of the workers, or 1.0 for the process itself, that waits for a disk)."""
+
+
+class Stillness:
+    """Since when things have not moved, as far as the stream showed them."""
+
+    def __init__(self) -> None:
+        self._now = -math.inf
+        self._counts: dict[str, tuple[_Counts, float]] = {}
+        self._traffic: dict[tuple[int, float | None], _Traffic] = {}
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take in the next snapshot of the stream."""
+        self._now = snapshot.monotonic_s
+        counts: dict[str, tuple[_Counts, float]] = {}
+        for item in snapshot.communicators:
+            said = _counts(item)
+            known = self._counts.get(item.communicator_id)
+            counts[item.communicator_id] = known if known is not None and known[0] == said else (said, self._now)
+        self._counts = counts
+        traffic: dict[tuple[int, float | None], _Traffic] = {}
+        for process in snapshot.processes:
+            key = (process.pid, process.started_at)
+            track = traffic[key] = self._traffic.get(key) or _Traffic(self._now)
+            self._observe_process(track, process)
+        self._traffic = traffic
+
+    def _observe_process(self, track: _Traffic, process: Process) -> None:
+        known = [value for value in (process.read_bytes, process.written_bytes) if value is not None]
+        if known:
+            total = sum(known)
+            if track.bytes is not None and abs(total - track.bytes) >= MOVED_BYTES:
+                track.moved_at = self._now
+            if track.bytes is None or abs(total - track.bytes) >= MOVED_BYTES:
+                track.bytes = total
+        workers = process.workers
+        if workers is not None and workers.count:
+            track.waits.append((self._now, workers.blocked / workers.count))
+        elif process.state is not None:
+            track.waits.append((self._now, float(process.state == "D")))
+        while track.waits and track.waits[0][0] < self._now - WINDOW_S:
+            track.waits.popleft()
+
+    def counts_s(self, communicator: Communicator) -> float:
+        """Return for how long the counts of a communicator's ranks have been what they are; 0 for an unknown one."""
+        known = self._counts.get(communicator.communicator_id)
+        return self._now - known[1] if known is not None else 0.0
+
+    def disks_s(self, process: Process) -> float:
+        """Return for how long a process has read or written less than ``MOVED_BYTES``; inf where that cannot be known."""
+        track = self._traffic.get((process.pid, process.started_at))
+        if track is None or track.bytes is None:
+            return math.inf
+        return self._now - track.moved_at
+
+    def waits_for_disk(self, process: Process) -> float | None:
+        """Return the share of the last minute in which the process, or one of its workers, waited for a disk (state D).
+
+        Of the workers the mean: half of them all the time give 0.5. None before ``SPAN_MIN_S`` were seen.
+        """
+        track = self._traffic.get((process.pid, process.started_at))
+        if track is None or not track.waits or self._now - track.waits[0][0] < SPAN_MIN_S:
+            return None
+        return sum(share for _, share in track.waits) / len(track.waits)
+
+
+def _counts(communicator: Communicator) -> _Counts:
+    return tuple((rank.rank, rank.state, tuple(sorted(rank.counts.items()))) for rank in communicator.ranks)
