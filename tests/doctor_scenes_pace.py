@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gputop.snapshot import Communicator, CommunicatorRank, Workers
+from gputop.snapshot import Communicator, CommunicatorRank, LogMatch, Workers
 
 from . import samples
 from .doctor_scenes import gpus, rank, use
@@ -158,7 +158,8 @@ def with_host(snapshot, **changes):
 
 
 def slow_disk(second):
-    return with_host(loader_bound(second), io_pressure_percent=45.0)
+    """Half of the loader's workers are in state D."""
+    return with_host(with_workers(loader_bound(second), blocked=4, cpu_percent=40.0), io_pressure_percent=45.0)
 
 
 def busy_disk_and_no_wait(second):
@@ -177,6 +178,17 @@ def with_workers(snapshot, **changes):
 
 def one_core(second):
     return with_host(with_workers(loader_bound(second), cores_allowed=1, cpu_percent=97.0), cpu_count=64)
+
+
+def one_core_for_all_ranks(second):
+    """Two ranks' workers share the very same core: each rank's get half of it."""
+    two = ddp(
+        second,
+        world=2,
+        each=loader(num_workers=4),
+        metrics=timed(lambda r, s: 30 * MS, lambda r, s: 10 * MS, lambda r, s: 20 * MS),
+    )
+    return with_host(with_workers(two, count=4, cores_allowed=1, cpu_percent=48.0), cpu_count=64)
 
 
 def one_core_idle(second):
@@ -271,6 +283,20 @@ def all_dead(second):
     return replace(base, runs=(replace(run, state="failed", ranks=ranks),), processes=(), devices=gpus([], 4))
 
 
+def all_dead_and_torchrun_says_so(second):
+    """As the demo's end was seen: torchrun names the rank and its signal, and the others what followed."""
+    lines = (
+        ("sigkill", "failed (exitcode: -9) local_rank: 2 (pid: 4002) of binary: python", 2, False),
+        ("gloo_peer", "RuntimeError: Connection closed by peer [127.0.0.1]:22467", 0, True),
+        ("child_failed", "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:", None, True),
+    )
+    logs = tuple(
+        LogMatch(pattern, "H05" if pattern == "sigkill" else None, line, "run-1", None, number, "out.log", 9, cascade=cascade)
+        for pattern, line, number, cascade in lines
+    )
+    return replace(all_dead(second), logs=logs)
+
+
 def stopped_by_its_owner(second):
     base = one_dead(second)
     (run,) = base.runs
@@ -278,7 +304,7 @@ def stopped_by_its_owner(second):
 
 
 def small_shm_for_nccl(second):
-    base = with_host(even(second), shm_total_bytes=64 * 2**20, shm_used_bytes=0)
+    base = with_host(ddp(second, frozen=True), shm_total_bytes=64 * 2**20, shm_used_bytes=0)
     return replace(base, processes=tuple(replace(p, threads=(("pt_nccl_watchdg", 1),)) for p in base.processes))
 
 
@@ -295,6 +321,7 @@ FAULTS = (
     ("D06", "workers start anew", workers_restart, 60),
     ("D07", "a slow disk", slow_disk, 40),
     ("D03", "all on one core", one_core, 40),
+    ("D03", "those of two ranks on one core", one_core_for_all_ranks, 40),
     ("D02", "more workers than cores", too_many_workers, 50),
     ("D02", "a quota", quota, 30),
     ("D08", "shared memory fills up", small_shm, 20),
@@ -306,6 +333,7 @@ FAULTS = (
     ("G03", "ranks that never came", never_come, 60),
     ("G04", "a rank was killed", one_dead, 20),
     ("G04", "the run went with it", all_dead, 20),
+    ("G04", "and torchrun says so", all_dead_and_torchrun_says_so, 20),
     ("G05", "small shared memory", small_shm_for_nccl, 20),
 )
 LOOK_ALIKES = (

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.tracking_kit import DEADLINE_S, REPOSITORY, Home, clean_environment, home, read_all
+from tests.tracking_kit import REPOSITORY, Home, home, read_all
 
 pytest.importorskip("torch")
 assert home
@@ -23,15 +23,7 @@ RUN = (sys.executable, "-m", "gputop", "run", "--name", "mine", "--")
 
 def finish(home: Home, command: Sequence[str], **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end in the scripts' directory."""
-    return subprocess.run(
-        list(command),
-        env={**clean_environment(home.state), "OMP_NUM_THREADS": "1", **environment},
-        cwd=SCRIPTS,
-        capture_output=True,
-        text=True,
-        timeout=4 * DEADLINE_S,
-        check=False,
-    )
+    return home.finish(command, SCRIPTS, **environment)
 
 
 def both(home: Home, *command: str, **environment: str) -> dict[str, Any]:

@@ -37,8 +37,7 @@ def test_tracking_loads_the_standard_library_alone(home: Home) -> None:
         "('textual', 'torch', 'numpy', 'psutil', 'pynvml', 'plotext')))"
     )
     code, out, err = home.run(script)
-    assert (code, out.strip()) == (0, "[]")
-    assert "could not look at object" in err
+    assert (code, out.strip(), err) == (0, "[]", "")
 
 
 def test_the_names_that_scripts_use_are_there() -> None:

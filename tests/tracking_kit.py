@@ -21,6 +21,8 @@ from gputop.tracking.reader import RunReader
 
 REPOSITORY = Path(__file__).parent.parent
 DEADLINE_S = 30.0
+ATTEMPTS = 4
+GLOO_ABORTS = "terminate called without an active exception"
 T = TypeVar("T")
 _OWN = ("GPUTOP", "WANDB_", "TORCHELASTIC", "SLURM", "OMPI_", "PMI_", "MASTER_", "RANK", "LOCAL_", "WORLD_SIZE")
 
@@ -63,16 +65,24 @@ class Home:
         return process.returncode, out, err
 
     def finish(self, command: Sequence[str], directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end in a directory, on one thread."""
-        return subprocess.run(
-            list(command),
-            env={**clean_environment(self.state), "OMP_NUM_THREADS": "1", **environment},
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=4 * DEADLINE_S,
-            check=False,
-        )
+        """Run a command to its end in a directory, on one thread; again where torch's gloo aborts at its end.
+
+        It does so now and then, tracked or not: "terminate called without an active exception".
+        """
+        for _ in range(ATTEMPTS):
+            done = subprocess.run(
+                list(command),
+                env={**clean_environment(self.state), "OMP_NUM_THREADS": "1", **environment},
+                cwd=directory,
+                capture_output=True,
+                text=True,
+                timeout=4 * DEADLINE_S,
+                check=False,
+            )
+            if GLOO_ABORTS not in done.stderr:
+                break
+            shutil.rmtree(self.runs, ignore_errors=True)
+        return done
 
     def archives(self) -> list[Path]:
         """All journals, by name."""

@@ -3,24 +3,28 @@ memory that runs out (D08), the wrong socket (D10)."""
 
 from __future__ import annotations
 
-from gputop.doctor import fixes, words
+from gputop.doctor import data_waits, fixes, words
+from gputop.doctor.data_waits import share_of_data
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.feeding import WARN_SHARE, share_of_data
+from gputop.doctor.rules.feeding import WARN_SHARE
 from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
-from gputop.doctor.stated_input import feeding
 from gputop.snapshot import Host, Process
 from gputop.units import bytes_text
 
 THROTTLED_SHARE = 0.1
+FELT_SHARE = WARN_SHARE / 2
+"""Below this nobody waits for data, whatever its processes wait for (ours)."""
+WORKING_PERCENT = 90.0
 PRESSURE_PERCENT = 40.0
 D02_HOLD_S = 10.0
 D03_HOLD_S = 8.0
 PINNED_BUSY = 0.7
 """Workers that share few cores use at least this much of them."""
 CORES_PER_RANK = 4
+MAIN_BUSY_PERCENT = 90.0
 SHM_FULL = 0.85
 SHM_SMALL_BYTES = 1_000_000_000
 D10_HOLD_S = 60.0
@@ -64,27 +68,43 @@ def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
     pressed = host.cpu_pressure_percent is not None and host.cpu_pressure_percent > PRESSURE_PERCENT
     if not facts and not (too_many and pressed):
         return None
+    share = share_of_data(evidence, job)
+    if share is not None and share < FELT_SHARE and not facts:
+        return None  # they take turns, and are early enough all the same
+    unfelt = share is not None and share < FELT_SHARE and _all_busy(evidence, job)
     if too_many:
         facts.append(Fact(f"{workers} loader workers for {cores:g} cores", workers, "/proc"))
     if pressed:
         text = f"in {host.cpu_pressure_percent:.0f} % of the last 10 s something waited for a core"
         facts.append(Fact(text, host.cpu_pressure_percent, "/proc/pressure/cpu"))
-    quota_alone = not too_many
+    if share is not None:
+        facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
     fair = max(1, int(cores) // max(1, len(job.members)))
+    if too_many:
+        title = f"{workers} loader workers share {cores:g} cores"
+        cause = "Each rank starts its own workers; more of them than cores only take turns."
+        fix = f"DataLoader(..., num_workers={fair})"
+    else:
+        title = f"The container's CPU quota {'is used up' if unfelt else 'slows the training'}"
+        cause = "A quota (docker --cpus, a Kubernetes limit) stops all processes of the container once it is used up."
+        fix = f"docker update --cpus={2 * cores:g} CONTAINER  # Kubernetes: resources.limits.cpu"
     finding = tracked.about(
         job,
         "D02",
-        "warning",
+        "info" if unfelt else "warning",
         "certain" if throttled is not None and throttled > THROTTLED_SHARE else "likely",
-        f"{workers} loader workers share {cores:g} cores" if too_many else "The container's CPU quota slows the training",
+        title,
         facts,
-        "A quota (docker --cpus, a Kubernetes limit) stops all processes of the container once it is used up."
-        if quota_alone
-        else "Each rank starts its own workers; more of them than cores only take turns.",
-        "docker run --cpus=16 ...  # or a higher limit" if quota_alone else f"DataLoader(..., num_workers={fair})",
+        cause,
+        fix,
         "The workers mostly sleep.",
     )
     return Suspicion(finding, D02_HOLD_S)
+
+
+def _all_busy(evidence: Evidence, job: Job) -> bool:
+    loads = [evidence.load(uuid) for uuid in job.used]
+    return bool(loads) and all(load is not None and load.mean_percent >= WORKING_PERCENT for load in loads)
 
 
 def pinned(evidence: Evidence, job: Job) -> Judgement:
@@ -92,16 +112,22 @@ def pinned(evidence: Evidence, job: Job) -> Judgement:
     host = _host(evidence)
     if host is None or not host.cpu_count:
         return None
+    # The ranks' workers may be pinned to the same cores: then it is all of them together that use these up.
+    shared: dict[int, float] = {}
+    for process in _with_workers(job):
+        if process.workers is not None and process.workers.cores_allowed is not None:
+            known = shared.get(process.workers.cores_allowed, 0.0)
+            shared[process.workers.cores_allowed] = known + (process.workers.cpu_percent or 0.0)
     for process in _with_workers(job):
         workers = process.workers
         assert workers is not None
         allowed, used = workers.cores_allowed, workers.cpu_percent
         if allowed is None or used is None or workers.count < 3 or allowed > 2 or allowed >= min(workers.count, host.cpu_count):
             continue
-        if not 100 * PINNED_BUSY * allowed <= used <= 105 * allowed:
+        if used > 105 * allowed or max(used, shared.get(allowed, 0.0)) < 100 * PINNED_BUSY * allowed:
             continue
         share = share_of_data(evidence, job)
-        if share is not None and share < WARN_SHARE / 2:
+        if share is not None and share < FELT_SHARE:
             continue
         facts = [
             Fact(f"they may run on {words.count(allowed, 'core')} of {host.cpu_count}", allowed, "/proc/<pid>/status"),
@@ -130,31 +156,32 @@ def pinned(evidence: Evidence, job: Job) -> Judgement:
 def one_thread(evidence: Evidence, job: Job) -> Judgement:
     """D04: OMP_NUM_THREADS=1, where the training process prepares its data itself."""
     host = _host(evidence)
-    share = share_of_data(evidence, job)
-    if host is None or not host.cpu_count or job.virtual or share is None or share < WARN_SHARE:
-        return None
     ranks = max(1, len(job.members))
-    if host.cpu_count < CORES_PER_RANK * ranks:
+    if host is None or not host.cpu_count or job.virtual or host.cpu_count < CORES_PER_RANK * ranks:
         return None
-    single = [
-        p for p in job.processes if p.environment is not None and dict(p.environment.settings).get("OMP_NUM_THREADS") == "1"
-    ]
-    loader = next((found for rank in tracked.ranks_of(job) if (found := feeding(rank)) is not None), None)
+    single = [m.process for m in job.members if m.process is not None and m.process.environment is not None]
+    single = [p for p in single if p.environment and dict(p.environment.settings).get("OMP_NUM_THREADS") == "1"]
+    loader = data_waits.loader_of(job)
     if not single or loader is None or loader.workers != 0:
         return None
-    threads = host.cpu_count // ranks
+    share, main = share_of_data(evidence, job), single[0].main_thread_cpu_percent
+    if share is None or share < WARN_SHARE or (main is not None and main < MAIN_BUSY_PERCENT):
+        return None
+    facts = [
+        Fact("OMP_NUM_THREADS=1: torchrun sets it where it is not set", "1", "/proc/<pid>/environ"),
+        Fact(f"{share:.0%} of the time goes to waiting for data, with num_workers=0", round(share, 3), "journal"),
+    ]
+    if main is not None:
+        facts.append(Fact(f"the main thread uses {main:.0f} % of a core", main, "/proc/<pid>/task"))
     finding = tracked.about(
         job,
         "D04",
         "info",
         "possible",
         "The data is prepared by one thread of each rank",
-        [
-            Fact("OMP_NUM_THREADS=1: torchrun sets it where it is not set", "1", "/proc/<pid>/environ"),
-            Fact(f"{share:.0%} of the time goes to waiting for data, with num_workers=0", round(share, 3), "journal"),
-        ],
+        facts,
         "torchrun gives each rank one thread, so that ranks do not fight for cores; here there are more.",
-        f"OMP_NUM_THREADS={threads} {fixes.own_command(job)}",
+        f"OMP_NUM_THREADS={host.cpu_count // ranks} {fixes.own_command(job)}",
         "The data is prepared without parallel operations of torch or numpy.",
     )
     return Suspicion(finding, 5.0)
@@ -187,8 +214,10 @@ def shared_memory(evidence: Evidence, job: Job) -> Judgement:
 
 def far_socket(evidence: Evidence, job: Job) -> Judgement:
     """D10: a rank runs on cores of the other socket."""
+    if job.virtual or not any(device.cpu_affinity for device in job.pool):
+        return None
     share = share_of_data(evidence, job)
-    if job.virtual or share is None or share < D10_SHARE:
+    if share is None or share < D10_SHARE:
         return None
     for member in job.members:
         process = member.process

@@ -23,6 +23,8 @@ G04_COUNTS_S = 10.0
 """A job that ends well loses its ranks one by one, and faster than that."""
 NEWS_S = 600.0
 """A run that ended longer ago is not told of any more."""
+_SAYS_DEATH = ("sigkill",)
+"""Texts that say of a rank's death no more than that it died: torchrun's exit code -9."""
 SHM_NCCL_BYTES = 256 * 2**20
 _TOGETHER = ("rdzv_timeout", "addr_in_use")
 _SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
@@ -155,7 +157,7 @@ def _dead(run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: 
     failure = stated_model.failure(first)
     if not alive and (failure is not None or not _was_killed(first)):
         return None  # what ended it is known by its text, which another rule tells; or nothing is known
-    if not alive and said is not None and any(not match.cascade for match in said.matches):
+    if not alive and said is not None and any(not match.cascade and match.pattern not in _SAYS_DEATH for match in said.matches):
         return None
     how = _how(first)
     facts = [Fact(f"rank {first.rank} (process {first.pid}) {how}", first.exit_code, "journal")]
@@ -168,7 +170,7 @@ def _dead(run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: 
     if later:
         facts.append(Fact(f"{words.ranks(later)} ended after it: what they say follows from that", later, "journal"))
     if said is not None:
-        facts += [quoted(match) for match in said.matches[:1] if match.cascade]
+        facts += [quoted(match) for match in said.matches[:1] if match.cascade or match.pattern in _SAYS_DEATH]
     killed = failure is None
     fix = (
         f"{_KERNEL_LOG}\n# fewer loader workers, less memory a rank; then start it again"
