@@ -22,7 +22,6 @@ torch = pytest.importorskip("torch")
 assert home
 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
-ATTEMPTS = 3
 
 
 def ranks_of(home: Home, kind: str, code: int) -> tuple[Rank, Rank]:
