@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 import statistics
 
-from gputop.doctor import windows, words
-from gputop.doctor.evidence import Evidence
+from gputop.doctor import data_waits, fixes, windows, words
+from gputop.doctor.data_waits import STEPS_MIN, share_of_data
+from gputop.doctor.evidence import IDLE_PERCENT, Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
@@ -20,7 +20,6 @@ SEVERE_SHARE = 0.30
 """Sum of waiting over sum of step times (catalogue D01)."""
 WAIT_MIN_S = 0.002
 """A shorter wait a step is nobody's bottleneck (ours)."""
-STEPS_MIN = 30
 WORKER_BUSY_PERCENT = 90.0
 COPY_SHARE = 0.10
 RESTART_FACTOR = 5.0
@@ -28,17 +27,15 @@ RESTART_SHARE = 0.05
 """The first batch of an epoch takes 5 times a mean step, and 5 % of the time (catalogue D06)."""
 RESTARTS_MIN = 2
 IO_PRESSURE_PERCENT = 20.0
-
-
-def share_of_data(evidence: Evidence, job: Job) -> float | None:
-    """Return the share of time that goes to waiting for data in the rank of the middle, the lower one of two.
-
-    Where one rank alone waits it is a straggler, and not the loaders of all.
-    """
-    ranks = tracked.ranks_of(job)
-    shares = [windows.share(evidence, job, rank.rank, "phase/data", STEPS_MIN) for rank in ranks]
-    known = sorted(value for value in shares if value is not None)
-    return known[(len(known) - 1) // 2] if known and len(known) == len(ranks) else None
+DISK_SHARE = 0.3
+"""Of the last minute, in which a worker, or the process that loads itself, waited for a disk (catalogue D07)."""
+SAW_MEAN_PERCENT = (20.0, 70.0)
+SAW_IDLE_SHARE = 0.2
+SAW_SPAN_S = 50.0
+SAW_HOLD_S = 15.0
+MAIN_BUSY_PERCENT = 90.0
+"""From outside (catalogue D01, all [H]): utilisation in the middle, a fifth of the readings at 0, by what holds it up."""
+SLEEPING_PERCENT = 30.0
 
 
 def _waits_s(evidence: Evidence, job: Job, share: float) -> float:
@@ -60,7 +57,7 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
     least = SEVERE_SHARE if job.virtual else WARN_SHARE
     if share is None or share < least or _waits_s(evidence, job, share) < WAIT_MIN_S:
         return None
-    loader = next((found for rank in tracked.ranks_of(job) if (found := feeding(rank)) is not None), None)
+    loader = data_waits.loader_of(job)
     workers = loader.workers if loader is not None else None
     facts = [
         Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data, step_s"),
@@ -75,12 +72,20 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
     elif workers is not None:
         facts.append(Fact(f"the loader has {words.count(workers, 'worker')}", workers, "journal: loader"))
         why = "The workers do not prepare batches as fast as the GPU takes them."
-        wanted = max(wanted, 2 * workers) if cores > workers else workers
+        wanted = min(cores, max(wanted, 2 * workers)) if cores > workers else workers
+        regular = data_waits.rhythm(evidence, job, tracked.ranks_of(job)[0].rank, workers)
+        if regular is not None and regular >= data_waits.RHYTHM_MIN:
+            text = f"the waits return with every {workers} batches, one for each worker (autocorrelation {regular:.2f})"
+            facts.append(Fact(text, round(regular, 2), "journal: phase/data"))
     else:
         why = "Batches come slower than the GPU takes them."
     for item in busy[:1]:
-        if item.cpu_percent is not None and item.cpu_percent >= WORKER_BUSY_PERCENT * item.count:
-            facts.append(Fact(f"its workers use {item.cpu_percent:.0f} % of a core", item.cpu_percent, "/proc"))
+        if item.cpu_percent is None:
+            continue
+        text = f"its {words.count(item.count, 'worker')} use {item.cpu_percent:.0f} % of a core"
+        facts.append(Fact(text, item.cpu_percent, "/proc"))
+        if item.cpu_percent < SLEEPING_PERCENT * item.count:
+            why = "The workers mostly wait themselves: for a network, a file system or a lock. More of them wait side by side."
     facts += utilization(evidence, tracked.used_devices(job))
     if workers is not None and workers >= cores:
         fix = (
@@ -144,8 +149,7 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
         if loader is None or not loader.workers or loader.persistent:
             continue
         waits = {point.step: point.value for point in evidence.series(job.run_id, rank.rank, "phase/data")}
-        epochs = list(evidence.series(job.run_id, rank.rank, "epoch"))
-        firsts = [after.step for before, after in itertools.pairwise(epochs) if after.value > before.value]
+        firsts = data_waits.beginnings(evidence, job, rank.rank)
         found = [waits[step] for step in firsts if step in waits]
         steps = [point.value for point in evidence.series(job.run_id, rank.rank, "step_s")]
         if len(found) < RESTARTS_MIN or not steps:
@@ -166,7 +170,7 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
         finding = tracked.about(
             job,
             "D06",
-            "warning",
+            "warning" if sum(found) >= (share_of_data(evidence, job) or 0.0) * total else "info",
             "certain",
             "Each epoch begins with a wait: the loader's workers start anew",
             facts,
@@ -179,24 +183,24 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
 
 
 def slow_disk(evidence: Evidence, job: Job) -> Judgement:
-    """D07: processes wait for a disk while the job waits for data."""
+    """D07: the loader's processes wait for a disk while the job waits for data."""
     host = evidence.snapshot.host if evidence.snapshot is not None else None
+    if host is None or host.io_pressure_percent is None or host.io_pressure_percent < IO_PRESSURE_PERCENT:
+        return None
     share = share_of_data(evidence, job)
-    if host is None or host.io_pressure_percent is None or share is None or share < WARN_SHARE:
+    waits = waits_for_disk(evidence, job)
+    if share is None or share < WARN_SHARE or waits is None or waits < DISK_SHARE:
         return None
-    if host.io_pressure_percent < IO_PRESSURE_PERCENT:
-        return None
-    blocked = sum(member.process.workers.blocked for member in job.members if member.process and member.process.workers)
     facts = [
         Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"),
+        Fact(f"its loader waited for a disk in {waits:.0%} of the last minute (state D)", round(waits, 3), "/proc/<pid>/stat"),
         Fact(
             f"in {host.io_pressure_percent:.0f} % of the last 10 s something waited for a disk",
             host.io_pressure_percent,
             "/proc/pressure/io",
         ),
     ]
-    if blocked:
-        facts.append(Fact(f"{words.count(blocked, 'worker')} of the loader wait for a disk now", blocked, "/proc/<pid>/stat"))
+    pid = job.pids[0] if job.pids else "PID"
     finding = tracked.about(
         job,
         "D07",
@@ -205,40 +209,84 @@ def slow_disk(evidence: Evidence, job: Job) -> Judgement:
         "The disk is too slow for the loader",
         facts,
         "Many small files, a network file system, or a disk that others use too. A second epoch from the page cache is fast.",
-        "iostat -x 1  # which disk\n# copy the data to a local disk, pack it in shards (WebDataset), or cache what was decoded",
-        "The first epoch is no slower than the second.",
+        f"iostat -x 1  # which disk; what is read: ls -l /proc/{pid}/fd\n"
+        "# copy the data to a local disk, pack it in shards (WebDataset), or cache what was decoded",
+        "The loader's processes are in state R or S while the training waits.",
     )
     return Suspicion(finding, 5.0)
 
 
-def untracked_loader(evidence: Evidence, job: Job) -> bool:
-    """True where a job trains without a journal and its loader's workers are all busy: only the journal tells the wait."""
-    return (
-        job.run is None
-        and not job.virtual
-        and any(
-            p.workers is not None
-            and p.workers.cpu_percent is not None
-            and p.workers.cpu_percent >= WORKER_BUSY_PERCENT * p.workers.count
-            for p in job.processes
+def waits_for_disk(evidence: Evidence, job: Job) -> float | None:
+    """Return the share of the last minute for which the loader of the rank with most waits for a disk; None: unknown."""
+    shares = [evidence.still.waits_for_disk(member.process) for member in job.members if member.process is not None]
+    return max((share for share in shares if share is not None), default=None)
+
+
+def from_outside(evidence: Evidence, job: Job) -> Judgement:
+    """D01 without a journal: utilisation goes up and down, and what prepares the data is busy all the time."""
+    if job.virtual or not evidence.trains(job):
+        return None
+    workers = [p.workers for p in job.processes if p.workers is not None and p.workers.count]
+    tired = [item for item in workers if (item.cpu_percent or 0.0) >= WORKER_BUSY_PERCENT * item.count]
+    devices = tracked.used_devices(job)
+    why = "All loader workers are busy; how long the GPUs wait for them cannot be seen."
+    if not devices or not all(_saws(evidence, device.uuid) for device in devices):
+        return tracked.untracked("D01", job, why) if tired else None
+    main = [m.process.main_thread_cpu_percent for m in job.members if m.process is not None and m.process.workers is None]
+    disk = waits_for_disk(evidence, job)
+    facts = utilization(evidence, devices)
+    if tired:
+        item = tired[0]
+        facts.append(Fact(f"{item.count} loader workers use {item.cpu_percent:.0f} % of a core", item.cpu_percent, "/proc"))
+        cause = "The workers do not prepare batches as fast as the GPU takes them."
+    elif disk is not None and disk >= DISK_SHARE:
+        facts.append(Fact(f"its loader waited for a disk in {disk:.0%} of the last minute", round(disk, 3), "/proc/<pid>/stat"))
+        cause = "What reads the data waits for a disk, and the GPU for the data."
+    elif main and not workers and all(value is not None and value >= MAIN_BUSY_PERCENT for value in main):
+        facts.append(
+            Fact(f"no loader workers, and the main thread uses {main[0]:.0f} % of a core", main[0], "/proc/<pid>/task")
         )
+        cause = "The training process prepares each batch itself, while the GPU waits."
+    else:
+        return tracked.untracked("D01", job, "The GPUs work in bursts; whether they wait for data cannot be seen from outside.")
+    cores = _cores_per_rank(evidence, job)
+    finding = tracked.about(
+        job,
+        "D01",
+        "warning",
+        "likely",
+        "The GPUs seem to wait for data: they work in bursts",
+        facts,
+        cause,
+        f"DataLoader(..., num_workers={min(8, cores)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
+        f"  # {cores} cores for each rank\ngputop run -- {fixes.own_command(job)}  # to know how long they wait",
+        "Under gputop run the share of phase/data in step_s is below 15 %.",
     )
+    return Suspicion(finding, SAW_HOLD_S)
 
 
-def busy_workers(evidence: Evidence, job: Job) -> Judgement:
-    """D01, from outside: the rule abstains and says what would tell."""
-    if untracked_loader(evidence, job) and evidence.trains(job):
-        return tracked.untracked("D01", job, "All loader workers are busy; how long the GPUs wait for them cannot be seen.")
-    return loader_bound(evidence, job)
+def _saws(evidence: Evidence, uuid: str) -> bool:
+    values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
+    if not values or evidence.history.span_s(uuid) < SAW_SPAN_S:
+        return False
+    idle = sum(value < IDLE_PERCENT for value in values) / len(values)
+    least, most = SAW_MEAN_PERCENT
+    return least <= sum(values) / len(values) <= most and idle >= SAW_IDLE_SHARE
+
+
+def waits_for_data(evidence: Evidence, job: Job) -> Judgement:
+    """D01: by the journal, and without one as far as it can be seen from outside."""
+    return loader_bound(evidence, job) if job.run is not None else from_outside(evidence, job)
 
 
 RULES = (
     Rule(
         "D07",
         "input",
-        ("/proc/pressure/io", "journal: phase/data"),
+        ("/proc/pressure/io", "/proc/<pid>/stat", "journal: phase/data"),
         5.0,
-        f"io pressure from {IO_PRESSURE_PERCENT:.0f} % and {WARN_SHARE:.0%} of the time waiting for data (catalogue D07)",
+        f"io pressure from {IO_PRESSURE_PERCENT:.0f} %, the loader in state D for {DISK_SHARE:.0%} of a minute, and "
+        f"{WARN_SHARE:.0%} of the time waiting for data (catalogue D07)",
         slow_disk,
         SELDOM_S,
     ),
@@ -257,8 +305,8 @@ RULES = (
         ("journal: phase/data, step_s, loader", "/proc"),
         3.0,
         f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} steps or "
-        "more, in the rank of the middle (catalogue D01)",
-        busy_workers,
+        "more, in the rank of the middle; from outside: bursts of work, and a loader that is busy (catalogue D01)",
+        waits_for_data,
         SELDOM_S,
     ),
     Rule(
@@ -274,6 +322,6 @@ RULES = (
 
 HIDES = {
     "D01": ("E02", "E01", "E07", "D05", "B08"),
-    "D06": ("D01", "E07"),
+    "D06": ("E07",),
     "D07": ("D01", "E02", "E07"),
 }
