@@ -58,12 +58,13 @@ def launch(terminal: Terminal, form_title: str) -> None:
     terminal.press("l")
     terminal.wait_for("Recipes")
     terminal.press("home")
-    for _ in range(20):
+    chosen = re.compile(rf"2 \S+  (Fault: )?{re.escape(form_title)}")  # the form's frame; the list names every recipe
+    for _ in range(30):
         time.sleep(0.3)
-        if form_title in terminal.text():
+        if chosen.search(terminal.text()):
             break
         terminal.press("down")
-    terminal.wait_for(form_title)
+    terminal.wait_for(chosen.search)
     for row in (0, 1):
         wanted = re.compile(rf"\[x\] {row} ")
         if not wanted.search(terminal.text()):
@@ -135,3 +136,22 @@ def test_a_lost_connection_ends_the_screen_and_not_the_job(terminal: Terminal) -
     assert terminal.process.returncode is not None
     time.sleep(1.0)
     assert job_processes(), "a lost connection must not end a job"
+
+
+def test_a_killed_screen_leaves_the_job_and_the_next_one_lists_it(terminal: Terminal) -> None:
+    terminal.wait_for("balance")
+    launch(terminal, "DistributedDataParallel")
+    terminal.wait_for(lambda _: len(job_processes()) >= 2, 30)
+    samplers = [child for child in psutil.Process(terminal.process.pid).children() if "agent" in child.cmdline()]
+    assert samplers
+    terminal.process.kill()
+    terminal.process.wait(30)
+    _, left = psutil.wait_procs(samplers, timeout=30)
+    assert not left, "the sampler outlives its screen"
+    listed = json.loads(subprocess.run([*GPUTOP, "jobs", "--json"], capture_output=True, text=True, check=True).stdout)
+    (job,) = listed
+    assert job["state"] in ("starting", "running")
+    subprocess.run([*GPUTOP, "stop", job["id"]], check=True, timeout=60)
+    assert job_processes() == []
+    (ended,) = json.loads(subprocess.run([*GPUTOP, "jobs", "--json"], capture_output=True, text=True, check=True).stdout)
+    assert (ended["id"], ended["state"]) == (job["id"], "stopped")
