@@ -137,20 +137,26 @@ def pinned_copies(second):
 
 
 def _epochs(first):
-    """Epochs of 30 steps whose first batch takes ``first`` seconds."""
+    """Epochs of 9 steps and 3 s, as a scene has three steps a second; their first batches take ``first`` seconds."""
+
+    def data(rank, step):
+        return first if step % 9 == 0 else 0.2 * MS
+
+    step_s = (3.0 - first) / 9
     return {
-        **timed(lambda r, s: first if s % 30 == 0 else 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 20 * MS),
-        "step_s": lambda r, s: 31 * MS + (first if s % 30 == 0 else 0.2 * MS),
-        "epoch": lambda r, s: float(s // 30),
+        **timed(data, lambda r, s: step_s / 3, lambda r, s: step_s / 2),
+        "step_s": lambda r, s: step_s + data(r, s),
+        "epoch": lambda r, s: float(s // 9),
+        "first_batch_s": lambda r, s: first if s % 9 == 0 else None,
     }
 
 
 def workers_restart(second):
-    return single(second, {"loader": {"num_workers": 4, "persistent_workers": False}}, metrics=_epochs(0.4))
+    return single(second, {"loader": {"num_workers": 4, "persistent_workers": False}}, metrics=_epochs(2.1))
 
 
 def workers_persist(second):
-    return single(second, {"loader": {"num_workers": 4, "persistent_workers": True}}, metrics=_epochs(0.4))
+    return single(second, {"loader": {"num_workers": 4, "persistent_workers": True}}, metrics=_epochs(2.1))
 
 
 def with_host(snapshot, **changes):

@@ -74,6 +74,9 @@ def test_a_plain_loop(home: Home, tmp_path: Path) -> None:
     # What an evaluation and a checkpoint stretched is no training step.
     assert set(found["step_s"]) == set(range(1, 15)) - {5, 10}
     assert list(found["phase/evaluation"]) == [5, 10]
+    # To start the loader's worker anew takes its time whatever came before: that much can be said of these steps.
+    assert list(found["first_batch_s"]) == [5, 10]
+    assert min(found["first_batch_s"].values()) > 0.001
     for step, rate in found["samples_per_s"].items():
         assert rate * found["step_s"][step] == pytest.approx(8.0)
     facts = home.only_run().ranks[0].facts

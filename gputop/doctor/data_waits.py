@@ -19,7 +19,7 @@ PREFETCH = 2
 RHYTHM_MIN = 0.5
 """Measured at a lag of as many batches as there are workers: 0.85 to 0.92 where the workers are the bottleneck."""
 RHYTHM_ROUNDS = 5
-DATA, STEP, EPOCH = "phase/data", "step_s", "epoch"
+DATA, STEP, EPOCH, FIRST = "phase/data", "step_s", "epoch", "first_batch_s"
 
 
 def loader_of(job: Job) -> Feeding | None:
@@ -70,6 +70,24 @@ def beginnings(evidence: Evidence, job: Job, rank: int) -> list[int]:
     """Return the first step of each epoch but the first, as far as they are kept."""
     epochs = evidence.series(job.run_id, rank, EPOCH)
     return [after.step for before, after in itertools.pairwise(epochs) if after.value > before.value]
+
+
+def first_batches(evidence: Evidence, job: Job, rank: int) -> tuple[list[float], float] | None:
+    """Return the times of the first batches of the kept epochs but the first of them, and their share of the wall clock.
+
+    None for fewer than two of them.
+    """
+    said = evidence.series(job.run_id, rank, FIRST)
+    if said:
+        points = list(said)
+    else:
+        waits = {point.step: point for point in evidence.series(job.run_id, rank, DATA)}
+        points = [waits[step] for step in beginnings(evidence, job, rank) if step in waits]
+    if len(points) < 3:
+        return None
+    passed = points[-1].time - points[0].time
+    values = [point.value for point in points[1:]]
+    return (values, sum(values) / passed) if passed > 0 else None
 
 
 def rhythm(evidence: Evidence, job: Job, rank: int, workers: int) -> float | None:

@@ -34,6 +34,8 @@ class Feed:
         """Whether the last iteration ended by itself."""
         self.handed_out = 0
         """Batches of the present iteration."""
+        self.began_s = 0.0
+        """How long it took to begin the present iteration: with workers, to start them."""
         self.batches = Batches()
         self._lengths: dict[str, Any] = {}
         self._described: dict[str, Any] = {}

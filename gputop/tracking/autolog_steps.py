@@ -98,7 +98,7 @@ class Steps:
         self.interrupted = True
         self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
-        self.inside_step = self._step_from = 0.0
+        self.inside_step = self._step_from = self.first_batch_s = 0.0
         self.sites = Sites(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
         self.loader = None
 
@@ -295,6 +295,9 @@ class Steps:
                 values["tokens_per_s"] = self.tokens / took
             if self.data_s:
                 values["phase/data"] = self.data_s
+        if self.first_batch_s:
+            # Also where an evaluation stretched the step, as it does between two epochs.
+            values["first_batch_s"], self.first_batch_s = self.first_batch_s, 0.0
         if self.forward_s:
             values["phase/forward"] = self.forward_s
         if self.backward_s:

@@ -153,12 +153,14 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
 
     @functools.wraps(original_iter)
     def iterate(self: Any) -> Any:
+        started = perf_counter()
         result = original_iter(self)
         if not steps.off:
             try:
                 feed = feeds.get(self)
                 if feed is None:
                     feed = feeds[self] = Feed()
+                feed.began_s = perf_counter() - started
                 feed.begin(self)
                 owners[result] = feed
                 if feed.trains and steps.run is not None:
@@ -178,10 +180,13 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
             _exhausted(steps, owners.get(self))
             raise
         try:
-            steps.data_s += perf_counter() - started
+            took = perf_counter() - started
+            steps.data_s += took
             feed = owners.get(self)
             if feed is not None:
                 feed.fetched(batch, steps.step + 1, steps.batches_from)
+                if feed.handed_out == 1 and feed.trains:
+                    steps.first_batch_s = feed.began_s + took
                 steps.loader = feed
                 steps.fetched = True
         except Exception as error:  # noqa: BLE001 - as above

@@ -148,29 +148,27 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
         loader = feeding(rank)
         if loader is None or not loader.workers or loader.persistent:
             continue
-        waits = {point.step: point.value for point in evidence.series(job.run_id, rank.rank, "phase/data")}
-        firsts = data_waits.beginnings(evidence, job, rank.rank)
-        found = [waits[step] for step in firsts if step in waits]
-        steps = [point.value for point in evidence.series(job.run_id, rank.rank, "step_s")]
-        if len(found) < RESTARTS_MIN or not steps:
+        known = data_waits.first_batches(evidence, job, rank.rank)
+        usual = windows.median_step_s(evidence, job)
+        if known is None or usual is None:
             continue
-        mean = statistics.fmean(steps)
-        total = sum(steps)
-        if min(found) < RESTART_FACTOR * statistics.median(steps) or sum(found) < RESTART_SHARE * total:
+        found, part = known
+        if min(found) < RESTART_FACTOR * usual or part < RESTART_SHARE:
             continue
         facts = [
             Fact(
-                f"the first batch of {words.count(len(found), 'epoch')} took {statistics.fmean(found) * 1e3:.0f} ms, "
-                f"a step takes {mean * 1e3:.0f} ms",
+                f"the first batch of each of {words.count(len(found), 'epoch')} took {statistics.fmean(found) * 1e3:.0f} ms, "
+                f"a step takes {usual * 1e3:.0f} ms",
                 round(statistics.fmean(found), 4),
-                "journal: phase/data, epoch",
+                "journal: first_batch_s, step_s",
             ),
+            Fact(f"that is {part:.0%} of the time", round(part, 3), "journal"),
             Fact(f"{loader.workers} workers, persistent_workers=False", loader.workers, "journal: loader"),
         ]
         finding = tracked.about(
             job,
             "D06",
-            "warning" if sum(found) >= (share_of_data(evidence, job) or 0.0) * total else "info",
+            "warning" if part >= (share_of_data(evidence, job) or 0.0) else "info",
             "certain",
             "Each epoch begins with a wait: the loader's workers start anew",
             facts,
@@ -293,7 +291,7 @@ RULES = (
     Rule(
         "D06",
         "input",
-        ("journal: phase/data, epoch, loader",),
+        ("journal: first_batch_s, phase/data, epoch, loader",),
         0.0,
         f"first batches of {RESTARTS_MIN} epochs of {RESTART_FACTOR:.0f} steps, {RESTART_SHARE:.0%} of all (catalogue D06)",
         workers_restart,
