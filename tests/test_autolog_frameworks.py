@@ -18,6 +18,8 @@ assert home
 
 SCRIPTS = Path(__file__).parent / "framework_scripts"
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+EXTENSIONS = {"TORCH_EXTENSIONS_DIR": str(Path.home() / ".cache" / "torch_extensions")}
+"""DeepSpeed compiles one, which takes more than a minute: once for all of its tests."""
 QUIET = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": ""}
 
 
@@ -31,7 +33,7 @@ def both(home: Home, *command: str) -> tuple[int, dict[str, list[float]]]:
 
     Frameworks print how long they took, so that only the last line can be compared.
     """
-    settings = {**QUIET, "HOME": str(home.state), "PYTHONWARNINGS": "ignore"}
+    settings = {**QUIET, "HOME": str(home.state), "PYTHONWARNINGS": "ignore", **EXTENSIONS}
     plain = home.finish(command, SCRIPTS, **settings)
     assert not home.archives(), "a run without gputop run"
     tracked = home.finish((*RUN, *command), SCRIPTS, **settings)
@@ -98,6 +100,16 @@ def test_accelerate_on_two_processes(home: Home) -> None:
     steps, losses = both(home, *TORCHRUN, "accelerated.py")
     assert len(losses) == 2
     assert_losses(home, steps, losses)
+
+
+@needs("deepspeed")  # in no extra: `pip install deepspeed` builds it from source, and it needs a C++ compiler to run
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_deepspeed(home: Home, stage: int) -> None:
+    steps, losses = both(home, *TORCHRUN, "deepspeeded.py", str(stage))
+    assert len(losses) == 2
+    assert_losses(home, steps, losses)
+    assert "deepspeed" in home.only_run().ranks[0].facts["frameworks"]
 
 
 def test_fully_sharded(home: Home) -> None:
