@@ -132,11 +132,13 @@ class Everything:
 
     def __init__(self) -> None:
         self.series: dict[str, list[tuple[int, float]]] = {}
+        self.times_ns: dict[int, int] = {}
         self.events: list[tuple[int, int, Any]] = []
 
     def scalars(
         self, names: Sequence[str], steps: Sequence[int], times_ns: Sequence[int], columns: Sequence[Sequence[float]]
     ) -> None:
+        self.times_ns.update(zip(steps, times_ns, strict=True))
         for name, column in zip(names, columns, strict=True):
             self.series.setdefault(name, []).extend(zip(steps, column, strict=True))
 

@@ -42,6 +42,8 @@ class Batches:
         self.rows: int | None = None
         self.elements: int | None = None
         self._first: int | None = None
+        self.counting = True
+        """Whether the next batch belongs to an epoch's checksum."""
         self._seen = 0
         self._checksum = 0
         self._blind = False
@@ -49,6 +51,7 @@ class Batches:
     def begin(self, epoch: int) -> None:
         """An iteration over the loader begins."""
         self._first, self._seen, self._checksum = epoch, 0, 0
+        self.counting = not self._blind
 
     def take(self, tensor: Any, step: int, wanted_from: int) -> None:
         """Take in a batch's first tensor, that will be trained on in ``step``.
@@ -68,19 +71,20 @@ class Batches:
                     if self._seen < EPOCH_BATCHES:
                         self._count(checksum)
         except Exception:  # noqa: BLE001 - sparse, fake and wrapped tensors have no bytes of their own
-            self._blind = True
+            self._blind, self.counting = True, False
 
     def _count(self, checksum: int) -> None:
         self._checksum = crc32(checksum.to_bytes(4, "little"), self._checksum)
         self._seen += 1
         if self._seen == EPOCH_BATCHES and self._first is not None:
+            self.counting = False
             self.epochs.append((self._first, self._checksum))
 
     def ended(self) -> None:
         """The loader had no more batches: an epoch of fewer than four is complete too."""
         if 0 < self._seen < EPOCH_BATCHES and self._first is not None:
             self.epochs.append((self._first, self._checksum))
-            self._seen = EPOCH_BATCHES
+            self._seen, self.counting = EPOCH_BATCHES, False
 
     def fact(self) -> dict[str, Any] | None:
         """Return the fact ``batches``; None while there is none."""

@@ -87,17 +87,18 @@ class Gradients:
         self.steps = self.backwards = self.synced = self.unsynced_steps = self.accumulation = 0
         self.judged = False
         """Whether a training call of a DDP was ever looked at; without, nobody can say what was reduced."""
+        self.watching = False
+        """Whether ``backward`` is to be called, as a DDP is at work; ``backwards`` is counted by who calls."""
         self._armed = self._reduced = False
         self._before = 0
 
     def forward(self, syncs: bool) -> None:
         """A DDP was called in training; ``syncs``: outside of ``no_sync``."""
-        self.judged = True
+        self.judged = self.watching = True
         self._armed = self._armed or syncs
 
     def backward(self) -> None:
         """A backward begins."""
-        self.backwards += 1
         self._reduced = self._armed
         if self._armed:
             self.synced += 1

@@ -37,6 +37,10 @@ class Feed:
         self.began_s = 0.0
         """How long it took to begin the present iteration: with workers, to start them."""
         self.batches = Batches()
+        self._shape: Any = None
+        self._dtype: Any = None
+        """Of the batch before; while they stay, so do its numbers of rows and tokens."""
+        self._rows = self._tokens = 0
         self._lengths: dict[str, Any] = {}
         self._described: dict[str, Any] = {}
         self._sampler: dict[str, Any] | None = None
@@ -44,6 +48,7 @@ class Feed:
     def begin(self, loader: Any) -> None:
         """An iteration over ``loader`` begins."""
         self._batch_size = _whole(getattr(loader, "batch_size", None))
+        self._shape = None
         self.iterations += 1
         self.rows = self.tokens = 0
         now = _sampler_epoch(_sampler(loader))
@@ -61,17 +66,20 @@ class Feed:
     def fetched(self, batch: Any, step: int, wanted_from: int) -> None:
         """A batch was handed out, to be trained on in ``step``; its checksum is wanted from a step on."""
         self.handed_out += 1
-        tensor = first_tensor(batch)
-        if tensor is None:
-            return
-        self.batches.take(tensor, step, wanted_from)
-        shape = tensor.shape
-        if len(shape) != 2 and self._batch_size is not None and shape[0] <= self._batch_size:
-            self.rows += shape[0]
-            return
-        rows, tokens = counts(shape, is_integer(tensor), self._batch_size)
-        self.rows += rows
-        self.tokens += tokens
+        kind = type(batch)
+        tensor = batch[0] if (kind is list or kind is tuple) and batch else None
+        if tensor is None or type(tensor).__name__ != "Tensor" or not tensor.dim():
+            tensor = first_tensor(batch)
+            if tensor is None:
+                return
+        if step >= wanted_from or self.batches.counting:
+            self.batches.take(tensor, step, wanted_from)
+        shape, dtype = tensor.shape, tensor.dtype
+        if shape != self._shape or dtype is not self._dtype:
+            self._shape, self._dtype = shape, dtype
+            self._rows, self._tokens = counts(shape, is_integer(tensor), self._batch_size)
+        self.rows += self._rows
+        self.tokens += self._tokens
 
     def ended(self) -> None:
         """It had no more batches."""
@@ -145,11 +153,6 @@ def is_integer(tensor: Any) -> bool:
 
 def first_tensor(value: Any, depth: int = 0) -> Any | None:
     """Return the first tensor of one dimension or more in a batch; None where there is none."""
-    kind = type(value)
-    if kind is list or kind is tuple:  # the usual batch, without the checks below
-        first: Any = value[0] if value else None
-        if type(first).__name__ == "Tensor" and len(first.shape):
-            return first
     if isinstance(value, list | tuple):
         items: Any = value
     elif isinstance(value, Mapping):

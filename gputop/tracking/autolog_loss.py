@@ -84,13 +84,10 @@ class Sites:
         self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
         self._by_place: dict[tuple[int, int], Site] = {}
         self._library: dict[str, bool] = {}
-        self._inside: set[int] = set()
+        self.inside: set[int] = set()
+        """Those that ran in the closure of the present optimizer's step: of each the first loss counts, which it returns."""
         self.pending: list[Site] = []
         self.settled = False
-
-    def begin_step(self) -> None:
-        """An optimizer's step begins: of each site in its closure the first loss counts, as that is what it returns."""
-        self._inside.clear()
 
     def add(self, frame: FrameType | None, value: Any, divided: float | None, tensor: Any, in_closure: bool) -> bool:
         """Take in a backward that was called in ``frame`` or, through a library, further up; False where it is left out.
@@ -104,9 +101,9 @@ class Sites:
         if site is None:
             site = self._by_place[place] = Site(frame)
         if in_closure:
-            if id(site) in self._inside:
+            if id(site) in self.inside:
                 return False
-            self._inside.add(id(site))
+            self.inside.add(id(site))
         if divided == UNKNOWN and (site.count or site.accumulates or not self.settled):
             divided = divisor(tensor)
         if site.count:
@@ -119,6 +116,33 @@ class Sites:
             return True
         self.pending.append(site)
         site.total, site.step_divisor, site.count = value, divided, 1
+        return True
+
+    def add_plain(self, value: Any) -> bool:
+        """Take in a backward if there is nothing special about it: the first, since a step, of a known line of the user's.
+
+        Most are, and are called by ``Tensor.backward``: that line's frame is four above this one. To look at that one alone
+        takes a fifth of a walk, which makes objects of all frames between. False says that ``add`` has to look.
+        """
+        try:
+            frame = sys._getframe(4)
+        except ValueError:
+            return False
+        site = self._by_place.get((id(frame.f_code), frame.f_lasti))
+        if site is None or site.count or site.accumulates or not self.settled:
+            return False
+        self.pending.append(site)
+        site.total, site.step_divisor, site.count = value, UNKNOWN, 1
+        return True
+
+    def take_plain(self, values: dict[str, Any]) -> bool:
+        """Put the loss into ``values`` if there is one alone, under its name and with no division to undo; else False."""
+        site = self.pending[0]
+        if len(self.pending) > 1 or site.count > 1 or site.divisor != 1.0 or site.name is None:
+            return False
+        values[site.name] = site.total
+        site.total, site.count = 0.0, 0
+        self.pending.clear()
         return True
 
     def take(self) -> list[tuple[Site, Any]]:

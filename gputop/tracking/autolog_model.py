@@ -13,7 +13,7 @@ import gc
 import os
 import sys
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from types import FunctionType
 from typing import Any
@@ -64,10 +64,10 @@ def _call_of(torch: Any, cls: Any) -> Any:
 class Top:
     """A module whose calls are looked at: an outermost one, or (``inner``) the one in a data-parallel wrapper."""
 
-    __slots__ = ("calls", "ddp", "inner", "module", "rows_known", "split", "wraps")
+    __slots__ = ("calls", "ddp", "inner", "module", "plain", "rows_known", "split", "wraps")
 
     def __init__(self, module: Any, inner: bool, rows_known: bool) -> None:
-        self.module = weakref.ref(module)
+        self.module: Any = weakref.ref(module)
         self.inner = inner
         self.rows_known = rows_known
         self.calls = 0
@@ -75,11 +75,9 @@ class Top:
         base = getattr(module, "_orig_mod", module)
         self.ddp: Any = weakref.ref(base) if is_ddp(base) else None
         """The DDP whose call this is."""
+        self.plain = False
+        """Whether there is nothing more to look at in its calls, but for their rows where no loader tells them."""
         self.wraps = not inner and type(base).__name__ in WRAPPERS
-
-    def gone(self, module: Any) -> bool:
-        """Return whether ``module`` is another one, at the same address."""
-        return self.module() is not module
 
 
 class Models:
@@ -87,9 +85,12 @@ class Models:
 
     def __init__(self, torch: Any, steps: Steps) -> None:
         self._torch = torch
+        self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._steps = steps
         self.tops: dict[int, Top] = {}
         self.inside = False
+        self.settling = True
+        """Whether ``later`` is to be called."""
         self._classes: set[type] = set()
         self._parameters: set[int] = set()
         self._largest = 0
@@ -136,6 +137,7 @@ class Models:
 
     def later(self, step: int) -> None:
         """An iteration has ended."""
+        self.settling = step < UNUSED_AFTER[-1]
         if step in UNUSED_AFTER:
             self._descend()
 
@@ -273,11 +275,15 @@ class Models:
         """Call a module, and take the time if it is one of those that are trained and the outermost now."""
         steps = self._steps
         top = self.tops.get(id(module))
-        if top is None or self.inside or steps.off or steps.elsewhere() or top.gone(module):
+        if top is None or self.inside or steps.off or top.module() is not module or steps.elsewhere():
             return onward(*args, **kwargs)
-        trains = module.training and self._torch.is_grad_enabled()
+        trains = module.training and self._grad_enabled()
         if trains:
-            self.trains(top, module, args, kwargs)
+            if top.plain and steps.loader is not None:
+                self._wrapped += 1
+                top.calls += 1
+            else:
+                self.trains(top, module, args, kwargs)
         self.inside = True
         self.evaluating = not trains
         clock = steps.clock
@@ -323,6 +329,7 @@ class Models:
                 top.split = SplitCounter(run, module) if run is not None and _splits(module) else False
             if top.split:
                 top.split(module, args, kwargs)
+            top.plain = top.calls >= AUTOCAST_CALLS and top.ddp is None and not top.split and not top.wraps
             if self._steps.loader is None and not (self._steps.stepping and self._steps.inside_step):
                 self._steps.calls += 1
                 tensor = first_tensor(args) if args else first_tensor(kwargs)

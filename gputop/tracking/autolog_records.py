@@ -41,6 +41,14 @@ class Records:
 
     def write(self, values: dict[str, Any], step: int) -> None:
         """Write the values of a step."""
+        journal = self._run.journal
+        if self._own and not _claimed and journal is not None:
+            for value in values.values():
+                if type(value) is not float:  # on a GPU: its copy has to be asked for now
+                    break
+            else:
+                journal.later(values, step)
+                return
         if _claimed:
             values = {name: value for name, value in values.items() if name not in _claimed and not _is_loss_of(name, _claimed)}
         if not values:
@@ -48,7 +56,6 @@ class Records:
         if self._own:
             self._run.log(values, step)
             return
-        journal = self._run.journal
         if journal is None:
             return
         theirs = self._theirs(journal.named())

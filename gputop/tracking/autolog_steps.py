@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays 
     from gputop.tracking.autolog_cuda import Clock
     from gputop.tracking.autolog_facts import Facts
     from gputop.tracking.autolog_model import Models
+    from gputop.tracking.journal_writer import Journal
 
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors that have no value of their own on this rank, or none at all."""
@@ -43,6 +44,7 @@ class Steps:
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
+        self._tensor = torch.Tensor
         self.beside = False
         """Whether a run that the script opened itself is added to."""
         self.loader: Any = None
@@ -75,6 +77,8 @@ class Steps:
         self.arrived: dict[str, float] = {}
         """Times on the GPU, of a step before, that are to be written."""
         self.run: runs.Run | None = None
+        self._journal: Journal | None = None
+        """That of the run."""
         self.records: Records | None = None
         """Where the steps are written to."""
         self.thread = 0
@@ -127,18 +131,21 @@ class Steps:
         """Look at what backward is about to run on; called by what was called as ``backward``."""
         if self.thread and get_ident() != self.thread:
             return
-        self.gradients.backward()
-        if self.taken == 0:
+        gradients = self.gradients
+        gradients.backwards += 1
+        if gradients.watching:
+            gradients.backward()
+        if not self.taken:
             self._listen_to_keras()
         if self.blind:
             self.off = True
             tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
             return
         tensor = tensors
-        if type(tensor) is not self.torch.Tensor:
+        if type(tensor) is not self._tensor:
             if isinstance(tensors, tuple | list) and len(tensors) == 1:
                 tensor = tensors[0]
-            if not isinstance(tensor, self.torch.Tensor) or type(tensor).__name__ in NO_NUMBERS:
+            if not isinstance(tensor, self._tensor) or type(tensor).__name__ in NO_NUMBERS:
                 return
         if self.evaluation_s:
             self.interrupted = True
@@ -165,7 +172,10 @@ class Steps:
             number = value.detach()
         else:
             return
-        self.losses += self.sites.add(caller(2), number, divided, tensor, self.stepping)
+        if not self.stepping and divided is UNKNOWN and self.sites.add_plain(number):
+            self.losses += 1
+        else:
+            self.losses += self.sites.add(caller(2), number, divided, tensor, self.stepping)
 
     def _listen_to_keras(self) -> None:
         if "keras" in sys.modules:
@@ -173,17 +183,13 @@ class Steps:
 
             listen(self.torch, self)
 
-    def after_backward(self, seconds: float) -> None:
-        """Add the time of a backward."""
-        self.backward_s += seconds
-        self.inside_step += seconds
-
     def before_step(self) -> None:
         """An optimizer's step begins; closures run inside of it."""
         self.inside_step = 0.0
         self.stepping = True
-        self._on_clock = self.clock.start() if self.clock is not None and self.clock.running else None
-        self.sites.begin_step()
+        if self.clock is not None and self.clock.running:
+            self._on_clock = self.clock.start()
+        self.sites.inside.clear()
         self._step_from = perf_counter()
 
     def after_step(self, optimizer: Any, skipped: bool = False) -> None:
@@ -198,46 +204,50 @@ class Steps:
             self._on_clock = None
         if not skipped:
             self.taken += 1
-            self.optimizer_s += max(0.0, now - self._step_from - self.inside_step)
+            spent = now - self._step_from - self.inside_step
+            if spent > 0.0:
+                self.optimizer_s += spent
         if self._last is not None and self._last() is optimizer:
             index, known = self._last_index, True
         else:
             known = optimizer in self.optimizers
             index = self.optimizers.setdefault(optimizer, len(self.optimizers))
             self._last, self._last_index = weakref.ref(optimizer), index
-        opened = self.run is None or self._runs.current() is not self.run or self.run.disabled
-        if opened and not self._open():
-            return
-        run = self.run
-        assert run is not None
+        # A run that another one takes the place of is finished first, and so is its journal.
+        opened = self._journal is None or self._journal.closed
         if opened:
+            if not self._open():
+                return
             self._begin_facts()
         values: dict[str, Any] = {}
-        losses = self.sites.take() if self.sites.pending else []
         if self.step < 0 or self.fetched or index in self._stepped:
             self._close_iteration()
             self._timings(values, now)
         self._stepped.add(index)
         self.fetched = False
-        if self.sites.settled:
-            for site, value in losses:
-                name = site.name
-                values[self.sites.name(site, values) if name is None or name in values else name] = value
-        elif losses:
-            self._held.append(losses)
+        sites = self.sites
+        if sites.pending and not (sites.settled and sites.take_plain(values)):
+            losses = sites.take()
+            if sites.settled:
+                for site, value in losses:
+                    name = site.name
+                    values[sites.name(site, values) if name is None or name in values else name] = value
+            else:
+                self._held.append(losses)
         rate = optimizer.param_groups[0].get("lr")
         if type(rate) is float or type(rate) is int:
             values["lr" if index == 0 else f"lr/{index}"] = float(rate)
-        self._write(values)
+        if values and self.records is not None:
+            self.records.write(values, self.step)
         facts, models = self.facts, self._models()
         assert facts is not None
-        if opened or not known:
-            facts.trains(optimizer)
         if opened:
             # What came before was not looked at, as nobody knew the modules: no word on it.
             self.gradients = Gradients()
+        if opened or not known:
+            facts.trains(optimizer)
         if not known:
-            models.look(run, optimizer)
+            models.look(self.run, optimizer)
         if models.wrapped:
             models.stepped()
         self.gradients.stepped(known and index in models.ddp_optimizers)
@@ -252,7 +262,7 @@ class Steps:
         if self._held and not self.sites.settled:
             self.name_held()
         self.step += 1
-        if self.models is not None:
+        if self.models is not None and self.models.settling:
             self.models.later(self.step)
 
     def name_held(self) -> None:
@@ -263,8 +273,8 @@ class Steps:
         for losses in held:
             for site, value in losses:
                 values[self.sites.name(site, values)] = value
-        if values:
-            self._write(values)
+        if values and self.records is not None:
+            self.records.write(values, self.step)
 
     def finish(self) -> None:
         """Write what is held back, at the end of the run."""
@@ -323,10 +333,6 @@ class Steps:
         self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
 
-    def _write(self, values: dict[str, Any]) -> None:
-        if self.records is not None and values:
-            self.records.write(values, self.step)
-
     def note(self, **metrics: float) -> None:
         """Write metrics that belong to no step's record, such as a checkpoint's time."""
         if self.records is not None:
@@ -347,10 +353,12 @@ class Steps:
             self.run, self.records = run, Records(run, own=False)
             self.off = self.gave_up = not self.beside
             run.before_end = self.finish if self.beside else None
+            self._journal = run.journal if self.beside else None
             return self.beside and not run.disabled
         self.run = self._ours = self._runs.init(resume=_launched_id())
         self.records = Records(self.run, own=True)
         self.run.before_end = self.finish
+        self._journal = self.run.journal
         return not self.run.disabled
 
     def _begin_facts(self) -> None:

@@ -13,6 +13,7 @@ import os
 import sys
 import weakref
 from collections.abc import Callable
+from threading import get_ident
 from time import perf_counter
 from types import FunctionType
 from typing import Any
@@ -77,7 +78,9 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         mark = clock.start() if clock is not None and clock.running else None
         started = perf_counter()
         result = original(tensors, *args, **kwargs)
-        steps.after_backward(perf_counter() - started)
+        took = perf_counter() - started
+        steps.backward_s += took
+        steps.inside_step += took
         if clock is not None and mark is not None:
             clock.stop("cuda/backward_s", mark)
         return result
@@ -87,7 +90,8 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
 
 
 def _patch_optimizers(torch: Any, steps: Steps) -> None:
-    compiling: Callable[[], bool] = torch.compiler.is_compiling
+    # Both are True while torch.compile traces; the second one is cheaper to ask, where there is one.
+    compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
 
     def traced() -> None:
         # Marked as a constant, it is called when torch.compile traces, and leaves nothing in the graph.
@@ -102,7 +106,7 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
             steps.before_step()
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if compiling() or steps.off:
+        if steps.off or compiling():
             return
         try:
             steps.after_step(optimizer)
@@ -148,8 +152,8 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
     loader, iterator = data.DataLoader, data._BaseDataLoaderIter
     original_iter, original_next = loader.__iter__, iterator.__next__
     feeds: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
-    owners: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
     grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+    iterator._gputop_feed = None
 
     @functools.wraps(original_iter)
     def iterate(self: Any) -> Any:
@@ -162,7 +166,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                     feed = feeds[self] = Feed()
                 feed.began_s = perf_counter() - started
                 feed.begin(self)
-                owners[result] = feed
+                result._gputop_feed = feed
                 if feed.trains and steps.run is not None:
                     feed.tell(steps.run)
             except Exception as error:  # noqa: BLE001 - as above
@@ -171,18 +175,18 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
 
     @functools.wraps(original_next)
     def fetch(self: Any) -> Any:
-        if steps.off or not grad_enabled() or steps.elsewhere():
+        if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
             return original_next(self)
         started = perf_counter()
         try:
             batch = original_next(self)
         except StopIteration:
-            _exhausted(steps, owners.get(self))
+            _exhausted(steps, self._gputop_feed)
             raise
+        took = perf_counter() - started
         try:
-            took = perf_counter() - started
             steps.data_s += took
-            feed = owners.get(self)
+            feed = self._gputop_feed
             if feed is not None:
                 feed.fetched(batch, steps.step + 1, steps.batches_from)
                 if feed.handed_out == 1 and feed.trains:

@@ -155,6 +155,7 @@ class OpenJournal:
         while not self._stopping:
             self._alarm.acquire(timeout=FLUSH_S)
             try:
+                self.journal.catch_up()
                 self._flush()
                 ticks += 1
                 if ticks % 2 == 0 and not self._stopping:

@@ -22,6 +22,7 @@ from time import monotonic_ns, sleep, time_ns
 from typing import Any
 
 from gputop.tracking import journal as form
+from gputop.tracking.journal_stream import Plan, Stream
 from gputop.tracking.late import LateValues
 from gputop.tracking.notice import tell
 from gputop.tracking.values import plain, sort_out, whole
@@ -31,17 +32,17 @@ LATE_S = 1.0
 WAIT_S = 0.02
 """How long a thread waits for another one's record before it parks its own."""
 PARKED = 10_000
+BEHIND = 32
+BEHIND_NS = 50_000_000
+"""Records given to ``later`` wait for so many others, or for so long, whichever comes first."""
 ANCHOR_SHIFT_NS = 20_000_000
 """A wall clock that moved against the monotonic one by this much is written down again."""
 
 _all: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
-class Journal:
-    """Writes one rank's stream. ``ring`` is the mapping to write to; ``archive_fd`` is -1 where there is no archive.
-
-    ``through`` means: no ring to keep (``ring`` is private memory), every record is one write to the archive.
-    """
+class Journal(Stream):
+    """Writes one rank's stream, for all threads of its process."""
 
     def __init__(
         self,
@@ -52,28 +53,18 @@ class Journal:
         start_flusher: Callable[[], None] | None = None,
         kick: Callable[[], None] | None = None,
     ) -> None:
-        self.ring = ring
-        self.archive_fd = archive_fd
-        self.through = through
-        self.capacity = len(ring) - form.RING_DATA_OFFSET
-        self.words = memoryview(ring).cast("q")
+        super().__init__(ring, archive_fd, through=through, kick=kick)
         self.closed = False
         self.attend: Callable[[], None] | None = None
         """Called on a logging thread, outside the lock, after ``want_attention``."""
         self._start_flusher = start_flusher
-        self._kick = kick
-        self._plans: dict[tuple[str, ...], tuple[Callable[..., None], int, int]] = {}
         self._schemas = 0
-        self._position = 0
-        self._shift = form.RING_DATA_OFFSET
-        self._limit = 0
-        self._step = -1
         self._lock = threading.RLock()
         self._acquire, self._release = self._lock.acquire, self._lock.release
         self._busy = False
         self._parked: deque[Callable[[], None]] = deque(maxlen=PARKED)
-        self._wants_attention = False
-        self._stated: dict[tuple[str, str], dict[str, Any]] = {}
+        self._behind: deque[tuple[dict[str, float], int, int]] = deque()
+        self._caught_up = 0
         self._anchor_shift = 0
         self._late = LateValues()
         _all.add(self)
@@ -134,6 +125,45 @@ class Journal:
         except Exception as error:  # noqa: BLE001 - a logger must never end a training; the reason is told and counted
             self._failed(error)
 
+    def later(self, metrics: dict[str, float], step: int) -> None:
+        """Record floats soon: with the ones that follow, 50 ms from now at most as long as any do, else at the next flush.
+
+        For a caller between two operations of torch, whose code has to be fetched from memory each time: written
+        together, records cost a fifth. A process that is killed loses those that wait.
+        """
+        now = monotonic_ns()
+        self._step = step
+        self._behind.append((metrics, step, now))
+        if now - self._caught_up > BEHIND_NS or len(self._behind) >= BEHIND or self.through:
+            self.catch_up()
+            if self._parked:
+                self._drain()
+
+    def catch_up(self) -> None:
+        """Write the records that wait; from any thread."""
+        self._caught_up = monotonic_ns()
+        if not self._behind or not self._acquire(True, WAIT_S):
+            return
+        if self._busy:
+            self._release()
+            return
+        self._busy = True
+        try:
+            while self._behind:
+                metrics, step, at = self._behind.popleft()
+                plan = self._plans.get((*metrics,))
+                if plan is None or self._position + plan[2] > self._limit:
+                    self._unplanned(metrics, step, at, count=False)
+                else:
+                    plan[0](self.ring, self._position + self._shift, plan[1], step, at, *metrics.values())
+                    self._position += plan[2]
+                    self.words[8] = self._position
+        except Exception as error:  # noqa: BLE001 - as in log
+            self._failed(error)
+        finally:
+            self._busy = False
+            self._release()
+
     def state(self, kind: str, name: str, value: Any) -> None:
         """Record something that holds from now on (a fact, a configuration): the last one per kind and name counts."""
         event = {"type": kind, "name": name, "value": plain(value)}
@@ -176,6 +206,7 @@ class Journal:
     def close(self) -> None:
         """Accept no more records; what is parked is written first, and what is on its way from a GPU, if it comes soon."""
         end = monotonic_ns() + int(LATE_S * 1e9)
+        self.catch_up()
         self.collect()
         while len(self._late) and monotonic_ns() < end:
             sleep(0.005)
@@ -194,13 +225,8 @@ class Journal:
         self._lock = threading.RLock()
         self._acquire, self._release = self._lock.acquire, self._lock.release
         self._busy, self.closed, self._plans, self._limit = False, True, {}, 0
-        self._parked, self._late = deque(maxlen=1), LateValues()
+        self._parked, self._behind, self._late = deque(maxlen=1), deque(), LateValues()
         self.archive_fd = -1
-
-    @property
-    def position(self) -> int:
-        """The end of the stream."""
-        return self._position
 
     def named(self) -> list[tuple[str, ...]]:
         """Return the sets of names that were logged so far."""
@@ -286,7 +312,7 @@ class Journal:
         if count:
             self._step = step
 
-    def _new_plan(self, names: tuple[str, ...], now: int) -> tuple[Callable[..., None], int, int] | None:
+    def _new_plan(self, names: tuple[str, ...], now: int) -> Plan | None:
         if self._schemas >= form.SCHEMAS:
             tell(f"more than {form.SCHEMAS} different sets of metric names: new ones are not logged. Log fixed names.")
             self.words[form.W_DROPPED] += 1
@@ -299,14 +325,6 @@ class Journal:
         packer = form.scalars_struct(len(names))
         plan = self._plans[names] = (packer.pack_into, form.scalars_word(schema, len(names)), packer.size)
         return plan
-
-    def _note(self, line: dict[str, Any]) -> None:
-        """Add a line to the ring's area, while there is room: it serves readers that find no archive."""
-        raw = form.pack_json(form.EVENT, 0, 0, 0, line)[form.RECORD_HEAD.size :] + b"\n"
-        end = self.words[form.W_AREA_END]
-        if end + len(raw) <= form.AREA_BYTES:
-            self.ring[form.HEADER_BYTES + end : form.HEADER_BYTES + end + len(raw)] = raw
-            self.words[form.W_AREA_END] = end + len(raw)
 
     def _put_event(self, record: bytes, key: tuple[str, str] | None, event: dict[str, Any]) -> None:
         if self.closed:
@@ -326,63 +344,6 @@ class Journal:
         if self._wants_attention:
             self._parked.append(lambda: None)  # wakes the drain
         self._put(struct.pack("=qqq", word, step, now) + struct.pack(f"={(word >> 32) // 8 - 3}d", *values))
-
-    def _put(self, record: bytes) -> None:
-        segment_end = (self._position // form.SEGMENT_BYTES + 1) * form.SEGMENT_BYTES
-        if self._position + len(record) > segment_end:
-            room = segment_end - self._position
-            self._copy(form.PADDING_HEAD.pack(form.PADDING, 0, room) + bytes(room - form.PADDING_HEAD.size))
-        self._copy(record)
-
-    def _copy(self, raw: bytes) -> None:
-        position = self._position
-        segment = position // form.SEGMENT_BYTES
-        if position % form.SEGMENT_BYTES == 0:
-            self._shift = form.RING_DATA_OFFSET + position % self.capacity - position
-        offset = position + self._shift
-        self.ring[offset : offset + len(raw)] = raw
-        end = position + len(raw)
-        self.words[form.W_HEAD] = self._position = end
-        if self.through:
-            self._write_through(raw, position)
-            return
-        if end % form.SEGMENT_BYTES == 0:
-            self._limit = 0
-        elif not self._wants_attention and self.words[form.W_STATE] != form.STARTING:
-            self._limit = (segment + 1) * form.SEGMENT_BYTES
-        if self._kick is not None and end - self.words[form.W_FLUSHED] > self.capacity // 4:
-            self._kick()
-        if self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD and position % form.SEGMENT_BYTES == 0 and position:
-            self._restate()
-
-    def statements(self) -> list[bytes]:
-        """Return records of all names and of all that holds now, for a stream that lost its past; from any thread."""
-        now = monotonic_ns()
-        schemas = [
-            form.pack_json(
-                form.SCHEMA, plan[1] >> 16 & 0xFFFF, self._step, now, [name[: form.NAME_CHARACTERS] for name in names]
-            )
-            for names, plan in list(self._plans.items())
-        ]
-        return schemas + [form.pack_json(form.EVENT, 0, self._step, now, event) for event in list(self._stated.values())]
-
-    def _restate(self) -> None:
-        """Without an archive the ring is all there is: say again, once a segment, what holds, before it is overwritten."""
-        now = monotonic_ns()
-        for event in list(self._stated.values()):
-            record = form.pack_json(form.EVENT, 0, self._step, now, event)
-            if len(record) < form.SEGMENT_BYTES // 2 - self._position % form.SEGMENT_BYTES:
-                self._copy(record)
-
-    def _write_through(self, raw: bytes, position: int) -> None:
-        if self.archive_fd < 0 or self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD:
-            return
-        try:
-            form.write_all(self.archive_fd, raw, form.HEADER_BYTES + position)
-            self.words[form.W_FLUSHED] = position + len(raw)
-        except OSError as error:
-            self.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
-            tell(f"recording stops, the training goes on: {error.strerror or error}.")
 
     def _failed(self, error: Exception) -> None:
         try:
