@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -335,6 +336,39 @@ def test_someone_truncates_the_archive(home: Home) -> None:
     assert reader.poll().runs[0].state == "finished"
     assert home.only_run().state == "finished"
     reader.close()
+
+
+def test_the_owner_truncates_the_ring_by_accident(home: Home) -> None:
+    """A mapping of a file that has become shorter kills: as another user than root, the file cannot be opened to write."""
+    script = """
+import os, sys
+import gputop
+from gputop.tracking import places
+from pathlib import Path
+gputop.init().finish()  # imports all that it needs, which another user may have no right to read
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+os.environ["GPUTOP_DIR"] = sys.argv[1]
+run = gputop.init()
+run.log(loss=1.0)
+(ring,) = [ring for room in places.live_dirs(Path(sys.argv[1]) / "runs") for ring in room.glob("*.ring")]
+for harm in (lambda: open(ring, "w"), lambda: os.truncate(ring, 0)):
+    try:
+        harm()
+    except PermissionError:
+        print("refused")
+for step in range(100_000):
+    run.log(loss=float(step))
+run.finish()
+print(ring.exists())
+"""
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o777)
+    try:
+        code, out, err = home.run(script, str(place))
+    finally:
+        shutil.rmtree(place)
+    assert (code, out, err) == (0, "refused\nrefused\nFalse\n", "")
 
 
 @pytest.fixture

@@ -29,8 +29,9 @@ What each kind of death loses:
 * machine crash: at most the last half second (more if the disk itself lies about writes: nothing is fsynced).
 * full or failing disk: what left the ring after that; the live view goes on, and ``ARCHIVE`` says "stopped".
 * a writer that outruns the disk by more than a ring: whole segments, seen as holes and counted in ``DROPPED``.
-* the ring's file truncated by someone: the training dies of SIGBUS. gputop never truncates one; its directory is closed
-  to others; ``GPUTOP_THREAD=0`` does without a mapping.
+* the ring's file truncated by someone: the training dies of SIGBUS. gputop never truncates one, its directory is closed to
+  others, and the file is read-only once it is mapped, so that only root can do it by accident; ``GPUTOP_THREAD=0`` does
+  without a mapping.
 * the ring's file removed by someone (``RemoveIPC``): nothing at first; a later kill -9 then loses half a second.
 
 A reader uses ``pread`` (a mapping would die of SIGBUS when someone truncates the file) and trusts no number in a file.

@@ -126,6 +126,8 @@ class OpenJournal:
             ring[: len(page)] = bytes(page)
             for offset in range(form.HEADER_BYTES, size, mmap.PAGESIZE):
                 ring[offset] = 0  # so that no record has to wait for a page
+            # Nobody but root can make it shorter then without meaning to (`> FILE`), which would kill the training.
+            os.fchmod(fd, 0o400)
         except BaseException:
             os.unlink(path)
             raise
