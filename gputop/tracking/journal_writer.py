@@ -18,6 +18,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from time import monotonic_ns, sleep, time_ns
 from typing import Any
 
@@ -87,9 +88,11 @@ class Journal(Stream):
         try:
             if data is not None:
                 metrics = {**data, **metrics}
-            for value in metrics.values():
+            values = metrics.values()
+            for value in values:
                 if type(value) is not float:
                     metrics = self._numbers(metrics, step, now)
+                    values = metrics.values()
                     break
             if step is not None and type(step) is not int:
                 step = whole(step)
@@ -98,7 +101,8 @@ class Journal(Stream):
                 return
             if self._busy:
                 self._release()
-                self._parked.append(lambda: self._unplanned(metrics, step, now))
+                # No lambda: names that it would close over are slower to use, in all calls.
+                self._parked.append(partial(self._unplanned, metrics, step, now))
                 return
             self._busy = True
             try:
@@ -112,9 +116,9 @@ class Journal(Stream):
                     position = self._position
                     end = position + size
                     if end > self._limit:
-                        self._rare(word, step, now, metrics.values())
+                        self._rare(word, step, now, values)
                     else:
-                        pack_into(self.ring, position + self._shift, word, step, now, *metrics.values())
+                        pack_into(self.ring, position + self._shift, word, step, now, *values)
                         self.words[8] = self._position = end
                     self._step = step
             finally:
