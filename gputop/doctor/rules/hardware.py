@@ -233,9 +233,9 @@ def _slowest(evidence: Evidence, job: Job) -> Fact | None:
     """Return how much longer one rank's GPU takes for its forward, by CUDA's events; None where that is unknown or little."""
     times = {}
     for member in job.members:
-        points = list(evidence.series(job.run_id, member.rank or 0, "cuda/forward_s"))[-STEPS:]
+        points = evidence.series(job.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
         if len(points) >= STEPS:
-            times[member.rank or 0] = median(point.value for point in points)
+            times[member.rank or 0] = median(points.values)
     if len(times) < 2:
         return None
     rank = max(times, key=lambda number: times[number])
