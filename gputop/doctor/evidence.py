@@ -94,6 +94,7 @@ class Evidence:
     def observe(self, snapshot: Snapshot) -> None:
         """Take in the next snapshot of the stream."""
         self.now, self.snapshot = snapshot.monotonic_s, snapshot
+        stated.forget()
         self._loads, self._owners = {}, {}
         self._devices = {device.uuid: device for device in snapshot.devices}
         self._observe_devices(snapshot.devices)

@@ -59,7 +59,9 @@ class Series(Sequence[Point]):
 
     def __getitem__(self, place: int | slice) -> Point | Series:
         if isinstance(place, slice):
-            return Series(self.steps[place], self.times[place], self.values[place])
+            found = Series.__new__(Series)
+            found.steps, found.times, found.values = self.steps[place], self.times[place], self.values[place]
+            return found
         return Point(self.steps[place], self.times[place], self.values[place])
 
     def __iter__(self) -> Iterator[Point]:

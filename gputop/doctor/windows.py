@@ -51,13 +51,20 @@ def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) ->
     found = evidence.series(job.run_id, rank, metric)[-limit:]
     if found and min(found.steps) < WARM_UP_STEPS:
         found = _of([point for point in found if point.step >= WARM_UP_STEPS])
+    if _every(found.steps):
+        return found
     distances = list(map(operator.sub, found.steps[1:], found.steps))
     usual = min((distance for distance in distances[-STEPS_MIN:] if distance > 0), default=1)
     # A step that an evaluation or a checkpoint stretched has no time of its own: a gap of one or two is no decimation.
     widest = GAP_MAX * usual
-    if not distances or (min(distances) > 0 and max(distances) <= widest):
+    if min(distances) > 0 and max(distances) <= widest:
         return found
     return found[max(at for at, distance in enumerate(distances, 1) if not 0 < distance <= widest) :]
+
+
+def _every(steps: list[int]) -> bool:
+    """True when the steps follow one another without a gap; what is compared here is compared without a loop."""
+    return not steps or (steps[-1] - steps[0] == len(steps) - 1 and steps == list(range(steps[0], steps[-1] + 1)))
 
 
 def _of(points: Sequence[Point]) -> Series:
@@ -80,6 +87,9 @@ def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], le
 
 def since(points: Series, step: int) -> Series:
     """Return the newest points of which none lies before a step; the cost is that of these points alone."""
+    number = points.steps[-1] - step + 1 if points else 0
+    if 0 < number < len(points) and points.steps[-number - 1] < step and _every(points.steps[-number:]):
+        return points[-number:]
     number = next((at for at, known in enumerate(reversed(points.steps)) if known < step), len(points))
     return points[len(points) - number :]
 
