@@ -138,7 +138,9 @@ def _by_rule(lines: list[str]) -> None:
     costs = sorted(((sum(values) / looks, len(values) / looks, name) for name, values in spent.items()), reverse=True)
     for cost, often, name in costs[:25]:
         print(f"{name:<6} {cost:.3f} ms of each look ({cost / often if often else 0.0:.3f} ms in {often:.0%} of them)")
-    print(f"rules together {sum(cost for cost, _, _ in costs):.2f} ms of {statistics.fmean(whole[WARM_S:]):.2f} ms, on the mean")
+    print(
+        f"rules together {sum(cost for cost, _, _ in costs):.2f} ms of {statistics.fmean(whole[WARM_S:]):.2f} ms, on the mean"
+    )
 
 
 if __name__ == "__main__":
