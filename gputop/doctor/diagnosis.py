@@ -33,9 +33,9 @@ _JITTER_S = 0.25
 """Snapshots come a little early or late."""
 _ROOTS = [rule for family in FAMILIES for rule in (*getattr(family, "RULES", ()), *getattr(family, "MACHINE_RULES", ()))]
 _ROOT_ORDER = {rule.id: position for position, rule in enumerate(_ROOTS)}
-_TURNS = {"efficiency": 2 / 3, "hardware": 2 / 3, "stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
+_TURNS = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
 """Which part of its interval a family waits after its first look: those that cost most do not look together. All others do,
-so that a root and what it explains are seen at the same moment."""
+so that a root and what it explains are seen at the same moment, and once 10 s or 30 s of a device's readings are there."""
 _OF_THE_MACHINE = frozenset(rule.id for rule in MACHINE_RULES)
 
 
