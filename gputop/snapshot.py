@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessDetails, Workers
-from gputop.wire import FormatError, decode, encode
+from gputop.wire import FormatError, apart, decode, encode
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -304,7 +304,11 @@ class Snapshot:
 
         ``compact`` leaves out what has its default: half the work for the sampler and for the screen that reads it.
         """
-        return json.dumps(encode(self, compact), separators=(",", ":"), allow_nan=False)
+        try:
+            return json.dumps(apart(self, compact), separators=(",", ":"), allow_nan=False)
+        except (TypeError, ValueError):
+            # A value is not finite, or no JSON: every one is looked at then, which takes several times as long.
+            return json.dumps(encode(self, compact), separators=(",", ":"), allow_nan=False)
 
     @staticmethod
     def from_json(line: str | bytes) -> Snapshot:

@@ -7,6 +7,8 @@ standard library alone and defines no dataclass, so that the training side can h
 from __future__ import annotations
 
 import math
+import operator
+import re
 import types
 import typing
 from collections.abc import Callable, Mapping
@@ -27,7 +29,7 @@ def encode(value: Any, compact: bool = False) -> Any:
 
     ``compact`` leaves out the fields of a record that have their default, as ``decode`` puts them back: for readers of ours.
     """
-    if value is None or isinstance(value, str | bool | int):
+    if type(value) in _AS_IS or isinstance(value, str | int):
         return value
     if isinstance(value, float):
         return value if _LOW < value < _HIGH else _non_finite(value)
@@ -49,10 +51,59 @@ def encode(value: Any, compact: bool = False) -> Any:
     return result
 
 
+def apart(value: Any, compact: bool = False) -> Any:
+    """Take records apart and leave all else as it is: what ``encode`` returns, if every number is finite and every mapping a
+    plain one. Facts and columns of points are most of a snapshot, and ``json`` writes them in C.
+    """
+    kind = type(value)
+    if kind is tuple:
+        return [apart(item, compact) for item in value] if value and _is_record(type(value[0])) else value
+    shape = _shapes.get(kind)
+    if shape is None:
+        if not _is_record(kind):
+            return value
+        shape = _shapes[kind] = _shape_of(kind)
+    names, defaults, nested, numbers, read = shape
+    values = zip(names, defaults, read(value), strict=True)
+    if compact:
+        result = {name: item for name, default, item in values if item is not default}
+    else:
+        result = {name: item for name, _, item in values}
+    for name in nested:
+        item = result.get(name)
+        if item:
+            result[name] = apart(item, compact)
+    for name in numbers:
+        item = result.get(name)
+        # A loss that became NaN stays: it must not make a snapshot dear. What is not finite makes the sum so.
+        if item and not _LOW < sum(item.values() if isinstance(item, Mapping) else item) < _HIGH:
+            result[name] = encode(item)
+    return result
+
+
+_NAMES_A_RECORD = re.compile(r"\b(?!Mapping|Any|None)[A-Z]").search
+_AS_IS = frozenset((str, int, bool, type(None)))
+_Shape = tuple[tuple[str, ...], tuple[Any, ...], tuple[str, ...], tuple[str, ...], Callable[[Any], tuple[Any, ...]]]
+_shapes: dict[type, _Shape] = {}
+
+
+def _shape_of(kind: type) -> _Shape:
+    """Return names and defaults of the fields, which may hold records, which many numbers, and what reads all at once."""
+    fields = _fields(kind)
+    names = tuple(name for name, _, _ in fields)
+    annotations = {name: str(item.type) for name, item in kind.__dataclass_fields__.items()}  # type: ignore[attr-defined]
+    nested = tuple(name for name, how, _ in fields if how == _NESTED and _NAMES_A_RECORD(annotations[name]))
+    numbers = tuple(name for name, how, _ in fields if how == _NUMBERS)
+    # One name alone would be read without a tuple around it.
+    read = operator.attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
+    return names, tuple(default for _, _, default in fields), nested, numbers, read
+
+
 _LOW, _HIGH = -math.inf, math.inf
-_PLAIN, _FLOAT, _NESTED = range(3)
+_PLAIN, _FLOAT, _NUMBERS, _NESTED = range(4)
 _PLAIN_KINDS = frozenset(f"{kind}{rest}" for kind in ("int", "str", "bool") for rest in ("", " | None"))
 _FLOAT_KINDS = frozenset(("float", "float | None"))
+_NUMBER_KINDS = frozenset(("tuple[float, ...]", "Mapping[str, float]"))
 _specifications: dict[type, tuple[tuple[str, int, Any], ...]] = {}
 _NO_DEFAULT = object()
 
@@ -70,6 +121,7 @@ def _fields(kind: type) -> tuple[tuple[str, int, Any], ...]:
         listed = []
         for name, item in kind.__dataclass_fields__.items():  # type: ignore[attr-defined]
             how = _PLAIN if item.type in _PLAIN_KINDS else _FLOAT if item.type in _FLOAT_KINDS else _NESTED
+            how = _NUMBERS if item.type in _NUMBER_KINDS else how
             # Only what Python keeps once (None, True, the empty tuple) can be told from another value by identity.
             kept_once = any(item.default is one for one in (None, True, False, ()))
             default = item.default if kept_once else _NO_DEFAULT
@@ -117,8 +169,8 @@ def _make_decoder(kind: Any) -> Callable[[Any], Any]:
     if origin is tuple:
         arguments = typing.get_args(kind)
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            item = _decoder(arguments[0])
-            return lambda value: tuple([item(part) for part in value])
+            item, as_is = _decoder(arguments[0]), _types_as_is(arguments[0])
+            return lambda value: tuple(value if as_is.issuperset(map(type, value)) else [item(part) for part in value])
         parts = [_decoder(argument) for argument in arguments]
         return lambda value: tuple(part(element) for part, element in zip(parts, value, strict=True))
     if kind is float:
@@ -127,7 +179,9 @@ def _make_decoder(kind: Any) -> Callable[[Any], Any]:
         return _decode_int
     if origin is not None and issubclass(origin, Mapping):
         _, value_kind = typing.get_args(kind)
-        convert = _decode_any if value_kind is Any else _decoder(value_kind)
+        if value_kind is Any:
+            return lambda value: _checked(dict, value)
+        convert = _decoder(value_kind)
         return lambda value: {key: convert(item) for key, item in value.items()}
     if _is_record(kind):
         return _make_record_decoder(kind)
@@ -142,10 +196,26 @@ def _make_record_decoder(kind: Any) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(kind)
     converters = {name: _decoder(hints[name]) for name in _fields_of(kind)}
 
+    as_is = {name: _types_as_is(hints[name]) for name in converters}
+
     def convert(value: Any) -> Any:
-        return kind(**{name: converters[name](item) for name, item in value.items() if name in converters})
+        # Most values have their type already: to look is cheaper than to call.
+        return kind(
+            **{
+                name: item if type(item) in as_is[name] else converters[name](item)
+                for name, item in value.items()
+                if name in converters
+            }
+        )
 
     return convert
+
+
+def _types_as_is(kind: Any) -> frozenset[type]:
+    """Return the types of decoded JSON that a field takes as they are."""
+    if typing.get_origin(kind) in (types.UnionType, typing.Union):
+        return frozenset().union(*map(_types_as_is, typing.get_args(kind)))
+    return frozenset((kind,)) if kind in (int, float, str, bool, type(None)) else frozenset()
 
 
 def _decode_any(value: Any) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gputop.doctor import windows
-from gputop.doctor.evidence import Evidence, Point
+from gputop.doctor.evidence import Evidence
+from gputop.doctor.series import Series
 
 from .doctor_scenes import ids, play
 from .doctor_scenes_efficiency import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, item_in_each_step
@@ -105,20 +106,23 @@ def test_shares_are_of_sums():
 def test_only_the_newest_stretch_of_steps_that_follow_each_other_counts():
     """The past that a stream begins with holds the extremes of each stretch alone."""
     evidence, job = observed(item_in_each_step, 20)
-    past = [Point(step, 0.0, 9.0) for step in (20, 31, 47)]
-    evidence._points["run-1", 0, "step_s"].extendleft(reversed(past))
+    known = evidence.series(job.run_id, 0, "step_s")
+    past = Series((20, 31, 47), (0.0,) * 3, (9.0,) * 3)
+    past.extend(known.steps, known.times, known.values)
+    evidence._points["run-1", 0, "step_s"] = past
     found = windows.newest(evidence, job, 0, "step_s")
     assert len(found) == 60
     assert {point.value for point in found} == {0.3}
 
 
 def test_a_trend_needs_growth_and_a_straight_line():
-    straight = windows.trend([Point(step, 0.0, 5.0 + 2.0 * step) for step in range(100)])
+    steps = range(100)
+    straight = windows.trend(Series(steps, [0.0] * 100, [5.0 + 2.0 * step for step in steps]))
     assert straight is not None
     assert straight[0] == pytest.approx(198.0)
     assert straight[1] == pytest.approx(1.0)
-    assert windows.trend([Point(step, 0.0, 5.0) for step in range(100)]) == (0.0, 0.0)
-    assert windows.trend([Point(0, 0.0, 5.0)]) is None
+    assert windows.trend(Series(steps, [0.0] * 100, [5.0] * 100)) == (0.0, 0.0)
+    assert windows.trend(Series([0], [0.0], [5.0])) is None
 
 
 def test_stalls_are_regular_by_their_distances():

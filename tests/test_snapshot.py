@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gputop.snapshot import SCHEMA_VERSION, FormatError, Host, Points, Rank, Run, Snapshot
+from gputop.snapshot import SCHEMA_VERSION, FormatError, Host, Points, Rank, Run, Snapshot, encode
 from tests import samples
 
 GOLDEN = Path(__file__).parent / "golden" / "snapshot.json"
@@ -81,6 +81,16 @@ def test_nan_is_data() -> None:
     line = Snapshot(0, 1.0, 1.0, 1.0, Host("h"), points=(points,)).to_json()
     assert '"NaN"' in line
     assert math.isnan(Snapshot.from_json(line).points[0].values[0])
+
+
+@given(st.lists(st.floats(), max_size=5), st.dictionaries(st.text(max_size=8), st.floats(), max_size=4), st.booleans())
+def test_the_quick_form_is_that_of_each_value(values: list[float], metrics: dict[str, float], compact: bool) -> None:
+    count = tuple(range(len(values)))
+    points = Points("r", 0, "loss", count, tuple(values), tuple(values))
+    rank = Rank(0, last_log_at=next(iter(values), None), metrics=metrics, facts={"batches": {"recent": [[1, *values]]}})
+    run = Run("r", "r", config={"sizes": (1, 2), "nothing": None}, ranks=(rank,))
+    snapshot = dataclasses.replace(samples.snapshot(), runs=(run,), points=(points,))
+    assert json.loads(snapshot.to_json(compact)) == encode(snapshot, compact)
 
 
 def test_records_are_frozen() -> None:

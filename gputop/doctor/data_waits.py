@@ -9,8 +9,9 @@ import itertools
 from collections.abc import Sequence
 
 from gputop.doctor import windows
-from gputop.doctor.evidence import Evidence, Point
+from gputop.doctor.evidence import Evidence
 from gputop.doctor.jobs import LIVE, Job
+from gputop.doctor.series import Series
 from gputop.doctor.stated_input import Feeding, feeding
 
 STEPS_MIN = 30
@@ -54,21 +55,29 @@ def _share(evidence: Evidence, job: Job, rank: int, loader: Feeding | None) -> f
     kept = _without(steps, firsts, (loader.workers or 0) * (loader.prefetch or PREFETCH) if loader is not None else 1)
     if len(kept) < STEPS_MIN:
         kept = _without(steps, firsts, 1)
-    total = sum(point.value for point in kept)
+    total = sum(kept.values)
     if len(kept) < STEPS_MIN or total <= 0:
         return None
-    waits = {point.step: point.value for point in windows.since(series, steps[0].step)}
-    return sum(waits.get(point.step, 0.0) for point in kept) / total
+    known = windows.since(series, steps.steps[0])
+    if known.steps == kept.steps:
+        return sum(known.values) / total
+    waits = dict(zip(reversed(known.steps), reversed(known.values), strict=True))
+    return sum(waits.get(step, 0.0) for step in kept.steps) / total
 
 
-def _without(steps: Sequence[Point], firsts: Sequence[int], batches: int) -> list[Point]:
+def _without(steps: Series, firsts: Sequence[int], batches: int) -> Series:
     left_out = {first + place for first in firsts for place in range(max(1, batches))}
-    return [point for point in steps if point.step not in left_out]
+    if left_out.isdisjoint(steps.steps):
+        return steps
+    kept = [point for point in steps if point.step not in left_out]
+    return Series(*zip(*kept, strict=True)) if kept else Series()
 
 
 def beginnings(evidence: Evidence, job: Job, rank: int) -> list[int]:
     """Return the first step of each epoch but the first, as far as they are kept."""
     epochs = evidence.series(job.run_id, rank, EPOCH)
+    if not epochs or min(epochs.values) == max(epochs.values):
+        return []
     return [after.step for before, after in itertools.pairwise(epochs) if after.value > before.value]
 
 
@@ -81,8 +90,11 @@ def first_batches(evidence: Evidence, job: Job, rank: int) -> tuple[list[float],
     if said:
         points = list(said)
     else:
+        firsts = beginnings(evidence, job, rank)
+        if len(firsts) < 3:
+            return None
         waits = {point.step: point for point in evidence.series(job.run_id, rank, DATA)}
-        points = [waits[step] for step in beginnings(evidence, job, rank) if step in waits]
+        points = [waits[step] for step in firsts if step in waits]
     if len(points) < 3:
         return None
     passed = points[-1].time - points[0].time
@@ -94,7 +106,7 @@ def rhythm(evidence: Evidence, job: Job, rank: int, workers: int) -> float | Non
     """Return the autocorrelation of the waits at a lag of ``workers`` batches; None for too few waits, or workers."""
     if workers < 2:
         return None
-    waits = [point.value for point in windows.newest(evidence, job, rank, DATA)]
+    waits = windows.newest(evidence, job, rank, DATA).values
     if len(waits) < RHYTHM_ROUNDS * workers:
         return None
     mean = sum(waits) / len(waits)

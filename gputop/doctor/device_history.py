@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from gputop.snapshot import Device, Host, Process, Snapshot
@@ -47,6 +47,7 @@ class DeviceHistory:
     def __init__(self) -> None:
         self._now = -math.inf
         self._readings: dict[str, deque[Reading]] = {}
+        self._working: dict[str, list[Reading]] = {}
         self._missing: dict[str, Device] = {}
         self._known: dict[str, Device] = {}
         self._oom_kills: int | None = None
@@ -56,7 +57,7 @@ class DeviceHistory:
 
     def observe(self, snapshot: Snapshot) -> None:
         """Take in the next snapshot of the stream."""
-        self._now = snapshot.monotonic_s
+        self._now, self._working = snapshot.monotonic_s, {}
         self._observe_devices(snapshot)
         self._observe_host(snapshot.host)
         self._observe_threads(snapshot.processes)
@@ -116,27 +117,35 @@ class DeviceHistory:
 
         None: the driver does not count it, it was reset, or it was watched for less than 10 s.
         """
-        counted = [(reading.time, getattr(reading, counter)) for reading in self.readings(uuid)]
-        counted = [(time, value) for time, value in counted if value is not None]
-        if len(counted) < 2 or counted[-1][0] - counted[0][0] < SPAN_MIN_S:
+        readings = self.readings(uuid)
+        first = next(_counted(readings, counter), None)
+        last = next(_counted(reversed(readings), counter), None)
+        if first is None or last is None or last[0] - first[0] < SPAN_MIN_S:
             return None
-        grown = counted[-1][1] - counted[0][1]
-        return min(1.0, grown / 1e9 / (counted[-1][0] - counted[0][0])) if grown >= 0 else None
+        grown = last[1] - first[1]
+        return min(1.0, grown / 1e9 / (last[0] - first[0])) if grown >= 0 else None
 
     def share_with_reason(self, uuid: str, reasons: Collection[str]) -> float:
         """Return the share of the readings at work in which one of the throttle ``reasons`` was set; 0 before 10 s."""
         if self.span_s(uuid) < SPAN_MIN_S:
             return 0.0
-        working = [reading for reading in self.readings(uuid) if reading.working]
+        working = self._at_work(uuid)
         if not working:
             return 0.0
-        return sum(any(reason in reasons for reason in reading.throttle_reasons) for reading in working) / len(working)
+        told = [reading.throttle_reasons for reading in working if reading.throttle_reasons]
+        return sum(any(reason in reasons for reason in said) for said in told) / len(working)
 
     def mean_at_work(self, uuid: str, name: str) -> float | None:
         """Return the mean of a field of ``Reading`` over the readings in which the device works."""
-        values = [getattr(reading, name) for reading in self.readings(uuid) if reading.working]
+        values = [getattr(reading, name) for reading in self._at_work(uuid)]
         known = [value for value in values if value is not None]
         return sum(known) / len(known) if known else None
+
+    def _at_work(self, uuid: str) -> list[Reading]:
+        """Return the readings in which the device works; several rules of one snapshot ask for them."""
+        if uuid not in self._working:
+            self._working[uuid] = [reading for reading in self.readings(uuid) if reading.working]
+        return self._working[uuid]
 
     def peak_memory_bytes(self, uuid: str) -> float | None:
         """Return the most memory that was in use within the last minute."""
@@ -175,6 +184,11 @@ class DeviceHistory:
             return {}
         first, last = track[0][1], track[-1][1]
         return {index: last[index] - first[index] for index in last if index in first and last[index] > first[index]}
+
+
+def _counted(readings: Iterable[Reading], counter: str) -> Iterator[tuple[float, float]]:
+    """Yield (time, value) of the readings in which the driver counted."""
+    return ((reading.time, value) for reading in readings if (value := getattr(reading, counter)) is not None)
 
 
 def _reading(now: float, device: Device) -> Reading:

@@ -33,6 +33,9 @@ _JITTER_S = 0.25
 """Snapshots come a little early or late."""
 _ROOTS = [rule for family in FAMILIES for rule in (*getattr(family, "RULES", ()), *getattr(family, "MACHINE_RULES", ()))]
 _ROOT_ORDER = {rule.id: position for position, rule in enumerate(_ROOTS)}
+_TURNS = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
+"""Which part of its interval a family waits after its first look: those that cost most do not look together. All others do,
+so that a root and what it explains are seen at the same moment, and once 10 s or 30 s of a device's readings are there."""
 _OF_THE_MACHINE = frozenset(rule.id for rule in MACHINE_RULES)
 
 
@@ -56,9 +59,12 @@ class _Asked(NamedTuple):
     said: tuple[tuple[tuple[str, str], Judgement], ...]
 
 
-def _until(now: float, every_s: float, number: int, known: _Asked | None) -> float:
-    """Return when a rule looks again; the first time sooner for some, so that they do not all look at one snapshot."""
-    return now + (every_s if known is not None else every_s * (1 + number % 3) / 3) - _JITTER_S
+def _until(now: float, rule: Rule | MachineRule, known: _Asked | None) -> float:
+    """Return when a rule looks again; the first time sooner for some, so that they do not all look at one snapshot.
+
+    Rules of one family do: what they work out from a snapshot, they share.
+    """
+    return now + (rule.every_s if known is not None else rule.every_s * _TURNS.get(rule.family, 1.0)) - _JITTER_S
 
 
 class Doctor:
@@ -120,6 +126,8 @@ class Doctor:
         judged = set()
         for key, judgement in self._judgements(snapshot.monotonic_s):
             judged.add(key)
+            if judgement is None and key not in self._cases:
+                continue
             self._consider(key, judgement, snapshot.monotonic_s)
             if isinstance(judgement, Abstained):
                 abstained[judgement] = None
@@ -134,23 +142,23 @@ class Doctor:
         suspected = {rule for rule, _ in self._cases}
         evidence = self._evidence
         for job in evidence.jobs:
-            for number, rule in enumerate(RULES):
+            for rule in RULES:
                 key = (rule.id, job.key)
                 if not rule.every_s or rule.id in suspected:
                     yield key, rule.judge(evidence, job)
                     continue
                 known = self._asked.get(key)
                 if known is None or now >= known.until:
-                    known = _Asked(_until(now, rule.every_s, number, known), ((key, rule.judge(evidence, job)),))
+                    known = _Asked(_until(now, rule, known), ((key, rule.judge(evidence, job)),))
                 asked[key] = known
                 yield from known.said
-        for number, machine_rule in enumerate(MACHINE_RULES):
+        for machine_rule in MACHINE_RULES:
             key = (machine_rule.id, "")
             known = self._asked.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
             if known is None or now >= known.until:
                 said = machine_rule.judge(evidence)
                 judged = tuple(((machine_rule.id, subject), judgement) for subject, judgement in said.items())
-                known = _Asked(_until(now, machine_rule.every_s, number, known), judged)
+                known = _Asked(_until(now, machine_rule, known), judged)
             asked[key] = known
             yield from known.said
         self._asked = asked

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from gputop.doctor import stated
 from gputop.doctor.device_history import DeviceHistory
 from gputop.doctor.jobs import LIVE, Job, Member, compute_uses, jobs_of
+from gputop.doctor.series import EMPTY, Series
 from gputop.doctor.stillness import Stillness
 from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Run, Snapshot
 
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
-KEPT_POINTS = 600
-"""Values kept of one metric of one rank: enough for windows of 200 steps, whatever the rate."""
 LOAD_WINDOW_S = 12.0
 """The catalogue watches utilisation for 30 s; who owns a GPU is read from contexts and not from utilisation, so that 12 s
 of agreement are enough here, and a fault is named within 15 s."""
@@ -58,14 +57,6 @@ class Load:
         return self.idle_share >= IDLE_SHARE and self.span_s >= LOAD_SPAN_MIN_S
 
 
-class Point(NamedTuple):
-    """One value of a metric: its step, the wall clock, and the value."""
-
-    step: int
-    time: float
-    value: float
-
-
 @dataclass(slots=True)
 class _ProcessTrack:
     first_seen: float
@@ -98,11 +89,12 @@ class Evidence:
         self._ranks: dict[tuple[str, int], _RankTrack] = {}
         self._loads: dict[str, Load | None] = {}
         self._owners: dict[str, list[Process]] = {}
-        self._points: dict[tuple[str, int, str], deque[Point]] = {}
+        self._points: dict[tuple[str, int, str], Series] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """Take in the next snapshot of the stream."""
         self.now, self.snapshot = snapshot.monotonic_s, snapshot
+        stated.forget()
         self._loads, self._owners = {}, {}
         self._devices = {device.uuid: device for device in snapshot.devices}
         self._observe_devices(snapshot.devices)
@@ -170,12 +162,15 @@ class Evidence:
         for key in [key for key in self._points if key[0] not in alive]:
             del self._points[key]
         for points in snapshot.points:
-            kept = self._points.setdefault((points.run_id, points.rank, points.metric), deque(maxlen=KEPT_POINTS))
-            kept.extend(map(Point, points.steps, points.times, points.values))
+            key = (points.run_id, points.rank, points.metric)
+            kept = self._points.get(key)
+            if kept is None:
+                kept = self._points[key] = Series()
+            kept.extend(points.steps, points.times, points.values)
 
-    def series(self, run_id: str | None, rank: int, metric: str) -> Sequence[Point]:
+    def series(self, run_id: str | None, rank: int, metric: str) -> Series:
         """Return the newest values of a rank's metric in the order of their coming; empty when there are none."""
-        return self._points.get((run_id or "", rank, metric), ())
+        return self._points.get((run_id or "", rank, metric), EMPTY)
 
     def logs(self, job: Job) -> tuple[LogMatch, ...]:
         """Return the known error texts in the job's output, first failure first."""

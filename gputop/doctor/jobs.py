@@ -58,6 +58,8 @@ class Job:
     visible_count: int | None
     visible_source: str
     masks: tuple[str, ...]
+    used: frozenset[str]
+    """UUIDs of every device that any process of the job computes on."""
 
     @property
     def run_id(self) -> str | None:
@@ -68,12 +70,6 @@ class Job:
     def pids(self) -> tuple[int, ...]:
         """PIDs of the ranks."""
         return tuple(member.pid for member in self.members if member.pid is not None)
-
-    @property
-    def used(self) -> frozenset[str]:
-        """UUIDs of every device that any process of the job computes on."""
-        own = {use.device_uuid for process in self.processes for use in compute_uses(process)}
-        return frozenset(own | {member.main for member in self.members if member.main is not None})
 
     @property
     def local_world_size(self) -> int | None:
@@ -203,7 +199,9 @@ def _job(
     members = _members(group, run, snapshot, pool, virtual)
     visible, count, source, masks = _visible(members, pool, virtual)
     launcher = next((process.launcher for process in group if process.launcher is not None), None)
-    return Job(key, run, members, tuple(group), launcher, virtual, pool, visible, count, source, masks)
+    used = {use.device_uuid for process in group for use in compute_uses(process)}
+    used.update(member.main for member in members if member.main is not None)
+    return Job(key, run, members, tuple(group), launcher, virtual, pool, visible, count, source, masks, frozenset(used))
 
 
 def _works_on(group: Iterable[Process], run: Run | None, devices: Sequence[Device]) -> bool:

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import wraps
+from typing import Any, TypeVar
 
 from gputop.snapshot import Rank
 
 WRAPPERS = ("DataParallel", "FSDP", "FSDPModule", "DeepSpeedEngine")
 """How the names end of classes that spread a model over devices."""
+KEPT_RANKS = 1024
+"""Ranks of which is kept what a fact of theirs says, at most."""
 _EMPTY: Mapping[str, Any] = {}
+_kept: list[dict[int, Any]] = []
+T = TypeVar("T")
+
+
+def read_once(read: Callable[[Rank | None], T]) -> Callable[[Rank | None], T]:
+    """Read a fact of a rank once: ten rules ask for the same one of the same snapshot. Nobody changes a rank or its facts."""
+    known: dict[int, tuple[Rank, T]] = {}
+    _kept.append(known)
+
+    @wraps(read)
+    def of(rank: Rank | None) -> T:
+        if rank is None:
+            return read(None)
+        found = known.get(id(rank))
+        # An id is given again once its rank is gone: what is kept holds the rank.
+        if found is not None and found[0] is rank:
+            return found[1]
+        if len(known) >= KEPT_RANKS:
+            known.clear()
+        value = read(rank)
+        known[id(rank)] = (rank, value)
+        return value
+
+    return of
+
+
+def forget() -> None:
+    """Let go of the ranks that were read: the next snapshot has others, and these would stay in memory for nothing."""
+    for known in _kept:
+        known.clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +90,7 @@ def _device_ids(value: Any) -> tuple[int, ...]:
     return tuple(int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 4)
 
 
+@read_once
 def data_parallel(rank: Rank | None) -> DataParallelFact | None:
     """Return the fact ``data_parallel``; None where the rank has no such wrapper or counts cannot be read."""
     fact = mapping(rank, "data_parallel")

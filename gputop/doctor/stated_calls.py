@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gputop.doctor.stated import mapping, whole
+from gputop.doctor.stated import mapping, read_once, whole
 from gputop.snapshot import Rank
 
 SHARDED = ("FullyShardedDataParallel", "FSDP", "FSDPModule", "DeepSpeedEngine")
@@ -99,6 +99,7 @@ class Settings:
     profiler: bool | None
 
 
+@read_once
 def wrapper_calls(rank: Rank | None) -> WrapperCalls | None:
     """Return the fact ``wrapper_calls``."""
     fact = mapping(rank, "wrapper_calls")
@@ -108,6 +109,7 @@ def wrapper_calls(rank: Rank | None) -> WrapperCalls | None:
     return WrapperCalls(wrapped, bypassed, whole(fact.get("bypassed_steps")), text(fact.get("module")), text(fact.get("where")))
 
 
+@read_once
 def arguments(rank: Rank | None) -> Arguments:
     """Return what the fact ``data_parallel`` says of the arguments of the last call."""
     fact = mapping(rank, "data_parallel")
@@ -140,6 +142,7 @@ def cuda_memory(rank: Rank | None) -> CudaMemory | None:
     return CudaMemory(whole(fact.get("total_bytes")), whole(fact.get("retries")), whole(fact.get("empty_cache_calls")))
 
 
+@read_once
 def settings(rank: Rank | None) -> Settings | None:
     """Return the fact ``settings``."""
     fact = mapping(rank, "settings")
@@ -174,6 +177,7 @@ def model_class(rank: Rank | None) -> str | None:
     return name.rpartition(".")[2] if name is not None else None
 
 
+@read_once
 def wrapped_by(rank: Rank | None) -> str | None:
     """Return what wraps the model: "data_parallel", "ddp", "sharded" (FSDP, DeepSpeed), or None where none was reported."""
     fact = mapping(rank, "model")

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gputop.doctor.stated import mapping, whole
+from gputop.doctor.stated import mapping, read_once, whole
 from gputop.doctor.stated_calls import flag, items, number, text
 from gputop.doctor.stated_model import frameworks
 from gputop.snapshot import Rank
@@ -130,6 +130,7 @@ class Stall:
     stack: tuple[str, ...]
 
 
+@read_once
 def ddp(rank: Rank | None) -> Ddp | None:
     """Return the fact ``ddp``."""
     fact = mapping(rank, "ddp")
@@ -160,6 +161,7 @@ def gradients(rank: Rank | None) -> Gradients | None:
     return Gradients(steps, backwards, synced, unsynced, number(fact.get("accumulation")))
 
 
+@read_once
 def group(rank: Rank | None) -> Group | None:
     """Return the fact ``process_group``."""
     fact = mapping(rank, "process_group")
@@ -187,6 +189,7 @@ def _pairs(value: Any) -> dict[int, Any]:
     return found
 
 
+@read_once
 def batches(rank: Rank | None) -> Batches | None:
     """Return the fact ``batches``."""
     fact = mapping(rank, "batches")
@@ -195,6 +198,7 @@ def batches(rank: Rank | None) -> Batches | None:
     return Batches(_pairs(fact.get("recent")), _pairs(fact.get("epochs")), whole(fact.get("rows")), whole(fact.get("elements")))
 
 
+@read_once
 def loader(rank: Rank | None) -> Loader | None:
     """Return the fact ``loader``."""
     fact = mapping(rank, "loader")
@@ -232,6 +236,7 @@ def batch_norm(rank: Rank | None) -> BatchNorm | None:
     return BatchNorm(layers, whole(fact.get("synced")) or 0, whole(fact.get("frozen")) or 0) if layers is not None else None
 
 
+@read_once
 def stall(rank: Rank | None) -> Stall | None:
     """Return the fact ``stalled``; None while steps come."""
     fact = mapping(rank, "stalled")

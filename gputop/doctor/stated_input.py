@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gputop.doctor.stated import mapping, whole
+from gputop.doctor.stated import mapping, read_once, whole
 from gputop.doctor.stated_calls import flag, number, text
 from gputop.snapshot import Rank
 
@@ -33,6 +33,7 @@ class Transfers:
     where: str | None
 
 
+@read_once
 def feeding(rank: Rank | None) -> Feeding | None:
     """Return the fact ``loader`` as far as it speaks of workers."""
     fact = mapping(rank, "loader")

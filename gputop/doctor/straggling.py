@@ -72,18 +72,13 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
     if len(steps) < WINDOWS * WINDOW_STEPS:
         return None
     waits: list[float] = []
-    slowest: list[int] = []
-    for step in steps:
-        values = sorted((backward[rank][step], rank) for rank in ranks)
-        victim = statistics.median_high([value for value, _ in values])
-        took = statistics.median(whole[rank][step] for rank in ranks)
-        if took <= 0 or not math.isfinite(took) or not math.isfinite(values[-1][0]):
+    for at in reversed(range(0, len(steps), WINDOW_STEPS)):
+        # The newest window first: nobody waits in most runs, and then one window tells it.
+        piece = _waits(backward, whole, steps[at : at + WINDOW_STEPS])
+        if piece is None or statistics.fmean(piece) < SCORE_MIN:
             return None
-        waits.append((victim - values[0][0]) / took)
-        slowest.append(values[0][1])
-    pieces = [waits[at : at + WINDOW_STEPS] for at in range(0, len(waits), WINDOW_STEPS)]
-    if any(statistics.fmean(piece) < SCORE_MIN for piece in pieces):
-        return None
+        waits = piece + waits
+    slowest = [min((backward[rank][step], rank) for rank in ranks)[1] for step in steps]
     counted = Counter(rank for rank, wait in zip(slowest, waits, strict=True) if wait >= SCORE_MIN / 2)
     if not counted:
         return None
@@ -101,6 +96,22 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
         statistics.fmean(statistics.median(whole[rank][step] for rank in ranks) for step in steps),
         _parts(evidence, job, ranks, at_fault, whole, backward, number),
     )
+
+
+def _waits(
+    backward: Mapping[int, Mapping[int, float]], whole: Mapping[int, Mapping[int, float]], steps: Sequence[int]
+) -> list[float] | None:
+    """Return for each step how long the victim waits, as a share of the step; None where a time is not finite."""
+    waits = []
+    for step in steps:
+        values = sorted([series[step] for series in backward.values()])
+        times = sorted([series[step] for series in whole.values()])
+        middle = len(times) // 2
+        took = times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
+        if took <= 0 or not math.isfinite(took) or not math.isfinite(values[-1]):
+            return None
+        waits.append((values[len(values) // 2] - values[0]) / took)
+    return waits
 
 
 def _excess(series: Mapping[int, Mapping[int, float]], at_fault: Mapping[int, int], ranks: Sequence[int], sign: float) -> float:

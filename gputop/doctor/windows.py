@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gputop.doctor.evidence import KEPT_POINTS, WARM_UP_STEPS, Evidence, Point
+from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.jobs import Job
+from gputop.doctor.series import KEPT_POINTS, Point, Series
 from gputop.snapshot import Rank
 
 STEPS = 200
@@ -36,47 +38,65 @@ class Stalls(NamedTuple):
     mean_s: float
 
 
-def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> list[Point]:
+def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> Series:
     """Return the newest values whose steps follow each other closely, oldest first, those of the warm-up left out."""
-    memo: dict[tuple[str | None, int, str, int], list[Point]] = evidence.memo.setdefault("windows.newest", {})
+    memo: dict[tuple[str | None, int, str, int], Series] = evidence.memo.setdefault("windows.newest", {})
     key = (job.run_id, rank, metric, limit)
     if key not in memo:
         memo[key] = _newest(evidence, job, rank, metric, limit)
     return memo[key]
 
 
-def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> list[Point]:
-    series = evidence.series(job.run_id, rank, metric)
-    found = [point for point in itertools.islice(reversed(series), limit) if point.step >= WARM_UP_STEPS]
-    distances = [later.step - earlier.step for later, earlier in itertools.pairwise(found)]
-    usual = min((distance for distance in distances[:STEPS_MIN] if distance > 0), default=1)
+def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> Series:
+    found = evidence.series(job.run_id, rank, metric)[-limit:]
+    if found and min(found.steps) < WARM_UP_STEPS:
+        found = _of([point for point in found if point.step >= WARM_UP_STEPS])
+    if _every(found.steps):
+        return found
+    distances = list(map(operator.sub, found.steps[1:], found.steps))
+    usual = min((distance for distance in distances[-STEPS_MIN:] if distance > 0), default=1)
     # A step that an evaluation or a checkpoint stretched has no time of its own: a gap of one or two is no decimation.
-    end = next((at for at, distance in enumerate(distances, 1) if not 0 < distance <= GAP_MAX * usual), len(found))
-    return found[:end][::-1]
+    widest = GAP_MAX * usual
+    if min(distances) > 0 and max(distances) <= widest:
+        return found
+    return found[max(at for at, distance in enumerate(distances, 1) if not 0 < distance <= widest) :]
+
+
+def _every(steps: list[int]) -> bool:
+    """True when the steps follow one another without a gap; what is compared here is compared without a loop."""
+    return not steps or (steps[-1] - steps[0] == len(steps) - 1 and steps == list(range(steps[0], steps[-1] + 1)))
+
+
+def _of(points: Sequence[Point]) -> Series:
+    return Series(*zip(*points, strict=True)) if points else Series()
 
 
 def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], least: int = STEPS_MIN) -> float | None:
     """Return which share of the step's time a phase takes in one rank, by sums over the newest steps; None when unknown."""
     steps = newest(evidence, job, rank, "step_s")
-    total = _sum(steps)
+    total = steps.total()
     if len(steps) < least or total <= 0:
         return None
-    begin = steps[0].step
+    begin = steps.steps[0]
     names = (part,) if isinstance(part, str) else part
     series = [evidence.series(job.run_id, rank, name) for name in names]
     if not any(series):
         return None
-    return sum(_sum(since(points, begin)) for points in series) / total
+    return sum(since(points, begin).total() for points in series) / total
 
 
-def since(points: Sequence[Point], step: int) -> list[Point]:
-    """Return the points from a step on, newest first; the cost is that of these points alone."""
-    return list(itertools.takewhile(lambda point: point.step >= step, reversed(points)))
+def since(points: Series, step: int) -> Series:
+    """Return the newest points of which none lies before a step; the cost is that of these points alone."""
+    number = points.steps[-1] - step + 1 if points else 0
+    if 0 < number < len(points) and points.steps[-number - 1] < step and _every(points.steps[-number:]):
+        return points[-number:]
+    number = next((at for at, known in enumerate(reversed(points.steps)) if known < step), len(points))
+    return points[len(points) - number :]
 
 
-def latest(points: Sequence[Point], number: int) -> dict[int, float]:
-    """Return the newest values by step."""
-    return {point.step: point.value for point in itertools.islice(reversed(points), number)}
+def latest(points: Series, number: int) -> dict[int, float]:
+    """Return the newest values by step, the newest first."""
+    return dict(zip(points.steps[: -number - 1 : -1], points.values[: -number - 1 : -1], strict=True))
 
 
 def spread(values: Sequence[float]) -> float:
@@ -101,14 +121,19 @@ def pause_share(evidence: Evidence, job: Job) -> float:
 def step_s(evidence: Evidence, job: Job, rank: int, least: int = STEPS_MIN) -> float | None:
     """Return the mean time of a rank's newest steps, in seconds."""
     steps = newest(evidence, job, rank, "step_s")
-    return _sum(steps) / len(steps) if len(steps) >= least else None
+    return steps.total() / len(steps) if len(steps) >= least else None
 
 
 def median_step_s(evidence: Evidence, job: Job, least: int = STEPS_MIN) -> float | None:
     """Return the median time of a step over the newest steps of all ranks, in seconds."""
-    values = [point.value for rank in _ranks(job) for point in newest(evidence, job, rank.rank, "step_s")]
-    values = [value for value in values if math.isfinite(value)]
-    return statistics.median(values) if len(values) >= least else None
+    memo: dict[str, tuple[int, float]] = evidence.memo.setdefault("windows.median_step_s", {})
+    if job.key not in memo:
+        values = [value for rank in _ranks(job) for value in newest(evidence, job, rank.rank, "step_s").values]
+        if not math.isfinite(sum(values)):
+            values = [value for value in values if math.isfinite(value)]
+        memo[job.key] = len(values), statistics.median(values or [0.0])
+    number, median = memo[job.key]
+    return median if number >= least else None
 
 
 def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s: float) -> float | None:
@@ -117,22 +142,26 @@ def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s:
     points = evidence.series(job.run_id, rank, metric)
     if not steps or not points:
         return None
-    begin, end = steps[0].time, max(steps[-1].time, points[-1].time)
+    begin, end = steps.times[0], max(steps.times[-1], points.times[-1])
     # Of quick steps no more are kept than fill a part of that time: they are as many as any share needs.
     if end - begin < span_min_s and len(steps) < KEPT_POINTS:
         return None
-    return min(1.0, _sum(point for point in points if point.time > begin) / (end - begin))
+    spent = sum(value for time, value in zip(points.times, points.values, strict=True) if time > begin and math.isfinite(value))
+    return min(1.0, spent / (end - begin))
 
 
-def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str]) -> list[Point]:
+def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str]) -> Series:
     """Return the newest steps, those that a pause stretched with the pause's time: they have no ``step_s`` of their own."""
     steps = newest(evidence, job, rank, "step_s", KEPT_POINTS)
     if len(steps) < STEPS_MIN:
-        return []
-    usual = statistics.median(point.value for point in steps)
+        return Series()
+    pauses = [since(evidence.series(job.run_id, rank, metric), steps.steps[0]) for metric in metrics]
+    if not any(pauses):
+        return steps
+    usual = statistics.median(steps.values)
     timed = {point.step: point for point in steps}
-    for metric in metrics:
-        for point in since(evidence.series(job.run_id, rank, metric), steps[0].step):
+    for points in pauses:
+        for point in reversed(points):
             known, before = timed.get(point.step), timed.get(point.step - 1)
             if known is not None and known.value >= point.value:
                 continue
@@ -140,13 +169,14 @@ def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str])
             passed = point.time - before.time if before is not None and known is None else 0.0
             took = point.value + (known.value if known is not None else usual)
             timed[point.step] = Point(point.step, point.time, max(took, passed))
-    return [timed[step] for step in sorted(timed)]
+    return _of([timed[step] for step in sorted(timed)])
 
 
-def stalls(points: Sequence[Point], factor: float) -> Stalls | None:
+def stalls(points: Series, factor: float) -> Stalls | None:
     """Return the steps that take over ``factor`` times the median, with their period; None when there are none."""
-    values = [point.value for point in points if math.isfinite(point.value)]
-    if len(values) < STEPS_MIN:
+    values = points.values if points.finite() else [value for value in points.values if math.isfinite(value)]
+    # The median is no less than the least: most runs are done with here.
+    if len(values) < STEPS_MIN or max(values) <= factor * min(values):
         return None
     median = statistics.median(values)
     long = [point for point in points if point.value > factor * median and math.isfinite(point.value)]
@@ -182,19 +212,21 @@ def _chain(steps: Sequence[int], period: float, off: float) -> int:
     return max(lengths, default=0)
 
 
-def trend(points: Sequence[Point]) -> tuple[float, float] | None:
+def trend(points: Series) -> tuple[float, float] | None:
     """Return the growth over the window (by a straight line through the values) and R²; None for too few values."""
-    known = [(point.step, point.value) for point in points if math.isfinite(point.value)]
-    if len(known) < STEPS_MIN or known[-1][0] <= known[0][0]:
+    known = points if points.finite() else _of([point for point in points if math.isfinite(point.value)])
+    steps, values = known.steps, known.values
+    if len(known) < STEPS_MIN or steps[-1] <= steps[0]:
         return None
-    mean_x = sum(step for step, _ in known) / len(known)
-    mean_y = sum(value for _, value in known) / len(known)
-    spread_x = sum((step - mean_x) ** 2 for step, _ in known)
-    spread_y = sum((value - mean_y) ** 2 for _, value in known)
+    if min(values) == max(values):
+        return 0.0, 0.0
+    mean_x, mean_y = sum(steps) / len(steps), sum(values) / len(values)
+    off_x, off_y = [step - mean_x for step in steps], [value - mean_y for value in values]
+    spread_x, spread_y = sum(map(operator.mul, off_x, off_x)), sum(map(operator.mul, off_y, off_y))
     if spread_y <= 0:
         return 0.0, 0.0
-    slope = sum((step - mean_x) * (value - mean_y) for step, value in known) / spread_x
-    return slope * (known[-1][0] - known[0][0]), slope**2 * spread_x / spread_y
+    slope = sum(map(operator.mul, off_x, off_y)) / spread_x
+    return slope * (steps[-1] - steps[0]), slope**2 * spread_x / spread_y
 
 
 def mean_utilization(evidence: Evidence, uuid: str) -> float | None:
@@ -217,7 +249,3 @@ def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
 
 def _ranks(job: Job) -> Iterable[Rank]:
     return [member.journal for member in job.members if member.journal is not None]
-
-
-def _sum(points: Iterable[Point]) -> float:
-    return sum(point.value for point in points if math.isfinite(point.value))

@@ -62,17 +62,22 @@ class RankLog:
             before = self.reader.position
             # The state first: all that a process wrote before it was seen dead is then in what is read next.
             self.judge()
-            ended = not self.alive
+            ended, said = not self.alive, self._said()
             read = self.reader.poll(self, budget)
         except (OSError, FormatError):
             self.settle()
             return 0
-        self.judge()
+        if self._said() != said or self.state == "starting":
+            # Its process was looked at a moment ago: only what the journal says since can change the state.
+            self.judge()
         at_end = self.reader.position - before < budget
         self._caught_up = self._caught_up or at_end
         if at_end and ended:
             self.settle()
         return read
+
+    def _said(self) -> tuple[int, int | None]:
+        return self.reader.live.state, self.reader.live.exit_code
 
     def settle(self) -> None:
         """Stop following; what a dead process left in its ring goes to its archive, and the ring's memory is freed."""
@@ -144,17 +149,8 @@ class RankLog:
         fresh, self._fresh = self._fresh, {}
         result = []
         for name, series in fresh.items():
-            kept = series.points()
-            result.append(
-                Points(
-                    self.identity.run_id,
-                    self.identity.rank,
-                    name,
-                    tuple(point[1] for point in kept),
-                    tuple(point[2] for point in kept),
-                    tuple(point[3] for point in kept),
-                )
-            )
+            _, steps, times, values = zip(*series.points(), strict=True)
+            result.append(Points(self.identity.run_id, self.identity.rank, name, steps, times, values))
         return result
 
     def rank(self) -> Rank:

@@ -7,6 +7,7 @@ until it changes.
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Iterable
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gputop.places import runs_dir as default_runs_dir
-from gputop.snapshot import FormatError, Points, Run
+from gputop.snapshot import FormatError, Points, Rank, Run
 from gputop.tracking import places
 from gputop.tracking.rank_log import RankLog, merged
 from gputop.tracking.stopped import as_stopped
@@ -45,6 +46,8 @@ class _Followed:
     """By rank and attempt."""
     files: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """What was opened, or found to be no journal: path -> (mtime, size) at that time."""
+    told: Run | None = None
+    """The run once all of its ranks are read to their end, before its job was asked whether somebody stopped it."""
 
     @property
     def alive(self) -> bool:
@@ -250,6 +253,9 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
 def _describe(followed: _Followed) -> Run:
     logs = followed.newest()
     ranks = tuple(log.rank() for log in logs)
+    told, ended = followed.told, all(log.done for log in followed.logs.values())
+    if ended and told is not None and _same(ranks, told.ranks):
+        return as_stopped(told)
     states = {rank.state for rank in ranks}
     state = next(state for state in WORST_FIRST if state in states)
     first = logs[0]
@@ -269,4 +275,9 @@ def _describe(followed: _Followed) -> Run:
         command=first.command,
         ranks=ranks,
     )
+    followed.told = run if ended else None
     return as_stopped(run)
+
+
+def _same(ranks: tuple[Rank, ...], known: tuple[Rank, ...]) -> bool:
+    return len(ranks) == len(known) and all(map(operator.is_, ranks, known))

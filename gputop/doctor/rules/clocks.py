@@ -76,11 +76,11 @@ def thermal(evidence: Evidence) -> dict[str, Judgement]:
 def _thermal(evidence: Evidence, device: Device) -> Judgement:
     history = evidence.history
     share = history.share_throttled(device.uuid, "thermal_ns")
-    reasons = history.share_with_reason(device.uuid, THERMAL_REASONS)
     counted = share is not None and share > THERMAL_SHARE
-    if history.mean_at_work(device.uuid, "utilization_percent") is None or not (
-        counted or (share is None and reasons >= REASON_SHARE)
-    ):
+    reasons = history.share_with_reason(device.uuid, THERMAL_REASONS) if share is None else 0.0
+    if not (counted or (share is None and reasons >= REASON_SHARE)):
+        return None
+    if history.mean_at_work(device.uuid, "utilization_percent") is None:
         return None
     held = share if counted and share is not None else reasons
     how = "of the last minute, by the driver's counter" if counted else "of the readings at work"
@@ -171,11 +171,13 @@ def _brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
 
 def _capped(evidence: Evidence, device: Device) -> Judgement:
     """A cap at full power is normal; one that stands far below the limit is not."""
-    mean, limit = evidence.history.mean_at_work(device.uuid, "power_w"), device.power_limit_w
-    share = evidence.history.share_with_reason(device.uuid, ("sw_power_cap",))
-    loss, clock = _clock(evidence, device)
-    if not mean or not limit or share < REASON_SHARE or mean >= CAPPED_POWER_SHARE * limit:
+    share, limit = evidence.history.share_with_reason(device.uuid, ("sw_power_cap",)), device.power_limit_w
+    if share < REASON_SHARE or not limit:
         return None
+    mean = evidence.history.mean_at_work(device.uuid, "power_w")
+    if not mean or mean >= CAPPED_POWER_SHARE * limit:
+        return None
+    loss, clock = _clock(evidence, device)
     if loss is None or loss < CLOCK_LOSS_SHARE:
         return None
     facts = [
@@ -245,8 +247,10 @@ def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
     held = []
     for device in _real(evidence):
         share = evidence.history.share_with_reason(device.uuid, ("applications_clocks_setting",))
+        if device.state != "ok" or share < LOCKED_REASON_SHARE:
+            continue
         loss, clock = _clock(evidence, device)
-        if device.state == "ok" and share >= LOCKED_REASON_SHARE and loss is not None and loss >= 1 - LOCKED_CLOCK_SHARE:
+        if loss is not None and loss >= 1 - LOCKED_CLOCK_SHARE:
             held.append((device, share, loss, clock))
     if not held:
         return {}

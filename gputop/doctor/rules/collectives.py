@@ -11,7 +11,7 @@ from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.outputs import told
-from gputop.doctor.rules.rule import Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
 from gputop.doctor.standing import COLLECTIVE_FILES
 from gputop.doctor.stated_ddp import Stall, stall
 from gputop.snapshot import Communicator, Rank
@@ -149,6 +149,7 @@ MACHINE_RULES = (
         "every rank waits, in collectives called from different lines; or counts of collectives that cross, without a step for "
         f"a minute, {COUNTS_HOLD_S:.0f} s; or the text itself (catalogue C08)",
         different_paths,
+        every_s=EVERY_LOOK,
     ),
 )
 

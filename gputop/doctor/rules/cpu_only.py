@@ -6,7 +6,7 @@ from gputop.doctor import fixes, stated, words
 from gputop.doctor.evidence import CPU_BUSY_PERCENT, Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.visible import parse_mask
 from gputop.snapshot import Process
 
@@ -168,5 +168,6 @@ RULES = (
         f"steps progress on CPU parameters; or torch mapped, no /dev/nvidia* and over {CPU_BUSY_PERCENT:.0f} % of a core "
         "for 120 s beside a free GPU (catalogue A12)",
         cpu_only,
+        every_s=EVERY_LOOK,
     ),
 )

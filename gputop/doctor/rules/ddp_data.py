@@ -11,12 +11,12 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated import whole
 from gputop.doctor.stated_calls import text, wrapped_by
 from gputop.doctor.stated_ddp import Loader, Sampler, batches, divides_models, loader, sampler, stall
 from gputop.doctor.stated_model import frameworks
-from gputop.snapshot import Rank
+from gputop.snapshot import Rank, Run
 
 EQUAL_STEPS_MIN = 5
 """Steps in a row with equal batches on all ranks (catalogue, C05)."""
@@ -198,10 +198,17 @@ def same_order(evidence: Evidence, job: Job) -> Judgement:
 def uneven_inputs(evidence: Evidence, job: Job) -> Judgement:
     """C07: the ranks have unequal numbers of batches: those with more wait for ever at the end of the epoch."""
     run = job.run
-    if run is None or tracked.world(job) < 2 or divides_models(run.ranks):
+    if run is None or tracked.world(job) < 2:
         return None
+    found = _uneven(job, run)
+    return None if found is None or divides_models(run.ranks) else found
+
+
+def _uneven(job: Job, run: Run) -> Suspicion | None:
     waiting = [rank for rank in tracked.ranks_of(job) if stall(rank) is not None]
-    done = [rank for rank in run.ranks if (feed := loader(rank)) is not None and feed.exhausted and rank not in waiting]
+    done = [
+        rank for rank in run.ranks if waiting and (feed := loader(rank)) is not None and feed.exhausted and rank not in waiting
+    ]
     done = [rank for rank in done if all((rank.step or 0) < (other.step or 0) + 2 for other in waiting)]
     if waiting and done and all(not (f.exhausted if (f := loader(rank)) is not None else True) for rank in waiting):
         return Suspicion(_hangs(job, waiting, done))
@@ -349,6 +356,7 @@ RULES = (
         3.0,
         "the loaders' lengths differ in the first epoch (likely), or ranks wait while another's data has ended (catalogue C07)",
         uneven_inputs,
+        every_s=EVERY_LOOK,
     ),
     Rule(
         "C14",

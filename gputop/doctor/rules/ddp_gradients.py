@@ -8,7 +8,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_calls import model_class, parameter_dtypes, wrapped_by, wrapper_calls
 from gputop.doctor.stated_ddp import Ddp, Gradients, ddp, divides_models, gradients, group, has_engine, weights_differ
 from gputop.snapshot import Rank
@@ -337,6 +337,7 @@ RULES = (
         0.0,
         f"{BYPASSED_STEPS_MIN} steps in a row call only what is inside DDP; certain where the weights differ (catalogue C01)",
         goes_around,
+        every_s=EVERY_LOOK,
     ),
     Rule(
         "C03",
@@ -346,6 +347,7 @@ RULES = (
         f"several ranks, no wrapper, no collective that could average in {STEPS_MIN} steps; likely where there are some and "
         "weights differ (catalogue C03)",
         not_wrapped,
+        every_s=EVERY_LOOK,
     ),
     Rule(
         "C04",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gputop.doctor import fixes, stated, windows, words
 from gputop.doctor.evidence import Evidence
@@ -70,11 +70,15 @@ def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
     if tracked.world(job) < 2 or len(ranks) < 2 or divides_models(ranks):
         return None
     losses = {
-        rank.rank: {p.step: p.value for p in list(evidence.series(job.run_id, rank.rank, "loss"))[-60:]} for rank in ranks
+        rank.rank: dict(zip(series.steps[-60:], series.values[-60:], strict=True))
+        for rank in ranks
+        for series in (evidence.series(job.run_id, rank.rank, "loss"),)
     }
     if not losses.get(0):
         return None
     for number, values in losses.items():
+        if math.isfinite(sum(values.values())):
+            continue
         steps = sorted(step for step in values.keys() & losses[0].keys())[-LOSS_STEPS:]
         lost = [step for step in steps[-NAN_STEPS_MIN:] if not math.isfinite(values[step]) and math.isfinite(losses[0][step])]
         if number and len(lost) >= NAN_STEPS_MIN:
@@ -107,10 +111,15 @@ def _nan_finding(job: Job, number: int, steps: Sequence[int], shown: float) -> F
 
 def _deviates(job: Job, losses: dict[int, dict[int, float]]) -> Judgement:
     common = set.intersection(*(set(values) for values in losses.values()))
-    steps = sorted(step for step in common if all(math.isfinite(values[step]) for values in losses.values()))[-LOSS_STEPS:]
+    if not all(math.isfinite(sum(values.values())) for values in losses.values()):
+        common = {step for step in common if all(math.isfinite(values[step]) for values in losses.values())}
+    steps = sorted(common)[-LOSS_STEPS:]
     if len(steps) < LOSS_STEPS:
         return None
+    far = _far({number: [values[step] for step in steps] for number, values in losses.items()})
     for number, values in losses.items():
+        if number not in far:
+            continue
         others = [other for rank, other in losses.items() if rank != number]
         if number == 0 or not others:
             continue
@@ -139,6 +148,22 @@ def _deviates(job: Job, losses: dict[int, dict[int, float]]) -> Judgement:
             )
             return Suspicion(finding)
     return None
+
+
+def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
+    """Return the ranks whose loss may be far from the others', from the sums of each rank: in most runs none."""
+    size, number = len(next(iter(columns.values()))), len(columns)
+    means = {rank: sum(values) / size for rank, values in columns.items()}
+    squares = {rank: sum([(value - means[rank]) ** 2 for value in values]) for rank, values in columns.items()}
+    far = []
+    for rank, mean in means.items():
+        others = [other for other in means if other != rank]
+        middle = sum(means[other] for other in others) / max(1, number - 1)
+        variance = sum(squares[other] + size * (means[other] - middle) ** 2 for other in others) / max(1, size * len(others))
+        # Sums round in another order than what decides: half of the threshold leaves nothing out.
+        if abs(mean - middle) > LOSS_DEVIATION / 2 * math.sqrt(variance) or variance <= 0:
+            far.append(rank)
+    return far
 
 
 def batch_became_small(evidence: Evidence, job: Job) -> Judgement:

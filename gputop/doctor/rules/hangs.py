@@ -12,7 +12,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.shared import utilization
 from gputop.doctor.rules.spinning import SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, STANDING, spins
 from gputop.doctor.stated_calls import number
@@ -313,6 +313,7 @@ RULES = (
         f"outside: {SPIN_PERCENT:.0f} % used at {SPIN_POWER_SHARE:.0%} of the power, {SPIN_HOLD_S:.0f} s: possible "
         "(catalogue G01)",
         hang,
+        every_s=EVERY_LOOK,
     ),
 )
 

@@ -10,7 +10,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules.outputs import quoted, told
-from gputop.doctor.rules.rule import RARELY_S, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, RARELY_S, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Device, Problem
 from gputop.units import bytes_text
 
@@ -233,9 +233,9 @@ def _slowest(evidence: Evidence, job: Job) -> Fact | None:
     """Return how much longer one rank's GPU takes for its forward, by CUDA's events; None where that is unknown or little."""
     times = {}
     for member in job.members:
-        points = list(evidence.series(job.run_id, member.rank or 0, "cuda/forward_s"))[-STEPS:]
+        points = evidence.series(job.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
         if len(points) >= STEPS:
-            times[member.rank or 0] = median(point.value for point in points)
+            times[member.rank or 0] = median(points.values)
     if len(times) < 2:
         return None
     rank = max(times, key=lambda number: times[number])
@@ -358,6 +358,7 @@ MACHINE_RULES = (
         0.0,
         "the driver cannot be used, does not answer, or hides processes (catalogue I10)",
         blind,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "I05",
@@ -366,6 +367,7 @@ MACHINE_RULES = (
         0.0,
         "NVML says that the GPU is lost or needs a reset, or it is no longer listed for 10 s (catalogue I05)",
         lost_gpu,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "I04",
@@ -374,6 +376,7 @@ MACHINE_RULES = (
         0.0,
         "any Xid but 45 (13, 31, 43, 109 for 5 minutes), new uncorrected errors, rows that failed or wait (catalogue I04)",
         errors_of_the_gpu,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "I08",

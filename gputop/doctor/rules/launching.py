@@ -8,7 +8,7 @@ from gputop.doctor import fixes, stated, stated_model, words
 from gputop.doctor.evidence import LOAD_WINDOW_S, Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.shared import sees, siblings, utilization
 from gputop.snapshot import Device, Process
 
@@ -188,6 +188,7 @@ RULES = (
         LOAD_WINDOW_S,
         f"one process without rank on one busy GPU (mean 10 %) {_FREE}, 12 s, after 30 s of warm-up (catalogue A01, section 2)",
         plain_python,
+        every_s=EVERY_LOOK,
     ),
     Rule(
         "A02",

@@ -16,7 +16,7 @@ from gputop.doctor.log_patterns import pattern_of
 from gputop.doctor.log_scan import Observation, is_warning
 from gputop.doctor.logs import UNKNOWN_ID, finding_of
 from gputop.doctor.rules.outputs import Told, told
-from gputop.doctor.rules.rule import Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
 from gputop.snapshot import LogMatch
 
 JUDGED_ELSEWHERE = frozenset(
@@ -78,5 +78,6 @@ MACHINE_RULES = (
         0.0,
         "the first failure in the output of a run that failed has a known text (catalogue, section 5), or is an exception",
         failed,
+        every_s=EVERY_LOOK,
     ),
 )

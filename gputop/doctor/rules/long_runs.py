@@ -86,9 +86,9 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: stated_calls.CudaM
         return None
     for metric in ("memory_allocated_bytes", "memory_peak_bytes"):
         series = evidence.series(job.run_id, member.journal.rank, metric)
-        begin = max(WARM_UP_STEPS, series[-1].step - 3 * LEAK_STEPS_MIN) if series else 0
-        points = windows.since(series, begin)[::-1]
-        if len(points) < WARM_UP_STEPS or points[-1].step - points[0].step < LEAK_STEPS_MIN:
+        begin = max(WARM_UP_STEPS, series.steps[-1] - 3 * LEAK_STEPS_MIN) if series else 0
+        points = windows.since(series, begin)
+        if len(points) < WARM_UP_STEPS or points.steps[-1] - points.steps[0] < LEAK_STEPS_MIN:
             continue
         found = windows.trend(points)
         total = fact.total_bytes

@@ -8,7 +8,7 @@ from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import LIVE, Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.outputs import Told, command_of, quoted, told
-from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Process, Rank, Run
 
 G03_HOLD_S = 20.0
@@ -264,6 +264,7 @@ RULES = (
         f"ranks that are {G03_AGE_S:.0f} s old, use below {G03_CPU_PERCENT:.0f} % of a core for {G03_HOLD_S:.0f} s, without "
         "a step; certain where fewer run than were started (catalogue G03)",
         never_complete,
+        every_s=EVERY_LOOK,
     ),
     Rule(
         "G05",
@@ -272,6 +273,7 @@ RULES = (
         5.0,
         "/dev/shm below 256 MB with two NCCL ranks (catalogue G05)",
         small_shared_memory,
+        every_s=EVERY_LOOK,
     ),
 )
 MACHINE_RULES = (
@@ -283,6 +285,7 @@ MACHINE_RULES = (
         "a rank has failed or was killed while others live; or all ended, and only that is known; or NCCL calls it dead, and "
         f"no count moves for {G04_COUNTS_S:.0f} s (catalogue G04)",
         dead_rank,
+        every_s=EVERY_LOOK,
     ),
 )
 

@@ -11,7 +11,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
 from gputop.doctor.rules.outputs import Told, quoted, told
-from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
 from gputop.doctor.visible import devices_behind, mask_of, same_uuid
 from gputop.snapshot import Device, LogMatch, Process
 from gputop.units import bytes_text
@@ -268,6 +268,7 @@ MACHINE_RULES = (
         0.0,
         "an out-of-memory text; one GPU alone when every other of the run kept over 30 % free for a minute (catalogue H02)",
         out_of_memory,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "H05",
@@ -276,6 +277,7 @@ MACHINE_RULES = (
         H05_HOLD_S,
         "oom_kill counted up in the last 5 minutes (certain), or MemAvailable below 5 % for 10 s beside a job (catalogue H05)",
         host_memory,
+        every_s=EVERY_LOOK,
     ),
 )
 

@@ -14,7 +14,7 @@ from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member, twins
 from gputop.doctor.rules.memory import GHOST_BYTES_MAX
 from gputop.doctor.rules.outputs import Told, command_of, quoted, told
-from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
 from gputop.doctor.visible import mask_of
 from gputop.snapshot import LogMatch, Process
 from gputop.units import bytes_text
@@ -134,12 +134,13 @@ def _left_on_cpu(evidence: Evidence, job: Job) -> Member | None:
     if job.virtual or not evidence.progressing(job):
         return None
     for member in job.members:
+        if stated.parameter_device(member.journal) != "cpu" or not member.uses:
+            continue
         wraps = stated.wrapper(member.journal)
         offloads = "deepspeed" in stated_model.frameworks(member.journal) or (wraps is not None and wraps.startswith("FSDP"))
-        on_cpu = stated.parameter_device(member.journal) == "cpu"
         devices = stated_model.parameters_by_device(member.journal)
         # Only where every parameter is on the CPU: a part of it may be offloaded on purpose.
-        if on_cpu and member.uses and not offloads and (not devices or set(devices) == {"cpu"}):
+        if not offloads and (not devices or set(devices) == {"cpu"}):
             return member
     return None
 
@@ -351,6 +352,7 @@ MACHINE_RULES = (
         0.0,
         "invalid_ordinal in a run whose ranks here have another LOCAL_RANK than RANK (catalogue A08)",
         global_rank_as_device,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "A13",
@@ -359,6 +361,7 @@ MACHINE_RULES = (
         3.0,
         "two_devices in the run's output; or steps on CPU parameters in a process with a context on a GPU (catalogue A13)",
         not_moved,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "A17",
@@ -367,6 +370,7 @@ MACHINE_RULES = (
         0.0,
         "local_rank_dash in the run's output (catalogue A17)",
         local_rank_refused,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "A18",
@@ -376,6 +380,7 @@ MACHINE_RULES = (
         "processes with one command and parent that started within 10 s, world size 1 and no collective threads: likely on "
         "one GPU or with one configuration, else possible (catalogue A18)",
         independent_worlds,
+        every_s=EVERY_LOOK,
     ),
 )
 

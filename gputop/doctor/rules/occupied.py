@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gputop.doctor import fixes, words
 from gputop.doctor.evidence import FREE_MEMORY_BYTES, Evidence
@@ -32,10 +32,13 @@ def other_job(evidence: Evidence) -> dict[str, Judgement]:
     for job in sorted(evidence.jobs, key=_speaks_first):
         if job.virtual or not evidence.trains(job) or all(p.environment is None for p in job.processes):
             continue
+        # By NVML alone: a container's own processes do not bear the PIDs that the driver tells.
+        used = {use.device_uuid for process in job.processes for use in compute_uses(process)}
+        own = {process.pid for process in job.processes} | set(job.pids)
         for device in job.pool:
-            if device.uuid in judged or not _computes_on(job, device):
+            if device.uuid in judged or device.uuid not in used:
                 continue
-            found = _others(evidence, job, device)
+            found = _others(evidence, own, device)
             unknown = [process for process, use in found if _unmeasured(use)]
             found = [(process, use) for process, use in found if _counts(use)]
             if found:
@@ -51,13 +54,7 @@ def _speaks_first(job: Job) -> tuple[bool, int, str]:
     return (job.run is None, -len(job.members), job.key)
 
 
-def _computes_on(job: Job, device: Device) -> bool:
-    """By NVML alone: a container's own processes do not bear the PIDs that the driver tells."""
-    return any(use.device_uuid == device.uuid for process in job.processes for use in compute_uses(process))
-
-
-def _others(evidence: Evidence, job: Job, device: Device) -> list[tuple[Process, DeviceUse]]:
-    own = {process.pid for process in job.processes} | set(job.pids)
+def _others(evidence: Evidence, own: Collection[int], device: Device) -> list[tuple[Process, DeviceUse]]:
     found = []
     for process in evidence.owners(device.uuid):
         if process.pid in own or process.state in DEAD_STATES or (process.name or "").startswith("nvidia-cuda-mps"):
@@ -223,8 +220,10 @@ def _unaccounted(evidence: Evidence, device: Device) -> int | None:
     if device.memory_version == "host" or "processes" in device.denied:
         return None
     load = evidence.load(device.uuid)
+    if load is None or not load.idle:
+        return None
     sizes = list(_sizes(evidence, device.uuid))
-    if load is None or not load.idle or None in sizes:
+    if None in sizes:
         return None
     left = used - sum(size for size in sizes if size is not None)
     return left if left >= FREE_MEMORY_BYTES else None

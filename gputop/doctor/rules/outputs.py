@@ -73,12 +73,18 @@ def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found = []
     for run in snapshot.runs:
+        failed = [rank for rank in run.ranks if "error" in rank.facts]
+        if not failed and not snapshot.logs:
+            continue
         matches = [
             m for m in snapshot.logs if m.run_id == run.run_id or (m.run_id is None and m.job_id and m.job_id == run.job_id)
         ]
-        matches += _exceptions(run.ranks, run.run_id, {match.pattern for match in matches})
+        if failed:
+            matches += _exceptions(failed, run.run_id, {match.pattern for match in matches})
         if matches:
             found.append(Told(run.run_id, run, jobs.get(run.run_id), tuple(matches)))
+    if not snapshot.logs:
+        return tuple(found)
     taken = {run.run_id for run in snapshot.runs} | {run.job_id for run in snapshot.runs}
     launches = dict.fromkeys(m.job_id or m.run_id for m in snapshot.logs if not {m.job_id, m.run_id} & (taken - {None}))
     for name in launches:
@@ -97,7 +103,7 @@ def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[Log
     """Return what the exceptions in the journal tell that the output did not, or that nobody captured."""
     found = []
     for rank in ranks:
-        failure = stated_model.failure(rank) if "error" in rank.facts else None
+        failure = stated_model.failure(rank)
         if failure is None:
             continue
         line = f"{failure.type}: {failure.message}"

@@ -8,7 +8,7 @@ from gputop.doctor import fixes, stated, stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.shared import siblings, utilization
 from gputop.doctor.visible import parse_mask
 from gputop.snapshot import Device
@@ -247,6 +247,7 @@ RULES = (
         A07_HOLD_S,
         "two ranks with their heaviest context on one UUID while a visible device has none, 10 s (catalogue A07)",
         ranks_on_one_gpu,
+        every_s=EVERY_LOOK,
     ),
     Rule(
         "A03",

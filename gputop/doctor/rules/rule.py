@@ -9,6 +9,13 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Finding
 from gputop.doctor.jobs import Job
 
+EVERY_LOOK = 0.0
+"""Of rules for what ends or stops a run, for the roots of most others, and for what a run said: they look at every snapshot."""
+SELDOM_S = 3.0
+"""How often rules look by default: a launch stays what it is, and ranks say what they do every 2 seconds at most."""
+RARELY_S = 5.0
+"""How often rules look that weigh a minute, or hundreds of steps."""
+
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
@@ -26,7 +33,7 @@ Judgement = Suspicion | Abstained | None
 class Rule:
     """One cause. ``threshold`` says in words when it holds, and where the numbers come from.
 
-    ``every_s``: while nothing is suspected, a rule over long windows looks only so often; 0: at every snapshot.
+    ``every_s``: while nothing is suspected, a rule looks only so often.
     """
 
     id: str
@@ -35,7 +42,7 @@ class Rule:
     window_s: float
     threshold: str
     judge: Callable[[Evidence, Job], Judgement]
-    every_s: float = 0.0
+    every_s: float = SELDOM_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +59,4 @@ class MachineRule:
     window_s: float
     threshold: str
     judge: Callable[[Evidence], Mapping[str, Judgement]]
-    every_s: float = 0.0
-
-
-SELDOM_S = 3.0
-"""How often rules look that compare ranks by what these say every 2 seconds at most."""
-RARELY_S = 5.0
-"""How often rules look that weigh a minute, or hundreds of steps."""
+    every_s: float = SELDOM_S

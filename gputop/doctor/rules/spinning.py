@@ -7,7 +7,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.shared import utilization
 
 SPIN_PERCENT = 95.0
@@ -118,6 +118,7 @@ RULES = (
         f"equal counts of at most {FIRST_CALLS} collective operations, GPUs at {SPIN_PERCENT:.0f} %, no step, no NVLink, "
         f"{FIRST_HOLD_S:.0f} s (catalogue G02)",
         first_collective,
+        every_s=EVERY_LOOK,
     ),
 )
 

@@ -10,7 +10,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules.outputs import Told, command_of, quoted, told
-from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
 from gputop.doctor.visible import devices_behind, mask_of, parse_mask, same_uuid
 from gputop.snapshot import Device, LogMatch, Process
 
@@ -139,7 +139,7 @@ def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
     """A05: CUDA takes fewer devices from the mask than are written in it."""
     if not job.pool:
         return None
-    machine = _machine(evidence, job)
+    machine: tuple[Device, ...] | None = None
     for process in job.processes:
         mask = mask_of(process, job.virtual)
         if mask is None or mask.strip() in _HIDDEN_ON_PURPOSE or not _computes(process):
@@ -148,6 +148,7 @@ def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
         taken = parse_mask(mask)
         fits = len(taken)
         if taken and not taken[0].startswith("MIG-") and process.container is None:
+            machine = _machine(evidence, job) if machine is None else machine
             fits = len(devices_behind(mask, machine))
         if fits >= len(written):
             continue
@@ -160,7 +161,8 @@ def _machine(evidence: Evidence, job: Job) -> tuple[Device, ...]:
     if evidence.snapshot is None or job.virtual:
         return job.pool
     listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"]
-    return (*job.pool, *(device for device in (*listed, *evidence.history.missing()) if device not in job.pool))
+    known = {device.uuid for device in job.pool}
+    return (*job.pool, *(device for device in (*listed, *evidence.history.missing()) if device.uuid not in known))
 
 
 def _computes(process: Process) -> bool:
@@ -321,6 +323,7 @@ MACHINE_RULES = (
         "the mask now differs from launch, and from the UUIDs that CUDA shows (certain) or their number; "
         "or cuda_unknown_env (catalogue A04)",
         mask_set_late,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "A15",

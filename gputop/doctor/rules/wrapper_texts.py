@@ -8,7 +8,7 @@ from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.outputs import told
-from gputop.doctor.rules.rule import Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
 from gputop.doctor.stated_ddp import ddp
 
 UNUSED_ITERATIONS_MIN = 20
@@ -204,7 +204,13 @@ def prefixed_names(evidence: Evidence) -> dict[str, Judgement]:
 
 MACHINE_RULES = (
     MachineRule(
-        "B09", "data_parallel", ("the run's output or exception",), 0.0, "the text itself (catalogue B09)", not_on_first_device
+        "B09",
+        "data_parallel",
+        ("the run's output or exception",),
+        0.0,
+        "the text itself (catalogue B09)",
+        not_on_first_device,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "B10",
@@ -213,6 +219,7 @@ MACHINE_RULES = (
         0.0,
         "a failure in a replica; certain where tensors on two devices are its reason (catalogue B10)",
         replica_state,
+        every_s=EVERY_LOOK,
     ),
     MachineRule(
         "C09",
@@ -221,9 +228,14 @@ MACHINE_RULES = (
         0.0,
         f"the text itself; or find_unused_parameters and none unused in {UNUSED_ITERATIONS_MIN} iterations (catalogue C09)",
         unused_parameters,
+        every_s=EVERY_LOOK,
     ),
-    MachineRule("C15", "ddp", ("the run's output or exception",), 0.0, "the text itself (catalogue C15)", wrapped_too_early),
-    MachineRule("C13", "ddp", ("the run's output or exception",), 0.0, "the text itself (catalogue C13)", prefixed_names),
+    MachineRule(
+        "C15", "ddp", ("the run's output or exception",), 0.0, "the text itself (catalogue C15)", wrapped_too_early, EVERY_LOOK
+    ),
+    MachineRule(
+        "C13", "ddp", ("the run's output or exception",), 0.0, "the text itself (catalogue C13)", prefixed_names, EVERY_LOOK
+    ),
 )
 
 HIDES = {"B09": ("A13", "G04"), "B10": ("A13", "G04"), "C13": ("G04",), "C15": ("G04",)}

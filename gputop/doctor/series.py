@@ -1,0 +1,74 @@
+"""The newest values of one metric of one rank, in columns: to slice, compare and add up a column takes no loop. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, overload
+
+KEPT_POINTS = 600
+"""Values kept of one metric of one rank: enough for windows of 200 steps, whatever the rate."""
+
+
+class Point(NamedTuple):
+    """One value of a metric: its step, the wall clock, and the value."""
+
+    step: int
+    time: float
+    value: float
+
+
+class Series(Sequence[Point]):
+    """Points in the order of their coming. The columns are to be read alone."""
+
+    __slots__ = ("steps", "times", "values")
+
+    def __init__(self, steps: Sequence[int] = (), times: Sequence[float] = (), values: Sequence[float] = ()) -> None:
+        self.steps = list(steps)
+        self.times = list(times)
+        self.values = list(values)
+
+    def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
+        """Add the next points; the oldest beyond ``KEPT_POINTS`` go. Columns of unequal length count as far as the shortest."""
+        number = min(len(steps), len(times), len(values))
+        self.steps += steps[:number]
+        self.times += times[:number]
+        self.values += values[:number]
+        if len(self.steps) > KEPT_POINTS:
+            for column in (self.steps, self.times, self.values):
+                del column[:-KEPT_POINTS]
+
+    def finite(self) -> bool:
+        """True when no value is NaN or infinite."""
+        # One that is not finite makes their sum so; a sum that grows too large is looked at again.
+        return math.isfinite(sum(self.values)) or all(map(math.isfinite, self.values))
+
+    def total(self) -> float:
+        """Return the sum of the finite values."""
+        total = sum(self.values)
+        return total if math.isfinite(total) else sum(filter(math.isfinite, self.values))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @overload
+    def __getitem__(self, place: int) -> Point: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Series: ...
+
+    def __getitem__(self, place: int | slice) -> Point | Series:
+        if isinstance(place, slice):
+            found = Series.__new__(Series)
+            found.steps, found.times, found.values = self.steps[place], self.times[place], self.values[place]
+            return found
+        return Point(self.steps[place], self.times[place], self.values[place])
+
+    def __iter__(self) -> Iterator[Point]:
+        return map(Point, self.steps, self.times, self.values)
+
+    def __reversed__(self) -> Iterator[Point]:
+        return map(Point, reversed(self.steps), reversed(self.times), reversed(self.values))
+
+
+EMPTY = Series()
