@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.finding import Abstained, Finding
 from gputop.history import History
 from gputop.snapshot import Process, Run, Snapshot
+
+if TYPE_CHECKING:
+    # The rules take longer to import than all the screens that need a view.
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.finding import Abstained, Finding
 
 LIVE_STATES = ("starting", "running", "stalled")
 
@@ -61,6 +65,9 @@ class View:
 
     diagnosis: Doctor | None = None
     """The doctor, for what it knows beside its findings: what explains what, each rule's verdict, and the past."""
+
+    loading: bool = False
+    """True in the first moment, while nothing has been judged yet."""
 
     @property
     def run(self) -> Run | None:
