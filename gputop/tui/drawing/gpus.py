@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from gputop import units
@@ -210,7 +211,23 @@ def _spark(view: View, device: Device, cells: int) -> str:
 
 
 def recent_means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
-    """Return ``count`` means of ``seconds`` each up to ``end``; None where nothing was seen. Walks back from the newest."""
+    """Return ``count`` means of ``seconds`` each up to ``end``; None where nothing was seen.
+
+    What lies before the last of them stands still, so it is walked through once per column and not at every tick; unless
+    the series has been halved: then its newest bucket may grow across a border.
+    """
+    if series is None or series.width > 1 or count < 2:
+        return _means(series, end, seconds, count)
+    return [*_past_means(series, end - seconds, seconds, count - 1), *_means(series, end, seconds, 1)]
+
+
+@lru_cache(maxsize=256)
+def _past_means(series: Series, end: float, seconds: float, count: int) -> tuple[float | None, ...]:
+    return tuple(_means(series, end, seconds, count))
+
+
+def _means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
+    """Walk back from the newest."""
     totals, counts = [0.0] * count, [0] * count
     start, scale = end - seconds * count, 1 / seconds
     for bucket in reversed(series.buckets if series else ()):

@@ -6,11 +6,11 @@ position, because each nested widget costs layout and style work on every refres
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import ClassVar
 
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
@@ -18,10 +18,11 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, fit, width
+from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, cut, fit, width
 from gputop.tui.view import View
-from gputop.tui.widgets.compositor import crops_left
-from gputop.tui.widgets.palette import PALETTES, THEMES, palette, theme_name
+from gputop.tui.widgets.compositor import CellPainter, crops_left
+from gputop.tui.widgets.painting import look_of, styles_of
+from gputop.tui.widgets.palette import THEMES, palette, theme_name
 
 __all__ = ["THEMES", "LinesWidget", "Pane", "ViewPane", "palette", "theme_name"]
 
@@ -129,14 +130,9 @@ class LinesWidget(Widget):
     def build_rows(self) -> list[Line]:
         """Return each row of the widget in its full width; ``Pane`` puts its frame round them."""
         columns = self.inner_size.width
-        rows = [self._with_cursor(fit(line, columns), index) for index, line in self.visible_lines()]
+        rows = [_row(line, columns, index == self.cursor) for index, line in self.visible_lines()]
         rows.extend([(Span(" " * columns),)] * (self.inner_size.height - len(rows)))
         return rows
-
-    def _with_cursor(self, line: Line, index: int) -> Line:
-        if index != self.cursor:
-            return line
-        return tuple(Span(text, f"{style} cursor") for text, style in line)
 
     # Painting
 
@@ -170,21 +166,20 @@ class LinesWidget(Widget):
             self._rows_size = self.size
         if y >= len(self._rows):
             return Strip.blank(self.size.width)
-        styles, background = self._palette()
-        segments = [Segment(text, _style(styles, style, background)) for text, style in self._rows[y]]
-        return Strip(segments, self.size.width)
+        styles = styles_of(look_of(self))
+        return Strip([Segment(text, styles[style]) for text, style in self._rows[y]], self.size.width)
+
+    def cell_painter(self) -> CellPainter | None:
+        """Return what paints cells [start, end) of row ``y`` as ``render_line`` and Textual's filters would, without the rest
+        of the row; None where that must be asked for everything first.
+        """
+        if self._rows_size != self.size or self.opacity != 1.0:
+            return None
+        rows, styles = self._rows, styles_of(look_of(self, filtered=True))
+        return lambda y, start, end: [(text, styles[style]) for text, style in cut(rows[y], start, end)]
 
     def resized(self) -> None:
         """Called before the first painting in a new size: a subclass forms its lines for it here (without ``repaint``)."""
-
-    def _palette(self) -> tuple[Mapping[str, Style], Style]:
-        theme = self.app.current_theme
-        name = theme.name.removeprefix("gputop-")
-        if name not in PALETTES:
-            name = "ansi" if theme.ansi else ("dark" if theme.dark else "light")
-        if theme.ansi:
-            return PALETTES[name], Style.null()
-        return PALETTES[name], Style(bgcolor=self.background_colors[1].rich_color)
 
     # Moving
 
@@ -244,14 +239,11 @@ class LinesWidget(Widget):
         return (shown[y][0], x) if 0 <= y < len(shown) else (None, x)
 
 
-def _style(styles: Mapping[str, Style], name: str, background: Style) -> Style:
-    """Return the terminal style of a name, or of several separated by spaces, over the background."""
-    if " " not in name:
-        return background + styles[name]
-    result = background
-    for part in name.split():
-        result += styles[part]
-    return result
+@lru_cache(maxsize=512)
+def _row(line: Line, columns: int, under_cursor: bool) -> Line:
+    """Return a line in its full width; remembered, as most lines are the same as a second ago."""
+    row = fit(line, columns)
+    return tuple(Span(text, f"{style} cursor") for text, style in row) if under_cursor else row
 
 
 _ROUND = ("╭", "╮", "╰", "╯", "─", "│", "▸")
