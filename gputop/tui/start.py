@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Mapping
@@ -23,9 +24,13 @@ def run_app(feed: Feed, settings: Settings) -> int:
         settings = replace(settings, theme=guess_theme(os.environ))
     if not settings.color or settings.theme == "ansi":
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
+    # Modules last as long as the program: the collector need not walk through them, neither now nor later.
+    gc.disable()
     from gputop.tui.app import GputopApp
 
     app = GputopApp(feed, settings)
+    gc.freeze()
+    gc.enable()
     watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, lambda: app.call_from_thread(app.exit))
     try:
         app.run(mouse=settings.mouse)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gputop.history import History
-from gputop.snapshot import Process, Run, Snapshot
+from gputop.snapshot import Run, Snapshot
 
 if TYPE_CHECKING:
     # The rules take longer to import than all the screens that need a view.
@@ -83,10 +83,6 @@ class View:
     def involved_pids(self) -> frozenset[int]:
         """PIDs of the processes that the first finding speaks of."""
         return frozenset(self.findings[0].pids) if self.findings else frozenset()
-
-    def processes_on(self, uuid: str) -> tuple[Process, ...]:
-        """Return the processes that use the device."""
-        return tuple(process for process in self.snapshot.processes if any(use.device_uuid == uuid for use in process.devices))
 
 
 def newest_run(runs: Sequence[Run]) -> Run | None:
