@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from collections.abc import Iterator
 
@@ -13,6 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from gputop.tui.drawing.line import STYLES, Line, cut, line
+from gputop.tui.start import write_whole
 from gputop.tui.widgets.compositor import ChangedCells, SparingCompositor, send_changed_cells_only
 from gputop.tui.widgets.lines import Pane
 from gputop.tui.widgets.palette import THEMES
@@ -110,3 +112,31 @@ def test_a_cut_line_keeps_its_styles_and_whole_characters() -> None:
     assert cut(whole, 5, 9) == line(("本x", "dim"), ("▇", "bar"))
     assert cut(whole, 0, 11) == whole
     assert cut(whole, 3, 3) == ()
+
+
+class SlowTerminal(io.RawIOBase):
+    """Takes seven bytes a call, as a terminal whose reader is behind."""
+
+    def __init__(self) -> None:
+        self.taken = b""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        some = bytes(data)[:7]  # type: ignore[call-overload]
+        self.taken += some
+        return len(some)
+
+
+def test_an_unbuffered_standard_error_loses_nothing() -> None:
+    terminal = SlowTerminal()
+    unbuffered = io.TextIOWrapper(terminal, encoding="utf-8", write_through=True)  # type: ignore[type-var]
+    stream = write_whole(unbuffered)
+    assert stream is not None
+    stream.write("a whole frame of the screen")
+    stream.flush()
+    assert terminal.taken == b"a whole frame of the screen"
+    usual = io.TextIOWrapper(io.BytesIO())
+    assert write_whole(usual) is usual
+    assert write_whole(None) is None
