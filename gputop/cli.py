@@ -14,7 +14,7 @@ from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE, GputopError, NoGpuEr
 
 if TYPE_CHECKING:
     from gputop.agent import Sampler
-    from gputop.tui.view import Settings
+    from gputop.tui.chosen import Settings
 
 
 class _Parser(argparse.ArgumentParser):

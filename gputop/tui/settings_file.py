@@ -14,13 +14,15 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gputop import places
 from gputop.errors import GputopError
-from gputop.snapshot import Problem
-from gputop.tui.view import Settings
+from gputop.tui.chosen import Settings
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Problem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -88,6 +90,8 @@ def save_settings(settings: Settings, path: Path | None = None, *, overwrite_bro
 
 
 def _problem(message: str, hint: str) -> Problem:
+    from gputop.snapshot import Problem
+
     return Problem("settings", message, hint)
 
 

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import TextIO
 
 from gputop.feed import Feed
+from gputop.tui.chosen import Settings
 from gputop.tui.terminal_watch import watch
-from gputop.tui.view import Settings
 
 FRAMES_PER_S = "15"
 """Keys still feel immediate, and a burst of changes is one frame: a slow link gets few, small writes."""

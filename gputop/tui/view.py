@@ -11,34 +11,16 @@ from typing import TYPE_CHECKING
 
 from gputop.history import History
 from gputop.snapshot import Run, Snapshot
+from gputop.tui.chosen import Settings
 
 if TYPE_CHECKING:
     # The rules take longer to import than all the screens that need a view.
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.finding import Abstained, Finding
 
+__all__ = ["LIVE_STATES", "Settings", "View", "newest_run"]
+
 LIVE_STATES = ("starting", "running", "stalled")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a person can change on screen, kept in the configuration file."""
-
-    interval_s: float = 1.0
-    theme: str = "auto"
-    ascii: bool = False
-    color: bool = True
-    mouse: bool = True
-    readonly: bool = False
-    density: str = "auto"
-    """"auto", "full" or "compact" rows for GPUs."""
-    log_axis: bool = False
-    smoothing: float = 0.0
-    """Weight of the past in the smoothed curve, 0 to 0.99."""
-    per_rank: bool = False
-    """True draws one curve per rank, False the mean and the spread."""
-    gpus: tuple[str, ...] = ()
-    """Only these devices (indices or UUIDs); empty means all."""
 
 
 @dataclass(frozen=True, slots=True)
