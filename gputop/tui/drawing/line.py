@@ -130,6 +130,13 @@ def fit(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
     return (*of, Span(" " * missing)) if missing > 0 else of
 
 
+@lru_cache(maxsize=512)
+def full_row(line: Line, columns: int, under_cursor: bool) -> Line:
+    """Return a line in its full width; remembered, as most lines are the same as a second ago."""
+    row = fit(line, columns)
+    return tuple(Span(text, f"{style} cursor") for text, style in row) if under_cursor else row
+
+
 def spread(left: Line, right: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
     """Return a line of exactly ``cells`` cells with ``right`` at its end; what does not fit is cut from the left part."""
     right = clip(right, cells, ellipsis)

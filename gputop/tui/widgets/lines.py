@@ -7,7 +7,6 @@ position, because each nested widget costs layout and style work on every refres
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -18,7 +17,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, cut, fit, width
+from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, cut, fit, full_row, width
 from gputop.tui.view import View
 from gputop.tui.widgets.compositor import CellPainter, crops_left
 from gputop.tui.widgets.painting import look_of, styles_of
@@ -94,6 +93,7 @@ class LinesWidget(Widget):
         """So many first lines stay in place while the others scroll (a table's heading)."""
         self._rows: list[Line] = []
         self._rows_size: Size | None = None
+        self._state: tuple[object, ...] = ()
         self.ascii = False
         """True shows ASCII alone, whatever the lines hold."""
 
@@ -130,7 +130,7 @@ class LinesWidget(Widget):
     def build_rows(self) -> list[Line]:
         """Return each row of the widget in its full width; ``Pane`` puts its frame round them."""
         columns = self.inner_size.width
-        rows = [_row(line, columns, index == self.cursor) for index, line in self.visible_lines()]
+        rows = [full_row(line, columns, index == self.cursor) for index, line in self.visible_lines()]
         rows.extend([(Span(" " * columns),)] * (self.inner_size.height - len(rows)))
         return rows
 
@@ -142,6 +142,10 @@ class LinesWidget(Widget):
             self._rows_size = None
             self.refresh()
             return
+        state = self.state()
+        if state == self._state:
+            return
+        self._state = state
         old, self._rows = self._rows, self._built()
         bridge = BRIDGE_CELLS if crops_left(self.screen) else self.size.width
         regions = [
@@ -151,6 +155,10 @@ class LinesWidget(Widget):
         ]
         if regions:
             self.refresh(*regions)
+
+    def state(self) -> tuple[object, ...]:
+        """Return all that the rows depend on: while it stands still there is nothing to build."""
+        return self.lines, self.cursor, self.first, self.header_lines, self.ascii, self.size
 
     def _built(self) -> list[Line]:
         rows = self.build_rows()
@@ -163,7 +171,7 @@ class LinesWidget(Widget):
             if self.cursor is not None:
                 self._reveal(self.cursor)
             self._rows = self._built()
-            self._rows_size = self.size
+            self._rows_size, self._state = self.size, ()
         if y >= len(self._rows):
             return Strip.blank(self.size.width)
         styles = styles_of(look_of(self))
@@ -239,13 +247,6 @@ class LinesWidget(Widget):
         return (shown[y][0], x) if 0 <= y < len(shown) else (None, x)
 
 
-@lru_cache(maxsize=512)
-def _row(line: Line, columns: int, under_cursor: bool) -> Line:
-    """Return a line in its full width; remembered, as most lines are the same as a second ago."""
-    row = fit(line, columns)
-    return tuple(Span(text, f"{style} cursor") for text, style in row) if under_cursor else row
-
-
 _ROUND = ("╭", "╮", "╰", "╯", "─", "│", "▸")
 _ASCII = ("+", "+", "+", "+", "-", "|", ">")
 
@@ -296,6 +297,10 @@ class Pane(LinesWidget):
     def inner_size(self) -> Size:
         """Room inside the frame: one border and one blank cell on each side."""
         return Size(max(0, self.size.width - 4), max(0, self.size.height - 2))
+
+    def state(self) -> tuple[object, ...]:
+        """Return what the frame depends on as well."""
+        return *super().state(), self.title, self.subtitle, self.footer, self.digit, self.has_focus
 
     def build_rows(self) -> list[Line]:
         """Return the rows with the frame round them."""
