@@ -14,7 +14,7 @@ from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE, GputopError, NoGpuEr
 
 if TYPE_CHECKING:
     from gputop.agent import Sampler
-    from gputop.tui.view import Settings
+    from gputop.tui.chosen import Settings
 
 
 class _Parser(argparse.ArgumentParser):
@@ -162,8 +162,7 @@ def interval_of(options: argparse.Namespace, fallback: float = 1.0) -> float:
     Raises:
         UsageError: no length of time, or outside 0.1 s to one hour.
     """
-    from gputop.agent import INTERVAL_MAX_S, INTERVAL_MIN_S
-    from gputop.units import parse_duration
+    from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S, parse_duration
 
     if options.interval is None:
         return fallback

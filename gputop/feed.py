@@ -1,7 +1,8 @@
 """Where a screen's snapshots come from: the agent's stream (``LiveFeed``) or a recording (``ReplayFeed``).
 
 A feed reads in a thread of its own, keeps what arrived and calls ``notify``; the screen drains it. Every snapshot is kept
-until drained, because each carries points that no later one repeats. Imports neither textual nor any source's library.
+until drained, because each carries points that no later one repeats. Imports neither textual nor any source's library, and
+the records only when it reads: the sampler starts the sooner.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from gputop.snapshot import FormatError, Snapshot
-from gputop.sources.recording import read_recording
+if TYPE_CHECKING:
+    from gputop.snapshot import Snapshot
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
 PENDING_MAX = 3600
@@ -76,6 +77,8 @@ class LiveFeed:
         threading.Thread(target=self._read, args=(notify,), daemon=True, name="feed").start()
 
     def _read(self, notify: Callable[[], object]) -> None:
+        from gputop.snapshot import FormatError, Snapshot
+
         assert self._process.stdout is not None
         for line in self._process.stdout:
             try:
@@ -142,6 +145,8 @@ class ReplayFeed:
     kind = "replay"
 
     def __init__(self, path: Path, speed: float = 1.0) -> None:
+        from gputop.sources.recording import read_recording
+
         self._snapshots: Iterator[Snapshot] = read_recording(path)
         self._pending: deque[Snapshot] = deque()
         self._wake = threading.Condition()

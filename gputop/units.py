@@ -11,6 +11,9 @@ import re
 from gputop.errors import UsageError
 
 UNKNOWN = "N/A"
+INTERVAL_MIN_S = 0.1
+INTERVAL_MAX_S = 3600.0
+"""What an interval may be. Here, because the command line checks it before it starts the sampler."""
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 

@@ -195,7 +195,6 @@ def _make_decoder(kind: Any) -> Callable[[Any], Any]:
 def _make_record_decoder(kind: Any) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(kind)
     converters = {name: _decoder(hints[name]) for name in _fields_of(kind)}
-
     as_is = {name: _types_as_is(hints[name]) for name in converters}
 
     def convert(value: Any) -> Any:

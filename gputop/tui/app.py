@@ -13,12 +13,11 @@ from dataclasses import replace
 from textual.app import App
 from textual.binding import Binding
 
-from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.finding import Finding
 from gputop.feed import Feed, ReplayFeed
 from gputop.history import History
 from gputop.snapshot import Snapshot
 from gputop.tui.keys import APP_KEYS
+from gputop.tui.late_doctor import LateDoctor
 from gputop.tui.messages import FeedArrived
 from gputop.tui.opening import OPENERS, AnyScreen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
@@ -42,8 +41,7 @@ class GputopApp(App[None]):
         self.feed = feed
         self.settings = settings
         self.history = History()
-        self.doctor = Doctor()
-        self.findings: tuple[Finding, ...] = ()
+        self.doctor = LateDoctor()
         self.view: View | None = None
         self.farewell = ""
         self._latest: Snapshot | None = None
@@ -70,11 +68,18 @@ class GputopApp(App[None]):
         snapshots = self.feed.drain()
         for snapshot in snapshots:
             self.history.observe(snapshot)
-            self.findings = self.doctor.observe(snapshot)
+            self.doctor.observe(snapshot)
         if snapshots:
+            if self._latest is None:
+                self.call_after_refresh(self._load_doctor)
             self._latest = snapshots[-1]
             self._arrived_at = time.monotonic()
         if not self._paused:
+            self.refresh_view()
+
+    def _load_doctor(self) -> None:
+        """Judge what is on the screen already."""
+        if self.doctor.load() and not self._paused:
             self.refresh_view()
 
     def _check_age(self) -> None:
@@ -96,7 +101,7 @@ class GputopApp(App[None]):
         self.view = View(
             snapshot=self._latest,
             history=self.history,
-            findings=self.findings,
+            findings=self.doctor.findings,
             settings=self.settings,
             run_id=self._shown_run(),
             paused=self._paused,
@@ -105,7 +110,8 @@ class GputopApp(App[None]):
             feed_problem=self.feed.problem(),
             replay_status=self.feed.status(),
             abstained=self.doctor.abstained,
-            diagnosis=self.doctor,
+            diagnosis=self.doctor.doctor,
+            loading=self.doctor.doctor is None,
         )
         self.show_view()
 
@@ -197,11 +203,8 @@ class GputopApp(App[None]):
 
     def action_interval(self, direction: str) -> None:
         """Take the next longer or shorter interval."""
-        now = self.settings.interval_s
-        if direction == "longer":
-            found = next((value for value in INTERVALS_S if value > now), INTERVALS_S[-1])
-        else:
-            found = next((value for value in reversed(INTERVALS_S) if value < now), INTERVALS_S[0])
+        now, steps = self.settings.interval_s, INTERVALS_S if direction == "longer" else INTERVALS_S[::-1]
+        found = next((value for value in steps if (value > now if direction == "longer" else value < now)), steps[-1])
         self.change_settings(replace(self.settings, interval_s=found))
 
     def action_replay_step(self) -> None:

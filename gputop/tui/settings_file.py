@@ -14,12 +14,15 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gputop import places
 from gputop.errors import GputopError
-from gputop.snapshot import Problem
-from gputop.tui.view import Settings
+from gputop.tui.chosen import Settings
+from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Problem
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -30,8 +33,6 @@ SAVED = ("interval_s", "theme", "ascii", "density", "log_axis", "smoothing", "pe
 """The fields that the settings screen changes; the others are read from the file and left alone in it."""
 
 DENSITIES = ("auto", "full", "compact")
-SMALLEST_INTERVAL_S = 0.1
-LARGEST_INTERVAL_S = 3600.0
 LARGEST_SMOOTHING = 0.99
 
 
@@ -89,6 +90,8 @@ def save_settings(settings: Settings, path: Path | None = None, *, overwrite_bro
 
 
 def _problem(message: str, hint: str) -> Problem:
+    from gputop.snapshot import Problem
+
     return Problem("settings", message, hint)
 
 
@@ -114,7 +117,7 @@ def _accept(name: str, value: Any) -> tuple[Any, str]:
     if isinstance(default, bool):
         return value, "" if isinstance(value, bool) else "true or false"
     if isinstance(default, float):
-        low, high = (0.0, LARGEST_SMOOTHING) if name == "smoothing" else (SMALLEST_INTERVAL_S, LARGEST_INTERVAL_S)
+        low, high = (0.0, LARGEST_SMOOTHING) if name == "smoothing" else (INTERVAL_MIN_S, INTERVAL_MAX_S)
         fits = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
         return (float(value), "") if fits else (value, f"a number from {low:g} to {high:g}")
     if isinstance(default, tuple):

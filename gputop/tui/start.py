@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import os
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TextIO
 
 from gputop.feed import Feed
+from gputop.tui.chosen import Settings
 from gputop.tui.terminal_watch import watch
-from gputop.tui.view import Settings
 
 FRAMES_PER_S = "15"
 """Keys still feel immediate, and a burst of changes is one frame: a slow link gets few, small writes."""
@@ -23,9 +26,14 @@ def run_app(feed: Feed, settings: Settings) -> int:
         settings = replace(settings, theme=guess_theme(os.environ))
     if not settings.color or settings.theme == "ansi":
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
+    sys.__stderr__ = write_whole(sys.__stderr__)  # type: ignore[misc, assignment] # where Textual writes
+    # Modules last as long as the program: the collector need not walk through them, neither now nor later.
+    gc.disable()
     from gputop.tui.app import GputopApp
 
     app = GputopApp(feed, settings)
+    gc.freeze()
+    gc.enable()
     watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, lambda: app.call_from_thread(app.exit))
     try:
         app.run(mouse=settings.mouse)
@@ -34,6 +42,17 @@ def run_app(feed: Feed, settings: Settings) -> int:
     if app.farewell:
         print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is gone, this is the terminal again
     return app.return_code or 0
+
+
+def write_whole(stream: TextIO | None) -> TextIO | None:
+    """Return a stream that writes all it is given, where standard error is unbuffered (PYTHONUNBUFFERED, ``python -u``).
+
+    Such a stream asks the system once and drops what a busy terminal did not take: the screen loses pieces of its frames.
+    """
+    raw = getattr(stream, "buffer", None)
+    if stream is None or not isinstance(raw, io.RawIOBase):
+        return stream
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, errors=stream.errors)
 
 
 def guess_theme(environment: Mapping[str, str]) -> str:

@@ -7,34 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.finding import Abstained, Finding
 from gputop.history import History
-from gputop.snapshot import Process, Run, Snapshot
+from gputop.snapshot import Run, Snapshot
+from gputop.tui.chosen import Settings
+
+if TYPE_CHECKING:
+    # The rules take longer to import than all the screens that need a view.
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.finding import Abstained, Finding
+
+__all__ = ["LIVE_STATES", "Settings", "View", "newest_run"]
 
 LIVE_STATES = ("starting", "running", "stalled")
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """What a person can change on screen, kept in the configuration file."""
-
-    interval_s: float = 1.0
-    theme: str = "auto"
-    ascii: bool = False
-    color: bool = True
-    mouse: bool = True
-    readonly: bool = False
-    density: str = "auto"
-    """"auto", "full" or "compact" rows for GPUs."""
-    log_axis: bool = False
-    smoothing: float = 0.0
-    """Weight of the past in the smoothed curve, 0 to 0.99."""
-    per_rank: bool = False
-    """True draws one curve per rank, False the mean and the spread."""
-    gpus: tuple[str, ...] = ()
-    """Only these devices (indices or UUIDs); empty means all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +48,9 @@ class View:
     diagnosis: Doctor | None = None
     """The doctor, for what it knows beside its findings: what explains what, each rule's verdict, and the past."""
 
+    loading: bool = False
+    """True in the first moment, while nothing has been judged yet."""
+
     @property
     def run(self) -> Run | None:
         """The chosen run, or None when there is none."""
@@ -76,10 +65,6 @@ class View:
     def involved_pids(self) -> frozenset[int]:
         """PIDs of the processes that the first finding speaks of."""
         return frozenset(self.findings[0].pids) if self.findings else frozenset()
-
-    def processes_on(self, uuid: str) -> tuple[Process, ...]:
-        """Return the processes that use the device."""
-        return tuple(process for process in self.snapshot.processes if any(use.device_uuid == uuid for use in process.devices))
 
 
 def newest_run(runs: Sequence[Run]) -> Run | None:

@@ -85,6 +85,8 @@ def _fix(fix: str, width: int) -> list[Line]:
 
 def _healthy(view: View, width: int, height: int) -> list[Line]:
     """Say what was looked at, so that silence is known from blindness."""
+    if view.loading:
+        return [line(("Looking for problems …", "dim"))]
     snapshot = view.snapshot
     live = sum(run.state in ("starting", "running", "stalled") for run in snapshot.runs)
     looked = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from gputop import units
@@ -73,10 +74,13 @@ def draw_gpus(view: View, width: int, height: int) -> Drawing:
     full = _is_full(view, len(devices), height - len(note))
     layout = _layout(width, any(device.kind == "virtual" for device in devices))
     rows: list[Line] = []
+    involved = view.involved_devices
+    models = {device.name for device in devices if device.kind != "mig" and device.name}
+    users = _users(view) if full else {}
     for device in devices:
-        rows.append(_row(view, device, layout, width))
+        rows.append(_row(view, device, layout, width, device.uuid in involved))
         if full and device.kind != "mig":
-            rows.append(_detail(view, device, layout.label, width))
+            rows.append(_detail(device, users.get(device.uuid, ""), len(models) > 1, layout.label, width))
     spare = height - len(rows) - 1 - len(note)
     balance = balance_line(view, width if spare >= 0 else width - 24, view.settings.ascii)
     if spare < 0:
@@ -141,8 +145,8 @@ def fit_word(word: str, cells: int, align: str = "<") -> str:
     return f"{shown:{align}{cells}}"
 
 
-def _row(view: View, device: Device, layout: _Layout, width: int) -> Line:
-    mark = Span("▸", "accent") if device.uuid in view.involved_devices else Span(" ")
+def _row(view: View, device: Device, layout: _Layout, width: int, involved: bool) -> Line:
+    mark = Span("▸", "accent") if involved else Span(" ")
     label = Span(_label(device, layout.label), "value" if device.kind != "mig" else "dim")
     trouble = _trouble(device)
     if trouble:
@@ -210,7 +214,23 @@ def _spark(view: View, device: Device, cells: int) -> str:
 
 
 def recent_means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
-    """Return ``count`` means of ``seconds`` each up to ``end``; None where nothing was seen. Walks back from the newest."""
+    """Return ``count`` means of ``seconds`` each up to ``end``; None where nothing was seen.
+
+    What lies before the last of them stands still, so it is walked through once per column and not at every tick; unless
+    the series has been halved: then its newest bucket may grow across a border.
+    """
+    if series is None or series.width > 1 or count < 2:
+        return _means(series, end, seconds, count)
+    return [*_past_means(series, end - seconds, seconds, count - 1), *_means(series, end, seconds, 1)]
+
+
+@lru_cache(maxsize=256)
+def _past_means(series: Series, end: float, seconds: float, count: int) -> tuple[float | None, ...]:
+    return tuple(_means(series, end, seconds, count))
+
+
+def _means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
+    """Walk back from the newest."""
     totals, counts = [0.0] * count, [0] * count
     start, scale = end - seconds * count, 1 / seconds
     for bucket in reversed(series.buckets if series else ()):
@@ -265,16 +285,14 @@ def _temperature(device: Device, cells: int) -> Span:
     return Span(f"{units.number(value, '°C'):>{cells}}", "bad" if hot else "text")
 
 
-def _detail(view: View, device: Device, indent: int, width: int) -> Line:
+def _detail(device: Device, who: str, several_models: bool, indent: int, width: int) -> Line:
     """Return the second line of a device: what it is, how its units are used, who uses it."""
     parts: list[Line] = []
-    models = {other.name for other in view.snapshot.devices if other.kind != "mig" and other.name}
-    if device.kind == "virtual" or len(models) > 1:
+    if device.kind == "virtual" or several_models:
         parts.append(line((short_name(device), "dim")))
     throttle = _throttle(device) if device.state == "ok" else None
     if throttle:
         parts.append(line((throttle[1], throttle[2])))
-    who = _users(view, device)
     parts.append(line((who or "no process listed", "dim")))
     if device.state != "ok":
         return clip((Span(" " * (indent + 2)), *joined(parts, Span(" · ", "dim"))), width)
@@ -297,10 +315,18 @@ def short_name(device: Device) -> str:
     return name
 
 
-def _users(view: View, device: Device) -> str:
-    """Say in few words who uses a device: run and ranks, else the user's name."""
-    processes = view.processes_on(device.uuid)
-    names: Mapping[str | None, str] = {run.run_id: clean(run.name) for run in view.snapshot.runs}
+def _users(view: View) -> dict[str, str]:
+    """Say in few words who uses each device, by its UUID."""
+    names = {run.run_id: clean(run.name) for run in view.snapshot.runs}
+    found: dict[str, list[Process]] = {}
+    for process in view.snapshot.processes:
+        for uuid in dict.fromkeys(use.device_uuid for use in process.devices):
+            found.setdefault(uuid, []).append(process)
+    return {uuid: _named(processes, names) for uuid, processes in found.items()}
+
+
+def _named(processes: Sequence[Process], names: Mapping[str, str]) -> str:
+    """Return run and ranks of the processes, else the user's name."""
     groups: dict[str, list[Process]] = {}
     for process in processes:
         name = names.get(process.run_id) if process.run_id else None

@@ -9,7 +9,8 @@ Widths are terminal cells, counted as Textual counts them (``rich.cells``): a wi
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -61,7 +62,10 @@ def text_width(text: str) -> int:
 
 def width(of: Line) -> int:
     """Return the cells that a line takes."""
-    return sum(text_width(span.text) for span in of)
+    taken = 0
+    for text, _ in of:
+        taken += len(text) if text.isascii() else cell_len(text)
+    return taken
 
 
 def plain(of: Line) -> str:
@@ -119,9 +123,18 @@ def clip(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
 
 def fit(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
     """Return a line of exactly ``cells`` cells, cut or padded on the right."""
-    shown = clip(of, cells, ellipsis)
-    missing = cells - width(shown)
-    return (*shown, Span(" " * missing)) if missing > 0 else shown
+    missing = cells - width(of)
+    if missing < 0:
+        of = clip(of, cells, ellipsis)
+        missing = cells - width(of)
+    return (*of, Span(" " * missing)) if missing > 0 else of
+
+
+@lru_cache(maxsize=512)
+def full_row(line: Line, columns: int, under_cursor: bool) -> Line:
+    """Return a line in its full width; remembered, as most lines are the same as a second ago."""
+    row = fit(line, columns)
+    return tuple(Span(text, f"{style} cursor") for text, style in row) if under_cursor else row
 
 
 def spread(left: Line, right: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
@@ -169,7 +182,7 @@ def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int,
     Ranges with at most ``bridge`` equal cells between them are one: moving a terminal's cursor costs bytes as well. A range
     never cuts a wide character in two.
     """
-    if old == new:
+    if old is new or old == new:
         return []
     before, after = _cells(old), _cells(new)
     length = max(len(before), len(after))
@@ -191,7 +204,9 @@ def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int,
     return ranges
 
 
-def _cells(of: Line) -> list[tuple[str, str]]:
+@lru_cache(maxsize=256)
+def _cells(of: Line) -> Sequence[tuple[str, str]]:
+    """Return each cell's character and style; remembered, as a line is compared with the one before and the one after."""
     cells: list[tuple[str, str]] = []
     for text, style in of:
         if text.isascii() or cell_len(text) == len(text):
@@ -205,6 +220,25 @@ def _cells(of: Line) -> list[tuple[str, str]]:
                 cells.append((char, style))
                 cells.extend([("", style)] * (taken - 1))
     return cells
+
+
+def cut(of: Line, start: int, end: int) -> Line:
+    """Return the cells [start, end) of a line; a wide character on an edge counts where it begins."""
+    kept: list[Span] = []
+    at = 0
+    for span in of:
+        first, at = at, at + text_width(span.text)
+        if at <= start:
+            continue
+        if first >= end:
+            break
+        if first >= start and at <= end:
+            kept.append(span)
+        elif at - first == len(span.text):
+            kept.append(Span(span.text[max(0, start - first) : end - first], span.style))
+        else:
+            kept.append(Span("".join(char for char, _ in _cells((span,))[max(0, start - first) : end - first]), span.style))
+    return tuple(kept)
 
 
 class Drawing(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from gputop import units
 from gputop.snapshot import Device, DeviceUse, Problem, Process, Run, Snapshot
@@ -202,8 +203,13 @@ def command_text(row: Row) -> str:
     if not process.in_namespace:
         return "(other PID namespace)"
     if process.command:
-        return clean(" ".join(_without_directories(process.command)))
+        return _shown_command(process.command)
     return clean(process.name) if process.name else "?"
+
+
+@lru_cache(maxsize=1024)
+def _shown_command(command: tuple[str, ...]) -> str:
+    return clean(" ".join(_without_directories(command)))
 
 
 def _without_directories(command: Sequence[str]) -> list[str]:

@@ -6,11 +6,10 @@ position, because each nested widget costs layout and style work on every refres
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from rich.segment import Segment
-from rich.style import Style
 from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Region, Size
@@ -18,10 +17,11 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, fit, width
+from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, cut, fit, full_row, width
 from gputop.tui.view import View
-from gputop.tui.widgets.compositor import crops_left
-from gputop.tui.widgets.palette import PALETTES, THEMES, palette, theme_name
+from gputop.tui.widgets.compositor import CellPainter, crops_left
+from gputop.tui.widgets.painting import look_of, styles_of
+from gputop.tui.widgets.palette import THEMES, palette, theme_name
 
 __all__ = ["THEMES", "LinesWidget", "Pane", "ViewPane", "palette", "theme_name"]
 
@@ -93,6 +93,7 @@ class LinesWidget(Widget):
         """So many first lines stay in place while the others scroll (a table's heading)."""
         self._rows: list[Line] = []
         self._rows_size: Size | None = None
+        self._state: tuple[object, ...] = ()
         self.ascii = False
         """True shows ASCII alone, whatever the lines hold."""
 
@@ -129,14 +130,9 @@ class LinesWidget(Widget):
     def build_rows(self) -> list[Line]:
         """Return each row of the widget in its full width; ``Pane`` puts its frame round them."""
         columns = self.inner_size.width
-        rows = [self._with_cursor(fit(line, columns), index) for index, line in self.visible_lines()]
+        rows = [full_row(line, columns, index == self.cursor) for index, line in self.visible_lines()]
         rows.extend([(Span(" " * columns),)] * (self.inner_size.height - len(rows)))
         return rows
-
-    def _with_cursor(self, line: Line, index: int) -> Line:
-        if index != self.cursor:
-            return line
-        return tuple(Span(text, f"{style} cursor") for text, style in line)
 
     # Painting
 
@@ -146,6 +142,10 @@ class LinesWidget(Widget):
             self._rows_size = None
             self.refresh()
             return
+        state = self.state()
+        if state == self._state:
+            return
+        self._state = state
         old, self._rows = self._rows, self._built()
         bridge = BRIDGE_CELLS if crops_left(self.screen) else self.size.width
         regions = [
@@ -155,6 +155,10 @@ class LinesWidget(Widget):
         ]
         if regions:
             self.refresh(*regions)
+
+    def state(self) -> tuple[object, ...]:
+        """Return all that the rows depend on: while it stands still there is nothing to build."""
+        return self.lines, self.cursor, self.first, self.header_lines, self.ascii, self.size
 
     def _built(self) -> list[Line]:
         rows = self.build_rows()
@@ -167,24 +171,23 @@ class LinesWidget(Widget):
             if self.cursor is not None:
                 self._reveal(self.cursor)
             self._rows = self._built()
-            self._rows_size = self.size
+            self._rows_size, self._state = self.size, ()
         if y >= len(self._rows):
             return Strip.blank(self.size.width)
-        styles, background = self._palette()
-        segments = [Segment(text, _style(styles, style, background)) for text, style in self._rows[y]]
-        return Strip(segments, self.size.width)
+        styles = styles_of(look_of(self))
+        return Strip([Segment(text, styles[style]) for text, style in self._rows[y]], self.size.width)
+
+    def cell_painter(self) -> CellPainter | None:
+        """Return what paints cells [start, end) of row ``y`` as ``render_line`` and Textual's filters would, without the rest
+        of the row; None where that must be asked for everything first.
+        """
+        if self._rows_size != self.size or self.opacity != 1.0:
+            return None
+        rows, styles = self._rows, styles_of(look_of(self, filtered=True))
+        return lambda y, start, end: [(text, styles[style]) for text, style in cut(rows[y], start, end)]
 
     def resized(self) -> None:
         """Called before the first painting in a new size: a subclass forms its lines for it here (without ``repaint``)."""
-
-    def _palette(self) -> tuple[Mapping[str, Style], Style]:
-        theme = self.app.current_theme
-        name = theme.name.removeprefix("gputop-")
-        if name not in PALETTES:
-            name = "ansi" if theme.ansi else ("dark" if theme.dark else "light")
-        if theme.ansi:
-            return PALETTES[name], Style.null()
-        return PALETTES[name], Style(bgcolor=self.background_colors[1].rich_color)
 
     # Moving
 
@@ -244,16 +247,6 @@ class LinesWidget(Widget):
         return (shown[y][0], x) if 0 <= y < len(shown) else (None, x)
 
 
-def _style(styles: Mapping[str, Style], name: str, background: Style) -> Style:
-    """Return the terminal style of a name, or of several separated by spaces, over the background."""
-    if " " not in name:
-        return background + styles[name]
-    result = background
-    for part in name.split():
-        result += styles[part]
-    return result
-
-
 _ROUND = ("╭", "╮", "╰", "╯", "─", "│", "▸")
 _ASCII = ("+", "+", "+", "+", "-", "|", ">")
 
@@ -304,6 +297,10 @@ class Pane(LinesWidget):
     def inner_size(self) -> Size:
         """Room inside the frame: one border and one blank cell on each side."""
         return Size(max(0, self.size.width - 4), max(0, self.size.height - 2))
+
+    def state(self) -> tuple[object, ...]:
+        """Return what the frame depends on as well."""
+        return *super().state(), self.title, self.subtitle, self.footer, self.digit, self.has_focus
 
     def build_rows(self) -> list[Line]:
         """Return the rows with the frame round them."""

@@ -1,0 +1,26 @@
+"""What a person can choose. Apart from the view, because it is read before the sampler starts: imports nothing of ours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a person can change on screen, kept in the configuration file."""
+
+    interval_s: float = 1.0
+    theme: str = "auto"
+    ascii: bool = False
+    color: bool = True
+    mouse: bool = True
+    readonly: bool = False
+    density: str = "auto"
+    """"auto", "full" or "compact" rows for GPUs."""
+    log_axis: bool = False
+    smoothing: float = 0.0
+    """Weight of the past in the smoothed curve, 0 to 0.99."""
+    per_rank: bool = False
+    """True draws one curve per rank, False the mean and the spread."""
+    gpus: tuple[str, ...] = ()
+    """Only these devices (indices or UUIDs); empty means all."""

@@ -1,0 +1,56 @@
+"""Names of styles to what the terminal gets, for a widget in its theme. Looked up for every piece of text, so remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+from textual.filter import LineFilter
+from textual.widget import Widget
+
+from gputop.tui.widgets.palette import PALETTES
+
+
+class Look(NamedTuple):
+    """All that the styles of a widget depend on."""
+
+    palette: str
+    background: Style
+    under: Color
+    filters: tuple[LineFilter, ...] = ()
+
+
+def look_of(widget: Widget, filtered: bool = False) -> Look:
+    """Return how a widget looks now; ``filtered`` as it goes to the terminal, past Textual's filters."""
+    theme = widget.app.current_theme
+    name = theme.name.removeprefix("gputop-")
+    if name not in PALETTES:
+        name = "ansi" if theme.ansi else ("dark" if theme.dark else "light")
+    under = widget.background_colors[1]
+    background = Style.null() if theme.ansi else Style(bgcolor=under.rich_color)
+    return Look(name, background, under, tuple(widget.get_line_filters()) if filtered else ())
+
+
+@lru_cache(maxsize=32)
+def styles_of(look: Look) -> Mapping[str, Style]:
+    """Return style name -> terminal style; several names are separated by spaces."""
+    return _Styles(look)
+
+
+class _Styles(dict[str, Style]):
+    def __init__(self, look: Look) -> None:
+        super().__init__()
+        self._look = look
+
+    def __missing__(self, name: str) -> Style:
+        style = self._look.background
+        for part in name.split():
+            style += PALETTES[self._look.palette][part]
+        for line_filter in self._look.filters:
+            style = line_filter.apply([Segment("x", style)], self._look.under)[0].style or Style.null()
+        self[name] = style
+        return style
