@@ -26,13 +26,12 @@ from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host import HostReader, namespace_note
 from gputop.sources.nccl_ras import RasWatch
 from gputop.tracking.reader import RunReader, RunUpdate
+from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
 if TYPE_CHECKING:
     from gputop.launch.log_matches import LogMatches
     from gputop.launch.printed_runs import PrintedRuns
 
-INTERVAL_MIN_S = 0.1
-INTERVAL_MAX_S = 3600.0
 WARM_UP_S = 0.25
 """Between the two readings of ``--once`` on virtual GPUs: their utilisation is a difference."""
 
