@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from gputop.doctor import fixes, stated, words
+from gputop.doctor import fixes, stated, words, xids
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
@@ -23,43 +23,9 @@ STRAGGLER_SHARE = 0.1
 STEPS = 20
 START_S = 60.0
 
-_APPLICATION = "application"
-_MEMORY = "memory"
-_LINK = "link"
-_XIDS = {
-    13: ("graphics engine exception: an illegal access or instruction in a kernel", _APPLICATION),
-    31: ("memory page fault: a kernel accessed an illegal address", _APPLICATION),
-    43: ("the GPU stopped processing: an error of the application", _APPLICATION),
-    48: ("double-bit ECC error: data in GPU memory was lost", _MEMORY),
-    61: ("internal micro-controller breakpoint", "driver"),
-    62: ("internal micro-controller halt", "driver"),
-    63: ("a row of memory was remapped, or its remapping recorded", _MEMORY),
-    64: ("a row of memory could not be remapped", _MEMORY),
-    74: ("NVLink error", _LINK),
-    79: ("the GPU has fallen off the bus", "bus"),
-    92: ("many corrected ECC errors", _MEMORY),
-    94: ("contained uncorrected ECC error: the job on it is lost", _MEMORY),
-    95: ("uncontained uncorrected ECC error: the GPU must be reset", _MEMORY),
-    109: ("a context switch timed out", _APPLICATION),
-    119: ("the GPU's system processor (GSP) does not answer", "driver"),
-    120: ("the GPU's system processor (GSP) failed", "driver"),
-}
-"""What NVIDIA's documentation of Xid errors says of those that training meets, in our words."""
-_QUIET = (45,)
-"""Only says that a context was torn down: every killed job leaves one."""
 _STATE_CODES = ("gpu_lost", "reset_required")
 _BLIND = {"driver_mismatch": "error", "no_permission": "error", "hung": "error", "gpu_lost": "error", "reset_required": "error"}
 _NOTED = ("no_permission", "other", "hung")
-
-_DMESG = "sudo dmesg --ctime | grep -i -E 'xid|nvrm' | tail"
-_XID_FIX = {
-    _APPLICATION: "CUDA_LAUNCH_BLOCKING=1 {command}\ncompute-sanitizer {command}  # names the kernel that goes wrong",
-    _MEMORY: "nvidia-smi -q -d ECC,ROW_REMAPPER -i {index}\n"
-    "# end the jobs on it, then; if the errors come again, the card is to be replaced:\nsudo nvidia-smi --gpu-reset -i {index}",
-    _LINK: "nvidia-smi nvlink --status -i {index}\nnvidia-smi nvlink --errorcounters -i {index}\n# then reseat bridge or card",
-    "bus": f"{_DMESG}\n# reboot; then check power cables, seat of the card and temperature",
-    "driver": f"{_DMESG}\nsudo nvidia-smi --gpu-reset -i {{index}}  # or reboot; update the driver",
-}
 
 
 def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
@@ -76,7 +42,7 @@ def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
                 "A GPU reported an uncorrected memory error" if match.pattern == "ecc" else "The driver reported an Xid error"
             )
             cause = "The GPU or its memory failed under the job; what the job computed since is lost."
-            fix = _XID_FIX["driver"].format(index=0, command=fixes.SCRIPT_UNKNOWN)
+            fix = xids.FIXES["driver"].format(index=0, command=fixes.SCRIPT_UNKNOWN)
             if match.pattern == "ecc":
                 fix = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU that counts uncorrected errors needs a reset"
             finding = Finding(
@@ -90,13 +56,13 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
     told_now = [
         (time, xid)
         for time, xid in device.xid_errors
-        if xid not in _QUIET and (_XIDS.get(xid, ("", ""))[1] != _APPLICATION or abs(now - time) <= XID_TOLD_S)
+        if xid not in xids.QUIET and (xids.XIDS.get(xid, ("", ""))[1] != xids.APPLICATION or abs(now - time) <= XID_TOLD_S)
     ]
     if not told_now:
         return None
     # The worst of them: what the hardware did explains the errors of the applications on it.
-    time, xid = next((item for item in told_now if _XIDS.get(item[1], ("", ""))[1] != _APPLICATION), told_now[0])
-    text, kind = _XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", "driver"))
+    time, xid = next((item for item in told_now if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), told_now[0])
+    text, kind = xids.XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", "driver"))
     job = next((job for job in evidence.jobs if device.uuid in job.used), None)
     command = fixes.own_command(job) if job is not None else f"python {fixes.SCRIPT_UNKNOWN}"
     ago = f"{max(0.0, now - time):.0f} s ago"
@@ -112,10 +78,10 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
             title=f"{words.gpu(device)}: Xid {xid}, {text.partition(':')[0]}",
             evidence=tuple(facts),
             cause="A kernel of the job did something illegal; look at the software first."
-            if kind == _APPLICATION
+            if kind == xids.APPLICATION
             else "The GPU, its memory, its links or its driver failed; the jobs on it are lost or hang.",
-            fix=_XID_FIX[kind].format(index=device.index, command=command),
-            refuted_by="The error was reported for a job that was being killed." if kind == _APPLICATION else "",
+            fix=xids.FIXES[kind].format(index=device.index, command=command),
+            refuted_by="The error was reported for a job that was being killed." if kind == xids.APPLICATION else "",
             devices=(device.uuid,),
             pids=job.pids if job is not None else (),
             run=job.run_id if job is not None else None,
@@ -143,7 +109,7 @@ def _memory_errors(evidence: Evidence, device: Device) -> Judgement:
             title=f"Memory of {words.gpu(device)} {'has uncorrected errors' if worst else 'waits for a reset to remap rows'}",
             evidence=tuple(facts),
             cause="Cells of the GPU's memory are broken. Spare rows take their place at a reset, as long as there are any.",
-            fix=_XID_FIX[_MEMORY].format(index=device.index),
+            fix=xids.FIXES[xids.MEMORY].format(index=device.index),
             devices=(device.uuid,),
         )
     )
@@ -172,7 +138,7 @@ def _lost(device: Device, problem: Problem) -> Finding:
         facts.append(Fact(f"last Xid: {device.xid_errors[-1][1]}", device.xid_errors[-1][1], "NVML events"))
     if device.temperature_c is not None:
         facts.append(Fact(f"last temperature: {device.temperature_c:.0f} °C", device.temperature_c, "NVML"))
-    fix = f"sudo nvidia-smi --gpu-reset -i {device.index}" if reset else _XID_FIX["bus"]
+    fix = f"sudo nvidia-smi --gpu-reset -i {device.index}" if reset else xids.FIXES["bus"]
     return Finding(
         id="I05",
         severity="error",

@@ -1,0 +1,38 @@
+"""Errors of the driver by number (Xid): what each says, what kind of error it is, and what to do about one of that kind."""
+
+from __future__ import annotations
+
+APPLICATION = "application"
+MEMORY = "memory"
+LINK = "link"
+XIDS = {
+    13: ("graphics engine exception: an illegal access or instruction in a kernel", APPLICATION),
+    31: ("memory page fault: a kernel accessed an illegal address", APPLICATION),
+    43: ("the GPU stopped processing: an error of the application", APPLICATION),
+    48: ("double-bit ECC error: data in GPU memory was lost", MEMORY),
+    61: ("internal micro-controller breakpoint", "driver"),
+    62: ("internal micro-controller halt", "driver"),
+    63: ("a row of memory was remapped, or its remapping recorded", MEMORY),
+    64: ("a row of memory could not be remapped", MEMORY),
+    74: ("NVLink error", LINK),
+    79: ("the GPU has fallen off the bus", "bus"),
+    92: ("many corrected ECC errors", MEMORY),
+    94: ("contained uncorrected ECC error: the job on it is lost", MEMORY),
+    95: ("uncontained uncorrected ECC error: the GPU must be reset", MEMORY),
+    109: ("a context switch timed out", APPLICATION),
+    119: ("the GPU's system processor (GSP) does not answer", "driver"),
+    120: ("the GPU's system processor (GSP) failed", "driver"),
+}
+"""What NVIDIA's documentation of Xid errors says of those that training meets, in our words."""
+QUIET = (45,)
+"""Only says that a context was torn down: every killed job leaves one."""
+
+_DMESG = "sudo dmesg --ctime | grep -i -E 'xid|nvrm' | tail"
+FIXES = {
+    APPLICATION: "CUDA_LAUNCH_BLOCKING=1 {command}\ncompute-sanitizer {command}  # names the kernel that goes wrong",
+    MEMORY: "nvidia-smi -q -d ECC,ROW_REMAPPER -i {index}\n"
+    "# end the jobs on it, then; if the errors come again, the card is to be replaced:\nsudo nvidia-smi --gpu-reset -i {index}",
+    LINK: "nvidia-smi nvlink --status -i {index}\nnvidia-smi nvlink --errorcounters -i {index}\n# then reseat bridge or card",
+    "bus": f"{_DMESG}\n# reboot; then check power cables, seat of the card and temperature",
+    "driver": f"{_DMESG}\nsudo nvidia-smi --gpu-reset -i {{index}}  # or reboot; update the driver",
+}
