@@ -59,9 +59,13 @@ class Home:
         return process
 
     def run(self, script: str, *arguments: str, command: Sequence[str] = (), **environment: str) -> tuple[int, str, str]:
-        """Run a script to its end; return exit code, stdout, stderr."""
-        process = self.start(script, *arguments, command=command, **environment)
-        out, err = process.communicate(timeout=60)
+        """Run a script to its end; return exit code, stdout, stderr. Again where torch's gloo aborts at its end."""
+        for _ in range(ATTEMPTS):
+            process = self.start(script, *arguments, command=command, **environment)
+            out, err = process.communicate(timeout=60)
+            if GLOO_ABORTS not in err:
+                break
+            shutil.rmtree(self.runs, ignore_errors=True)
         return process.returncode, out, err
 
     def finish(self, command: Sequence[str], directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
