@@ -277,6 +277,12 @@ def new_epochs(second):
     return single(second, {}, metrics={**CALM, "step_s": lambda r, s: 6.3 if s % 50 == 0 else 0.3, "phase/data": data})
 
 
+def epochs_that_end(second):
+    """An evaluation that tracking does not see as one, between two epochs."""
+    metrics = {**CALM, "step_s": lambda r, s: 3.6 if s % 50 == 0 else 0.3, "epoch": lambda r, s: float(s // 50)}
+    return single(second, {}, metrics=metrics)
+
+
 def evaluation(second):
     def pause(r, step):
         return 9.0 if step % 60 == 0 else None
@@ -325,6 +331,7 @@ HEALTHY = (
     ("one GPU", lambda second: single(second, {}), 60),
     ("one GPU with a gradient scaler", gradient_scaler, 60),
     ("one GPU that evaluates", evaluation, 90),
+    ("one GPU, something between epochs", epochs_that_end, 100),
     ("one GPU with checkpoints", quick_checkpoints, 90),
     ("float64", scientific, 45),
     ("deterministic on purpose", exact_on_purpose, 45),

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gputop.doctor import stated_calls, windows, words
+from gputop.doctor import data_waits, stated_calls, windows, words
 from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job, Member
@@ -134,8 +134,10 @@ def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
         cause = _cause(evidence, job, rank, found)
         if cause == "data":
             continue
+        if cause == "other" and _between_epochs(evidence, job, rank, found):
+            cause = "epoch"
         name, why, fix = _STALLS[cause]
-        deliberate = cause == "evaluation" and found.excess_share < EVALUATION_SHARE_MIN
+        deliberate = cause in ("evaluation", "epoch") and found.excess_share < EVALUATION_SHARE_MIN
         finding = tracked.about(
             job,
             "E07",
@@ -170,6 +172,11 @@ _STALLS = {
         "The loop evaluates in between.",
         "# evaluate less often, on fewer batches, and on every rank a part",
     ),
+    "epoch": (
+        "the end of an epoch",
+        "What the loop does between two epochs (an evaluation, a checkpoint, a new loader) holds up the training.",
+        "# do it less often, on fewer batches, and on every rank a part",
+    ),
     "gc": (
         "Python's garbage collection",
         "Python walks through all live objects now and then; with several ranks each at another time, and all wait for it.",
@@ -183,6 +190,12 @@ _STALLS = {
     ),
 }
 _CAUSE_METRICS = (("checkpoint", "checkpoint_s"), ("evaluation", "phase/evaluation"), ("gc", "gc_s"), ("data", "phase/data"))
+
+
+def _between_epochs(evidence: Evidence, job: Job, rank: int, found: windows.Stalls) -> bool:
+    """Return whether an epoch begins, or has ended, at each of these steps."""
+    near = {step + shift for step in data_waits.beginnings(evidence, job, rank) for shift in (-1, 0, 1)}
+    return bool(near) and near.issuperset(found.steps)
 
 
 def _cause(evidence: Evidence, job: Job, rank: int, found: windows.Stalls) -> str:
