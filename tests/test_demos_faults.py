@@ -245,8 +245,7 @@ def data_share(ran: Ran, rank: int = 0) -> float:
 def test_a_slow_loader_takes_a_large_part_of_each_step(nursery: Nursery, healthy: Ran) -> None:
     ran = ended_well(nursery, "slow_loader")
     assert ran.fact("loader")["num_workers"] == 0
-    assert data_share(ran) > 0.3
-    assert data_share(ran) > 2 * data_share(healthy)
+    assert data_share(ran) > 2 * data_share(healthy)  # no fixed share: other work on the machine makes the rest longer
 
 
 def test_too_many_workers_are_warned_of(nursery: Nursery) -> None:
