@@ -195,7 +195,8 @@ def test_multiprocessing_children_end_as_what_they_were(home: Home) -> None:
 
 
 THREADS = """
-import threading, gputop
+import sys, threading, gputop
+sys.setswitchinterval(1e-6)  # threads change at ever other places of log
 run = gputop.init()
 def work(number):
     for step in range(8000):
@@ -244,6 +245,43 @@ def test_a_signal_handler_may_log_at_any_moment(home: Home) -> None:
     assert [value for _, value in series["loss"]] == [float(number) for number in range(logged)]
     assert sorted(value for _, value in series["handled"]) == [float(number) for number in range(handled)]
     assert len(series["phase/data"]) == logged
+
+
+INTERRUPTED = """
+import signal, sys, time, gputop
+run = gputop.init()
+class Interrupt(BaseException):
+    pass
+def handler(*_):
+    raise Interrupt
+signal.signal(signal.SIGALRM, handler)
+end, done, interrupted = time.monotonic() + 0.8, 0, 0
+while time.monotonic() < end:
+    try:
+        # Fires once, some microseconds from here: at ever other places of log, of its slow ways, and of what it calls.
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + (done + interrupted) % 37))
+        for _ in range(40):
+            run.log(loss=1.0, step=done)
+            run.log({"count": 3}, step=done)
+            run.fact("count", done)
+            done += 1
+    except Interrupt:
+        interrupted += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert not run.journal._writing, "an interrupted call still counts as one that writes"
+for step in range(10):
+    run.log(after=float(step), step=step)
+print(interrupted)
+"""
+
+
+def test_an_exception_from_a_signal_handler_within_log_does_not_end_logging(home: Home) -> None:
+    """What the handler raises may end any call at any point; the next calls must find the way free."""
+    code, out, err = home.run(INTERRUPTED)
+    assert code == 0, err
+    assert int(out) > 50
+    series = read_all(home.archives()[0]).series
+    assert series["after"] == [(step, float(step)) for step in range(10)]
 
 
 FULL_DISK = """

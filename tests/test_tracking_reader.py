@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import random
 import shutil
@@ -175,6 +176,7 @@ def test_ended_runs_keep_no_file_open(home: Home) -> None:
         opened = open_rank(home, f"run-{number}")
         opened.journal.log(loss=1.0)
         opened.finish(form.FINISHED, None)
+    gc.collect()  # else the rings of tests before this one may be let go in between
     before = len(os.listdir("/proc/self/fd"))
     follow = RunReader(home.runs)
     follow.poll()

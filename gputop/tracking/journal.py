@@ -221,11 +221,6 @@ def unpack_live(page: bytes, offset: int = LIVE_OFFSET) -> Live:
     return Live(head, area_end, flushed, dropped, errors, state, None if exit_code == NO_EXIT_CODE else exit_code, archive)
 
 
-def scalars_struct(count: int) -> struct.Struct:
-    """Return the packer of a record of ``count`` values: head word, step, time, values (see ``scalars_word``)."""
-    return struct.Struct(f"@qqq{count}d")
-
-
 def scalars_word(schema: int, count: int) -> int:
     """Return kind, schema and size of a scalars record as its first 64-bit word."""
     return SCALARS | schema << 16 | (RECORD_HEAD.size + 8 * count) << 32

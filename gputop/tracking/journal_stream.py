@@ -10,8 +10,8 @@ from typing import Any
 from gputop.tracking import journal as form
 from gputop.tracking.notice import tell
 
-Plan = tuple[Callable[..., None], int, int]
-"""How the record of a set of names is written: what packs it, its first word, its size."""
+Plan = tuple[int, int]
+"""How the record of a set of names is written: its first word, its size in bytes."""
 
 
 class Stream:
@@ -26,6 +26,7 @@ class Stream:
         self.through = through
         self.capacity = len(ring) - form.RING_DATA_OFFSET
         self.words = memoryview(ring).cast("q")
+        self._doubles = memoryview(ring).cast("d")
         self._kick = kick
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._stated: dict[tuple[str, str], dict[str, Any]] = {}
@@ -81,7 +82,7 @@ class Stream:
         now = monotonic_ns()
         schemas = [
             form.pack_json(
-                form.SCHEMA, plan[1] >> 16 & 0xFFFF, self._step, now, [name[: form.NAME_CHARACTERS] for name in names]
+                form.SCHEMA, plan[0] >> 16 & 0xFFFF, self._step, now, [name[: form.NAME_CHARACTERS] for name in names]
             )
             for names, plan in list(self._plans.items())
         ]

@@ -1,8 +1,11 @@
 """The writer of a journal: the hot path. ``Journal.log`` packs a record into the ring; it never waits and never raises.
 
-Locking, as the trials taught it: a re-entrant lock and a ``busy`` flag. A call from inside a call (a signal handler, a
-``__del__``) parks its record at once; another thread waits at most 20 ms and then parks; whoever leaves the lock writes
-what is parked. Values are turned into floats before the lock is taken, because that can run the user's code.
+Who writes is one entry of a dictionary, set by ``dict.setdefault``: one step that no thread and no signal handler can divide,
+where a lock and a flag cost 3 us more in a training, whose operations leave the caches cold. The entry is an object that only
+its call has, so that an exception from a signal handler, at whatever point, leaves nobody else's entry taken and none behind.
+A call that finds another one at it (another thread's, or its own thread's under a signal handler or a ``__del__``) parks its
+record, lets the other go on for a moment, and goes on itself; whoever has written writes what is parked. Values are turned into
+floats outside, because that can run the user's code.
 
 One comparison against ``_limit`` covers all that is rare: the end of a segment, the start of the flusher, write-through
 without a ring, and a request of the flusher for attention. A closed journal (finished, or inherited by fork) is one
@@ -14,7 +17,6 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -30,9 +32,12 @@ from gputop.tracking.values import plain, sort_out, whole
 
 LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""
-WAIT_S = 0.02
-"""How long a thread waits for another one's record before it parks its own."""
+CLOSE_S = 1.0
+"""How long it waits for a record in the making."""
 PARKED = 10_000
+GIVE_WAY = 3
+GIVE_WAY_S = 5e-5
+"""How often, and for how long, a thread whose record is parked lets the one that writes go on."""
 BEHIND = 32
 BEHIND_NS = 50_000_000
 """Records given to ``later`` wait for so many others, or for so long, whichever comes first."""
@@ -60,9 +65,8 @@ class Journal(Stream):
         """Called on a logging thread, outside the lock, after ``want_attention``."""
         self._start_flusher = start_flusher
         self._schemas = 0
-        self._lock = threading.RLock()
-        self._acquire, self._release = self._lock.acquire, self._lock.release
-        self._busy = False
+        self._writing: dict[int, object] = {}
+        """Who writes, under the key 0."""
         self._parked: deque[Callable[[], None]] = deque(maxlen=PARKED)
         self._behind: deque[tuple[dict[str, float], int, int]] = deque()
         self._caught_up = 0
@@ -85,49 +89,58 @@ class Journal(Stream):
         raises and never waits for a disk or a GPU: what cannot be logged is told once on stderr.
         """
         now = monotonic_ns()
+        written = False
         try:
             if data is not None:
                 metrics = {**data, **metrics}
-            values = metrics.values()
-            for value in values:
-                if type(value) is not float:
-                    metrics = self._numbers(metrics, step, now)
-                    values = metrics.values()
-                    break
-            if step is not None and type(step) is not int:
+            if type(step) is not int and step is not None:
                 step = whole(step)
-            if not self._acquire(False) and not self._acquire(True, WAIT_S):
-                self._park(metrics, step, now)
-                return
-            if self._busy:
-                self._release()
-                # No lambda: names that it would close over are slower to use, in all calls.
-                self._parked.append(partial(self._unplanned, metrics, step, now))
-                return
-            self._busy = True
+            writing = self._writing
             try:
-                plan = self._plans.get((*metrics,))
-                if plan is None:
-                    self._unplanned(metrics, step, now)
-                else:
-                    pack_into, word, size = plan
-                    if step is None:
-                        step = self._step + 1
-                    position = self._position
-                    end = position + size
-                    if end > self._limit:
-                        self._rare(word, step, now, values)
-                    else:
-                        pack_into(self.ring, position + self._shift, word, step, now, *values)
-                        self.words[8] = self._position = end
-                    self._step = step
-            finally:
-                self._busy = False
-                self._release()
-            if self._parked:
+                if writing.setdefault(0, metrics) is metrics:
+                    plan = self._plans.get((*metrics,))
+                    if plan is not None:
+                        word, size = plan
+                        position = self._position
+                        end = position + size
+                        if end <= self._limit:
+                            if step is None:
+                                step = self._step + 1
+                            # Stores into views of the ring: cheaper than a packer, whose call has to be put together.
+                            words = self.words
+                            at = position + self._shift >> 3
+                            words[at] = word
+                            words[at + 1] = step
+                            words[at + 2] = now
+                            at += 3
+                            doubles = self._doubles
+                            for value in metrics.values():
+                                if type(value) is not float:
+                                    break
+                                doubles[at] = value
+                                at += 1
+                            else:
+                                words[8] = self._position = end
+                                self._step = step
+                                written = True
+                    del writing[0]
+            except BaseException:
+                self._leave(metrics)
+                raise
+            if not written:
+                self._other(metrics, step, now)
+            elif self._parked:
                 self._drain()
         except Exception as error:  # noqa: BLE001 - a logger must never end a training; the reason is told and counted
             self._failed(error)
+
+    def _other(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
+        """Record what is not floats alone, has new names, meets the end of a segment, or finds another call writing."""
+        for value in metrics.values():
+            if type(value) is not float:
+                metrics = self._numbers(metrics, step, now)
+                break
+        self._guarded(partial(self._unplanned, metrics, step, now))
 
     def later(self, metrics: dict[str, float], step: int) -> None:
         """Record floats soon: with the ones that follow, 50 ms from now at most as long as any do, else at the next flush.
@@ -140,33 +153,34 @@ class Journal(Stream):
         self._behind.append((metrics, step, now))
         if now - self._caught_up > BEHIND_NS or len(self._behind) >= BEHIND or self.through:
             self.catch_up()
-            if self._parked:
-                self._drain()
+            self._drain()
 
     def catch_up(self) -> None:
         """Write the records that wait; from any thread."""
         self._caught_up = monotonic_ns()
-        if not self._behind or not self._acquire(True, WAIT_S):
+        if not self._behind:
             return
-        if self._busy:
-            self._release()
-            return
-        self._busy = True
         try:
-            while self._behind:
-                metrics, step, at = self._behind.popleft()
-                plan = self._plans.get((*metrics,))
-                if plan is None or self._position + plan[2] > self._limit:
-                    self._unplanned(metrics, step, at, count=False)
-                else:
-                    plan[0](self.ring, self._position + self._shift, plan[1], step, at, *metrics.values())
-                    self._position += plan[2]
-                    self.words[8] = self._position
+            self._alone(self._write_behind)
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
-        finally:
-            self._busy = False
-            self._release()
+
+    def _write_behind(self) -> None:
+        words, doubles = self.words, self._doubles
+        while self._behind:
+            metrics, step, now = self._behind.popleft()
+            plan = self._plans.get((*metrics,))
+            if plan is None or self._position + plan[1] > self._limit:
+                self._unplanned(metrics, step, now, count=False)
+                continue
+            at = self._position + self._shift >> 3
+            words[at], words[at + 1], words[at + 2] = plan[0], step, now
+            at += 3
+            for value in metrics.values():
+                doubles[at] = value
+                at += 1
+            self._position += plan[1]
+            words[form.W_HEAD] = self._position
 
     def state(self, kind: str, name: str, value: Any) -> None:
         """Record something that holds from now on (a fact, a configuration): the last one per kind and name counts."""
@@ -215,20 +229,21 @@ class Journal(Stream):
         while len(self._late) and monotonic_ns() < end:
             sleep(0.005)
             self.collect()
-        if self._acquire(True, 1.0):
-            try:
-                self._drain()
-            finally:
-                self.closed, self._plans, self._limit = True, {}, 0
-                self._release()
-        else:
-            self.closed, self._plans = True, {}
+        end = monotonic_ns() + int(CLOSE_S * 1e9)
+        while not self._alone(self._shut):
+            if monotonic_ns() > end:
+                # Whoever writes hangs, or its thread ended in the middle of it.
+                self.closed, self._plans = True, {}
+                return
+            sleep(0.005)
+
+    def _shut(self) -> None:
+        self._do_parked()
+        self.closed, self._plans, self._limit = True, {}, 0
 
     def after_fork_in_child(self) -> None:
         """Make this a dead journal: the ring belongs to the parent, and so may the lock."""
-        self._lock = threading.RLock()
-        self._acquire, self._release = self._lock.acquire, self._lock.release
-        self._busy, self.closed, self._plans, self._limit = False, True, {}, 0
+        self._writing, self.closed, self._plans, self._limit = {}, True, {}, 0
         self._parked, self._behind, self._late = deque(maxlen=1), deque(), LateValues()
         self.archive_fd = -1
 
@@ -261,31 +276,43 @@ class Journal(Stream):
         for name, value, step, logged_at in self._late.landed():
             self._unplanned({name: value}, step, logged_at, count=False)
 
-    def _park(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
-        self._parked.append(lambda: self._unplanned(metrics, step, now))
-        self._drain()
-
     def _guarded(self, action: Callable[[], None]) -> None:
+        """Do this when nobody writes: at once, or by whoever writes now."""
         self._parked.append(action)
-        if self._acquire(True, WAIT_S):
-            self._release()
+        self._drain()
+        for _ in range(GIVE_WAY):
+            if not self._parked:
+                return
+            sleep(GIVE_WAY_S)
             self._drain()
+
+    def _alone(self, action: Callable[[], None]) -> bool:
+        """Do this while nobody else writes; return False, without having done it, if somebody does."""
+        me = object()
+        try:
+            if self._writing.setdefault(0, me) is not me:
+                return False
+            action()
+            del self._writing[0]
+        except BaseException:
+            self._leave(me)
+            raise
+        return True
+
+    def _leave(self, me: object) -> None:
+        if self._writing.get(0) is me:
+            del self._writing[0]
 
     def _drain(self) -> None:
         """Do what is parked, unless somebody else is at it: then they do it when they leave."""
-        while self._parked and self._acquire(False):
-            if self._busy:
-                self._release()
-                return
-            self._busy = True
-            try:
-                while self._parked:
-                    self._do(self._parked.popleft())
-            finally:
-                self._busy = False
-                self._release()
-            if self._wants_attention:
-                self._attend()
+        while self._parked and self._alone(self._do_parked):
+            pass
+        if self._wants_attention and 0 not in self._writing:
+            self._attend()
+
+    def _do_parked(self) -> None:
+        while self._parked:
+            self._do(self._parked.popleft())
 
     def _do(self, action: Callable[[], None]) -> None:
         try:
@@ -312,7 +339,7 @@ class Journal(Stream):
             part = names[start : start + form.NAMES_PER_RECORD]
             plan = self._plans.get(part) or self._new_plan(part, now)
             if plan is not None:
-                self._rare(plan[1], step, now, [metrics[name] for name in part])
+                self._rare(plan[0], step, now, [metrics[name] for name in part])
         if count:
             self._step = step
 
@@ -326,8 +353,8 @@ class Journal(Stream):
         self._put(form.pack_json(form.SCHEMA, schema, self._step, now, line))
         self._schemas += 1
         self._note({"schema": schema, "names": line})
-        packer = form.scalars_struct(len(names))
-        plan = self._plans[names] = (packer.pack_into, form.scalars_word(schema, len(names)), packer.size)
+        word = form.scalars_word(schema, len(names))
+        plan = self._plans[names] = (word, word >> 32)
         return plan
 
     def _put_event(self, record: bytes, key: tuple[str, str] | None, event: dict[str, Any]) -> None:
@@ -345,8 +372,6 @@ class Journal(Stream):
             self.words[form.W_STATE] = form.RUNNING
             if self._start_flusher is not None:
                 self._start_flusher()
-        if self._wants_attention:
-            self._parked.append(lambda: None)  # wakes the drain
         self._put(struct.pack("=qqq", word, step, now) + struct.pack(f"={(word >> 32) // 8 - 3}d", *values))
 
     def _failed(self, error: Exception) -> None:
