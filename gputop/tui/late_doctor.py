@@ -5,10 +5,10 @@ Its rules take as long to import as all the screens together, and nothing else o
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING
 
 from gputop.snapshot import Snapshot
+from gputop.tui.lasting import lasting
 
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
@@ -39,12 +39,8 @@ class LateDoctor:
         """Import the rules and judge what waited; False when that is done already."""
         if self.doctor is not None:
             return False
-        # As for all that is imported before (``start.py``): nothing for the collector.
-        gc.disable()
-        from gputop.doctor.diagnosis import Doctor
-
-        gc.freeze()
-        gc.enable()
+        with lasting():
+            from gputop.doctor.diagnosis import Doctor
         self.doctor = Doctor()
         for snapshot in self._waiting:
             self.findings = self.doctor.observe(snapshot)

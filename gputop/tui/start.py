@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
@@ -12,6 +11,7 @@ from typing import TextIO
 
 from gputop.feed import Feed
 from gputop.tui.chosen import Settings
+from gputop.tui.lasting import lasting
 from gputop.tui.terminal_watch import watch
 
 FRAMES_PER_S = "15"
@@ -27,13 +27,10 @@ def run_app(feed: Feed, settings: Settings) -> int:
     if not settings.color or settings.theme == "ansi":
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
     sys.__stderr__ = write_whole(sys.__stderr__)  # type: ignore[misc, assignment] # where Textual writes
-    # Modules last as long as the program: the collector need not walk through them, neither now nor later.
-    gc.disable()
-    from gputop.tui.app import GputopApp
+    with lasting():
+        from gputop.tui.app import GputopApp
 
-    app = GputopApp(feed, settings)
-    gc.freeze()
-    gc.enable()
+        app = GputopApp(feed, settings)
     watch(sys.__stdin__.fileno() if sys.__stdin__ is not None else -1, lambda: app.call_from_thread(app.exit))
     try:
         app.run(mouse=settings.mouse)
