@@ -86,6 +86,11 @@ def test_its_errors_are_shown_as_ever(home: Home, source: str) -> None:
     assert "Error in sitecustomize" in done.stderr
 
 
+@pytest.mark.parametrize("theirs", [":/a", "/a:", "/a::/b"])
+def test_an_empty_entry_of_pythonpath_is_the_working_directory_as_ever(home: Home, theirs: str) -> None:
+    same(home, sys.executable, "-c", "import sys; print(sys.path)", PYTHONPATH=theirs)
+
+
 def test_a_second_python_is_armed_too_and_sees_pythonpath_with_one_entry_more(home: Home) -> None:
     code = "import os, subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
     inner = "import os, sys; print(os.environ['PYTHONPATH'].split(':')); print(type(sys.meta_path[0]).__name__)"
@@ -189,4 +194,7 @@ def test_the_environment_of_a_command() -> None:
     assert found.pop("GPUTOP_LAUNCH_ID")
     assert found == {"PYTHONPATH": f"{site}:/a", "X": "1", "GPUTOP_AUTO": "1", "GPUTOP_NAME": "n", "GPUTOP_PROJECT": "p"}
     assert run_command.environment({"PYTHONPATH": ""}, None, None)["PYTHONPATH"] == site
+    assert run_command.environment({"PYTHONPATH": site}, None, None)["PYTHONPATH"] == site
+    for theirs in (":/a", "/a:", "/a::/b"):
+        assert run_command.environment({"PYTHONPATH": theirs}, None, None)["PYTHONPATH"] == f"{site}:{theirs}"
     assert run_command.environment({"GPUTOP": "0", "X": "1"}, "n", None) == {"GPUTOP": "0", "X": "1"}

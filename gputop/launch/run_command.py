@@ -78,7 +78,9 @@ def environment(base: Mapping[str, str], name: str | None, project: str | None) 
     """Return the environment of a tracked command; ``GPUTOP=0`` leaves it as it is."""
     if base.get("GPUTOP") == "0":
         return dict(base)
-    entries = [entry for entry in base.get("PYTHONPATH", "").split(os.pathsep) if entry and entry != str(SITE)]
+    theirs = base.get("PYTHONPATH")
+    # An empty entry among others is the working directory: scripts live by "PYTHONPATH=$PYTHONPATH:…" that begins with one.
+    entries = [entry for entry in theirs.split(os.pathsep) if entry != str(SITE)] if theirs else []
     found = {**base, "PYTHONPATH": os.pathsep.join([str(SITE), *entries])}
     found.setdefault("GPUTOP_AUTO", "1")
     found["GPUTOP_LAUNCH_ID"] = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
