@@ -30,7 +30,8 @@ __all__ = [
 
 _NOT_KEPT = (
     "AlertLevel,Artifact,Audio,Graph,Histogram,Html,Image,Molecule,Object3D,Plotly,Settings,Table,Video,"
-    "log_artifact,log_model,login,plot,save,setup,unwatch,use_artifact"
+    "log_artifact,log_code,log_model,login,mark_preempting,plot,save,setup,termerror,termlog,termwarn,unwatch,use_artifact,"
+    "use_model,util"
 )
 """What scripts written for wandb name, and gputop does not keep: it says so, and the script runs on."""
 _HOMES = {
@@ -44,6 +45,7 @@ _HOMES = {
     **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.elsewhere"),
 }
 _OF_THE_ACTIVE_RUN = ("config", "run", "summary")
+__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:

@@ -128,10 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(options: argparse.Namespace) -> int:
     if options.version:
-        from importlib.metadata import packages_distributions, version
+        from gputop import __version__
 
-        names = packages_distributions().get("gputop", [])
-        print(f"gputop {version(names[0]) if names else 'from source'}")
+        print(f"gputop {__version__}")
         return EXIT_OK
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
         "demo": _command_jobs("demo"),

@@ -249,11 +249,12 @@ def test_a_run_of_the_script_s_own_that_never_logs(home: Home) -> None:
 
 
 def test_a_script_that_ends_in_an_error_says_so(home: Home) -> None:
-    script = BARE.replace("IMPORTS", "torch") + "raise SystemExit(3)\n"
+    script = BARE.replace("IMPORTS", "torch") + "import sys\nsys.exit(3)\n"
     assert home.run(script, command=(*RUN, sys.executable)) == (3, "", "")
-    assert home.run(script.replace("SystemExit(3)", "ValueError('no')"), command=(*RUN, sys.executable))[0] == 1
-    states = sorted((rank.state, rank.exit_code) for archive in home.archives() for rank in [_rank(archive)])
-    assert states == [("failed", 1), ("finished", None)]
+    assert home.run(script.replace("sys.exit(3)", "raise ValueError('no')"), command=(*RUN, sys.executable))[0] == 1
+    assert home.run(script.replace("exit(3)", "exit()"), command=(*RUN, sys.executable)) == (0, "", "")
+    states = sorted((rank.state, rank.exit_code or 0) for archive in home.archives() for rank in [_rank(archive)])
+    assert states == [("failed", 1), ("failed", 3), ("finished", 0)]
 
 
 def _rank(archive: Path) -> Any:

@@ -96,6 +96,72 @@ def test_the_module_has_a_runs_methods(home: Home) -> None:
         assert name in dir(gputop)
 
 
+MORE_OF_WANDB = """
+import gputop as wandb, sys
+assert wandb.__version__
+run = wandb.init(id=wandb.util.generate_id(), name="n", tags=("a",), notes="why", job_type="train", group="g", project="p")
+assert (run.tags, run.notes, run.job_type, run.group, run.step, run.resumed) == (("a",), "why", "train", "g", 0, False)
+run.tags += ("b",)
+run.notes = "because"
+assert run.url is run.entity is run.sweep_id is None and run.offline and run.start_time > 0 and run.starting_step == 0
+assert not run.settings.anything is None
+if run.url: raise SystemExit
+wandb.config.setdefaults({"lr": 0.1, "seed": 1})
+del wandb.config["seed"]
+assert wandb.config.pop("seed", 7) == 7 and wandb.config.as_dict() == {"lr": 0.1}
+with wandb.Artifact("a", type="t").new_file("x") as file:
+    file.write("y")
+table = wandb.Table(columns=["a"])
+assert len(table.data) == 0 and list(table.data) == [] and table
+wandb.termlog("hello"); wandb.termwarn("careful"); wandb.log_code("."); wandb.mark_preempting(); wandb.use_model("m")
+wandb.log({"loss": 1.0}, commit=False)
+wandb.log({"acc": 0.5})
+assert run.step == 1
+wandb.log({"loss": 0.5})
+run.log(flag=True, big=10**400, loss=0.25)
+"""
+
+
+def test_more_that_scripts_for_wandb_ask_for(home: Home) -> None:
+    code, _, err = home.run(MORE_OF_WANDB)
+    assert code == 0, err
+    assert "gputop: hello\n" in err
+    assert "metric 'big'" in err
+    assert "Traceback" not in err
+    said = read_all(home.archives()[0]).series
+    assert said == {"loss": [(0, 1.0), (1, 0.5), (2, 0.25)], "acc": [(0, 0.5)], "flag": [(2, 1.0)]}
+    run = home.only_run()
+    facts = run.ranks[0].facts
+    assert (facts["tags"], facts["notes"], facts["job_type"], facts["group"]) == (["a", "b"], "because", "train", "g")
+    assert run.config == {"lr": 0.1, "seed": None}
+
+
+@pytest.mark.parametrize(("tags", "recorded"), [("5", ["5"]), ("'a'", ["a"]), ("None", None), ("{'a': 1}", ["a"])])
+def test_any_tags_do(home: Home, tags: str, recorded: list[str] | None) -> None:
+    code, _, err = home.run(f"import gputop; gputop.init(tags={tags}).log(loss=1.0)")
+    assert (code, err) == (0, "")
+    assert home.only_run().ranks[0].facts.get("tags") == recorded
+
+
+def test_a_run_of_an_id_of_its_own_and_one_that_goes_on(home: Home) -> None:
+    script = (
+        "import gputop; run = gputop.init(id='mine'{}); [run.log(loss=float(n)) for n in range(4)]; print(run.id, run.step)"
+    )
+    assert home.run(script.format("")) == (0, "mine 4\n", "")
+    assert home.run(script.format(", resume='allow'")) == (0, "mine 8\n", "")
+    assert home.run(script.format(", resume='must'") + "; import os, signal; os.kill(os.getpid(), signal.SIGKILL)")[0] == -9
+    assert home.run(script.format(", resume='must'")) == (0, "mine 16\n", ""), "the killed one's records are in its ring"
+    assert home.run(script.format("")) == (0, "mine-2 4\n", ""), "a new run does not go on with an old one"
+    steps = [step for path in home.archives() if path.parent.name == "mine" for step, _ in read_all(path).series["loss"]]
+    assert sorted(steps) == list(range(16))
+
+
+def test_two_ranks_of_one_id_are_one_run(home: Home) -> None:
+    for rank in ("0", "1"):
+        assert home.run("import gputop; gputop.init(id='mine').log(loss=1.0)", RANK=rank, WORLD_SIZE="2")[0] == 0
+    assert {path.parent.name for path in home.archives()} == {"mine"}
+
+
 def test_an_id_is_resumed_where_wandb_would(home: Home) -> None:
     script = "import gputop, sys\ngputop.init(id='mine', resume=sys.argv[1] if sys.argv[1] != 'none' else None).log(loss=1.0)"
     for resume in ("allow", "must", "none", "never"):
@@ -103,8 +169,7 @@ def test_an_id_is_resumed_where_wandb_would(home: Home) -> None:
     by_run: dict[str, int] = {}
     for path in home.archives():
         by_run[path.parent.name] = by_run.get(path.parent.name, 0) + 1
-    assert by_run.pop("mine") == 2
-    assert list(by_run.values()) == [1, 1]
+    assert by_run == {"mine": 2, "mine-2": 1, "mine-3": 1}
 
 
 def test_log_messages_become_text(home: Home) -> None:

@@ -7,13 +7,22 @@ script needs an answer from (``Api``, ``sweep``, ``agent``, ``restore``) do not 
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
 from typing import Any
 
 from gputop.tracking.notice import tell
 
 RUN_METHODS = frozenset(
-    ["log_artifact", "log_code", "log_model", "mark_preempting", "save", "unwatch", "use_artifact", "use_model"]
+    ["log_artifact", "log_code", "log_model", "mark_preempting", "save", "settings", "unwatch", "use_artifact", "use_model"]
 )
+RUN_ATTRIBUTES: dict[str, Any] = {
+    **dict.fromkeys(("entity", "project_url", "sweep_id", "sweep_url", "url")),
+    "offline": True,
+    "starting_step": 0,
+}
+"""What a run on a server has, as one that is on none would say it."""
 _QUIET = frozenset(["Settings", "login", "setup", "unwatch", "mark_preempting"])
 """What changes nothing when it is left out."""
 
@@ -35,6 +44,27 @@ class NotKept:
             raise AttributeError(name)
         return self
 
+    def __enter__(self) -> NotKept:
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        return None
+
+    def __iter__(self) -> Iterator[NotKept]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, key: object) -> NotKept:
+        return self
+
+    def __setitem__(self, key: object, value: object) -> None:
+        """Keep nothing."""
+
     def __repr__(self) -> str:
         return f"<{self._name}, which gputop does not keep>"
 
@@ -45,6 +75,23 @@ class AlertLevel:
     INFO = "info"
     WARN = "warning"
     ERROR = "error"
+
+
+class util:  # noqa: N801 - wandb's name
+    """What scripts use of ``wandb.util``."""
+
+    @staticmethod
+    def generate_id(length: int = 8) -> str:
+        """Return a random id for a run."""
+        return os.urandom(length).hex()[:length]
+
+
+def termlog(string: str = "", newline: bool = True, repeat: bool = True) -> None:
+    """Write a line to standard error, as wandb does."""
+    sys.stderr.write(f"gputop: {string}" + ("\n" if newline else ""))
+
+
+termwarn = termerror = termlog
 
 
 def __getattr__(name: str) -> NotKept:

@@ -16,7 +16,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gputop.tracking.journal import Identity
+from gputop.tracking import places
+from gputop.tracking.journal import Identity, file_stem
 
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JSM_NAMESPACE_RANK")
 _LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "JSM_NAMESPACE_LOCAL_RANK")
@@ -54,6 +55,17 @@ def run_id(where: Place, resume: str | None) -> str:
     if shared is None:
         return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
     return shared if _inits == 1 else f"{shared}-{_inits}"
+
+
+def untaken(run_id: str, runs_dir: Path, rank: int) -> str:
+    """Return this id, or with the first number after it under which this rank has recorded nothing yet."""
+    root = places.archive_root(runs_dir)
+    first = f"{file_stem(rank, 0)}.gpr"
+    found, number = clean(run_id), 1
+    while (root / found / first).exists():
+        number += 1
+        found = clean(f"{run_id[:58]}-{number}")
+    return found
 
 
 def _shared(where: Place) -> str | None:

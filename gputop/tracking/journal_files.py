@@ -17,6 +17,7 @@ from pathlib import Path
 from gputop.places import make_private_dir
 from gputop.tracking import journal as form
 from gputop.tracking import places
+from gputop.tracking.journal_read import last_step
 from gputop.tracking.journal_writer import Journal
 from gputop.tracking.notice import tell
 
@@ -73,6 +74,16 @@ class OpenJournal:
                 self._write_live()
             except OSError as error:
                 self._stop_archive(error)
+
+    def go_on(self) -> None:
+        """Count steps on from the last one that this rank's journals before this one hold, if they can be read."""
+        for attempt in reversed(range(self.identity.attempt)):
+            if self._archive_path is not None:
+                name = f"{form.file_stem(self.identity.rank, attempt)}.gpr"
+                found = last_step(self._archive_path.with_name(name))
+                if found is not None:
+                    self.journal.go_on_from(found)
+                    return
 
     @property
     def archive_path(self) -> Path | None:

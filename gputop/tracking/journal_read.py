@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -244,6 +244,43 @@ def _alike(words: memoryview[int], offset: int, word: int, size: int, limit: int
             return count + next(index for index, head in enumerate(heads) if head != word)
         count, reach = upto, reach * 2
     return count
+
+
+def last_step(archive: Path) -> int | None:
+    """Return the largest step of a journal's last records; None where it holds none, or cannot be read."""
+    try:
+        reader = JournalReader(archive)
+    except (OSError, FormatError):
+        return None
+    try:
+        end = reader.live.head if reader.has_ring else os.fstat(reader._archive).st_size - form.HEADER_BYTES
+        reader.position = max(0, end // form.SEGMENT_BYTES - 1) * form.SEGMENT_BYTES
+        found = -1
+        while raw := reader._next():
+            done = 0
+            for at, size in _records(raw):
+                found = max(found, int.from_bytes(raw[at + 8 : at + 16], "little", signed=True))
+                done = at + size
+            reader.position += done
+            if not done:
+                break
+        return found if found >= 0 else None
+    except (OSError, FormatError):
+        return None
+    finally:
+        reader.close()
+
+
+def _records(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where each whole record with a step starts, and its size; up to the first damage."""
+    at = 0
+    while at + form.RECORD_HEAD.size <= len(raw):
+        kind, _, size = form.PADDING_HEAD.unpack_from(raw, at)
+        if size < form.PADDING_HEAD.size or size % 8 or at + size > len(raw):
+            return
+        if kind in (form.SCALARS, form.TEXT, form.EVENT):
+            yield at, size
+        at += size
 
 
 def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:

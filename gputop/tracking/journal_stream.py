@@ -37,6 +37,15 @@ class Stream:
         self._wants_attention = False
 
     @property
+    def step(self) -> int:
+        """The last step that was logged; -1 before the first."""
+        return self._step
+
+    def go_on_from(self, step: int) -> None:
+        """Count steps from here on: the run was recorded before, up to this one."""
+        self._step = step
+
+    @property
     def position(self) -> int:
         """The end of the stream."""
         return self._position

@@ -84,17 +84,21 @@ class Journal(Stream):
     ) -> None:
         """Record metrics: ``log(loss=0.4, step=3)`` or ``log({"train/loss": 0.4})``.
 
-        Without ``step`` each call counts one up. Any name at any time, any step in any order; NaN and infinities are
-        data. Strings become text records, nested mappings names with "/". ``commit`` is accepted and ignored. Never
-        raises and never waits for a disk or a GPU: what cannot be logged is told once on stderr.
+        Without ``step`` each call counts one up, but for one with ``commit=False``: what follows it has the same step. Any
+        name at any time, any step in any order; NaN and infinities are data. Strings become text records, nested mappings
+        names with "/". Never raises and never waits for a disk or a GPU: what cannot be logged is told once on stderr.
         """
         now = monotonic_ns()
         written = False
         try:
             if data is not None:
                 metrics = {**data, **metrics}
-            if type(step) is not int and step is not None:
-                step = whole(step)
+            if type(step) is not int:
+                if step is not None:
+                    step = whole(step)
+                elif commit is False:
+                    self.aside(metrics)
+                    return
             writing = self._writing
             try:
                 if writing.setdefault(0, metrics) is metrics:

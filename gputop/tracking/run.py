@@ -14,24 +14,23 @@ Facts that other rooms read (``Rank.facts``), each the last one said by a rank:
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 from gputop.places import state_dir
-from gputop.tracking import elsewhere, evidence, identity
+from gputop.tracking import elsewhere, ending, evidence, identity
 from gputop.tracking import journal as form
 from gputop.tracking.journal_files import OpenJournal
 from gputop.tracking.journal_writer import Journal
 from gputop.tracking.notice import tell
+from gputop.tracking.stated import Stated
 
-SIGINT_EXIT_CODE = 130
 _GOALS = {"minimize": "min", "maximize": "max"}
 
 
@@ -46,41 +45,6 @@ class LogCall(Protocol):
 
 def _no_log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
     """Record nothing: this run is disabled, or ``init`` failed."""
-
-
-class Stated(dict[str, Any]):
-    """A dictionary whose every change is recorded; entries are attributes too."""
-
-    def __init__(self, changed: Callable[[str, Any], None]) -> None:
-        super().__init__()
-        object.__setattr__(self, "_changed", changed)
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, value)
-        self._changed(str(name), value)
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self[name]
-        except KeyError:
-            raise AttributeError(name) from None
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        self[name] = value
-
-    def update(self, *others: Any, **entries: Any) -> None:
-        """Take in mappings, pairs, objects with attributes (argparse), or keywords; ``allow_val_change`` is ignored."""
-        entries.pop("allow_val_change", None)
-        for other in (*others, entries):
-            found = other if isinstance(other, Mapping) else getattr(other, "__dict__", other)
-            for name, value in dict(found).items():
-                self[str(name)] = value
-
-    def setdefault(self, name: str, default: Any = None) -> Any:
-        """Return the entry, made with ``default`` when it is missing."""
-        if name not in self:
-            self[name] = default
-        return self[name]
 
 
 class Run:
@@ -102,6 +66,10 @@ class Run:
         """What this rank said of itself so far."""
         self.before_end: Callable[[], None] | None = None
         """Called once when the run ends, for what is still to be written."""
+        self.start_time = time.time()
+        """Seconds since the epoch."""
+        self.resumed = opened is not None and opened.identity.attempt > 0
+        """Whether this rank of the run was recorded before."""
 
     @property
     def disabled(self) -> bool:
@@ -114,6 +82,39 @@ class Run:
         return self._journal
 
     @property
+    def step(self) -> int:
+        """The step of the next ``log`` that names none."""
+        return self._journal.step + 1 if self._journal else 0
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """Labels; new ones are recorded."""
+        return tuple(self.facts.get("tags", ()))
+
+    @tags.setter
+    def tags(self, tags: Any) -> None:
+        self.fact("tags", _labels(tags))
+
+    @property
+    def notes(self) -> str | None:
+        """A remark; a new one is recorded."""
+        return self.facts.get("notes")
+
+    @notes.setter
+    def notes(self, notes: str | None) -> None:
+        self.fact("notes", notes)
+
+    @property
+    def group(self) -> str | None:
+        """A label that runs share."""
+        return self.facts.get("group")
+
+    @property
+    def job_type(self) -> str | None:
+        """A label for what the run does."""
+        return self.facts.get("job_type")
+
+    @property
     def dir(self) -> str | None:
         """The run's directory, None where nothing is kept on disk."""
         path = self._opened.archive_path if self._opened else None
@@ -122,6 +123,8 @@ class Run:
     def __getattr__(self, name: str) -> Any:
         if name in elsewhere.RUN_METHODS:
             return elsewhere.NotKept(name)
+        if name in elsewhere.RUN_ATTRIBUTES:
+            return elsewhere.RUN_ATTRIBUTES[name]
         raise AttributeError(f"'Run' object has no attribute {name!r}")
 
     def _state(self, kind: str, name: str, value: Any) -> None:
@@ -188,20 +191,10 @@ class Run:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.finish(exit_code_of(error))
-
-
-def exit_code_of(error: BaseException | None) -> int | None:
-    """Return the exit code that an exception ends a process with; None for no exception."""
-    if error is None:
-        return None
-    if isinstance(error, SystemExit):
-        return error.code if isinstance(error.code, int) else int(error.code is not None)
-    return SIGINT_EXIT_CODE if isinstance(error, KeyboardInterrupt) else 1
+        self.finish(ending.exit_code_of(error))
 
 
 _current = Run(None)
-_hooked_pid = 0
 _initialized = False
 
 
@@ -229,7 +222,10 @@ def init(
         tags: Labels.
         dir: Where runs are kept; else ``$GPUTOP_DIR/runs`` or ``~/.local/state/gputop/runs``.
         mode: "disabled" records nothing; else ``GPUTOP_MODE``. ``GPUTOP=0`` does the same.
-        resume: The id of a run to go on with; "allow", "must", "auto" and True take the id from the keyword ``id``.
+        resume: The id of a run to go on with; "allow", "must", "auto" and True take the id from the keyword ``id``. Steps
+            that ``log`` counts itself go on from the last one.
+        id: The id of a new run; with "-2" after it where this rank has recorded one of that id before.
+        notes, job_type: A remark, and a label.
         total_steps: How many steps there will be, for the time left.
         epochs: How many epochs there will be.
         ignored: Keywords of other trackers are accepted.
@@ -244,6 +240,9 @@ def init(
     try:
         given = ignored.get("id")
         _current = _start(project, name, group, tags, dir, mode, resume, str(given) if given else None, total_steps, epochs)
+        for label in ("notes", "job_type"):
+            if ignored.get(label):
+                _current.fact(label, str(ignored[label]))
     except Exception as error:  # noqa: BLE001 - a training starts whether or not it can be recorded
         reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
         tell(f"the run is not recorded, the training goes on: {reason}.")
@@ -272,9 +271,11 @@ def _start(
     where = identity.place()
     if off or sys.byteorder != "little" or (env.get("GPUTOP_RANKS") == "0" and where.rank != 0):
         return Run(None)
-    wanted = resume if isinstance(resume, str) and resume not in ("allow", "must", "never", "auto") else None
-    if resume and resume != "never":
-        wanted = wanted or given_id
+    runs_dir = Path(directory).absolute() if directory else state_dir().absolute() / "runs"
+    resuming = bool(resume) and resume != "never"
+    wanted = resume if isinstance(resume, str) and resume not in ("allow", "must", "never", "auto") else given_id
+    if wanted and not resuming and not where.restart_count:
+        wanted = identity.untaken(wanted, runs_dir, where.rank)
     run_id = identity.run_id(where, wanted)
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
     name = name or env.get("GPUTOP_NAME") or env.get("WANDB_NAME") or script.removesuffix(".py")
@@ -283,10 +284,12 @@ def _start(
     ring = env.get("GPUTOP_RING_KB", "")
     opened = OpenJournal(
         identity.identify(where, run_id),
-        Path(directory).absolute() if directory else state_dir().absolute() / "runs",
+        runs_dir,
         thread=env.get("GPUTOP_THREAD") != "0",
         ring_bytes=int(ring) * 1024 if ring.isdigit() else None,
     )
+    if resuming:
+        opened.go_on()
     run = Run(opened, run_id, name, project)
     command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
     opened.journal.state(
@@ -294,35 +297,21 @@ def _start(
     )
     opened.journal.anchor()
     run.fact("progress", {"total_steps": total_steps, "epochs": epochs})
-    for key, value in (("group", group), ("tags", [tags] if isinstance(tags, str) else list(tags or ()))):
+    for key, value in (("group", group), ("tags", _labels(tags))):
         if value:
             run.fact(key, value)
     watcher = evidence.Watcher(run)
     opened.journal.attend = watcher.record
     opened.on_tick = lambda: opened.journal.want_attention() if watcher.news() else None
     watcher.record()
-    _hook()
+    ending.hook(current)
     return run
 
 
-def _hook() -> None:
-    """End the run with the process: at exit, on an uncaught exception, and at the end of a multiprocessing child."""
-    global _hooked_pid
-    if _hooked_pid == os.getpid():
-        return
-    _hooked_pid = os.getpid()
-    atexit.register(lambda: _current.finish())
-    previous = sys.excepthook
-
-    def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        _current.finish(exit_code_of(error))
-        previous(kind, error, trace)
-
-    sys.excepthook = failed
-    multiprocessing: Any = sys.modules.get("multiprocessing.util")
-    if multiprocessing is not None:
-        # Such a child ends by os._exit, past atexit; its finalizers run while the exception, if any, is being handled.
-        multiprocessing.Finalize(None, lambda: _current.finish(exit_code_of(sys.exc_info()[1])), exitpriority=0)
+def _labels(tags: Any) -> list[str]:
+    if tags is None or isinstance(tags, str) or not isinstance(tags, Iterable):
+        return [] if tags in (None, "") else [str(tags)]
+    return [str(tag) for tag in tags]
 
 
 def initialized() -> bool:

@@ -48,7 +48,7 @@ def sort_out(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], l
 def number(name: str, value: Any) -> float | str | None:
     """Return a float, a text, or None for what cannot be logged (a notice says why, once per name)."""
     kind = type(value)
-    if kind is float or kind is int or kind is bool:
+    if kind is float or kind is bool:
         return float(value)
     if value is None or kind is str:
         return value  # type: ignore[no-any-return]

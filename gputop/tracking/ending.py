@@ -1,0 +1,91 @@
+"""How this process ends, for the run that it leaves: the exit code, and the exception if that is what ends it.
+
+Python tells nobody its exit code. An uncaught exception passes ``sys.excepthook``; ``sys.exit`` is wrapped, as other
+trackers do, because the SystemExit that it raises passes nothing. One that the script catches, to train on, is forgotten
+at its next step. A bare ``raise SystemExit(3)`` is not seen: such a run counts as finished.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from gputop.tracking.run import Run
+
+SIGINT_EXIT_CODE = 130
+
+_hooked_pid = 0
+
+
+def exit_code_of(error: BaseException | None) -> int | None:
+    """Return the exit code that an exception ends a process with; None for no exception."""
+    if error is None:
+        return None
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    return SIGINT_EXIT_CODE if isinstance(error, KeyboardInterrupt) else 1
+
+
+def hook(current: Callable[[], Run]) -> None:
+    """End the run that is then active with the process: at exit, on an uncaught exception, at a multiprocessing child's end."""
+    global _hooked_pid
+    if _hooked_pid == os.getpid():
+        return
+    _hooked_pid = os.getpid()
+    asked = _Asked()
+    atexit.register(lambda: current().finish(asked.code(current())))
+    leave, show = sys.exit, sys.excepthook
+
+    def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - the function that it stands for
+        asked.note(status, current())
+        leave(status)
+
+    exit.__doc__ = leave.__doc__
+    sys.exit = exit
+
+    def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        with suppress(Exception):  # the script's own end matters, not our word on it
+            _say(current(), error)
+        current().finish(exit_code_of(error))
+        show(kind, error, trace)
+
+    sys.excepthook = failed
+    multiprocessing: Any = sys.modules.get("multiprocessing.util")
+    if multiprocessing is not None:
+        # Such a child ends by os._exit, past atexit; its finalizers run while the exception, if any, is being handled.
+        multiprocessing.Finalize(None, lambda: current().finish(exit_code_of(sys.exc_info()[1])), exitpriority=0)
+
+
+class _Asked:
+    """The last ``sys.exit`` of the main thread, and the step that the run was at."""
+
+    def __init__(self) -> None:
+        self._code: int | None = None
+        self._step: int | None = None
+
+    def note(self, status: Any, run: Run) -> None:
+        if threading.current_thread() is threading.main_thread():
+            self._code = exit_code_of(SystemExit(status))
+            self._step = run.step
+
+    def code(self, run: Run) -> int | None:
+        return self._code if run.step == self._step else None
+
+
+def _say(run: Run, error: BaseException) -> None:
+    if run.disabled or isinstance(error, KeyboardInterrupt) or "error" in run.facts:
+        return
+    import sysconfig  # loaded for this alone
+
+    from gputop.tracking.autolog_stall import error_fact
+
+    paths = sysconfig.get_paths()
+    libraries = tuple(paths[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
+    run.fact("error", error_fact(error, lambda path: path.startswith((*libraries, "<"))))

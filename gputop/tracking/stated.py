@@ -1,0 +1,60 @@
+"""A run's ``config`` and ``summary``: dictionaries whose every change is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+
+class Stated(dict[str, Any]):
+    """A dictionary whose every change is recorded; entries are attributes too."""
+
+    def __init__(self, changed: Callable[[str, Any], None]) -> None:
+        super().__init__()
+        object.__setattr__(self, "_changed", changed)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, value)
+        self._changed(str(name), value)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self[name] = value
+
+    def update(self, *others: Any, **entries: Any) -> None:
+        """Take in mappings, pairs, objects with attributes (argparse), or keywords; ``allow_val_change`` is ignored."""
+        entries.pop("allow_val_change", None)
+        for other in (*others, entries):
+            found = other if isinstance(other, Mapping) else getattr(other, "__dict__", other)
+            for name, value in dict(found).items():
+                self[str(name)] = value
+
+    def setdefault(self, name: str, default: Any = None) -> Any:
+        """Return the entry, made with ``default`` when it is missing."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def setdefaults(self, entries: Mapping[str, Any]) -> None:
+        """Make the entries that are missing."""
+        for name, value in entries.items():
+            self.setdefault(str(name), value)
+
+    def __delitem__(self, name: str) -> None:
+        super().__delitem__(name)
+        self._changed(str(name), None)
+
+    def pop(self, name: str, *default: Any) -> Any:
+        """Remove an entry and return it; its last word is that it is none."""
+        found = super().pop(name, *default)
+        self._changed(str(name), None)
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return a copy as a plain dictionary."""
+        return dict(self)
