@@ -1,22 +1,16 @@
-"""Progress lines as frameworks and people print them, lines that only look like one, and the pump behind a pipe."""
+"""Progress lines as frameworks and people print them, lines that only look like one."""
 
 from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import gputop
-from gputop.tracking.printed import Printed, Transcript, parse, pump
-from tests.tracking_kit import Home, home, read_all
-
-assert home
+from gputop.tracking.printed import Printed, Transcript, parse
 
 LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("loss: 0.43", {"loss": 0.43}, {}),
@@ -211,15 +205,3 @@ def test_a_line_without_an_end_takes_no_memory() -> None:
         assert list(transcript.feed(b"x" * 10_000)) == []
     assert len(transcript._partial) <= 4000
     assert [metrics for _, metrics in transcript.feed(b"\nloss: 1\n")] == [{"loss": 1.0}]
-
-
-def test_the_pump_records_what_a_command_prints(home: Home) -> None:
-    script = "print('hello')\nfor step in range(0, 50, 10): print(f'step {step} loss {1 / (step + 1)}')"
-    run = gputop.init(name="piped")
-    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert pump(process.stdout, run) == 5
-    run.finish()
-    (archive,) = home.archives()
-    assert read_all(archive).series["loss"] == [(step, 1 / (step + 1)) for step in range(0, 50, 10)]
-    assert home.only_run().ranks[0].facts["source"] == "log"

@@ -89,12 +89,27 @@ def _install_from_package(torch: Any) -> None:
 def arm_from_site() -> None:
     """Arm a process that ``gputop run`` started."""
     arm(_install_from_site)
+    _listen()
 
 
 def _install_from_site(torch: Any) -> None:
-    if "gputop" not in sys.modules and not _load_own_package():
-        return
-    _install_from_package(torch)
+    if _load():
+        _install_from_package(torch)
+
+
+def _listen() -> None:
+    from importlib.util import module_from_spec, spec_from_file_location
+
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "printed_here.py")
+    spec = spec_from_file_location("_gputop_printed_here", path)
+    if spec is not None and spec.loader is not None:
+        module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        module.listen(_load)
+
+
+def _load() -> bool:
+    return "gputop" in sys.modules or _load_own_package()
 
 
 def _load_own_package() -> bool:

@@ -16,9 +16,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import IO, Any
-
-from gputop.tracking.run import Run
+from typing import Any
 
 LINE_CHARACTERS = 4000
 """What of a line is looked at: a progress line is short."""
@@ -318,22 +316,3 @@ def _is_evaluation(name: str) -> bool:
 
 _STEP_MAX = 1 << 53
 _ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
-
-
-def pump(output: IO[bytes], run: Run) -> int:
-    """Record what a command prints, until its output ends; return how many lines told something.
-
-    The run's fact ``source`` says that its values are from the log.
-    """
-    transcript = Transcript()
-    told = 0
-    read = getattr(output, "read1", output.read)
-    while True:
-        data = read(65_536)
-        for step, metrics in transcript.feed(data) if data else transcript.end():
-            if not told:
-                run.fact("source", SOURCE)
-            run.log(metrics, step=step)
-            told += 1
-        if not data:
-            return told

@@ -254,6 +254,14 @@ def init(
     return _current
 
 
+def init_unasked() -> Run:
+    """Start a run that the script did not ask for; whoever asks for one later takes its place."""
+    global _initialized
+    run = init()
+    _initialized = False
+    return run
+
+
 def _start(
     project: str | None,
     name: str | None,

@@ -1,0 +1,163 @@
+"""Listens to what this process prints under ``gputop run``, for a training that nothing else tells of: one without torch.
+
+The streams stay what they are; only their ``write`` is followed by a look at the text, on the thread that printed it. A run
+is opened once lines have shown a measured quantity a few times (see ``printed``), and is labelled "from the log". It steps
+aside for any other run: the script's own, or that of automatic tracking. A launched job's output lies in files, which are
+read where somebody looks: this is for the rest.
+
+Stands alone at its top, as ``autolog_import``, which loads it: any Python under ``gputop run`` reads this file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+SIGNS = ("loss", "acc", "top1", "ppl", "perplexity", "f1", "reward", "mse", "mae", "bleu", "psnr")
+"""Without one of these in a line nothing is loaded that could read it."""
+LINES_BEFORE = 50
+"""Of what was printed before the first sign: a heading may say the epoch."""
+ENOUGH = 2
+ENOUGH_WITH_TORCH = 10
+"""Lines with a value after which a run is opened; with torch most will be told by automatic tracking, at its first step."""
+LINE_CHARACTERS = 4000
+VAIN = 20_000
+"""Lines without a sign after which nothing is to be hoped for: a program that prints much pays no more."""
+SHARE = 0.01
+"""Of the time since the first sign that may go into reading lines; those that would take more are passed over."""
+ALLOWANCE_S = 0.05
+
+
+class Listener:
+    """Follows one process's standard output and error."""
+
+    def __init__(self, load: Callable[[], bool]) -> None:
+        """``load`` makes ``import gputop.…`` work; False where it cannot."""
+        self._load = load
+        self._pid = os.getpid()
+        self._partial: dict[str, str] = {}
+        self._before: list[str] = []
+        self._transcripts: dict[str, Any] | None = None
+        self._held: list[tuple[int, dict[str, float]]] = []
+        self._run: Any = None
+        self._total: int | None = None
+        self._vain = 0
+        self._busy = False
+        self._began = 0.0
+        self._spent = 0.0
+        self.over = False
+
+    def hear(self, stream: str, text: str) -> None:
+        """Take what was written to the stream of this name. Never raises."""
+        if self.over or self._busy:
+            return
+        self._busy = True  # what is said in here, or by another thread meanwhile, is not for us
+        try:
+            self._hear(stream, text)
+        except Exception:  # noqa: BLE001 - whatever is wrong with a line, the script prints on
+            self.over = True
+        finally:
+            self._busy = False
+
+    def _hear(self, stream: str, text: str) -> None:
+        whole = self._partial.get(stream, "") + text
+        end = max(whole.rfind("\n"), whole.rfind("\r")) + 1
+        self._partial[stream] = whole[end:][-LINE_CHARACTERS:]
+        if not end:
+            return
+        lines = whole[:end]
+        if self._transcripts is None:
+            lower = lines.lower()
+            if not any(sign in lower for sign in SIGNS):
+                self._before = [*self._before[1 - LINES_BEFORE :], lines[-LINE_CHARACTERS:]]
+                self._vain += 1
+                self.over = self._vain > VAIN
+                return
+            if not self._load():
+                self.over = True
+                return
+            from gputop.tracking.printed import Transcript
+
+            self._transcripts = {name: Transcript() for name in ("stdout", "stderr")}
+            self._began = time.perf_counter()
+            lines = "".join(self._before) + lines
+            self._before = []
+        self._read(stream, lines)
+
+    def _read(self, stream: str, lines: str) -> None:
+        started = time.perf_counter()
+        if self._spent > ALLOWANCE_S + SHARE * (started - self._began):
+            return
+        if self._told_elsewhere():
+            self.over = True
+            return
+        assert self._transcripts is not None
+        transcript = self._transcripts[stream]
+        for step, metrics in transcript.feed(lines.encode("utf-8", "replace")):
+            self._take(step, metrics)
+        if self._run is not None and transcript.total_steps not in (None, self._total):
+            self._total = transcript.total_steps
+            self._run.fact("progress", {"total_steps": self._total, "epochs": None})
+        self._spent += time.perf_counter() - started
+
+    def _told_elsewhere(self) -> bool:
+        """Return whether another run is active, or ours is over: the child of a fork has none."""
+        if os.getpid() != self._pid:
+            return True
+        runs: Any = sys.modules.get("gputop.tracking.run")
+        if runs is None:
+            return False
+        current = runs.current()
+        return bool(current is not self._run or current.disabled) if self._run is not None else bool(runs.initialized())
+
+    def _take(self, step: int, metrics: dict[str, float]) -> None:
+        if self._run is not None:
+            self._run.log(metrics, step=step)
+            return
+        self._held.append((step, metrics))
+        if len(self._held) < (ENOUGH_WITH_TORCH if "torch" in sys.modules else ENOUGH):
+            return
+        from gputop.tracking import run as runs
+        from gputop.tracking.printed import SOURCE
+
+        self._run = runs.init_unasked()
+        self._run.fact("source", SOURCE)
+        held, self._held = self._held, []
+        for at, said in held:
+            self._run.log(said, step=at)
+
+
+def listen(load: Callable[[], bool]) -> None:
+    """Listen to this process's streams from now on; not in a launched job, whose output is read from its files."""
+    env = os.environ
+    off = env.get("GPUTOP") == "0" or env.get("GPUTOP_MODE") == "disabled" or env.get("GPUTOP_AUTO") == "0"
+    if off or env.get("GPUTOP_JOB_ID"):
+        return
+    listener = Listener(load)
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if stream is not None:
+            _follow(stream, name, listener)
+
+
+def _follow(stream: Any, name: str, listener: Listener) -> None:
+    write = stream.write
+
+    def write_and_tell(text: str, /) -> int:
+        count: int = write(text)
+        if listener.over:
+            stream.__dict__.pop("write", None)  # the stream is again what it was
+        else:
+            listener.hear(name, text)
+        return count
+
+    try:
+        stream.write = write_and_tell
+    except AttributeError:  # a stream of another kind: this process is not heard
+        return
