@@ -65,6 +65,19 @@ def test_the_last_ones_before_a_pause_are_seen_all_the_same(home: Home) -> None:
     run.finish()
 
 
+def test_the_thread_looks_often_while_records_wait_and_not_longer(home: Home) -> None:
+    run, written = journal()
+    run.log(loss=0.0, step=0)  # the thread runs from here on
+    assert not written.quick
+    written.later({"loss": 1.0}, 1)
+    written.later({"loss": 2.0}, 2)
+    assert written.quick, "the second one is left behind"
+    eventually(lambda: not written.waits or None, "that nothing waits")
+    eventually(lambda: not written.quick or None, "that the thread sleeps again")
+    run.finish()
+    assert points(home, "loss") == [(0, 0.0), (1, 1.0), (2, 2.0)]
+
+
 def test_a_signal_handler_and_another_thread_may_log_meanwhile(home: Home) -> None:
     run, written = journal()
     handled = 0

@@ -1,7 +1,8 @@
 """Opens a journal's files, and the thread that copies the ring to the archive; knows when to do with one of the two.
 
 The thread runs almost no bytecode (a busy Python thread would make the training wait for the interpreter's lock): it
-wakes every half second, slices the ring once and writes once. It holds no lock that ``log`` or a forked child needs.
+wakes every half second, slices the ring once and writes once; while automatic tracking leaves records behind it wakes every
+40 ms to put them into the ring, so that who looks is not late. It holds no lock that ``log`` or a forked child needs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from gputop.tracking.journal_writer import Journal
 from gputop.tracking.notice import tell
 
 FLUSH_S = 0.5
+QUICK_S = 0.04
+QUICK_FOR_S = 1.0
+"""Records that wait for others (``Journal.later``) are written this often by the thread, and so long after the last ones."""
 FINISH_S = 2.0
 """How long ``finish`` waits for the disk."""
 ARCHIVE_BYTES_MAX = 4 << 30
@@ -42,6 +46,8 @@ class OpenJournal:
         """
         self.on_tick: Callable[[], None] | None = None
         """Called on the flusher's thread about once a second; must be quick."""
+        self.on_quick: Callable[[], None] | None = None
+        """Called on it before records that wait are written, for more of them; must be quick."""
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
         self._alarm = _thread.allocate_lock()
@@ -165,10 +171,21 @@ class OpenJournal:
 
     def _run(self) -> None:
         ticks = 0
+        journal = self.journal
+        flush_at = slow_at = 0.0
         while not self._stopping:
-            self._alarm.acquire(timeout=FLUSH_S)
+            self._alarm.acquire(timeout=QUICK_S if journal.quick else FLUSH_S)
             try:
-                self.journal.catch_up()
+                now = time.monotonic()
+                if self.on_quick is not None:
+                    self.on_quick()
+                if journal.catch_up():
+                    slow_at = now + QUICK_FOR_S
+                elif journal.quick and now > slow_at:
+                    journal.quick = journal.waits
+                if now < flush_at and not self._stopping and not self._fills():
+                    continue
+                flush_at = now + FLUSH_S
                 self._flush()
                 ticks += 1
                 if ticks % 2 == 0 and not self._stopping:
@@ -177,6 +194,10 @@ class OpenJournal:
                 self._stop_archive(error)
             except Exception as error:  # noqa: BLE001 - a thread that dies prints a traceback into the user's log
                 tell(f"the flusher failed ({type(error).__name__}: {error}).")
+
+    def _fills(self) -> bool:
+        words = self.journal.words
+        return bool(words[form.W_HEAD] - words[form.W_FLUSHED] > self.journal.capacity // 4)
 
     def _tick(self) -> None:
         self.journal.anchor()

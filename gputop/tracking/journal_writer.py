@@ -1,11 +1,7 @@
 """The writer of a journal: the hot path. ``Journal.log`` packs a record into the ring; it never waits and never raises.
 
-Who writes is one entry of a dictionary, set by ``dict.setdefault``: one step that no thread and no signal handler can divide,
-where a lock and a flag cost 3 us more in a training, whose operations leave the caches cold. The entry is an object that only
-its call has, so that an exception from a signal handler, at whatever point, leaves nobody else's entry taken and none behind.
-A call that finds another one at it (another thread's, or its own thread's under a signal handler or a ``__del__``) parks its
-record, lets the other go on for a moment, and goes on itself; whoever has written writes what is parked. Values are turned into
-floats outside, because that can run the user's code.
+Who writes is settled without a lock (``journal_turns``). Values are turned into floats outside, because that can run the
+user's code.
 
 One comparison against ``_limit`` covers all that is rare: the end of a segment, the start of the flusher, write-through
 without a ring, and a request of the flusher for attention. A closed journal (finished, or inherited by fork) is one
@@ -26,6 +22,7 @@ from typing import Any
 
 from gputop.tracking import journal as form
 from gputop.tracking.journal_stream import Plan, Stream
+from gputop.tracking.journal_turns import Turns
 from gputop.tracking.late import LateValues
 from gputop.tracking.notice import tell
 from gputop.tracking.values import plain, sort_out, whole
@@ -34,10 +31,6 @@ LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""
 CLOSE_S = 1.0
 """How long it waits for a record in the making."""
-PARKED = 10_000
-GIVE_WAY = 3
-GIVE_WAY_S = 5e-5
-"""How often, and for how long, a thread whose record is parked lets the one that writes go on."""
 BEHIND = 32
 BEHIND_NS = 50_000_000
 """Records given to ``later`` wait for so many others, or for so long, whichever comes first."""
@@ -47,7 +40,7 @@ ANCHOR_SHIFT_NS = 20_000_000
 _all: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
-class Journal(Stream):
+class Journal(Turns, Stream):
     """Writes one rank's stream, for all threads of its process."""
 
     def __init__(
@@ -59,17 +52,17 @@ class Journal(Stream):
         start_flusher: Callable[[], None] | None = None,
         kick: Callable[[], None] | None = None,
     ) -> None:
-        super().__init__(ring, archive_fd, through=through, kick=kick)
+        Stream.__init__(self, ring, archive_fd, through=through, kick=kick)
+        Turns.__init__(self)
         self.closed = False
         self.attend: Callable[[], None] | None = None
         """Called on a logging thread, outside the lock, after ``want_attention``."""
         self._start_flusher = start_flusher
         self._schemas = 0
-        self._writing: dict[int, object] = {}
-        """Who writes, under the key 0."""
-        self._parked: deque[Callable[[], None]] = deque(maxlen=PARKED)
         self._behind: deque[tuple[dict[str, float], int, int]] = deque()
         self._caught_up = 0
+        self.quick = False
+        """Whether the flusher's thread looks often: records are left behind."""
         self._anchor_shift = 0
         self._late = LateValues()
         _all.add(self)
@@ -147,7 +140,7 @@ class Journal(Stream):
         self._guarded(partial(self._unplanned, metrics, step, now))
 
     def later(self, metrics: dict[str, float], step: int) -> None:
-        """Record floats soon: with the ones that follow, 50 ms from now at most as long as any do, else at the next flush.
+        """Record floats soon: with the ones that follow, about 50 ms from now at most.
 
         For a caller between two operations of torch, whose code has to be fetched from memory each time: written
         together, records cost a fifth. A process that is killed loses those that wait.
@@ -158,16 +151,30 @@ class Journal(Stream):
         if now - self._caught_up > BEHIND_NS or len(self._behind) >= BEHIND or self.through:
             self.catch_up()
             self._drain()
+        elif not self.quick:
+            self.hurry()
 
-    def catch_up(self) -> None:
-        """Write the records that wait; from any thread."""
-        self._caught_up = monotonic_ns()
+    def hurry(self) -> None:
+        """Let the flusher's thread look after what waits, from now on often."""
+        self.quick = True
+        if self._kick is not None:
+            self._kick()
+
+    @property
+    def waits(self) -> bool:
+        """Whether records wait."""
+        return bool(self._behind)
+
+    def catch_up(self) -> bool:
+        """Write the records that wait, and return whether any did; from any thread."""
         if not self._behind:
-            return
+            return False
+        self._caught_up = monotonic_ns()
         try:
             self._alone(self._write_behind)
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
+        return True
 
     def _write_behind(self) -> None:
         words, doubles = self.words, self._doubles
@@ -247,8 +254,9 @@ class Journal(Stream):
 
     def after_fork_in_child(self) -> None:
         """Make this a dead journal: the ring belongs to the parent, and so may the lock."""
-        self._writing, self.closed, self._plans, self._limit = {}, True, {}, 0
-        self._parked, self._behind, self._late = deque(maxlen=1), deque(), LateValues()
+        Turns.__init__(self, parked=1)
+        self.closed, self._plans, self._limit = True, {}, 0
+        self._behind, self._late = deque(), LateValues()
         self.archive_fd = -1
 
     def named(self) -> list[tuple[str, ...]]:
@@ -280,51 +288,9 @@ class Journal(Stream):
         for name, value, step, logged_at in self._late.landed():
             self._unplanned({name: value}, step, logged_at, count=False)
 
-    def _guarded(self, action: Callable[[], None]) -> None:
-        """Do this when nobody writes: at once, or by whoever writes now."""
-        self._parked.append(action)
-        self._drain()
-        for _ in range(GIVE_WAY):
-            if not self._parked:
-                return
-            sleep(GIVE_WAY_S)
-            self._drain()
-
-    def _alone(self, action: Callable[[], None]) -> bool:
-        """Do this while nobody else writes; return False, without having done it, if somebody does."""
-        me = object()
-        try:
-            if self._writing.setdefault(0, me) is not me:
-                return False
-            action()
-            del self._writing[0]
-        except BaseException:
-            self._leave(me)
-            raise
-        return True
-
-    def _leave(self, me: object) -> None:
-        if self._writing.get(0) is me:
-            del self._writing[0]
-
-    def _drain(self) -> None:
-        """Do what is parked, unless somebody else is at it: then they do it when they leave."""
-        while self._parked and self._alone(self._do_parked):
-            pass
-        if self._wants_attention and 0 not in self._writing:
-            self._attend()
-
-    def _do_parked(self) -> None:
-        while self._parked:
-            self._do(self._parked.popleft())
-
-    def _do(self, action: Callable[[], None]) -> None:
-        try:
-            action()
-        except Exception as error:  # noqa: BLE001 - as in log; one bad record must not keep the others
-            self._failed(error)
-
-    def _attend(self) -> None:
+    def _after_turn(self) -> None:
+        if not self._wants_attention or 0 in self._writing:
+            return
         self._wants_attention = False
         if self.attend is not None and not self.closed:
             self.attend()

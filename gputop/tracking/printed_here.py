@@ -30,8 +30,8 @@ LINE_CHARACTERS = 4000
 VAIN = 20_000
 """Lines without a sign after which nothing is to be hoped for: a program that prints much pays no more."""
 SHARE = 0.01
-"""Of the time since the first sign that may go into reading lines; those that would take more are passed over."""
-ALLOWANCE_S = 0.05
+ALLOWANCE_S = 0.5
+"""How much of the time since the first sign, and how much beside it, may go into reading lines; those beyond are passed over."""
 
 
 class Listener:
@@ -91,9 +91,9 @@ class Listener:
         self._read(stream, lines)
 
     def _read(self, stream: str, lines: str) -> None:
-        started = time.perf_counter()
-        if self._spent > ALLOWANCE_S + SHARE * (started - self._began):
+        if self._spent > ALLOWANCE_S + SHARE * (time.perf_counter() - self._began):
             return
+        started = time.thread_time()
         if self._told_elsewhere():
             self.over = True
             return
@@ -104,7 +104,7 @@ class Listener:
         if self._run is not None and transcript.total_steps not in (None, self._total):
             self._total = transcript.total_steps
             self._run.fact("progress", {"total_steps": self._total, "epochs": None})
-        self._spent += time.perf_counter() - started
+        self._spent += time.thread_time() - started
 
     def _told_elsewhere(self) -> bool:
         """Return whether another run is active, or ours is over: the child of a fork has none."""
