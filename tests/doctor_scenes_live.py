@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from gputop.snapshot import DeviceUse, LaunchEnvironment, LogMatch, Points, Snapshot, Workers
 
 from .doctor_scenes import Scene, virtual, virtual_rank, virtual_run
 from .doctor_scenes_dp import evaluation_inside
-from .doctor_scenes_pace import by_turns, timed
-from .doctor_tracked import CALM, ddp
+from .doctor_scenes_pace import by_turns, timed, turn
+from .doctor_tracked import CALM, ddp, merged
 from .samples import EPOCH, GIB
 
 ALONE = LaunchEnvironment(virtual_devices="0,1", gputop_job_id="job-1", gputop_run_id="run-1")
@@ -108,6 +109,33 @@ def disturbed_cores(second: int) -> Snapshot:
     return on_cores(by_turns(second))
 
 
+def called_with(shot: Snapshot, rows: Callable[[int, int], int]) -> Snapshot:
+    """The same run, whose ranks say how many rows DDP was called with in the last steps; the loader's batches are equal."""
+    (run,) = shot.runs
+    ranks = []
+    for rank in run.ranks:
+        newest = max(rank.step or 0, 31)
+        sizes = [[step, rows(rank.rank, step), 784 * rows(rank.rank, step)] for step in range(newest - 31, newest + 1)]
+        ranks.append(replace(rank, facts=merged(rank.facts, {"batches": {"called": sizes}})))
+    return replace(shot, runs=(replace(run, ranks=tuple(ranks)),))
+
+
+def cut_after_the_loader(second: int) -> Snapshot:
+    """Loaders hand out equal batches, and the script takes a part of each: the rank with most rows is another each time."""
+    return called_with(disturbed_cores(second), lambda rank, step: 64 if rank == turn(step) else 20)
+
+
+def equal_calls_on_disturbed_cores(second: int) -> Snapshot:
+    """Equal rows by every measure, where the last batch of an epoch has just shown the ranks unequal ones."""
+    shot = called_with(disturbed_cores(second), lambda rank, step: 64)
+    (run,) = shot.runs
+    ranks = tuple(
+        replace(rank, facts=merged(rank.facts, {"batches": {"rows": 60 + rank.rank, "elements": 60 + rank.rank}}))
+        for rank in run.ranks
+    )
+    return replace(shot, runs=(replace(run, ranks=ranks),))
+
+
 def collates(second: int) -> Snapshot:
     """A small step on the CPU: to put a batch together takes a fifth of it."""
     short = timed(lambda r, s: 0.004, lambda r, s: 0.006, lambda r, s: 0.009, whole=lambda r, s: 0.020)
@@ -141,6 +169,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A18", "two processes that are rank 0 of one run", twins, 20),
     ("C08", "a barrier on rank 0, steps numbered from 1", counted_from_1, 12),
     ("B13", "a test around the wrapper after quick steps", tests_after_quick_steps, 40),
+    ("F03", "batches that are cut after the loader", cut_after_the_loader, 60),
     ("E07", "tests in two rhythms", tests_in_two_rhythms, 100),
 )
 HEALTHY: tuple[tuple[str, Scene, int], ...] = (
@@ -148,6 +177,7 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("workers of one process", with_workers, 60),
     ("a stall that is over", went_on, 60),
     ("equal batches on disturbed cores", disturbed_cores, 60),
+    ("equal calls on disturbed cores", equal_calls_on_disturbed_cores, 60),
     ("a small step on the CPU", collates, 60),
     ("workers that are not bound as their rank is", workers_let_go, 30),
     ("an error that a script shows", shows_an_error, 30),

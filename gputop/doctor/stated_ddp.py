@@ -199,6 +199,18 @@ def batches(rank: Rank | None) -> Batches | None:
 
 
 @read_once
+def called(rank: Rank | None) -> Mapping[int, tuple[int, int]]:
+    """Return with how many (rows, elements) DDP was called in each of the last steps that were looked at."""
+    found = {}
+    for item in items(mapping(rank, "batches").get("called")):
+        if isinstance(item, list | tuple) and len(item) > 2:
+            step, rows, elements = whole(item[0]), whole(item[1]), whole(item[2])
+            if step is not None and rows is not None and elements:
+                found[step] = rows, elements
+    return found
+
+
+@read_once
 def loader(rank: Rank | None) -> Loader | None:
     """Return the fact ``loader``."""
     fact = mapping(rank, "loader")
