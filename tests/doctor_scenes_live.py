@@ -90,6 +90,13 @@ def tests_after_quick_steps(second: int) -> Snapshot:
     return replace(shot, points=(train, pause))
 
 
+def tests_longer_than_it_trains(second: int) -> Snapshot:
+    """The same, for most of the time: the stalls alone would be likely enough to be told."""
+    shot = tests_after_quick_steps(second)
+    train, pause = shot.points
+    return replace(shot, points=(train, replace(pause, values=(0.65,))))
+
+
 def tests_in_two_rhythms(second: int) -> Snapshot:
     """A test every 20 steps, and one at the end of each epoch of 156."""
 
@@ -170,6 +177,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("C08", "a barrier on rank 0, steps numbered from 1", counted_from_1, 12),
     ("B13", "a test around the wrapper after quick steps", tests_after_quick_steps, 40),
     ("F03", "batches that are cut after the loader", cut_after_the_loader, 60),
+    ("B13", "a test around the wrapper for most of the time", tests_longer_than_it_trains, 20),
     ("E07", "tests in two rhythms", tests_in_two_rhythms, 100),
 )
 HEALTHY: tuple[tuple[str, Scene, int], ...] = (

@@ -195,7 +195,7 @@ class LogScan:
 
     @property
     def _following(self) -> bool:
-        """Whether each line counts at present: a traceback or torchrun's summary is being written, or a text may have ended it."""
+        """Whether each line counts at present: in a traceback, torchrun's summary, and behind a text that may be the end."""
         return self._summary or bool(self._open) or self._after.waiting
 
     def _announce(self, before: bytes) -> None:

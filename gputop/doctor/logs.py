@@ -62,7 +62,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
 
 def finding_of(seen: Observation) -> Finding:
     """Return one observation as a finding, from its own line alone."""
-    facts = (Fact(quote(seen), _short(seen.line), place(seen)),)
+    facts: tuple[Fact, ...] = (Fact(quote(seen), _short(seen.line), place(seen)),)
     pattern = seen.pattern
     if pattern is None:
         return _exception(seen, facts)
