@@ -49,6 +49,9 @@ class _Case:
     hits: int = 0
     clean: int = 0
     shown: bool = False
+    firm_since: float | None = None
+    """Since when the rule says more than "possible", and how often it has."""
+    firm_hits: int = 0
     began_at: float | None = None
 
 
@@ -177,11 +180,19 @@ class Doctor:
         if isinstance(judgement, Suspicion):
             if case is None:
                 case = self._cases[key] = _Case(judgement.finding, now, now, began_at=self._wall)
-            case.finding = replace(judgement.finding, began_at=case.began_at)
             case.confirmed, case.clean = now, 0
             case.hits += 1
-            enough = case.hits >= (1 if judgement.finding.confidence == "certain" else LIKELY_AFTER)
-            case.shown = case.shown or (enough and now - case.since >= judgement.hold_s)
+            enough = 1 if judgement.finding.confidence == "certain" else LIKELY_AFTER
+            if judgement.finding.confidence == "possible":
+                case.firm_since, case.firm_hits = None, 0
+            else:
+                case.firm_since = case.firm_since if case.firm_since is not None else now
+                case.firm_hits += 1
+                firm = case.firm_hits >= enough and now - case.firm_since >= judgement.hold_s
+                if case.shown and case.finding.confidence == "possible" and not firm:
+                    return  # to say more than is said already takes as long as to say it at first
+            case.finding = replace(judgement.finding, began_at=case.began_at)
+            case.shown = case.shown or (case.hits >= enough and now - case.since >= judgement.hold_s)
             return
         if case is None:
             return

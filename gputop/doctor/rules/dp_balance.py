@@ -29,7 +29,7 @@ UNEQUAL_RATIO = 0.75
 EVALUATION_SHARE_MIN = 0.15
 EVALUATION_SPAN_MIN_S = 30.0
 EVALUATIONS_MIN = 3
-EVALUATIONS_SPAN_S = 10.0
+EVALUATIONS_SPAN_S = 5.0
 """With so many evaluations in it, as E07 needs of its stalls, a share over so short a time is that of the run (ours)."""
 EVALUATION_OTHERS_MAX = 0.2
 _DDP_WRAP = """\
