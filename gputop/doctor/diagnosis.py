@@ -60,6 +60,7 @@ class _Asked(NamedTuple):
 
     until: float
     said: tuple[tuple[tuple[str, str], Judgement], ...]
+    """Without the subjects of which there was nothing to say: in between looks these change nothing."""
 
 
 def _until(now: float, rule: Rule | MachineRule, known: _Asked | None) -> float:
@@ -152,18 +153,22 @@ class Doctor:
                     continue
                 known = self._asked.get(key)
                 if known is None or now >= known.until:
-                    known = _Asked(_until(now, rule, known), ((key, rule.judge(evidence, job)),))
+                    judgement = rule.judge(evidence, job)
+                    known = _Asked(_until(now, rule, known), ((key, judgement),) if judgement is not None else ())
                 asked[key] = known
-                yield from known.said
+                if known.said:
+                    yield known.said[0]
         for machine_rule in MACHINE_RULES:
             key = (machine_rule.id, "")
             known = self._asked.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
             if known is None or now >= known.until:
                 said = machine_rule.judge(evidence)
-                judged = tuple(((machine_rule.id, subject), judgement) for subject, judgement in said.items())
-                known = _Asked(_until(now, machine_rule, known), judged)
+                judged = [((machine_rule.id, subject), judgement) for subject, judgement in said.items()]
+                yield from judged
+                known = _Asked(_until(now, machine_rule, known), tuple(item for item in judged if item[1] is not None))
+            elif known.said:
+                yield from known.said
             asked[key] = known
-            yield from known.said
         self._asked = asked
 
     def _breaks_off(self, snapshot: Snapshot) -> bool:

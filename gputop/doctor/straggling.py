@@ -65,7 +65,7 @@ def straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling
 
 
 def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling | None:
-    if len(ranks) < 2:
+    if len(ranks) < 2 or _nobody_waits(evidence, job, ranks):
         return None
     number = 2 * WINDOWS * WINDOW_STEPS
     backward = {rank: windows.latest(evidence.series(job.run_id, rank, BACKWARD), number) for rank in ranks}
@@ -101,6 +101,35 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
     )
 
 
+def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
+    """Return whether the newest window alone tells it, without a table of all windows: so it is in most runs."""
+    backward = [evidence.series(job.run_id, rank, BACKWARD)[-WINDOW_STEPS:] for rank in ranks]
+    whole = [evidence.series(job.run_id, rank, STEP)[-WINDOW_STEPS:] for rank in ranks]
+    steps = backward[0].steps
+    if len(steps) < WINDOW_STEPS or steps != list(range(steps[0], steps[0] + WINDOW_STEPS)) or steps[0] < WARM_UP_STEPS:
+        return False
+    if any(series.steps != steps for series in (*backward, *whole)) or not all(
+        series.finite() for series in (*backward, *whole)
+    ):
+        return False
+    waited = 0.0
+    columns = zip(
+        zip(*(series.values for series in backward), strict=True), zip(*(s.values for s in whole), strict=True), strict=True
+    )
+    for values, times in columns:
+        took = _middle(sorted(times))
+        if took <= 0:
+            return False
+        waited += (sorted(values)[len(values) // 2] - min(values)) / took
+    return waited / WINDOW_STEPS < SCORE_MIN
+
+
+def _middle(times: Sequence[float]) -> float:
+    """Return the median of sorted values (``statistics.median`` takes ten times as long)."""
+    middle = len(times) // 2
+    return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
+
+
 def _waits(
     backward: Mapping[int, Mapping[int, float]], whole: Mapping[int, Mapping[int, float]], steps: Sequence[int]
 ) -> list[float] | None:
@@ -108,9 +137,7 @@ def _waits(
     waits = []
     for step in steps:
         values = sorted([series[step] for series in backward.values()])
-        times = sorted([series[step] for series in whole.values()])
-        middle = len(times) // 2
-        took = times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
+        took = _middle(sorted([series[step] for series in whole.values()]))
         if took <= 0 or not math.isfinite(took) or not math.isfinite(values[-1]):
             return None
         waits.append((values[len(values) // 2] - values[0]) / took)

@@ -104,6 +104,8 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found: dict[str, Judgement] = {}
     for run in evidence.snapshot.runs:
+        if run.state == "finished":
+            continue
         bad = [rank for rank in run.ranks if rank.state in ("failed", "killed")]
         if len(run.ranks) < 2 or not bad or run.state == "stopped":
             continue
