@@ -267,7 +267,7 @@ RULES = (
         ("/proc", "RANK, WORLD_SIZE"),
         G03_HOLD_S,
         f"ranks that are {G03_AGE_S:.0f} s old, use below {G03_CPU_PERCENT:.0f} % of a core for {G03_HOLD_S:.0f} s, without "
-        "a step; certain where fewer run than were started (catalogue G03)",
+        f"a step; certain where fewer run than were started; possible from an age of {G03_EARLY_S:.0f} s (catalogue G03)",
         never_complete,
         every_s=EVERY_LOOK,
     ),
