@@ -13,6 +13,7 @@ import pytest
 
 from gputop.snapshot import Rank
 from gputop.tracking import commands
+from gputop.tracking.autolog_batches import Called
 from gputop.tracking.autolog_cuda import PAIRS_MAX, Clock
 from gputop.tracking.autolog_records import Records, claim, release
 from gputop.tracking.autolog_stall import Stall
@@ -428,3 +429,30 @@ def test_a_first_word_comes_before_it_is_sure_that_no_step_comes(monkeypatch: py
 def test_no_first_word_where_as_much_was_seen_before(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> None:
     (only,) = _standing(monkeypatch, step, longest_s)
     assert "early" not in only
+
+
+def test_what_ddp_was_called_with_is_added_up_by_step() -> None:
+    called = Called()
+    for step in range(40):
+        called.take(("mask", torch.zeros(step + 1, 3), torch.zeros(9)), step)
+        called.take((), step)
+    called.take([[torch.zeros(2, 2), torch.zeros(3, 5)]], 39)
+    fact = called.fact()
+    assert fact is not None
+    assert len(fact) == 32
+    assert fact[0] == [8, 9, 27]
+    assert fact[-1] == [39, 40 + 2, 120 + 4 + 15]
+
+
+def test_an_input_without_a_plain_shape_ends_the_looking_and_nothing_else() -> None:
+    class Nested:
+        grad_fn = None
+
+        @property
+        def shape(self) -> None:
+            raise RuntimeError("no plain shape")
+
+    called = Called()
+    called.take((Nested(),), 1)
+    called.take((torch.zeros(4, 2),), 2)
+    assert called.fact() is None

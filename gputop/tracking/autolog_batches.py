@@ -106,19 +106,25 @@ class Called:
 
     def __init__(self) -> None:
         self._sizes: deque[list[int]] = deque(maxlen=CALLED_STEPS)
+        self._blind = False
 
     def take(self, given: Iterable[Any], step: int) -> None:
         """Take in the arguments of a call in ``step``; the calls of one step are added up."""
+        if self._blind:
+            return
         rows = elements = 0
-        for value in given:
-            parts = value if isinstance(value, list | tuple) else (value,)
-            tensors = [part for part in parts if hasattr(part, "grad_fn") and len(part.shape)]
-            if tensors:
-                # A list of pictures of different size has as many rows as pictures.
-                rows = tensors[0].shape[0] if value is tensors[0] else len(tensors)
-                elements = sum(tensor.numel() for tensor in tensors)
-                break
-        if not elements:
+        try:
+            for value in given:
+                parts = value if isinstance(value, list | tuple) else (value,)
+                tensors = [part for part in parts if hasattr(part, "grad_fn") and len(part.shape)]
+                if tensors:
+                    # A list of pictures of different size has as many rows as pictures.
+                    rows = tensors[0].shape[0] if value is tensors[0] else len(tensors)
+                    elements = sum(tensor.numel() for tensor in tensors)
+                    break
+        except Exception:  # noqa: BLE001 - nested, fake and wrapped tensors have no plain shape
+            self._blind = True
+        if type(rows) is not int or type(elements) is not int or not elements:
             return
         last = self._sizes[-1] if self._sizes else None
         if last is not None and last[0] == step:
