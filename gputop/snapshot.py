@@ -265,6 +265,8 @@ class LogMatch:
     """Wall clock when the line was written, if known."""
     cascade: bool = False
     """Whether such a text follows a failure elsewhere and is never the root."""
+    job_state: str | None = None
+    """The state of the launched job that wrote it ("running", "finished": exit code 0, "failed" ...), if known."""
 
 
 @dataclass(frozen=True, slots=True)

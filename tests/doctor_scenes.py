@@ -23,6 +23,30 @@ def play(scene: Scene, seconds: int, doctor: Doctor | None = None, start: int = 
     return [doctor.observe(scene(second)) for second in range(start, start + seconds)]
 
 
+def last_verdict(scene: Scene, seconds: int = 20) -> Finding | None:
+    """What stands first in the end."""
+    return next(iter(play(scene, seconds)[-1]), None)
+
+
+def verdict(scene: Scene, seconds: int = 60) -> Finding:
+    """What stands first in the end of a scene in which something has to be said."""
+    found = last_verdict(scene, seconds)
+    assert found is not None, "nothing was said"
+    return found
+
+
+def check_first_verdict(rule: str, scene: Scene, seconds: int) -> Finding:
+    """A fault's rule stands first in the end, and says what a person needs: why, what to do, and what would refute it."""
+    said = play(scene, seconds)[-1]
+    assert ids(said)[:1] == [rule], [(item.id, item.title) for item in said]
+    assert said[0].severity in ("error", "warning", "info")
+    assert said[0].evidence
+    assert said[0].fix
+    assert said[0].refuted_by
+    assert "None" not in said[0].fix + said[0].title
+    return said[0]
+
+
 def ids(findings: Iterable[Finding]) -> list[str]:
     return [finding.id for finding in findings]
 

@@ -79,6 +79,43 @@ def traced(second: int) -> Snapshot:
     return replace(base, processes=tuple(replace(p, state="t") if p.rank == 1 else p for p in base.processes))
 
 
+# ---- by first words, after a third of the time
+
+
+def first_words(phases: tuple[tuple[str, list[str]], ...], early: bool = True, **changes: Any) -> Scene:
+    """Ranks that have stood for 10 s; those that are not in backward sleep, and their GPUs idle, unless ``changes``."""
+
+    def scene(second: int) -> Snapshot:
+        def each(number: int, step: int) -> dict[str, Any]:
+            phase, stack = phases[number]
+            said = {"since": EPOCH - 10, "at": EPOCH, "step": step, "phase": phase, "stack": stack}
+            return {"stalled": {**said, **({"early": True} if early else {})}}
+
+        waits = [number for number, (phase, _) in enumerate(phases) if phase == "backward"]
+        base = ddp(second, world=len(phases), each=each, frozen=True, devices=gpus(waits, len(phases)))
+        quiet = {"cpu_percent": 1.0, "state": "S", "read_bytes": 10**9, "written_bytes": 0, **changes}
+        processes = tuple(p if p.rank in waits else replace(p, **_at(quiet, second)) for p in base.processes)
+        return replace(base, processes=processes)
+
+    return scene
+
+
+def _at(changes: Mapping[str, Any], second: int) -> dict[str, Any]:
+    return {name: value(second) if callable(value) else value for name, value in changes.items()}
+
+
+LOCKED = ("other", ["threading.py:320 wait", "train.py:44 report", "train.py:60 main"])
+COMPUTES_METRICS = ("other", ["metrics.py:12 confusion", "train.py:44 report", "train.py:60 main"])
+may_wait_for_rank_2 = first_words((BACKWARD, BACKWARD, LOCKED, BACKWARD), read_bytes=None, written_bytes=None)
+surely_waits_for_rank_2 = first_words((BACKWARD, BACKWARD, LOCKED, BACKWARD), early=False)
+may_differ = first_words((BACKWARD, ("other", ["distributed_c10d.py:5356 barrier", "train.py:32 report"])))
+may_evaluate = first_words((BACKWARD, BACKWARD, ("other", ["train.py:80 validate", "train.py:99 main"]), BACKWARD))
+may_compile = first_words((BACKWARD, BACKWARD, ("forward", list(COMPILES)), BACKWARD))
+may_load = first_words((BACKWARD, BACKWARD, ("data", list(LOADS)), BACKWARD))
+may_work = first_words((BACKWARD, BACKWARD, COMPUTES_METRICS, BACKWARD), cpu_percent=99.0, state="R")
+may_all_wait = first_words((BACKWARD,) * 4)
+may_write = first_words((BACKWARD, BACKWARD, COMPUTES_METRICS, BACKWARD), written_bytes=lambda second: second * 40_000_000)
+
 # ---- by NCCL's counts
 
 
@@ -136,6 +173,21 @@ def waiting(**changes: Any) -> Scene:
 
 none_begins = waiting()
 rank_0_downloads = waiting(written_bytes=lambda second: second * 40_000_000)
+
+
+def young(**changes: Any) -> Scene:
+    """The same four ranks, that began as the observation did."""
+    base = waiting(**changes)
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        return replace(shot, processes=tuple(replace(process, started_at=EPOCH) for process in shot.processes))
+
+    return scene
+
+
+young_and_waiting = young()
+young_and_reading = young(read_bytes=lambda second: second * 40_000_000)
 
 
 def idle_server(second: int) -> Snapshot:

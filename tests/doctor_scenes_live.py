@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from gputop.snapshot import DeviceUse, LaunchEnvironment, LogMatch, Points, Snapshot, Workers
 
 from .doctor_scenes import Scene, virtual, virtual_rank, virtual_run
 from .doctor_scenes_dp import evaluation_inside
-from .doctor_scenes_pace import by_turns, timed
-from .doctor_tracked import CALM, ddp
+from .doctor_scenes_pace import by_turns, timed, turn
+from .doctor_tracked import CALM, ddp, merged
 from .samples import EPOCH, GIB
 
 ALONE = LaunchEnvironment(virtual_devices="0,1", gputop_job_id="job-1", gputop_run_id="run-1")
@@ -89,6 +90,13 @@ def tests_after_quick_steps(second: int) -> Snapshot:
     return replace(shot, points=(train, pause))
 
 
+def tests_longer_than_it_trains(second: int) -> Snapshot:
+    """The same, for most of the time: the stalls alone would be likely enough to be told."""
+    shot = tests_after_quick_steps(second)
+    train, pause = shot.points
+    return replace(shot, points=(train, replace(pause, values=(0.65,))))
+
+
 def tests_in_two_rhythms(second: int) -> Snapshot:
     """A test every 20 steps, and one at the end of each epoch of 156."""
 
@@ -106,6 +114,33 @@ def on_cores(shot: Snapshot) -> Snapshot:
 def disturbed_cores(second: int) -> Snapshot:
     """Ranks with equal batches on cores that somebody else uses too: another forward is slow at each step."""
     return on_cores(by_turns(second))
+
+
+def called_with(shot: Snapshot, rows: Callable[[int, int], int]) -> Snapshot:
+    """The same run, whose ranks say how many rows DDP was called with in the last steps; the loader's batches are equal."""
+    (run,) = shot.runs
+    ranks = []
+    for rank in run.ranks:
+        newest = max(rank.step or 0, 31)
+        sizes = [[step, rows(rank.rank, step), 784 * rows(rank.rank, step)] for step in range(newest - 31, newest + 1)]
+        ranks.append(replace(rank, facts=merged(rank.facts, {"batches": {"called": sizes}})))
+    return replace(shot, runs=(replace(run, ranks=tuple(ranks)),))
+
+
+def cut_after_the_loader(second: int) -> Snapshot:
+    """Loaders hand out equal batches, and the script takes a part of each: the rank with most rows is another each time."""
+    return called_with(disturbed_cores(second), lambda rank, step: 64 if rank == turn(step) else 20)
+
+
+def equal_calls_on_disturbed_cores(second: int) -> Snapshot:
+    """Equal rows by every measure, where the last batch of an epoch has just shown the ranks unequal ones."""
+    shot = called_with(disturbed_cores(second), lambda rank, step: 64)
+    (run,) = shot.runs
+    ranks = tuple(
+        replace(rank, facts=merged(rank.facts, {"batches": {"rows": 60 + rank.rank, "elements": 60 + rank.rank}}))
+        for rank in run.ranks
+    )
+    return replace(shot, runs=(replace(run, ranks=ranks),))
 
 
 def collates(second: int) -> Snapshot:
@@ -141,6 +176,8 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("A18", "two processes that are rank 0 of one run", twins, 20),
     ("C08", "a barrier on rank 0, steps numbered from 1", counted_from_1, 12),
     ("B13", "a test around the wrapper after quick steps", tests_after_quick_steps, 40),
+    ("F03", "batches that are cut after the loader", cut_after_the_loader, 60),
+    ("B13", "a test around the wrapper for most of the time", tests_longer_than_it_trains, 20),
     ("E07", "tests in two rhythms", tests_in_two_rhythms, 100),
 )
 HEALTHY: tuple[tuple[str, Scene, int], ...] = (
@@ -148,6 +185,7 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("workers of one process", with_workers, 60),
     ("a stall that is over", went_on, 60),
     ("equal batches on disturbed cores", disturbed_cores, 60),
+    ("equal calls on disturbed cores", equal_calls_on_disturbed_cores, 60),
     ("a small step on the CPU", collates, 60),
     ("workers that are not bound as their rank is", workers_let_go, 30),
     ("an error that a script shows", shows_an_error, 30),

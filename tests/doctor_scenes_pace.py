@@ -52,7 +52,7 @@ def slow_gpu(second):
     return ddp(second, metrics=late)
 
 
-def _turn(step):
+def turn(step):
     return (step * 7 // 3) % 4
 
 
@@ -60,8 +60,8 @@ def by_turns(second):
     """Another rank has a long forward at each step, as with sentences of different length."""
     late = timed(
         lambda r, s: 0.2 * MS,
-        lambda r, s: 40 * MS if r == _turn(s) else 10 * MS,
-        lambda r, s: 15 * MS if r == _turn(s) else 45 * MS,
+        lambda r, s: 40 * MS if r == turn(s) else 10 * MS,
+        lambda r, s: 15 * MS if r == turn(s) else 45 * MS,
     )
     return ddp(second, metrics=late)
 
@@ -73,7 +73,7 @@ def unequal_tokens(second):
         points=(
             *late.points,
             *(
-                replace(p, metric="tokens_per_s", values=tuple(40_000.0 if p.rank == _turn(s) else 10_000.0 for s in p.steps))
+                replace(p, metric="tokens_per_s", values=tuple(40_000.0 if p.rank == turn(s) else 10_000.0 for s in p.steps))
                 for p in late.points
                 if p.metric == "step_s"
             ),
@@ -83,7 +83,7 @@ def unequal_tokens(second):
 
 def jitter(second):
     """Another rank is held up at each step, outside of data, forward and backward."""
-    late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == _turn(s) else 40 * MS)
+    late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 10 * MS if r == turn(s) else 40 * MS)
     return ddp(second, metrics=late)
 
 

@@ -6,14 +6,17 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from gputop.snapshot import Rank
 from gputop.tracking import commands
+from gputop.tracking.autolog_batches import Called
 from gputop.tracking.autolog_cuda import PAIRS_MAX, Clock
 from gputop.tracking.autolog_records import Records, claim, release
+from gputop.tracking.autolog_stall import Stall
 from gputop.tracking.autolog_waits import COPIES, WAITS, Waits
 from tests.test_autolog import RUN, SCRIPTS, series
 from tests.tracking_kit import DEADLINE_S, Home, clean_environment, home
@@ -384,3 +387,72 @@ def test_weights_in_pieces_are_not_probed_and_half_precision_is_summed() -> None
 
 
 HALVES = ((0.5, torch.bfloat16), (0.25, torch.float16), (2.0, torch.float32), (4.0, torch.float64))
+
+
+class _Told:
+    """A run that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[dict[str, Any]] = []
+
+    def fact(self, name: str, value: dict[str, Any]) -> None:
+        assert name == "stalled"
+        self.said.append(value)
+
+
+def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> list[dict[str, Any]]:
+    """What is said of a training that stands after ``step``, up to the first full word."""
+    monkeypatch.setenv("GPUTOP_STALL_S", "0.9")
+    told = _Told()
+    steps = SimpleNamespace(
+        recent_s=[0.002, longest_s], mark=time.perf_counter(), run=told, step=step, thread=0, models=None, stepping=False
+    )
+    stall = Stall(steps, lambda: None)  # type: ignore[arg-type]
+    stall.start()
+    try:
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end and not any("early" not in found for found in told.said):
+            time.sleep(0.02)
+    finally:
+        stall.stop()
+    return told.said
+
+
+def test_a_first_word_comes_before_it_is_sure_that_no_step_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = _standing(monkeypatch, 30, 0.004)
+    assert (first["early"], first["step"], first["phase"]) == (True, 30, "other")
+    assert "early" not in second
+    assert second["at"] > first["at"]
+
+
+@pytest.mark.parametrize(("step", "longest_s"), [(5, 0.004), (30, 0.05)], ids=["in the warm-up", "after a step of that length"])
+def test_no_first_word_where_as_much_was_seen_before(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> None:
+    (only,) = _standing(monkeypatch, step, longest_s)
+    assert "early" not in only
+
+
+def test_what_ddp_was_called_with_is_added_up_by_step() -> None:
+    called = Called()
+    for step in range(40):
+        called.take(("mask", torch.zeros(step + 1, 3), torch.zeros(9)), step)
+        called.take((), step)
+    called.take([[torch.zeros(2, 2), torch.zeros(3, 5)]], 39)
+    fact = called.fact()
+    assert fact is not None
+    assert len(fact) == 32
+    assert fact[0] == [8, 9, 27]
+    assert fact[-1] == [39, 40 + 2, 120 + 4 + 15]
+
+
+def test_an_input_without_a_plain_shape_ends_the_looking_and_nothing_else() -> None:
+    class Nested:
+        grad_fn = None
+
+        @property
+        def shape(self) -> None:
+            raise RuntimeError("no plain shape")
+
+    called = Called()
+    called.take((Nested(),), 1)
+    called.take((torch.zeros(4, 2),), 2)
+    assert called.fact() is None

@@ -295,6 +295,12 @@ def test_batches_differ_in_size_and_so_does_who_is_slow(nursery: Nursery) -> Non
     ran = ended_well(nursery, "uneven_batches")
     speeds = [ran.series("samples_per_s", rank) for rank in (0, 1)]
     assert speeds[0] != speeds[1]
+    # What the model was called with: the loader's batches are all of one size.
+    first, second = ({step: rows for step, rows, _ in ran.fact("batches", rank)["called"]} for rank in (0, 1))
+    common = set(first) & set(second)
+    assert len(common) >= 4
+    assert any(first[step] != second[step] for step in common)
+    assert all(1 <= rows <= 64 for rows in (*first.values(), *second.values()))
     assert len(set(ran.weights())) == 1  # DDP does not mind
 
 

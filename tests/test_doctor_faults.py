@@ -14,6 +14,7 @@ from .doctor_scenes import (
     gpus,
     ids,
     journal,
+    last_verdict,
     one_rank,
     play,
     rank,
@@ -27,12 +28,6 @@ from .doctor_scenes import (
 )
 from .doctor_scenes_placement import four_on_one, ghosts, on_cpu, plain, ranks_on_gpu_0, two_of_eight
 from .samples import EPOCH, GIB
-
-
-def verdict(scene_of, seconds=20):
-    said = play(scene_of, seconds)
-    return said[-1][0] if said[-1] else None
-
 
 # ---- A07
 
@@ -96,7 +91,7 @@ def test_a07_with_the_same_local_rank_everywhere_blames_the_launcher():
         processes = tuple(rank(n, use(0, 15), world=4, second=second, local_rank=0) for n in range(4))
         return scene(second, gpus([0]), processes, (journal(4, second),))
 
-    finding = verdict(slurm)
+    finding = last_verdict(slurm)
     assert finding.id == "A07"
     assert "same LOCAL_RANK" in finding.cause
     assert "set_device" not in finding.fix
@@ -112,7 +107,7 @@ def test_a07_from_the_journal_alone_where_the_container_hides_pids():
         )
         return scene(second, gpus([0], 4), foreign, (journal(2, second, stated),))
 
-    finding = verdict(container, 8)
+    finding = last_verdict(container, 8)
     assert finding.id == "A07"
     assert finding.confidence == "certain"
 
@@ -168,7 +163,7 @@ def test_a01_is_certain_when_the_journal_saw_the_model_without_a_wrapper():
         process = replace(single(4000, use(0), second=second, visible=4), run_id="run-1", rank=0)
         return scene(second, gpus([0], 4), (process,), (run,))
 
-    finding = verdict(tracked)
+    finding = last_verdict(tracked)
     assert (finding.id, finding.confidence, finding.run) == ("A01", "certain", "run-1")
 
 
@@ -177,7 +172,7 @@ def test_a01_offers_only_the_free_gpus():
         other = single(7000, use(2), uid=1001, user="bob", environment=None)
         return scene(second, gpus([0, 2], 4), (single(4000, use(0), second=second, visible=4), other))
 
-    finding = verdict(shared)
+    finding = last_verdict(shared)
     assert finding.id == "A01"
     assert "CUDA_VISIBLE_DEVICES=0,1,3 torchrun --standalone --nproc-per-node=3" in finding.fix
 
@@ -198,7 +193,7 @@ def test_a01_look_alikes(changes):
 
 
 def test_a01_leaves_a_notebook_its_own_fix():
-    finding = verdict(lambda second: plain(second, command=("python", "-m", "ipykernel_launcher", "-f", "kernel.json")))
+    finding = last_verdict(lambda second: plain(second, command=("python", "-m", "ipykernel_launcher", "-f", "kernel.json")))
     assert (finding.id, finding.confidence) == ("A11", "possible")
     assert "notebook_launcher(train, args=(), num_processes=4)" in finding.fix
 
@@ -237,7 +232,7 @@ def test_a02_leaves_a_masked_run_and_gpus_with_owners_alone():
 
 
 def test_a03_is_information_when_one_gpu_is_masked_beside_free_ones():
-    finding = verdict(lambda second: plain(second, mask="0"))
+    finding = last_verdict(lambda second: plain(second, mask="0"))
     assert (finding.id, finding.severity, finding.confidence) == ("A03", "info", "certain")
     assert finding.fix == "env -u CUDA_VISIBLE_DEVICES python train.py --lr 0.1"
 
@@ -250,7 +245,7 @@ def test_a03_warns_and_hides_a07_when_more_ranks_than_visible_gpus_were_started(
 
 
 def test_a03_hears_a_command_line_that_asks_for_more():
-    finding = verdict(lambda second: plain(second, mask="1", command=("python", "train.py", "--gpus", "0,1,2,3")), 10)
+    finding = last_verdict(lambda second: plain(second, mask="1", command=("python", "train.py", "--gpus", "0,1,2,3")), 10)
     assert (finding.id, finding.severity) == ("A03", "warning")
     assert any("asks for 4 GPUs" in fact.text for fact in finding.evidence)
 
@@ -267,7 +262,9 @@ def test_a12_is_certain_once_steps_progress_on_cpu_parameters():
 
 
 def test_a12_with_cuda_available_says_that_the_model_was_never_moved():
-    finding = verdict(lambda second: on_cpu(second, {"model": {"parameter_device": "cpu"}, "torch": {"cuda_available": True}}))
+    finding = last_verdict(
+        lambda second: on_cpu(second, {"model": {"parameter_device": "cpu"}, "torch": {"cuda_available": True}})
+    )
     assert finding.id == "A12"
     assert 'model.to("cuda")' in finding.fix
 
@@ -289,7 +286,7 @@ def test_a12_gives_way_to_a_mask_that_cuda_cannot_read():
 
 @pytest.mark.parametrize("changes", [{"mask": ""}, {"mask": "-1"}, {"command": ("python", "train.py", "--device", "cpu")}])
 def test_a12_is_information_when_the_cpu_was_asked_for(changes):
-    finding = verdict(lambda second: on_cpu(second, {"torch": {"cuda_available": False}}, **changes))
+    finding = last_verdict(lambda second: on_cpu(second, {"torch": {"cuda_available": False}}, **changes))
     assert (finding.id, finding.severity) == ("A12", "info")
 
 
@@ -345,13 +342,13 @@ def test_b01_names_a_batch_smaller_than_the_devices():
 
 def test_b01_changes_the_batch_in_the_command_that_was_typed():
     command = ("python", "-u", "train.py", "--batch-size", "1")
-    finding = verdict(lambda s: data_parallel(s, dp_facts(1, [1], s, underused_calls=10 * s), command=command))
+    finding = last_verdict(lambda s: data_parallel(s, dp_facts(1, [1], s, underused_calls=10 * s), command=command))
     assert finding.fix.startswith("python train.py --batch-size 64")
 
 
 def test_b02_names_rows_that_run_out_and_the_nearest_good_batch():
     facts = lambda s: dp_facts(9, [2, 2, 2, 2, 1], s, devices=8, underused_calls=10 * s)  # noqa: E731
-    finding = verdict(lambda s: data_parallel(s, facts(s), places=range(5), count=8))
+    finding = last_verdict(lambda s: data_parallel(s, facts(s), places=range(5), count=8))
     assert finding.id == "B02"
     assert finding.title == "DataParallel: batch of 9 feeds 5 of 8 GPUs"
     assert "batch_size=8" in finding.fix
@@ -359,14 +356,14 @@ def test_b02_names_rows_that_run_out_and_the_nearest_good_batch():
 
 def test_b02_names_an_uneven_split():
     facts = lambda s: dp_facts(10, [3, 3, 3, 1], s, devices=4, uneven_calls=10 * s)  # noqa: E731
-    finding = verdict(lambda s: data_parallel(s, facts(s), places=range(4), count=4))
+    finding = last_verdict(lambda s: data_parallel(s, facts(s), places=range(4), count=4))
     assert (finding.id, finding.severity) == ("B02", "warning")
     assert finding.title == "DataParallel: 10 rows split unevenly, 3 to 1"
 
 
 def test_b05_tells_an_argument_that_does_not_divide_from_a_batch_that_does_not():
     facts = lambda s: dp_facts(8, [2, 0, 0, 0], s, devices=4, underused_calls=10 * s)  # noqa: E731
-    finding = verdict(lambda s: data_parallel(s, facts(s), places=range(4), count=4))
+    finding = last_verdict(lambda s: data_parallel(s, facts(s), places=range(4), count=4))
     assert finding.id == "B05"
     assert finding.title == "DataParallel: batch of 8 feeds 1 of 4 GPUs"
     assert "expand" in finding.fix
@@ -381,7 +378,7 @@ def test_device_ids_and_rows_are_read_as_the_tracking_writes_them():
         environment = LaunchEnvironment(cuda_visible_devices="3,2,1,0")
         return replace(shot, processes=(replace(shot.processes[0], environment=environment),))
 
-    finding = verdict(turned)
+    finding = last_verdict(turned)
     assert finding.id == "B02"
     assert finding.title == "DataParallel: batch of 5 feeds 3 of 4 GPUs"
     assert "2 / 2 / 1 / 0 rows" in finding.evidence[0].text

@@ -7,19 +7,13 @@ from dataclasses import replace
 from gputop.doctor.diagnosis import Doctor
 
 from . import doctor_scenes_placement as placement
-from .doctor_scenes import gpus, ids, play, scene, single, use
-
-
-def verdict(scene_of, seconds=20):
-    said = play(scene_of, seconds)
-    return said[-1][0] if said[-1] else None
-
+from .doctor_scenes import gpus, ids, last_verdict, play, scene, single, use
 
 # ---- A09
 
 
 def test_a09_tells_the_wrapper_and_gives_the_launch_line():
-    finding = verdict(placement.trainer)
+    finding = last_verdict(placement.trainer)
     assert (finding.severity, finding.confidence) == ("warning", "certain")
     assert finding.title == "The Trainer runs nn.DataParallel on 4 GPUs: one process, slower than DDP"
     assert finding.fix.startswith("torchrun --standalone --nproc-per-node=4 train.py --lr 0.1")
@@ -40,7 +34,7 @@ def test_a09_from_threads_alone_is_likely():
             second, {"frameworks": ["transformers"]}, replace(process, autograd_threads=moving), gpus(range(4), 4)
         )
 
-    finding = verdict(threads, 30)
+    finding = last_verdict(threads, 30)
     assert (finding.id, finding.confidence) == ("A09", "likely")
     assert any("devices 0-3 of one process" in fact.text for fact in finding.evidence)
 
@@ -53,7 +47,7 @@ def test_a09_by_the_trainers_own_line():
             shot, logs=(placement.said("hf_n_gpu", "Training with DataParallel so batch size has been adjusted to: 16"),)
         )
 
-    finding = verdict(logged)
+    finding = last_verdict(logged)
     assert (finding.id, finding.confidence) == ("A09", "certain")
 
 
@@ -61,7 +55,7 @@ def test_a09_by_the_trainers_own_line():
 
 
 def test_a10_counts_the_places_of_the_device_map():
-    finding = verdict(placement.device_map)
+    finding = last_verdict(placement.device_map)
     assert (finding.confidence, finding.title) == ("certain", "Layers are spread over 4 GPUs, which work one at a time")
     assert 'device_map={"": int(os.environ["LOCAL_RANK"])}' in finding.fix
 
@@ -77,7 +71,7 @@ def test_a10_is_no_fault_of_inference():
 
 
 def test_a10_from_outside_needs_gpus_that_alternate():
-    finding = verdict(placement.turns_seen_from_outside, 60)
+    finding = last_verdict(placement.turns_seen_from_outside, 60)
     assert (finding.id, finding.confidence) == ("A10", "likely")
     assert any("correlation -1.00" in fact.text for fact in finding.evidence)
 
@@ -95,13 +89,13 @@ def test_a10_from_outside_needs_gpus_that_alternate():
 
 
 def test_a11_is_a_warning_where_a_framework_holds_back():
-    finding = verdict(placement.notebook)
+    finding = last_verdict(placement.notebook)
     assert (finding.severity, finding.confidence) == ("warning", "likely")
     assert "notebook_launcher(train, args=(), num_processes=4)" in finding.fix
 
 
 def test_a11_gives_lightning_its_own_strategy():
-    finding = verdict(lambda second: placement.notebook(second, ("lightning",)))
+    finding = last_verdict(lambda second: placement.notebook(second, ("lightning",)))
     assert 'strategy="ddp_notebook"' in finding.fix
 
 
@@ -110,14 +104,14 @@ def test_a11_is_certain_by_lightnings_own_line():
         line = "Trainer will use only 1 of 4 GPUs because it is running inside an interactive / notebook environment."
         return replace(placement.notebook(second, ()), logs=(placement.said("pl_notebook", line),))
 
-    assert verdict(logged).confidence == "certain"
+    assert last_verdict(logged).confidence == "certain"
 
 
 # ---- A16
 
 
 def test_a16_gives_the_frameworks_own_command():
-    finding = verdict(placement.yolo)
+    finding = last_verdict(placement.yolo)
     assert finding.title == "Ultralytics trains on one GPU of 4: its default"
     assert finding.fix == "yolo train data=coco.yaml device=0,1,2,3"
 
@@ -127,18 +121,18 @@ def test_a16_of_a_script_that_imports_ultralytics():
         process = single(4000, use(0), second=second, visible=4)
         return placement.tracked(second, {"frameworks": ["ultralytics"]}, process)
 
-    assert verdict(script).fix == "model.train(..., device=[0, 1, 2, 3])"
+    assert last_verdict(script).fix == "model.train(..., device=[0, 1, 2, 3])"
 
 
 def test_a16_of_mmengine_names_its_shell_script():
-    finding = verdict(
+    finding = last_verdict(
         lambda second: placement.plain(second, command=("python", "tools/train.py", "configs/rtmdet.py", "--amp"))
     )
     assert (finding.id, finding.fix) == ("A16", "bash tools/dist_train.sh configs/rtmdet.py 4")
 
 
 def test_a16_turns_the_mask_that_deepspeed_ignores_into_its_option():
-    finding = verdict(placement.deepspeed_ignores)
+    finding = last_verdict(placement.deepspeed_ignores)
     assert finding.confidence == "certain"
     assert finding.fix == "deepspeed --include localhost:2,3 train.py --epochs 90"
 

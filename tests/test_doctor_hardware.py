@@ -14,15 +14,10 @@ from gputop.snapshot import LaunchEnvironment, Problem, Process
 from . import doctor_scenes_hardware as hardware
 from . import doctor_scenes_placement as placement
 from . import samples
-from .doctor_scenes import gpus, ids, journal, play, rank, scene, single, use, uuid
+from .doctor_scenes import gpus, ids, journal, last_verdict, play, rank, scene, single, use, uuid
 from .samples import EPOCH, GIB
 
 INFORMATION = ("I08", "I09")
-
-
-def verdict(scene_of, seconds=20):
-    said = play(scene_of, seconds)
-    return said[-1][0] if said[-1] else None
 
 
 def texts(finding):
@@ -61,7 +56,7 @@ def test_no_threshold_that_was_never_measured_calls_itself_certain(fault):
 
 
 def test_h02_says_who_had_room():
-    finding = verdict(hardware.out_of_memory)
+    finding = last_verdict(hardware.out_of_memory)
     assert finding.title == "GPU 0 ran out of memory, GPUs 1-3 had room"
     assert (finding.severity, finding.confidence, finding.devices) == ("error", "certain", (uuid(0),))
     assert "GPU 0 held up to 79.0 GiB of 80.0 GiB in the last minute" in texts(finding)
@@ -69,7 +64,7 @@ def test_h02_says_who_had_room():
 
 
 def test_h02_where_every_gpu_is_full_asks_for_less():
-    finding = verdict(hardware.out_of_memory_everywhere)
+    finding = last_verdict(hardware.out_of_memory_everywhere)
     assert finding.title == "GPU 0 ran out of memory"
     assert "accumulate gradients" in finding.fix
     assert "it asked for 2.00 GiB" in finding.cause
@@ -85,7 +80,7 @@ def test_h02_reads_the_ordinal_as_the_rank_does():
         ranks = tuple(replace(r, facts=facts) for r in shot.runs[0].ranks)
         return replace(shot, runs=(replace(shot.runs[0], ranks=ranks),))
 
-    assert verdict(masked, 5).devices == (uuid(3),)
+    assert last_verdict(masked, 5).devices == (uuid(3),)
 
 
 def test_h02_is_a_warning_where_the_run_went_on():
@@ -93,7 +88,7 @@ def test_h02_is_a_warning_where_the_run_went_on():
         shot = hardware.training(second, samples.device(0))
         return replace(shot, logs=(placement.said("oom", hardware.OOM, rank=0),))
 
-    assert verdict(caught).severity == "warning"
+    assert last_verdict(caught).severity == "warning"
 
 
 def test_h02_is_a_symptom_of_ranks_on_one_gpu():
@@ -114,7 +109,7 @@ def test_h03_names_the_owner_and_free_gpus():
         shot = hardware.neighbour(second)
         return replace(shot, devices=(*shot.devices, samples.idle_device(4)))
 
-    finding = verdict(beside_free)
+    finding = last_verdict(beside_free)
     assert (finding.id, finding.severity) == ("H03", "warning")
     assert finding.title == "GPU 1 is shared with a job of bob"
     assert "process 7000 of bob (python): 20.0 GiB, 45 % of the SMs" in texts(finding)
@@ -124,7 +119,7 @@ def test_h03_names_the_owner_and_free_gpus():
 
 @pytest.mark.parametrize(("sm", "gib", "severity"), [(2.0, 20.0, "info"), (8.0, 0.4, "info"), (60.0, 0.4, "warning")])
 def test_h03_weighs_by_the_neighbours_share(sm, gib, severity):
-    assert verdict(lambda second: hardware.neighbour(second, sm, gib)).severity == severity
+    assert last_verdict(lambda second: hardware.neighbour(second, sm, gib)).severity == severity
 
 
 @pytest.mark.parametrize(("sm", "gib"), [(2.0, 0.4), (0.0, 0.9)])
@@ -151,7 +146,7 @@ def test_h03_is_told_once_for_two_runs_of_one_user_on_one_gpu():
 
 
 def test_h04_offers_the_pid_of_an_orphan():
-    finding = verdict(hardware.orphan)
+    finding = last_verdict(hardware.orphan)
     assert finding.title == "Rank 2 of a dead job still holds GPU 2 (process 4002)"
     assert finding.confidence == "certain"
     assert "it holds 40.0 GiB on GPU 2" in texts(finding)
@@ -163,7 +158,7 @@ def test_h04_leaves_a_rank_whose_launcher_lives_alone():
 
 
 def test_h04_of_memory_without_a_process_is_likely_and_waits_for_the_list():
-    assert verdict(hardware.unexplained, 30).confidence == "likely"
+    assert last_verdict(hardware.unexplained, 30).confidence == "likely"
 
     def noted(second):
         return replace(hardware.unexplained(second), notes=(Problem("no_permission", "The list is refused.", ""),))
@@ -175,14 +170,14 @@ def test_h04_of_memory_without_a_process_is_likely_and_waits_for_the_list():
 
 
 def test_h05_counts_kills_and_quotes_the_worker():
-    finding = verdict(hardware.killed_for_memory)
+    finding = last_verdict(hardware.killed_for_memory)
     assert (finding.severity, finding.confidence, finding.run) == ("error", "certain", "run-1")
     assert any("ended 1 process" in text for text in texts(finding))
     assert any("killed by signal: Killed" in text for text in texts(finding))
 
 
 def test_h05_of_little_memory_proposes_half_the_workers():
-    finding = verdict(hardware.hardly_any_memory)
+    finding = last_verdict(hardware.hardly_any_memory)
     assert (finding.severity, finding.confidence) == ("warning", "likely")
     assert "num_workers=8" in finding.fix
     assert any("20.0 GiB of 1007.0 GiB" in text for text in texts(finding))
@@ -199,7 +194,7 @@ def test_h05_is_nobodys_matter_on_an_idle_machine():
 
 
 def test_i01_tells_the_share_the_temperature_and_the_clocks_lost():
-    finding = verdict(hardware.hot, 25)
+    finding = last_verdict(hardware.hot, 25)
     assert finding.title == "GPU 2 is throttled by heat: clocks 24 % lower"
     assert "heat held the clocks down for 35 % of the last minute, by the driver's counter" in texts(finding)
     assert "88 °C, slows down at 87 °C" in texts(finding)
@@ -211,11 +206,11 @@ def test_i01_is_information_where_the_clocks_stay():
     def high(second):
         return hardware.training(second, samples.device(2, throttle_thermal_sw_ns=int(second * 0.2e9), temperature_c=86.0))
 
-    assert verdict(high, 25).severity == "info"
+    assert last_verdict(high, 25).severity == "info"
 
 
 def test_i02_compares_the_limit_with_the_peers_and_is_information_where_all_are_lowered():
-    finding = verdict(hardware.limited)
+    finding = last_verdict(hardware.limited)
     assert finding.title == "GPU 1 may draw 400 W, its peers 700 W"
     assert finding.fix.startswith("sudo nvidia-smi -i 1 -pl 700")
     said = play(hardware.limited_on_purpose, 20)[-1]
@@ -225,8 +220,8 @@ def test_i02_compares_the_limit_with_the_peers_and_is_information_where_all_are_
 
 
 def test_i03_is_told_once_where_the_board_gives_every_card_fewer_lanes():
-    assert verdict(hardware.narrow, 40).title == "GPU 2 has a PCIe link of x4, x16 is possible"
-    assert "sudo lspci -vv -s 0000:03:00.0" in verdict(hardware.narrow, 40).fix
+    assert last_verdict(hardware.narrow, 40).title == "GPU 2 has a PCIe link of x4, x16 is possible"
+    assert "sudo lspci -vv -s 0000:03:00.0" in last_verdict(hardware.narrow, 40).fix
 
     def board(second):
         shot = hardware.training(second, samples.device(0))
@@ -258,10 +253,10 @@ def test_a_counter_that_was_reset_is_no_throttling():
 
 
 def test_i04_tells_hardware_from_software():
-    finding = verdict(hardware.memory_error, 10)
+    finding = last_verdict(hardware.memory_error, 10)
     assert finding.title == "GPU 1: Xid 94, contained uncorrected ECC error"
     assert "sudo nvidia-smi --gpu-reset -i 1" in finding.fix
-    finding = verdict(hardware.illegal_access, 10)
+    finding = last_verdict(hardware.illegal_access, 10)
     assert "software first" in finding.cause
     assert "compute-sanitizer torchrun" in finding.fix
 
@@ -273,11 +268,11 @@ def test_i04_of_the_application_is_over_after_five_minutes():
 
 
 def test_i04_counts_only_new_uncorrected_errors():
-    assert "2 uncorrected memory errors since gputop watches" in texts(verdict(hardware.uncorrected, 10))
+    assert "2 uncorrected memory errors since gputop watches" in texts(last_verdict(hardware.uncorrected, 10))
 
 
 def test_i04_of_rows_that_wait_for_a_reset():
-    finding = verdict(lambda second: hardware.training(second, samples.device(1, remapped_rows_pending=True)), 5)
+    finding = last_verdict(lambda second: hardware.training(second, samples.device(1, remapped_rows_pending=True)), 5)
     assert (finding.id, finding.severity) == ("I04", "warning")
 
 
@@ -306,11 +301,11 @@ def test_i05_passes_over_mig_instances_that_were_taken_down():
 
 
 def test_i06_is_a_warning_where_the_slow_card_is_measured():
-    finding = verdict(hardware.mixed, 40)
+    finding = last_verdict(hardware.mixed, 40)
     assert finding.severity == "warning"
     assert "rank 3 takes 31.0 ms for its forward, the others 20.0 ms" in texts(finding)
     assert f"CUDA_VISIBLE_DEVICES={uuid(0)},{uuid(1)},{uuid(2)} torchrun --nproc-per-node=3" in finding.fix
-    assert verdict(lambda second: replace(hardware.mixed(second), points=()), 10).severity == "info"
+    assert last_verdict(lambda second: replace(hardware.mixed(second), points=()), 10).severity == "info"
 
 
 def test_i09_only_while_a_job_starts():
@@ -320,16 +315,16 @@ def test_i09_only_while_a_job_starts():
 
 
 def test_i10_shows_the_problem_with_its_hint_and_a_laptop_has_none():
-    finding = verdict(hardware.mismatch, 3)
+    finding = last_verdict(hardware.mismatch, 3)
     assert (finding.severity, finding.confidence) == ("error", "certain")
     assert "different versions" in finding.title
     assert "reboot" in finding.fix
-    assert verdict(hardware.laptop, 5) is None
+    assert last_verdict(hardware.laptop, 5) is None
 
 
 def test_i10_of_one_gpu_that_does_not_answer():
     problem = Problem("hung", "GPU 1 has not answered for 12 s: a driver call hangs.", "Look for Xid lines in dmesg.")
-    finding = verdict(lambda second: hardware.training(second, samples.device(1, state="stale", problem=problem)), 5)
+    finding = last_verdict(lambda second: hardware.training(second, samples.device(1, state="stale", problem=problem)), 5)
     assert (finding.id, finding.devices) == ("I10", (uuid(1),))
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gputop.doctor.finding import Finding
-from tests.doctor_scenes import Scene, ids, play
+from tests.doctor_scenes import Scene, check_first_verdict, ids, play, verdict
 from tests.doctor_scenes_pace import (
     FAULTS,
     HEALTHY,
@@ -25,21 +24,9 @@ from tests.doctor_scenes_pace import (
 )
 
 
-def verdict(scene: Scene, seconds: int = 60) -> Finding:
-    found = play(scene, seconds)[-1]
-    assert found, "nothing was said"
-    return found[0]
-
-
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[f"{row[0]}-{row[1]}" for row in FAULTS])
 def test_a_fault_is_the_first_verdict(rule: str, name: str, scene: Scene, seconds: int) -> None:
-    said = play(scene, seconds)
-    assert said[-1], "nothing was said"
-    assert ids(said[-1])[0] == rule
-    finding = said[-1][0]
-    assert finding.evidence
-    assert finding.fix
-    assert finding.refuted_by
+    check_first_verdict(rule, scene, seconds)
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), LOOK_ALIKES, ids=[f"{row[0]}-{row[1]}" for row in LOOK_ALIKES])

@@ -11,13 +11,8 @@ from gputop.snapshot import Ancestor
 
 from . import doctor_scenes_placement as placement
 from . import samples
-from .doctor_scenes import gpus, ids, journal, play, rank, scene, single, use, uuid
+from .doctor_scenes import gpus, ids, journal, last_verdict, play, rank, scene, single, use, uuid
 from .samples import GIB
-
-
-def verdict(scene_of, seconds=20):
-    said = play(scene_of, seconds)
-    return said[-1][0] if said[-1] else None
 
 
 @pytest.mark.parametrize(
@@ -47,7 +42,7 @@ def test_look_alikes_are_left_alone(name, healthy, seconds):
 
 
 def test_a04_shows_both_masks_and_what_cuda_shows():
-    finding = verdict(placement.set_late, 5)
+    finding = last_verdict(placement.set_late, 5)
     assert (finding.severity, finding.confidence, finding.run) == ("warning", "certain", "run-1")
     assert finding.title == "CUDA_VISIBLE_DEVICES=2,3 was set too late: it has no effect"
     texts = [fact.text for fact in finding.evidence]
@@ -68,7 +63,7 @@ def test_a04_where_cuda_refuses_to_start():
         run = samples.run(1)
         return placement.failed(second, replace(run, ranks=(replace(run.ranks[0], facts=facts),)))
 
-    finding = verdict(refused, 3)
+    finding = last_verdict(refused, 3)
     assert (finding.id, finding.severity) == ("A04", "error")
     assert "os.environ at the end: CUDA_VISIBLE_DEVICES=2,3" in [fact.text for fact in finding.evidence]
     assert "CUDA_VISIBLE_DEVICES=2,3 torchrun" in finding.fix
@@ -81,7 +76,7 @@ def test_a04_goes_by_the_number_of_devices_where_cuda_tells_no_uuids():
         facts["environment"] = {**facts["environment"], "visible_uuids": None}
         return replace(shot, runs=(replace(shot.runs[0], ranks=(replace(shot.runs[0].ranks[0], facts=facts),)),))
 
-    finding = verdict(counted)
+    finding = last_verdict(counted)
     assert (finding.id, finding.confidence) == ("A04", "likely")
     assert any("torch sees 4 GPUs, the mask names 2" in fact.text for fact in finding.evidence)
 
@@ -109,7 +104,7 @@ def test_a04_is_silent_where_the_late_mask_names_the_gpu_in_use():
     ],
 )
 def test_a05_says_how_cuda_reads_the_list(mask, title, cause, fix):
-    finding = verdict(lambda second: placement.malformed(second, mask), 5)
+    finding = last_verdict(lambda second: placement.malformed(second, mask), 5)
     assert (finding.id, finding.confidence, finding.title) == ("A05", "certain", title)
     assert finding.severity == ("error" if "no GPU" in title else "warning")
     assert cause in finding.cause
@@ -117,7 +112,7 @@ def test_a05_says_how_cuda_reads_the_list(mask, title, cause, fix):
 
 
 def test_a05_of_virtual_gpus_names_their_own_variable():
-    finding = verdict(placement.malformed_virtual, 5)
+    finding = last_verdict(placement.malformed_virtual, 5)
     assert finding.title == "GPUTOP_VIRTUAL_DEVICES=0,0 leaves no GPU"
     assert finding.fix.startswith("GPUTOP_VIRTUAL_DEVICES=0 torchrun")
 
@@ -141,7 +136,7 @@ def test_a05_counts_a_gpu_that_was_lost_since_the_launch():
 
 
 def test_a06_names_the_card_that_was_meant_and_the_one_in_use():
-    finding = verdict(placement.other_order, 5)
+    finding = last_verdict(placement.other_order, 5)
     assert finding.title == "CUDA_VISIBLE_DEVICES=0 names GPU 2, not GPU 0"
     assert any("GPU 2 (NVIDIA RTX A6000)" in fact.text for fact in finding.evidence)
     assert "CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0 python train.py" in finding.fix
@@ -167,7 +162,7 @@ def test_a06_abstains_until_the_card_is_known():
 
 
 def test_a08_tells_rank_and_local_rank_of_the_failed_rank():
-    finding = verdict(placement.second_machine, 3)
+    finding = last_verdict(placement.second_machine, 3)
     assert finding.title == "Rank 5 took GPU 5 of a machine with 4 GPUs: RANK is not LOCAL_RANK"
     assert any("rank 5 is local rank 1" in fact.text for fact in finding.evidence)
     assert 'int(os.environ["LOCAL_RANK"])' in finding.fix
@@ -178,14 +173,14 @@ def test_a08_is_silent_where_both_numbers_agree():
 
 
 def test_a13_names_both_devices_and_the_line():
-    finding = verdict(placement.two_devices_in_the_journal, 3)
+    finding = last_verdict(placement.two_devices_in_the_journal, 3)
     assert finding.title == "Tensors on cuda:0 and cpu met in one operation"
     assert [fact.value for fact in finding.evidence][-1] == "train.py:41"
     assert "x = x.to(device" in finding.fix
 
 
 def test_a13_of_a_model_that_stays_on_the_cpu_beside_its_gpu():
-    finding = verdict(placement.model_left_on_cpu)
+    finding = last_verdict(placement.model_left_on_cpu)
     assert finding.title == "The model trains on the CPU; GPU 0 holds only a context"
     assert finding.devices == (uuid(0),)
 
@@ -200,14 +195,14 @@ def test_a13_leaves_the_first_error_of_a_replica_to_dataparallel():
 
 
 def test_a15_names_the_mode_and_how_to_end_it():
-    finding = verdict(placement.exclusive, 3)
+    finding = last_verdict(placement.exclusive, 3)
     assert "exclusive_process" in finding.evidence[0].text
     assert "nvidia-smi -c DEFAULT" in finding.fix
     assert play(lambda second: placement.exclusive(second, "default"), 5)[-1] == ()
 
 
 def test_a17_gives_the_same_launch_by_torchrun():
-    finding = verdict(placement.local_rank_refused, 3)
+    finding = last_verdict(placement.local_rank_refused, 3)
     assert finding.fix.startswith("torchrun --nproc_per_node=4 train.py --lr 1\n")
 
 
@@ -232,7 +227,7 @@ def test_what_a_launch_without_a_journal_said_is_judged_too():
 
 
 def test_a14_tells_ranks_that_share_an_instance():
-    finding = verdict(placement.ranks_on_one_instance)
+    finding = last_verdict(placement.ranks_on_one_instance)
     assert (finding.severity, finding.title) == ("error", "2 ranks on MIG: a process sees one instance of 4")
     assert "2 ranks share one instance" in finding.evidence[1].text
     assert "CUDA_VISIBLE_DEVICES=MIG-0 python train.py" in finding.fix
@@ -252,14 +247,14 @@ def test_a14_leaves_ranks_on_instances_of_their_own_alone():
 
 
 def test_a18_tells_how_many_and_what_starts_them_as_one():
-    finding = verdict(placement.independent)
+    finding = last_verdict(placement.independent)
     assert finding.title == "4 processes of one script train 4 models: none knows of the others"
     assert finding.pids == (4000, 4001, 4002, 4003)
     assert finding.fix == "torchrun --standalone --nproc-per-node=4 train.py --lr 0.1"
 
 
 def test_a18_goes_by_the_size_of_the_group_and_not_by_its_threads():
-    finding = verdict(placement.worlds_of_one)
+    finding = last_verdict(placement.worlds_of_one)
     assert (finding.id, finding.confidence) == ("A18", "likely")
     assert any("process group of its own" in fact.text for fact in finding.evidence)
 
@@ -282,7 +277,7 @@ def test_a18_is_at_most_possible_for_tasks_with_a_gpu_each():
         )
         return scene(second, gpus(range(4), 4), processes)
 
-    finding = verdict(spread)
+    finding = last_verdict(spread)
     assert (finding.id, finding.confidence) == ("A18", "possible")
     assert finding.fix.startswith("srun --ntasks-per-node=1 torchrun --nproc-per-node=4 train.py")
 
@@ -315,4 +310,4 @@ def test_a19_shows_the_contexts_and_hides_that_ranks_share_gpus():
 
 
 def test_a19_is_certain_by_the_ranks_own_word():
-    assert verdict(placement.doubled_by_its_word).confidence == "certain"
+    assert last_verdict(placement.doubled_by_its_word).confidence == "certain"

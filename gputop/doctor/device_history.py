@@ -133,7 +133,8 @@ class DeviceHistory:
         if not working:
             return 0.0
         told = [reading.throttle_reasons for reading in working if reading.throttle_reasons]
-        return sum(any(reason in reasons for reason in said) for said in told) / len(working)
+        wanted = frozenset(reasons)
+        return sum(not wanted.isdisjoint(said) for said in told) / len(working)
 
     def mean_at_work(self, uuid: str, name: str) -> float | None:
         """Return the mean of a field of ``Reading`` over the readings in which the device works."""

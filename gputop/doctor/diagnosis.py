@@ -49,6 +49,9 @@ class _Case:
     hits: int = 0
     clean: int = 0
     shown: bool = False
+    firm_since: float | None = None
+    """Since when the rule says more than "possible", and how often it has."""
+    firm_hits: int = 0
     began_at: float | None = None
 
 
@@ -57,6 +60,7 @@ class _Asked(NamedTuple):
 
     until: float
     said: tuple[tuple[tuple[str, str], Judgement], ...]
+    """Without the subjects of which there was nothing to say: in between looks these change nothing."""
 
 
 def _until(now: float, rule: Rule | MachineRule, known: _Asked | None) -> float:
@@ -149,18 +153,22 @@ class Doctor:
                     continue
                 known = self._asked.get(key)
                 if known is None or now >= known.until:
-                    known = _Asked(_until(now, rule, known), ((key, rule.judge(evidence, job)),))
+                    judgement = rule.judge(evidence, job)
+                    known = _Asked(_until(now, rule, known), ((key, judgement),) if judgement is not None else ())
                 asked[key] = known
-                yield from known.said
+                if known.said:
+                    yield known.said[0]
         for machine_rule in MACHINE_RULES:
             key = (machine_rule.id, "")
             known = self._asked.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
             if known is None or now >= known.until:
                 said = machine_rule.judge(evidence)
-                judged = tuple(((machine_rule.id, subject), judgement) for subject, judgement in said.items())
-                known = _Asked(_until(now, machine_rule, known), judged)
+                judged = [((machine_rule.id, subject), judgement) for subject, judgement in said.items()]
+                yield from judged
+                known = _Asked(_until(now, machine_rule, known), tuple(item for item in judged if item[1] is not None))
+            elif known.said:
+                yield from known.said
             asked[key] = known
-            yield from known.said
         self._asked = asked
 
     def _breaks_off(self, snapshot: Snapshot) -> bool:
@@ -177,11 +185,19 @@ class Doctor:
         if isinstance(judgement, Suspicion):
             if case is None:
                 case = self._cases[key] = _Case(judgement.finding, now, now, began_at=self._wall)
-            case.finding = replace(judgement.finding, began_at=case.began_at)
             case.confirmed, case.clean = now, 0
             case.hits += 1
-            enough = case.hits >= (1 if judgement.finding.confidence == "certain" else LIKELY_AFTER)
-            case.shown = case.shown or (enough and now - case.since >= judgement.hold_s)
+            enough = 1 if judgement.finding.confidence == "certain" else LIKELY_AFTER
+            if judgement.finding.confidence == "possible":
+                case.firm_since, case.firm_hits = None, 0
+            else:
+                case.firm_since = case.firm_since if case.firm_since is not None else now
+                case.firm_hits += 1
+                firm = case.firm_hits >= enough and now - case.firm_since >= judgement.hold_s
+                if case.shown and case.finding.confidence == "possible" and not firm:
+                    return  # to say more than is said already takes as long as to say it at first
+            case.finding = replace(judgement.finding, began_at=case.began_at)
+            case.shown = case.shown or (case.hits >= enough and now - case.since >= judgement.hold_s)
             return
         if case is None:
             return

@@ -139,7 +139,7 @@ class Evidence:
     def _observe_runs(self, runs: Iterable[Run]) -> None:
         seen = {}
         for run in runs:
-            for rank in run.ranks:
+            for rank in run.ranks if run.state != "finished" else ():
                 if rank.state not in LIVE:
                     continue  # no rule asks what one that has ended did lately
                 key = (run.run_id, rank.rank)

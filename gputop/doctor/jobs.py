@@ -124,7 +124,7 @@ def jobs_of(snapshot: Snapshot) -> tuple[Job, ...]:
     for position, key in _keys(snapshot.processes).items():
         groups.setdefault(key, []).append(snapshot.processes[position])
     for run in snapshot.runs:
-        if any(_here(rank, snapshot) for rank in run.ranks):
+        if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
             groups.setdefault(f"run:{run.run_id}", [])
     real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
     fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from gputop.doctor.log_after import Afterwards
 from gputop.doctor.log_lines import clean, rank_and_text, time_of
 from gputop.doctor.log_pattern import FAILURE, Pattern
 from gputop.doctor.log_patterns import PATTERNS, matches
@@ -64,6 +65,8 @@ class Observation:
     block: int = 0
     warned: bool = False
     """Said as a warning: the run went on."""
+    went_on: bool = False
+    """The log goes on after it: the script caught the error, and showed it."""
     in_library: bool = False
     """Whether ``where`` is a library's line, no line of the person's own being in the traceback."""
 
@@ -72,7 +75,7 @@ class Observation:
         """Whether a run fails with such a text, and it is no consequence of another failure."""
         if self.pattern is None or self.block > 0:
             return self.pattern is None or not self.pattern.cascade
-        return not self.pattern.cascade and not self.warned and self.pattern.kind == FAILURE
+        return not (self.pattern.cascade or self.warned or self.went_on) and self.pattern.kind == FAILURE
 
 
 @dataclass(slots=True)
@@ -129,6 +132,7 @@ class LogScan:
         self._chain: dict[int | None, bool] = {}
         self._rest = b""
         self._numbered = True
+        self._after = Afterwards()
 
     @property
     def observations(self) -> list[Observation]:
@@ -191,8 +195,8 @@ class LogScan:
 
     @property
     def _following(self) -> bool:
-        """Whether each line counts at present: a traceback or torchrun's summary is being written."""
-        return self._summary or bool(self._open)
+        """Whether each line counts at present: in a traceback, torchrun's summary, and behind a text that may be the end."""
+        return self._summary or bool(self._open) or self._after.waiting
 
     def _announce(self, before: bytes) -> None:
         lines = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()][-2:]
@@ -207,10 +211,12 @@ class LogScan:
         if self._summary:
             self._summarize(text)
         if _ROOT in text:
+            self._after.failed()
             self.root, self._summary = Root(others=self.root.others if self.root else 0), True
             return
         key = prefixed
         if text.rstrip().endswith(_TRACEBACK) and not self._summary:
+            self._after.failed()
             self._begin(key, "Original Traceback" in text)
             return
         block = self._open.get(key)
@@ -220,6 +226,8 @@ class LogScan:
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
         found = matches(text)
+        if self._after.waiting and block is None and not found:
+            self._goes_on(text)
         warned = bool(found) and is_warning(text)
         for pattern, groups in found:
             told = rank if rank is not None else _number(groups.get("rank"))
@@ -243,6 +251,14 @@ class LogScan:
                     in_library=block is not None and in_exception and block.where is None,
                 )
             )
+
+    def _goes_on(self, text: str) -> None:
+        """Note of texts that the log goes on after them."""
+        for number in self._after.line(text):
+            for kept in (self._first, self._last, self._new):
+                for place, item in enumerate(kept):
+                    if item.line_number == number and not item.block:
+                        kept[place] = replace(item, went_on=True)
 
     def _begin(self, key: int | None, inner: bool) -> None:
         before = self._open.get(key)
@@ -350,6 +366,8 @@ class LogScan:
         if observation.rank is not None:
             self.ranks.add(observation.rank)
         self._new.append(observation)
+        if observation.failure and not observation.block and observation.line_number:
+            self._after.said(observation.line_number, observation.line)
         (self._first if len(self._first) < KEPT_FIRST else self._last).append(observation)
 
 

@@ -32,10 +32,13 @@ class Explanation:
     """Lines that follow from the root."""
 
 
-def explain(scans: Sequence[LogScan], run: str | None = None) -> Explanation:
-    """Return what the logs of one run tell; they belong together, each was read to its end."""
+def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = False) -> Explanation:
+    """Return what the logs of one run tell; they belong together, each was read to its end. ``failed``: it is known to have."""
     seen = [item for scan in scans for item in scan.observations]
     launcher = next((scan.root for scan in scans if scan.root is not None), None)
+    if (failed or launcher is not None) and not any(item.failure for item in seen):
+        # It did not go on for long: of a script that catches its error, says so, and ends.
+        seen = [replace(item, went_on=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
     failures = _fatal([item for item in seen if item.failure])
     root = _first(failures, launcher, scans)
@@ -46,7 +49,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None) -> Explanation:
         findings.append(_consequence_alone(consequences, scans, launcher))
     told = {finding.title for finding in findings}
     for item in seen:
-        if item.pattern is not None and item is not root and not item.failure and (item.pattern.kind == HINT or item.warned):
+        shown = item.pattern is not None and (item.pattern.kind == HINT or item.warned or item.went_on)
+        if shown and item is not root and not item.failure:
             finding = finding_of(item)
             if finding.severity == "error":
                 finding = replace(finding, severity="warning")
@@ -58,14 +62,16 @@ def explain(scans: Sequence[LogScan], run: str | None = None) -> Explanation:
 
 def finding_of(seen: Observation) -> Finding:
     """Return one observation as a finding, from its own line alone."""
-    facts = (Fact(quote(seen), _short(seen.line), place(seen)),)
+    facts: tuple[Fact, ...] = (Fact(quote(seen), _short(seen.line), place(seen)),)
     pattern = seen.pattern
     if pattern is None:
         return _exception(seen, facts)
+    if seen.went_on:
+        facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
     return Finding(
         id=pattern.cause or pattern.id,
         severity=pattern.severity,
-        confidence=pattern.confidence,
+        confidence="possible" if seen.went_on else pattern.confidence,
         title=_sentence(pattern.said(pattern.title, seen.groups)),
         evidence=facts,
         cause=_sentence(pattern.said(pattern.means, seen.groups)),

@@ -67,6 +67,7 @@ class Evaluation:
     calls: int
     seconds: float
     wrapped: bool | None
+    parameter_device: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,9 @@ def evaluation(rank: Rank | None) -> Evaluation | None:
     """Return the fact ``evaluation``."""
     fact = mapping(rank, "evaluation")
     calls, seconds = whole(fact.get("calls")), number(fact.get("seconds"))
-    return Evaluation(calls, seconds, flag(fact.get("wrapped"))) if calls is not None and seconds is not None else None
+    if calls is None or seconds is None:
+        return None
+    return Evaluation(calls, seconds, flag(fact.get("wrapped")), text(fact.get("parameter_device")))
 
 
 def synchronizations(rank: Rank | None) -> Synchronizations | None:

@@ -128,6 +128,8 @@ class Stall:
     step: int | None
     phase: str | None
     stack: tuple[str, ...]
+    early: bool = False
+    """It stands for longer than steps and pauses took before, and not yet for so long that it has to be a stall."""
 
 
 @read_once
@@ -199,6 +201,18 @@ def batches(rank: Rank | None) -> Batches | None:
 
 
 @read_once
+def called(rank: Rank | None) -> Mapping[int, tuple[int, int]]:
+    """Return with how many (rows, elements) DDP was called in each of the last steps that were looked at."""
+    found = {}
+    for item in items(mapping(rank, "batches").get("called")):
+        if isinstance(item, list | tuple) and len(item) > 2:
+            step, rows, elements = whole(item[0]), whole(item[1]), whole(item[2])
+            if step is not None and rows is not None and elements:
+                found[step] = rows, elements
+    return found
+
+
+@read_once
 def loader(rank: Rank | None) -> Loader | None:
     """Return the fact ``loader``."""
     fact = mapping(rank, "loader")
@@ -236,9 +250,15 @@ def batch_norm(rank: Rank | None) -> BatchNorm | None:
     return BatchNorm(layers, whole(fact.get("synced")) or 0, whole(fact.get("frozen")) or 0) if layers is not None else None
 
 
-@read_once
 def stall(rank: Rank | None) -> Stall | None:
-    """Return the fact ``stalled``; None while steps come."""
+    """Return the fact ``stalled``; None while steps come, or have not stayed away for long."""
+    found = standstill(rank)
+    return None if found is None or found.early else found
+
+
+@read_once
+def standstill(rank: Rank | None) -> Stall | None:
+    """Return the fact ``stalled``, also where it is only a first word."""
     fact = mapping(rank, "stalled")
     if rank is None or not fact:
         return None
@@ -249,7 +269,7 @@ def stall(rank: Rank | None) -> Stall | None:
     if step is not None and rank.step is not None and rank.step > step and logged:
         return None
     frames = tuple(frame for frame in items(fact.get("stack")) if isinstance(frame, str))
-    return Stall(step, text(fact.get("phase")), frames)
+    return Stall(step, text(fact.get("phase")), frames, fact.get("early") is True)
 
 
 def divides_models(ranks: Iterable[Rank]) -> bool:

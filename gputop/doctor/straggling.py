@@ -15,12 +15,15 @@ from dataclasses import dataclass
 from gputop.doctor import windows
 from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.jobs import Job
+from gputop.doctor.stated_ddp import called
 
 WINDOW_STEPS = 20
 WINDOWS = 3
 SCORE_MIN = 0.10
 COVERAGE_MIN = 0.8
 """Score, windows and coverage: catalogue, section 2 (TraceML's numbers)."""
+WORK_RATIO_MIN = 1.15
+"""Most over mean of the ranks' work in a step (catalogue F03)."""
 CONSTANT_SHARE = 0.8
 """Of the steps in which somebody is waited for: from here it is always the same rank."""
 TURNS_SHARE = 0.7
@@ -62,7 +65,7 @@ def straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling
 
 
 def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling | None:
-    if len(ranks) < 2:
+    if len(ranks) < 2 or _nobody_waits(evidence, job, ranks):
         return None
     number = 2 * WINDOWS * WINDOW_STEPS
     backward = {rank: windows.latest(evidence.series(job.run_id, rank, BACKWARD), number) for rank in ranks}
@@ -98,6 +101,35 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
     )
 
 
+def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
+    """Return whether the newest window alone tells it, without a table of all windows: so it is in most runs."""
+    backward = [evidence.series(job.run_id, rank, BACKWARD)[-WINDOW_STEPS:] for rank in ranks]
+    whole = [evidence.series(job.run_id, rank, STEP)[-WINDOW_STEPS:] for rank in ranks]
+    steps = backward[0].steps
+    if len(steps) < WINDOW_STEPS or steps != list(range(steps[0], steps[0] + WINDOW_STEPS)) or steps[0] < WARM_UP_STEPS:
+        return False
+    if any(series.steps != steps for series in (*backward, *whole)) or not all(
+        series.finite() for series in (*backward, *whole)
+    ):
+        return False
+    waited = 0.0
+    columns = zip(
+        zip(*(series.values for series in backward), strict=True), zip(*(s.values for s in whole), strict=True), strict=True
+    )
+    for values, times in columns:
+        took = _middle(sorted(times))
+        if took <= 0:
+            return False
+        waited += (sorted(values)[len(values) // 2] - min(values)) / took
+    return waited / WINDOW_STEPS < SCORE_MIN
+
+
+def _middle(times: Sequence[float]) -> float:
+    """Return the median of sorted values (``statistics.median`` takes ten times as long)."""
+    middle = len(times) // 2
+    return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
+
+
 def _waits(
     backward: Mapping[int, Mapping[int, float]], whole: Mapping[int, Mapping[int, float]], steps: Sequence[int]
 ) -> list[float] | None:
@@ -105,9 +137,7 @@ def _waits(
     waits = []
     for step in steps:
         values = sorted([series[step] for series in backward.values()])
-        times = sorted([series[step] for series in whole.values()])
-        middle = len(times) // 2
-        took = times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
+        took = _middle(sorted([series[step] for series in whole.values()]))
         if took <= 0 or not math.isfinite(took) or not math.isfinite(values[-1]):
             return None
         waits.append((values[len(values) // 2] - values[0]) / took)
@@ -143,18 +173,58 @@ def _parts(
     return {**found, REST: _excess(rest, at_fault, ranks, 1.0)}
 
 
-def work(evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, str] | None:
-    """Return how unequal the ranks' work is (mean over steps of most over mean) and of what: "tokens" or "samples"."""
+@dataclass(frozen=True, slots=True)
+class Work:
+    """How unequal the ranks' work is: the mean over ``steps`` common steps of most over mean. ``source``: who says so.
+
+    ``measured``: it is what the model was called with, and not what a loader handed out.
+    """
+
+    ratio: float
+    unit: str
+    steps: int
+    source: str
+    measured: bool
+
+    @property
+    def unequal(self) -> bool:
+        """Whether that explains why some wait."""
+        return self.ratio >= WORK_RATIO_MIN
+
+
+def work(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:
+    """Return how unequal the ranks' work is; None where it is not known of enough steps.
+
+    By what the model was called with, where that is known: what a loader handed out may be cut, or packed, before.
+    """
+    return _called(job, ranks) or _loaded(evidence, job, ranks)
+
+
+def _called(job: Job, ranks: Sequence[int]) -> Work | None:
+    journals = job.run.ranks if job.run is not None else ()
+    said = [called(rank) for rank in journals if rank.rank in ranks]
+    steps = set(said[0]).intersection(*said[1:]) if said and len(said) == len(ranks) else set()
+    if len(steps) < WINDOW_STEPS:
+        return None
+    rows = _ratio([[sizes[step][0] for sizes in said] for step in steps])
+    elements = _ratio([[sizes[step][1] for sizes in said] for step in steps])
+    # Of equal rows, those with longer sequences or larger pictures are more work.
+    ratio, unit = (rows, "rows") if rows >= elements else (elements, "elements")
+    return Work(ratio, unit, len(steps), "journal: batches (what DDP was called with)", True)
+
+
+def _loaded(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:
     for name, unit in (("tokens_per_s", "tokens"), ("samples_per_s", "samples")):
         rates = {rank: windows.latest(evidence.series(job.run_id, rank, name), 2 * WINDOW_STEPS) for rank in ranks}
         took = {rank: windows.latest(evidence.series(job.run_id, rank, STEP), 2 * WINDOW_STEPS) for rank in ranks}
         steps = set.intersection(*(set(rates[rank]) & set(took[rank]) for rank in ranks))
-        if len(steps) < WINDOW_STEPS:
-            continue
-        ratios = []
-        for step in steps:
-            amounts = [rates[rank][step] * took[rank][step] for rank in ranks]
-            mean = statistics.fmean(amounts)
-            ratios.append(max(amounts) / mean if mean > 0 else 1.0)
-        return statistics.fmean(ratios), unit
+        if len(steps) >= WINDOW_STEPS:
+            ratio = _ratio([[rates[rank][step] * took[rank][step] for rank in ranks] for step in steps])
+            return Work(ratio, unit, len(steps), f"journal: {name}, step_s", False)
     return None
+
+
+def _ratio(amounts: Sequence[Sequence[float]]) -> float:
+    """Return the mean over steps of most over mean."""
+    means = [statistics.fmean(step) for step in amounts]
+    return statistics.fmean(max(step) / mean if mean > 0 else 1.0 for step, mean in zip(amounts, means, strict=True))

@@ -172,6 +172,11 @@ def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str])
     return _of([timed[step] for step in sorted(timed)])
 
 
+def steady(points: Series, factor: float) -> bool:
+    """True when none of the values is ``factor`` times another: then no part of them has a stall."""
+    return not points or (points.finite() and max(points.values) <= factor * min(points.values))
+
+
 def stalls(points: Series, factor: float) -> Stalls | None:
     """Return the steps that take over ``factor`` times the median, with their period; None when there are none."""
     values = points.values if points.finite() else [value for value in points.values if math.isfinite(value)]

@@ -28,7 +28,7 @@ def explanation_of(job_id: str) -> Finding | None:
         sizes = tuple(_size(source) for source in logs.sources(job_id))
         if job_id in _known and _known[job_id][0] == sizes:
             return _known[job_id][1]
-        explanation = explain(scan_job(job_id), run=job_id)
+        explanation = explain(scan_job(job_id), run=job_id, failed=True)
     except UsageError:  # the job is gone
         return None
     first = explanation.findings[0] if explanation.findings else None

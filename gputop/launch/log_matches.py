@@ -85,6 +85,7 @@ class _Followed:
     files: dict[Path, _File] = field(default_factory=dict)
     matches: tuple[LogMatch, ...] = ()
     known: tuple[int, ...] = ()
+    state: str = ""
     done: bool = False
 
 
@@ -135,15 +136,15 @@ def _read(job: Job, followed: _Followed, room: int) -> int:
     followed.done = not job.active and all(file.at_end for file in followed.files.values())
     scans = [file.scan for file in followed.files.values()]
     known = tuple(len(scan.observations) for scan in scans)
-    if known != followed.known or followed.done:
-        followed.known = known
+    if known != followed.known or followed.done or job.state != followed.state:
+        followed.known, followed.state = known, job.state
         followed.matches = _matches(job, scans)
     return spent
 
 
 def _matches(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
     """Return one match for each text and rank, the root of what failed first."""
-    root = explain(scans).root
+    root = explain(scans, failed=not job.active and job.state != "finished").root
     kept: dict[tuple[str, int | None], Observation] = {}
     for seen in ([root] if root is not None else []) + [item for scan in scans for item in scan.observations]:
         if seen is root or seen.pattern is not None:
@@ -167,4 +168,5 @@ def _match(job: Job, seen: Observation) -> LogMatch:
         line_number=seen.line_number or None,
         time=seen.time,
         cascade=seen.pattern is not None and seen.pattern.cascade,
+        job_state=job.state,
     )

@@ -1,4 +1,6 @@
-"""Fingerprints: of the batches that a rank trains on, and of its weights. Readers compare them between ranks and epochs.
+"""Fingerprints: of the batches that a rank trains on, and of its weights; and how much each call was given.
+
+Readers compare them between ranks and epochs.
 
 A batch's is the CRC of the first bytes of its first tensor, if that is on the CPU; the bytes are read where they lie, by
 no operation of torch. The weights' is the CRC and the sum of a few values from a few parameters, in the same places on
@@ -20,6 +22,7 @@ from gputop.tracking.late import LateValues
 
 BATCH_BYTES = 256
 RECENT_BATCHES = 16
+CALLED_STEPS = 32
 EPOCH_BATCHES = 4
 """So many first batches make an epoch's checksum."""
 RECENT_EPOCHS = 4
@@ -96,6 +99,42 @@ class Batches:
             "rows": self.rows,
             "elements": self.elements,
         }
+
+
+class Called:
+    """How large the input of the training's calls was, by step: a script may cut or pack what its loader gave it."""
+
+    def __init__(self) -> None:
+        self._sizes: deque[list[int]] = deque(maxlen=CALLED_STEPS)
+        self._blind = False
+
+    def take(self, given: Iterable[Any], step: int) -> None:
+        """Take in the arguments of a call in ``step``; the calls of one step are added up."""
+        if self._blind:
+            return
+        rows = elements = 0
+        try:
+            for value in given:
+                parts = value if isinstance(value, list | tuple) else (value,)
+                tensors = [part for part in parts if hasattr(part, "grad_fn") and len(part.shape)]
+                if tensors:
+                    # A list of pictures of different size has as many rows as pictures.
+                    rows = tensors[0].shape[0] if value is tensors[0] else len(tensors)
+                    elements = sum(tensor.numel() for tensor in tensors)
+                    break
+        except Exception:  # noqa: BLE001 - nested, fake and wrapped tensors have no plain shape
+            self._blind = True
+        if type(rows) is not int or type(elements) is not int or not elements:
+            return
+        last = self._sizes[-1] if self._sizes else None
+        if last is not None and last[0] == step:
+            self._sizes[-1] = [step, last[1] + rows, last[2] + elements]
+        else:
+            self._sizes.append([step, rows, elements])
+
+    def fact(self) -> list[list[int]] | None:
+        """Return [[step, rows, elements], ...]; None while nothing was seen."""
+        return list(self._sizes) or None
 
 
 class Probe:

@@ -14,7 +14,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking import autolog_cuda, autolog_ddp, autolog_settings, autolog_stall, evidence
-from gputop.tracking.autolog_batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Probe
+from gputop.tracking.autolog_batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
 from gputop.tracking.autolog_cuda import EVERY_STEPS, Clock
 from gputop.tracking.autolog_torch import unseen
 from gputop.tracking.autolog_waits import Waits
@@ -72,7 +72,7 @@ class Facts:
             "transfers": lambda: self._waits.transfers() if self._waits is not None else None,
             "cuda_memory": self._memory,
         }
-        for room in (Facts, Probe, Batches, Clock, Waits):
+        for room in (Facts, Probe, Batches, Called, Clock, Waits):
             for item in vars(room).values():
                 if isinstance(item, FunctionType):
                     unseen(torch, item)
@@ -180,7 +180,8 @@ class Facts:
     def _batches(self) -> dict[str, Any] | None:
         feed = self._steps.loader
         found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
-        return found
+        called = self._models.called.fact()
+        return found if called is None else {**(found or {}), "called": called}
 
     def _about_torch(self) -> dict[str, Any] | None:
         """Return the fact ``torch``; torch is asked for devices only if CUDA is in use, and an answer is not taken back."""

@@ -18,6 +18,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
+from gputop.tracking.autolog_batches import Called
 from gputop.tracking.autolog_ddp import ddp_fact, is_ddp
 from gputop.tracking.autolog_describe import describe_model, describe_optimizer, mesh_names
 from gputop.tracking.autolog_loader import counts, first_tensor, is_integer
@@ -107,6 +108,8 @@ class Models:
         self._counted = (0, 0)
         self._bypassed_class: str | None = None
         self._bypassed_where: str | None = None
+        self.called = Called()
+        """What DDP was called with of late."""
         self.autocast = False
         """Whether autocast was on in a forward."""
         self.evaluating = False
@@ -324,6 +327,8 @@ class Models:
             self._count_sync(top)
             if top.inner:
                 return
+            if top.ddp is not None and self._steps.step + 1 >= self._steps.batches_from:
+                self.called.take((*args, *kwargs.values()), self._steps.step + 1)
             run = self._steps.run
             if top.split is None:
                 top.split = SplitCounter(run, module) if run is not None and _splits(module) else False

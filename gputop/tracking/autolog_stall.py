@@ -7,6 +7,7 @@ here: the exception that ends the script, taken from ``sys.excepthook`` before t
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -23,6 +24,13 @@ if TYPE_CHECKING:
 STALL_S = 30.0
 """Without a step for so long (``GPUTOP_STALL_S`` says otherwise), and for so many median steps: it stalls."""
 STALL_STEPS = 10
+EARLY_SHARE = 1 / 3
+EARLY_STEPS = 20
+EARLY_PAUSES = 2
+EARLY_FROM_STEP = 20
+"""A first word, that it may stall, comes after a third of ``STALL_S`` if that is also 20 times the longest of the last steps
+and twice the longest pause so far (an evaluation, a checkpoint, a loader's start), and the warm-up is over."""
+LOOK_S = 2.5
 AGAIN_S = 10.0
 FRAMES_MAX = 30
 _MESSAGE_CHARACTERS = 500
@@ -43,6 +51,8 @@ class Stall:
         except ValueError:
             self.floor_s = STALL_S
         self.stalled = False
+        self._pause_s = 0.0
+        """The longest time without a step that was followed by one, as far as looks can tell."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="gputop-stall", daemon=True)
 
@@ -61,20 +71,33 @@ class Stall:
         times = list(self._steps.recent_s)
         return max(self.floor_s, STALL_STEPS * median(times)) if times else self.floor_s
 
+    def _early_s(self) -> float:
+        times = list(self._steps.recent_s)
+        if self._steps.step < EARLY_FROM_STEP or not times:
+            return math.inf
+        return max(EARLY_SHARE * self.floor_s, EARLY_STEPS * max(times), EARLY_PAUSES * self._pause_s)
+
     def _watch(self) -> None:
         try:
-            said_at = 0.0
-            while not self._over.wait(min(5.0, self.floor_s / 4)):
+            said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
+            look_s = min(LOOK_S, self.floor_s / 4)
+            while not self._over.wait(look_s):
                 mark, run = self._steps.mark, self._steps.run
                 now = time.perf_counter()
+                if run is None or mark is None:
+                    continue
+                if mark != stood[0] and stood[1] > look_s:
+                    self._pause_s = max(self._pause_s, stood[1] + look_s)
+                stood = mark, now - mark
                 limit = self._limit_s()
-                if run is None or mark is None or now - mark < limit:
+                early = now - mark < limit
+                if early and (early_at > mark or now - mark < self._early_s()):
                     continue
-                if said_at > mark and now - said_at < max(AGAIN_S, limit):
+                if not early and said_at > mark and now - said_at < max(AGAIN_S, limit):
                     continue
-                said_at = now
+                said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
-                found = self._where(now - mark)
+                found = {**self._where(now - mark), **({"early": True} if early else {})}
                 if self._steps.mark == mark and not self._over.is_set():
                     self.stalled = True
                     run.fact("stalled", found)

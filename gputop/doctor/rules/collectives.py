@@ -13,7 +13,7 @@ from gputop.doctor.rules import tracked
 from gputop.doctor.rules.outputs import told
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
 from gputop.doctor.standing import COLLECTIVE_FILES
-from gputop.doctor.stated_ddp import Stall, stall
+from gputop.doctor.stated_ddp import Stall, standstill
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
@@ -47,11 +47,12 @@ def _different_paths(evidence: Evidence, job: Job) -> Judgement:
     if tracked.world(job) < 2:
         return None
     ranks = tracked.ranks_of(job)
-    waiting = [(rank, where) for rank in ranks if (where := stall(rank)) is not None]
+    waiting = [(rank, where) for rank in ranks if (where := standstill(rank)) is not None]
     if len(waiting) == len(ranks) >= 2:
         found = _in_different_collectives(job, waiting)
         if found is not None:
             return found
+    waiting = [(rank, where) for rank, where in waiting if not where.early]
     match = next((match for match in evidence.logs(job) if match.pattern == "coll_mismatch"), None)
     crossed = _crossed(evidence.communicators(job))
     if crossed is None or evidence.progressing(job) or not evidence.is_warm(job):
@@ -96,6 +97,9 @@ def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -
     phases = {where.phase for _, where in waiting}
     if len(places) < 2 or (len(phases) < 2 and len({_line(place) for place in places}) < 2):
         return None
+    early = any(where.early for _, where in waiting)
+    if early and any(standing.compiles(where) or where.phase == "checkpoint" for _, where in waiting):
+        return None
     few = min(places.items(), key=lambda item: len(item[1]))
     size = tracked.world(job)
     facts = [
@@ -105,8 +109,8 @@ def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -
     finding = tracked.about(
         job,
         "C08",
-        "error",
-        "certain",
+        "warning" if early else "error",
+        "possible" if early else "certain",
         f"{tracked.capital(tracked.who(few[1], size))} took another path: waits at {few[0]}",
         facts,
         _PATHS_CAUSE,

@@ -61,6 +61,10 @@ def same_batches(evidence: Evidence, job: Job) -> Judgement:
 
 def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
     """Return the newest steps, without a gap among those known, in which the batches of all ranks are equal."""
+    first, second = (fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks[:2])
+    shared = first.keys() & second.keys()
+    if not shared or first[max(shared)] != second[max(shared)]:
+        return []  # so it is in most runs: two ranks tell it
     said = [fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks]
     common = sorted(set(said[0]).intersection(*said[1:]))
     equal: list[int] = []
@@ -165,9 +169,10 @@ def same_order(evidence: Evidence, job: Job) -> Judgement:
     if tracked.world(job) < 2:
         return None
     for rank in tracked.ranks_of(job):
-        used, fact, feed = sampler(rank), batches(rank), loader(rank)
+        used = sampler(rank)
         if used is None or "Distributed" not in used.type or used.shuffle is not True or used.set_epoch is not False:
             continue
+        fact, feed = batches(rank), loader(rank)
         begins = list(fact.epochs.items()) if fact is not None else []
         if len(begins) >= 2 and len({repr(checksum) for _, checksum in begins}) == len(begins):
             # Another way to shuffle anew: the sampler's seed, or a data set that changes.
@@ -215,11 +220,12 @@ def _uneven(job: Job, run: Run) -> Suspicion | None:
     ranks = tracked.ranks_of(job)
     if not tracked.all_speak(job) or any(wrapped_by(rank) is None for rank in ranks):
         return None
-    feeds = [loader(rank) for rank in ranks]
-    lengths = [feed.length if feed is not None else None for feed in feeds]
+    # Of most runs the lengths alone tell it: what else the loaders say is not read for them.
+    lengths = [whole(stated.mapping(rank, "loader").get("length")) for rank in ranks]
     known = [length for length in lengths if length is not None]
     if len(known) < len(ranks) or min(known) == max(known):
         return None
+    feeds = [loader(rank) for rank in ranks]
     if any(feed is not None and (feed.iterations or 0) > 1 for feed in feeds):
         # An epoch has ended, and nothing hung: Join, or a fixed number of steps.
         return None

@@ -177,10 +177,12 @@ def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
     powers = [power for uuid in job.used if (power := windows.power_share_at_most(evidence, uuid)) is not None]
     if not rows or (feed is not None and feed.iterable) or seen is None or not powers or len(powers) < len(job.used):
         return None
-    alone = _rows_alone(evidence, job, ranks[0])
     mean = sum(powers) / len(powers)
+    if mean >= POWER_SHARE_MAX:
+        return None
+    alone = _rows_alone(evidence, job, ranks[0])
     halved = alone is not None and rows <= alone / 2
-    if mean >= POWER_SHARE_MAX or not (halved or rows <= SMALL_ROWS):
+    if not (halved or rows <= SMALL_ROWS):
         return None
     facts = [
         Fact(f"{words.count(rows, 'row')} for each of {size} GPUs, {rows * size} together", rows, "journal: loader"),

@@ -12,7 +12,7 @@ from gputop.doctor.rules import tracked
 from gputop.doctor.rules.data_parallel import wrapped_devices
 from gputop.doctor.rules.outputs import quoted
 from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
-from gputop.doctor.stated_calls import arguments, evaluation, wrapped_by
+from gputop.doctor.stated_calls import Evaluation, arguments, evaluation, wrapped_by
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 
@@ -28,6 +28,9 @@ UNEQUAL_RATIO = 0.75
 """torch's own check of balance warns below this ratio of memory (catalogue B11)."""
 EVALUATION_SHARE_MIN = 0.15
 EVALUATION_SPAN_MIN_S = 30.0
+EVALUATIONS_MIN = 3
+EVALUATIONS_SPAN_S = 5.0
+"""With so many evaluations in it, as E07 needs of its stalls, a share over so short a time is that of the run (ours)."""
 EVALUATION_OTHERS_MAX = 0.2
 _DDP_WRAP = """\
 local_rank = int(os.environ["LOCAL_RANK"])
@@ -202,11 +205,13 @@ def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
     alone = _alone(job, member) if len(job.members) > 1 else kind == "data_parallel" and fact.wrapped is False
     if not alone:
         return None
-    share = windows.wall_share(evidence, job, member.journal.rank, "phase/evaluation", EVALUATION_SPAN_MIN_S)
+    number = len(evidence.series(job.run_id, member.journal.rank, "phase/evaluation"))
+    least_s = EVALUATIONS_SPAN_S if number >= EVALUATIONS_MIN else EVALUATION_SPAN_MIN_S
+    share = windows.wall_share(evidence, job, member.journal.rank, "phase/evaluation", least_s)
     if share is None or share < EVALUATION_SHARE_MIN:
         return None
     devices = tracked.used_devices(job)
-    one = next((device for device in devices if device.uuid == member.main), None)
+    one = _evaluates(job, member, fact)
     name = words.gpu(one) if one is not None else "one GPU"
     facts = [
         Fact(f"evaluation takes {share:.0%} of the time", share, "journal"),
@@ -230,6 +235,16 @@ def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
         devices,
     )
     return Suspicion(finding)
+
+
+def _evaluates(job: Job, member: Member, fact: Evaluation) -> Device | None:
+    """Return the device on which the model is evaluated; None where nobody says."""
+    if len(job.members) > 1:
+        return next((device for device in job.pool if device.uuid == member.main), None)
+    # A process that drives several GPUs is most on the one with most memory, which need not be the one that evaluates.
+    kind, _, index = (fact.parameter_device or "").partition(":")
+    known = job.visible if kind == "cuda" and index.isdigit() else None
+    return known[int(index)] if known is not None and int(index) < len(known) else None
 
 
 def _alone(job: Job, member: Member) -> bool:
@@ -286,8 +301,9 @@ RULES = (
         "B13",
         "data_parallel",
         ("journal: evaluation, phase/evaluation",),
-        EVALUATION_SPAN_MIN_S,
-        f"evaluation by one GPU alone takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over 30 s or more (catalogue B13)",
+        EVALUATIONS_SPAN_S,
+        f"evaluation by one GPU alone takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over {EVALUATION_SPAN_MIN_S:.0f} s, "
+        f"or {EVALUATIONS_SPAN_S:.0f} s with {EVALUATIONS_MIN} evaluations in them (catalogue B13)",
         evaluates_on_one,
         every_s=SELDOM_S,
     ),

@@ -149,11 +149,11 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
         if loader is None or not loader.workers or loader.persistent:
             continue
         known = data_waits.first_batches(evidence, job, rank.rank)
-        usual = windows.median_step_s(evidence, job)
-        if known is None or usual is None:
+        if known is None or known[1] < RESTART_SHARE:
             continue
         found, part = known
-        if min(found) < RESTART_FACTOR * usual or part < RESTART_SHARE:
+        usual = windows.median_step_s(evidence, job)
+        if usual is None or min(found) < RESTART_FACTOR * usual:
             continue
         facts = [
             Fact(

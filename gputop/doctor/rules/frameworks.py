@@ -103,7 +103,8 @@ def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
             return Suspicion(_turns(job, places, [fact], "certain"))
     match = _log(evidence, job, "hf_devicemap_dist")
     if match is not None and len(job.members) > 1:
-        return Suspicion(_turns(job, len(job.used), [_quote(match)], "certain"))
+        # With this text Accelerate stops; a job that is still there may have caught it. What has ended is judged by its output.
+        return Suspicion(_turns(job, len(job.used), [_quote(match)], "possible"))
     return _seen_turns(evidence, job)
 
 

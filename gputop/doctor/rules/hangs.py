@@ -23,6 +23,7 @@ STOPPED_STATES = {"T": "a stop signal (Ctrl-Z, kill -STOP)", "t": "a debugger or
 STOPPED_HOLD_S = 5.0
 """py-spy and strace stop a process for an instant."""
 STALL_HOLD_S = 3.0
+EARLY_STILL_S = 5.0
 PAUSE_HOLD_S = 30.0
 """A rank that evaluates is in a collective now and then: it is told again every 10 s where it stands."""
 SILENT_S = 60.0
@@ -39,10 +40,13 @@ def hang(evidence: Evidence, job: Job) -> Judgement:
     stopped = [member for member in job.members if member.process is not None and member.process.state in STOPPED_STATES]
     if stopped:
         return _stopped(job, stopped)
-    stalls = _stalls(job)
+    stalls = {rank: (member, where) for rank, (member, where) in _standstills(job).items() if not where.early}
     late = collective_counts.behind(evidence, job) if stalls or not evidence.progressing(job) else None
     if late is not None and not any(_paused(where) for _, where in stalls.values()):
         return _not_entered(evidence, job, late, stalls)
+    held_up = _held_up(evidence, job)
+    if held_up is not None:
+        return held_up
     if not stalls:
         return spins(evidence, job)
     if len(tracked.ranks_of(job)) > 1:
@@ -50,13 +54,55 @@ def hang(evidence: Evidence, job: Job) -> Judgement:
     return _alone(evidence, job, *next(iter(stalls.values())))
 
 
-def _stalls(job: Job) -> _Stalls:
+def _standstills(job: Job) -> _Stalls:
     found = {}
     for member in job.members:
-        stall = stated_ddp.stall(member.journal)
+        stall = stated_ddp.standstill(member.journal)
         if member.journal is not None and stall is not None:
             found[member.journal.rank] = (member, stall)
     return found
+
+
+def _held_up(evidence: Evidence, job: Job) -> Judgement:
+    """Judge by first words: all ranks wait for one, which rests. One that evaluates, writes or compiles does not rest."""
+    stalls = _standstills(job)
+    places = [where for _, where in stalls.values()]
+    if not any(where.early for where in places) or len(stalls) < max(2, len(tracked.ranks_of(job))):
+        return None
+    odd = _odd(stalls)
+    if odd is None or odd.journal is None or not _rests(evidence, odd):
+        return None
+    if any(_paused(where) or standing.compiles(where) for where in places):
+        return None
+    rank, where = odd.journal.rank, stalls[odd.journal.rank][1]
+    if standing.pauses(where) or where.phase == "data":
+        return None
+    finding = tracked.about(
+        job,
+        "G01",
+        "warning",
+        "possible",
+        f"All ranks wait for rank {rank}, which does nothing",
+        _where(stalls),
+        "No step has come for longer than steps and pauses took in this run before. The others are in a collective operation "
+        "that this rank has not entered.",
+        f"py-spy dump --pid {odd.pid if odd.pid is not None else 'PID'} --native  # where it is now",
+        "A step comes; or it is evaluating, writing or downloading.",
+        pids=[odd.pid] if odd.pid is not None else None,
+    )
+    return Suspicion(finding)
+
+
+def _rests(evidence: Evidence, member: Member) -> bool:
+    """Return whether a rank uses neither processor nor GPU nor disk, as far as that is known."""
+    process = member.process
+    if process is None or process.cpu_percent is None or process.cpu_percent >= IDLE_CPU_PERCENT:
+        return False
+    load = evidence.load(member.main) if member.main is not None else None
+    workers = process.workers.cpu_percent if process.workers is not None else None
+    if (workers or 0.0) >= IDLE_CPU_PERCENT or evidence.still.disks_s(process) < EARLY_STILL_S:
+        return False
+    return load is None or not load.busy
 
 
 def _paused(where: Stall) -> bool:
@@ -308,7 +354,8 @@ RULES = (
         "hangs",
         ("journal: stalled of every rank", "NCCL RAS", "/proc", "NVML"),
         3.0,
-        "a rank says that no step came for 30 s or ten usual steps, outside of evaluation, checkpoints and compilation; "
+        "a rank says that no step came for 30 s or ten usual steps, outside of evaluation, checkpoints and compilation "
+        "(possible after a third of that, where one rank rests and all wait for it); "
         f"certain where NCCL's counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from "
         f"outside: {SPIN_PERCENT:.0f} % used at {SPIN_POWER_SHARE:.0%} of the power, {SPIN_HOLD_S:.0f} s: possible "
         "(catalogue G01)",

@@ -9,7 +9,7 @@ from gputop.doctor import fixes, stated, words, xids
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
-from gputop.doctor.rules.outputs import quoted, told
+from gputop.doctor.rules.outputs import quoted, softened, told
 from gputop.doctor.rules.rule import EVERY_LOOK, RARELY_S, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Device, Problem
 from gputop.units import bytes_text
@@ -48,7 +48,7 @@ def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
             finding = Finding(
                 "I04", "error", "certain", title, (quoted(match),), cause, fix, "", said.devices, said.pids, said.run_id
             )
-            judged[said.subject] = Suspicion(finding)
+            judged[said.subject] = Suspicion(softened(said, finding))
     return judged
 
 
@@ -287,7 +287,7 @@ def blind(evidence: Evidence) -> dict[str, Judgement]:
                 "Reboot (or reload the nvidia modules once no job uses them); recreate the container (docker run --gpus all)."
             )
             finding = _unseen(Problem("driver_mismatch", text, hint), "error", "certain", said.devices)
-            judged[said.subject] = Suspicion(finding)
+            judged[said.subject] = Suspicion(softened(said, finding))
     return judged
 
 

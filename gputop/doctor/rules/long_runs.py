@@ -30,6 +30,9 @@ EVALUATION_SHARE_MIN = 0.4
 time to be told, and an evaluation 40 % to be more than possible (both ours)."""
 
 
+_PAUSES = ("phase/evaluation", "checkpoint_s")
+
+
 def _gpu(job: Job, member: Member) -> Device | None:
     return next((device for device in job.pool if device.uuid == member.main), None) if not job.virtual else None
 
@@ -125,7 +128,10 @@ def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
         if member.journal is None:
             continue
         rank = member.journal.rank
-        points = windows.with_pauses(evidence, job, rank, ("phase/evaluation", "checkpoint_s"))
+        paused = any(evidence.series(job.run_id, rank, metric) for metric in _PAUSES)
+        if not paused and windows.steady(evidence.series(job.run_id, rank, "step_s"), STALL_FACTOR):
+            continue
+        points = windows.with_pauses(evidence, job, rank, _PAUSES)
         found = windows.stalls(points, STALL_FACTOR)
         if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE_MIN:
             continue

@@ -15,6 +15,8 @@ G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
 """A rank that waits for the others uses less of a core; one that reads a data set uses more (ours)."""
 G03_AGE_S = 20.0
+G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
+"""So soon it is possible: programs take a few seconds to import torch, and little of a processor while they read (ours)."""
 G03_AGE_MAX_S = 2400.0
 """torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer serve, and do not wait (ours)."""
 G03_MEMORY_BYTES = 2 * 2**30
@@ -36,8 +38,9 @@ def never_complete(evidence: Evidence, job: Job) -> Judgement:
     if not ranks or (job.run is not None and any(rank.step is not None for rank in job.run.ranks)):
         return None
     processes = [member.process for member in ranks if member.process is not None]
-    if not all(_waits(evidence, process) for process in processes) or _has_group(evidence, job):
+    if not all(_waits(evidence, process, G03_EARLY_S) for process in processes) or _has_group(evidence, job):
         return None
+    early = not all(_waits(evidence, process, G03_AGE_S) for process in processes)
     started = job.local_world_size
     expected = max((p.environment.world_size or 0 for p in processes if p.environment is not None), default=0)
     here = started is not None and expected == started
@@ -60,8 +63,8 @@ def never_complete(evidence: Evidence, job: Job) -> Judgement:
     finding = tracked.about(
         job,
         "G03",
-        "error",
-        "certain" if missing else "likely" if seen else "possible",
+        "warning" if early else "error",
+        "certain" if missing and not early else "likely" if seen and not early else "possible",
         f"Only {len(ranks)} of {started} ranks run, and they wait for the others"
         if missing
         else "The ranks wait for each other: none begins",
@@ -74,14 +77,14 @@ def never_complete(evidence: Evidence, job: Job) -> Judgement:
         else f"# start the ranks of the other machines, with the same --rdzv-endpoint\nss -tnp | grep {port or 29500}",
         "A rank makes a step, or is busy reading data.",
     )
-    return Suspicion(finding, G03_HOLD_S)
+    return Suspicion(finding, G03_EARLY_HOLD_S if early else G03_HOLD_S)
 
 
-def _waits(evidence: Evidence, process: Process) -> bool:
-    """Return whether a young process does nothing: no processor, no disk, not much on a GPU."""
+def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
+    """Return whether a young process does nothing for so long: no processor, no disk, not much on a GPU."""
     if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT or process.state != "S":
         return False
-    if not G03_AGE_S <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < G03_AGE_S:
+    if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
         return False
     return all((use.memory_used_bytes or 0) < G03_MEMORY_BYTES for use in process.devices)
 
@@ -101,6 +104,8 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found: dict[str, Judgement] = {}
     for run in evidence.snapshot.runs:
+        if run.state == "finished":
+            continue
         bad = [rank for rank in run.ranks if rank.state in ("failed", "killed")]
         if len(run.ranks) < 2 or not bad or run.state == "stopped":
             continue
@@ -262,7 +267,7 @@ RULES = (
         ("/proc", "RANK, WORLD_SIZE"),
         G03_HOLD_S,
         f"ranks that are {G03_AGE_S:.0f} s old, use below {G03_CPU_PERCENT:.0f} % of a core for {G03_HOLD_S:.0f} s, without "
-        "a step; certain where fewer run than were started (catalogue G03)",
+        f"a step; certain where fewer run than were started; possible from an age of {G03_EARLY_S:.0f} s (catalogue G03)",
         never_complete,
         every_s=EVERY_LOOK,
     ),

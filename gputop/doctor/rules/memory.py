@@ -10,7 +10,7 @@ from gputop.doctor import stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
-from gputop.doctor.rules.outputs import Told, quoted, told
+from gputop.doctor.rules.outputs import Told, quoted, softened, told
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
 from gputop.doctor.visible import devices_behind, mask_of, same_uuid
 from gputop.snapshot import Device, LogMatch, Process
@@ -107,7 +107,7 @@ def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
     for said in told(evidence):
         match = said.first("oom")
         if match is not None and said.first("oom_other_proc") is None:
-            judged[said.subject] = Suspicion(_out_of_memory(evidence, said, match))
+            judged[said.subject] = Suspicion(softened(said, _out_of_memory(evidence, said, match)))
     return judged
 
 
@@ -131,7 +131,7 @@ def _out_of_memory(evidence: Evidence, said: Told, match: LogMatch) -> Finding:
     want = f" (it asked for {asked[1]})" if asked is not None else ""
     return Finding(
         id="H02",
-        severity="warning" if said.goes_on else "error",
+        severity="error",
         confidence="certain",
         title=f"{name} ran out of memory{f', {words.gpus(roomy)} had room' if only else ''}",
         evidence=tuple(facts),

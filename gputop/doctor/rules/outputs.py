@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from gputop.doctor import fixes, log_patterns, stated_model
 from gputop.doctor.evidence import Evidence
-from gputop.doctor.finding import Fact
+from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.log_pattern import HINT
 from gputop.snapshot import LogMatch, Rank, Run, Snapshot
 
 _TEXT_MAX = 160
+_WELL = ("starting", "running", "finished")
+"""States of a run and of a job that have not failed."""
 _LINES_MAX = 20
 """Lines of an exception's message that are searched."""
 
@@ -56,9 +58,31 @@ class Told:
         return next((rank for rank in ranks if number is None or rank.rank == number), None)
 
     @property
+    def launch_state(self) -> str | None:
+        """The state of the launched job that said it; None where nobody tells."""
+        return next((match.job_state for match in self.matches if match.job_state is not None), None)
+
+    @property
     def goes_on(self) -> bool:
-        """The run did not end of what it said: a launch without a journal lives as long as it has processes."""
-        return self.run.state in ("running", "finished") if self.run is not None else self.job is not None
+        """The run did not end of what it said: it lives, or ended with exit code 0.
+
+        A launch without a journal lives as long as its job does, or, where that is not known, as it has processes.
+        """
+        launch = self.launch_state
+        if launch == "failed":
+            return False
+        if self.run is not None:
+            return self.run.state in _WELL
+        return launch in _WELL if launch is not None else self.job is not None
+
+    @property
+    def afterwards(self) -> Fact | None:
+        """What tells that the text ended nothing; None where it did, or may have."""
+        if not self.goes_on:
+            return None
+        if (self.run.state if self.run is not None else self.launch_state) == "finished":
+            return Fact("the job ended well after this text", "finished", "the job's state")
+        return Fact("the job went on after this text", "running", "the job's state")
 
 
 def told(evidence: Evidence) -> tuple[Told, ...]:
@@ -122,6 +146,15 @@ def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
             if pattern.kind != HINT:
                 found.setdefault(pattern.id, (pattern.id, pattern.cause, pattern.cascade))
     return tuple(found.values())
+
+
+def softened(said: Told, finding: Finding) -> Finding:
+    """Return a finding that rests on a text alone: where the job went on after it, it is possible at most."""
+    after = said.afterwards
+    if after is None:
+        return finding
+    severity = "warning" if finding.severity == "error" else finding.severity
+    return replace(finding, severity=severity, confidence="possible", evidence=(*finding.evidence, after))
 
 
 def quoted(match: LogMatch) -> Fact:

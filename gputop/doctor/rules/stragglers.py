@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from gputop.doctor import straggling as waits
 from gputop.doctor import words
@@ -15,23 +15,51 @@ from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_ddp import batches
 from gputop.doctor.stated_input import feeding
 from gputop.doctor.straggling import COVERAGE_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
+from gputop.snapshot import Device
 
-WORK_RATIO_MIN = 1.15
-"""Most over mean of the ranks' tokens or samples in a step (catalogue F03)."""
 SEVERE_SCORE = 0.2
 _NAMES = {"phase/data": "waiting for data", "phase/forward": "forward", "phase/optimizer": "optimizer", "rest": "the rest"}
 
 
-def _found(evidence: Evidence, job: Job) -> tuple[Straggling, tuple[int, ...]] | None:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Who is waited for, and what is known of it. ``member`` is None where it is another rank each time, or not here."""
+
+    found: Straggling
+    member: Member | None
+    device: Device | None
+    work: waits.Work | None
+
+    @property
+    def pid(self) -> int | str:
+        """The PID of the rank that is waited for, or the word in a command where that is to be put in."""
+        return self.member.pid if self.member is not None and self.member.pid is not None else "PID"
+
+    @property
+    def unequal(self) -> bool:
+        """Whether the ranks' work was measured, and differs."""
+        return self.work is not None and self.work.unequal
+
+
+def _known(evidence: Evidence, job: Job) -> _Known | None:
     if not tracked.all_speak(job):
         return None
     ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
     found = waits.straggling(evidence, job, ranks)
-    return (found, ranks) if found is not None else None
+    if found is None:
+        return None
+    late = (member for member in job.members if member.journal is not None and member.journal.rank == found.culprit)
+    member = next(late, None) if found.culprit is not None else None
+    device = next((device for device in job.pool if member is not None and device.uuid == member.main), None)
+    return _Known(found, member, device, waits.work(evidence, job, ranks))
 
 
-def _member(job: Job, rank: int | None) -> Member | None:
-    return next((member for member in job.members if member.journal is not None and member.journal.rank == rank), None)
+def _waited_for(evidence: Evidence, job: Job, *parts: str) -> _Known | None:
+    """Return what is known of the one rank that is waited for, if these parts of its step explain it."""
+    known = _known(evidence, job)
+    if known is None or known.found.culprit is None:
+        return None
+    return known if sum(known.found.explained_by(part) for part in parts) >= COVERAGE_MIN else None
 
 
 def _facts(found: Straggling) -> list[Fact]:
@@ -53,81 +81,69 @@ def _facts(found: Straggling) -> list[Fact]:
     ]
 
 
-def _told(job: Job, rule: str, found: Straggling, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
-    member = _member(job, found.culprit)
-    pids = [member.pid] if member is not None and member.pid is not None else None
-    devices = [device for device in job.pool if member is not None and device.uuid == member.main] or None
-    severity = "error" if found.score >= SEVERE_SCORE else "warning"
-    return Suspicion(
-        tracked.about(job, rule, severity, "likely", title, _facts(found), cause, fix, refuted_by, devices, pids), 3.0
-    )
+def _told(job: Job, rule: str, known: _Known, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
+    pids = [known.pid] if isinstance(known.pid, int) else None
+    devices = [known.device] if known.device is not None else None
+    severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
+    facts = _facts(known.found)
+    return Suspicion(tracked.about(job, rule, severity, "likely", title, facts, cause, fix, refuted_by, devices, pids), 3.0)
 
 
 def slow_data(evidence: Evidence, job: Job) -> Judgement:
     """F01: one rank waits for its data, and all others for that rank."""
-    known = _found(evidence, job)
-    if known is None or known[0].culprit is None or known[0].explained_by("phase/data") < COVERAGE_MIN:
+    known = _waited_for(evidence, job, "phase/data")
+    if known is None:
         return None
-    found, _ = known
-    member = _member(job, found.culprit)
-    loader = feeding(member.journal) if member is not None else None
+    who = f"rank {known.found.culprit}"
+    loader = feeding(known.member.journal) if known.member is not None else None
     more = max(4, 2 * (loader.workers or 0)) if loader is not None else 4
-    workers = f"DataLoader(..., num_workers={more}, persistent_workers=True, pin_memory=True)"
     return _told(
         job,
         "F01",
-        found,
-        f"All ranks wait for rank {found.culprit}, which waits for its data",
+        known,
+        f"All ranks wait for {who}, which waits for its data",
         "Its part of the data comes slower: another disk, fewer cores, larger files. In DDP all are as fast as the slowest.",
-        f"{workers}  # and look at rank {found.culprit}'s disk and cores\n"
-        f"taskset -pc {member.pid if member is not None and member.pid is not None else 'PID'}  # the cores that it may use",
-        f"Rank {found.culprit}'s time for data is that of the others.",
+        f"DataLoader(..., num_workers={more}, persistent_workers=True, pin_memory=True)  # and look at {who}'s disk and cores\n"
+        f"taskset -pc {known.pid}  # the cores that it may use",
+        f"{tracked.capital(who)}'s time for data is that of the others.",
     )
 
 
 def slow_compute(evidence: Evidence, job: Job) -> Judgement:
     """F02: one rank computes longer at equal work."""
-    known = _found(evidence, job)
-    if known is None or known[0].culprit is None or known[0].explained_by("phase/forward") < COVERAGE_MIN:
+    known = _waited_for(evidence, job, "phase/forward")
+    if known is None or known.unequal:
         return None
-    found, ranks = known
-    unequal = waits.work(evidence, job, ranks)
-    if unequal is not None and unequal[0] >= WORK_RATIO_MIN:
-        return None
-    member = _member(job, found.culprit)
-    device = next((d for d in job.pool if member is not None and d.uuid == member.main), None)
-    where = words.gpu(device) if device is not None else "its GPU"
+    who, device = f"rank {known.found.culprit}", known.device
     return _told(
         job,
         "F02",
-        found,
-        f"All ranks wait for rank {found.culprit}, which computes longer",
-        f"With equal work its forward takes longer: a lower clock or heat at {where}, another process on it, a smaller card, "
-        "or code that this rank alone runs.",
+        known,
+        f"All ranks wait for {who}, which computes longer",
+        f"With equal work its forward takes longer: a lower clock or heat at {words.gpu(device) if device else 'its GPU'}, "
+        "another process on it, a smaller card, or code that this rank alone runs.",
         f"nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE -i {device.index if device is not None else 'N'}\n"
-        f"py-spy dump --pid {member.pid if member is not None and member.pid is not None else 'PID'}",
-        f"Rank {found.culprit} gets more rows or longer sequences than the others.",
+        f"py-spy dump --pid {known.pid}",
+        f"{tracked.capital(who)} gets more rows or longer sequences than the others.",
     )
 
 
 def unequal_work(evidence: Evidence, job: Job) -> Judgement:
     """F03: the ranks' batches are of different size, so that somebody is always waited for."""
-    known = _found(evidence, job)
+    known = _known(evidence, job)
     if known is None:
         return None
-    found, ranks = known
-    unequal = waits.work(evidence, job, ranks)
-    measured = unequal is not None and unequal[0] >= WORK_RATIO_MIN
+    found, work = known.found, known.work
     computes = found.explained_by("phase/forward") + found.explained_by("phase/data") >= COVERAGE_MIN / 2
     by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
         found.explained_by("phase/data"), found.explained_by("rest"), found.explained_by("phase/optimizer")
     )
-    if not ((measured and computes) or (by_turns and not (job.virtual and _alike(job)))):
+    if not ((known.unequal and computes) or (by_turns and not _alike(job, work))):
         return None
     judged = _told(
         job,
         "F03",
-        found,
+        known,
         "The ranks' batches are of different size: in every step some wait for the largest",
         "A step ends when the rank with most work is done; with batches drawn by chance (sentences, boxes, sequences) that is "
         "another one each time.",
@@ -135,32 +151,32 @@ def unequal_work(evidence: Evidence, job: Job) -> Judgement:
         "# every rank gets equal work in the same step",
         "All ranks have the same number of tokens or samples in each step.",
     )
-    if not measured or unequal is None:
+    if work is None or not work.unequal:
         return judged
-    fact = Fact(f"most over mean of the ranks' {unequal[1]} in a step: {unequal[0]:.2f}", round(unequal[0], 3), "journal")
+    text = f"most over mean of the ranks' {work.unit} in a step: {work.ratio:.2f} (over {work.steps} steps)"
+    fact = Fact(text, round(work.ratio, 3), work.source)
     return Suspicion(replace(judged.finding, evidence=(fact, *judged.finding.evidence)), judged.hold_s)
 
 
-def _alike(job: Job) -> bool:
-    """Return whether all ranks' last batches are of one size: on cores that others use, their forward differs all the same."""
+def _alike(job: Job, work: waits.Work | None) -> bool:
+    """Return whether the ranks' work is equal: on cores that others use too, their forward differs all the same."""
+    if work is not None and work.measured:
+        return not work.unequal
     sizes = {(fact.rows, fact.elements) if (fact := batches(rank)) is not None else None for rank in tracked.ranks_of(job)}
-    return len(sizes) == 1 and None not in sizes
+    return job.virtual and len(sizes) == 1 and not sizes & {None, (None, None)}
 
 
 def jitter(evidence: Evidence, job: Job) -> Judgement:
     """F04: another rank is slow at each step, and not for its data or its forward: the machine disturbs them."""
-    known = _found(evidence, job)
-    if known is None or known[0].culprit is not None:
+    known = _known(evidence, job)
+    if known is None or known.found.culprit is not None or known.unequal:
         return None
-    found, ranks = known
-    unequal = waits.work(evidence, job, ranks)
-    disturbed = found.explained_by("rest") + found.explained_by("phase/optimizer")
-    if (unequal is not None and unequal[0] >= WORK_RATIO_MIN) or disturbed < COVERAGE_MIN / 2:
+    if known.found.explained_by("rest") + known.found.explained_by("phase/optimizer") < COVERAGE_MIN / 2:
         return None
     return _told(
         job,
         "F04",
-        found,
+        known,
         "The ranks are held up by turns",
         "Garbage collection, swapping or other programs stop one rank after the other, and all others wait each time.",
         "import gc; gc.disable()  # and gc.collect() every 500 steps, on all ranks in the same step\n"
@@ -171,16 +187,13 @@ def jitter(evidence: Evidence, job: Job) -> Judgement:
 
 def rank_0_does_more(evidence: Evidence, job: Job) -> Judgement:
     """F05: rank 0 has more to do between steps than the others."""
-    known = _found(evidence, job)
-    if known is None or known[0].culprit != 0:
-        return None
-    found, _ = known
-    if found.explained_by("rest") + found.explained_by("phase/optimizer") < COVERAGE_MIN:
+    known = _waited_for(evidence, job, "rest", "phase/optimizer")
+    if known is None or known.found.culprit != 0:
         return None
     return _told(
         job,
         "F05",
-        found,
+        known,
         "All ranks wait for rank 0, which does more between the steps",
         "Logging, progress bars, pictures or metrics on rank 0 take time in every step; the others wait for its gradients.",
         "if rank == 0 and step % 50 == 0:  # not in every step\n    writer.add_scalar(...)",

@@ -8,7 +8,7 @@ from gputop.doctor import fixes, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import LIVE, Job
-from gputop.doctor.rules.outputs import Told, command_of, quoted
+from gputop.doctor.rules.outputs import Told, command_of, quoted, softened
 from gputop.doctor.rules.rule import Suspicion
 from gputop.snapshot import Device, LogMatch, Rank
 
@@ -109,7 +109,7 @@ def from_text(
     confidence: str = "certain",
     also: Sequence[Fact] = (),
 ) -> Suspicion:
-    """Return a finding that rests on what a run said."""
+    """Return a finding that rests on what a run said; possible at most where the run went on."""
     finding = Finding(
         id=rule,
         severity=severity,
@@ -123,4 +123,4 @@ def from_text(
         pids=said.pids,
         run=said.run_id,
     )
-    return Suspicion(finding)
+    return Suspicion(softened(said, finding))

@@ -9,7 +9,7 @@ from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.outputs import told
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
-from gputop.doctor.stated_ddp import ddp
+from gputop.doctor.stated_ddp import Ddp, ddp
 
 UNUSED_ITERATIONS_MIN = 20
 
@@ -68,18 +68,18 @@ def _needless_search(evidence: Evidence, job: Job) -> Judgement:
     """Judge a run that goes on: find_unused_parameters=True, and every parameter is used."""
     if tracked.world(job) < 2:
         return None
-    match = next((match for match in evidence.logs(job) if match.pattern == "fup_useless"), None)
-    ranks = [(rank, fact) for rank in tracked.ranks_of(job) if (fact := ddp(rank)) is not None]
-    needless = [
-        fact
-        for _, fact in ranks
-        if fact.find_unused_parameters
-        and fact.unused_parameter_bytes == 0
-        and (fact.iteration or 0) >= UNUSED_ITERATIONS_MIN
-        and not fact.static_graph
-    ]
-    if not needless or len(needless) < len(ranks):
+    needless: list[Ddp] = []
+    for rank in tracked.ranks_of(job):
+        fact = ddp(rank)
+        if fact is None:
+            continue
+        young = (fact.iteration or 0) < UNUSED_ITERATIONS_MIN
+        if not fact.find_unused_parameters or fact.unused_parameter_bytes != 0 or young or fact.static_graph:
+            return None
+        needless.append(fact)
+    if not needless:
         return None
+    match = next((match for match in evidence.logs(job) if match.pattern == "fup_useless"), None)
     facts = [
         Fact("find_unused_parameters=True, and no parameter went unused", True, "journal: ddp"),
         Fact(f"after {needless[0].iteration} iterations", needless[0].iteration, "journal: ddp"),
