@@ -31,7 +31,7 @@ VAIN = 20_000
 """Lines without a sign after which nothing is to be hoped for: a program that prints much pays no more."""
 SHARE = 0.01
 ALLOWANCE_S = 0.5
-"""How much of the time since the first sign, and how much beside it, may go into reading lines; those beyond are passed over."""
+"""How much of the time since the first sign, and how much beside it, may go into reading lines; others are passed over."""
 
 
 class Listener:
