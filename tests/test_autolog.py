@@ -117,6 +117,15 @@ def test_gradient_accumulation(home: Home) -> None:
     assert rows == [24, 12, 24, 24, 12]
 
 
+def test_backward_inside_of_backward_is_a_part_of_it(home: Home) -> None:
+    found = assert_tracked(home, both(home, sys.executable, "reentrant.py"))
+    for step, took in found["step_s"].items():
+        assert found["phase/backward"][step] < took
+    gradients = home.only_run().ranks[0].facts["gradients"]
+    assert gradients["accumulation"] == 1
+    assert gradients["backwards"] <= 20
+
+
 def test_mixed_precision_with_a_scaler_that_skips_a_step(home: Home) -> None:
     assert_tracked(home, both(home, sys.executable, "amp.py"))
 

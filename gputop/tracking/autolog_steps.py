@@ -99,6 +99,7 @@ class Steps:
         """How many loaders have fed the training: a script that makes a new one for each epoch does not tell us which it is."""
         self.stepping = False
         """Whether an optimizer's step is going on, so that a backward belongs to a closure."""
+        self.in_backward = False
         self.interrupted = True
         self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
@@ -128,9 +129,7 @@ class Steps:
         self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
 
     def before_backward(self, tensors: Any) -> None:
-        """Look at what backward is about to run on; called by what was called as ``backward``."""
-        if self.thread and get_ident() != self.thread:
-            return
+        """Look at what backward is about to run on; called on the thread that trains, by what was called as ``backward``."""
         gradients = self.gradients
         gradients.backwards += 1
         if gradients.watching:

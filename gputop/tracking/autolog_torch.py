@@ -68,7 +68,8 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
 
     @functools.wraps(original)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        if steps.off:
+        # One inside of another is a part of it (reentrant checkpointing), also where autograd's own thread runs it for a GPU.
+        if steps.off or steps.in_backward or (steps.thread and get_ident() != steps.thread):
             return original(tensors, *args, **kwargs)
         try:
             steps.before_backward(tensors)
@@ -77,7 +78,11 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         clock = steps.clock
         mark = clock.start() if clock is not None and clock.running else None
         started = perf_counter()
-        result = original(tensors, *args, **kwargs)
+        steps.in_backward = True
+        try:
+            result = original(tensors, *args, **kwargs)
+        finally:
+            steps.in_backward = False
         took = perf_counter() - started
         steps.backward_s += took
         steps.inside_step += took
