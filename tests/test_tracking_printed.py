@@ -14,6 +14,7 @@ from gputop.tracking.printed import Printed, Transcript, parse
 
 LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
     ("loss: 0.43", {"loss": 0.43}, {}),
+    ("[batch 20/100] Loss_D: 0.4 Loss_G: 1.2", {"loss_d": 0.4, "loss_g": 1.2}, {"step": 20, "steps": 100}),
     ("Loss = 4.3e-1", {"loss": 0.43}, {}),
     ("epoch 3 step 120 loss 0.4", {"loss": 0.4}, {"epoch": 3, "step": 120}),
     ("epoch 3 step 120/2000 loss 0.4012 512 samples/s", {"loss": 0.4012}, {"epoch": 3, "step": 120, "steps": 2000}),

@@ -29,7 +29,7 @@ _END = r"(?![\w/]|[.,:]\d|-\d|\s*\*)"
 _PAIR = re.compile(rf"(?<![\w./@-])([A-Za-z][\w/.@-]*)[\"']?(\s*[:=]\s*|\s+)(?:tensor\(\s*)?({_NUMBER}){_END}", re.IGNORECASE)
 _BEFORE = re.compile(r"([A-Za-z]+)[ _-]$")
 _MEASURED = re.compile(
-    r"(?:^|[_/.-])(?:loss|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|"
+    r"(?:^|[_/.-])(?:loss(?:_(?!scale|weight|fn|func|factor|type)[a-z]\w*)?|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|"
     r"reward|psnr|ssim|wer|cer|nll|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?$",
     re.IGNORECASE,
 )
