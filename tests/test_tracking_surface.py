@@ -172,6 +172,30 @@ def test_an_id_is_resumed_where_wandb_would(home: Home) -> None:
     assert by_run == {"mine": 2, "mine-2": 1, "mine-3": 1}
 
 
+def test_wandb_s_variables_name_what_gputop_s_do_not(home: Home) -> None:
+    script = "import gputop; gputop.init().log(loss=1.0)"
+    theirs = {"WANDB_NAME": "n", "WANDB_PROJECT": "p", "WANDB_RUN_GROUP": "g"}
+    assert home.run(script, **theirs)[0] == 0
+    run = home.only_run()
+    assert (run.name, run.project, run.ranks[0].facts["group"]) == ("n", "p", "g")
+    ours = {"GPUTOP_NAME": "own", "GPUTOP_PROJECT": "ours", "GPUTOP_GROUP": "all", "GPUTOP_RUN_ID": "second"}
+    assert home.run(script, **theirs, **ours)[0] == 0
+    archive = next(path for path in home.archives() if path.parent.name == "second")
+    said = [(event["name"], event["value"]) for kind, _, event in read_all(archive).events if kind == 4]
+    card = dict(said)["run"]
+    assert (card["name"], card["project"], dict(said)["group"]) == ("own", "ours", "all")
+
+
+@pytest.mark.parametrize(("wanted", "kib"), [("512", 512), ("1", None), ("none", 1024)])
+def test_the_ring_s_size_may_be_chosen(home: Home, wanted: str, kib: int | None) -> None:
+    script = (
+        "import gputop, mmap; run = gputop.init(); run.log(loss=1.0);"
+        " print(run.journal.through or run.journal.capacity // 1024)"
+    )
+    code, out, _ = home.run(script, GPUTOP_RING_KB=wanted)
+    assert (code, out) == (0, f"{kib or True}\n")
+
+
 def test_log_messages_become_text(home: Home) -> None:
     logger = logging.getLogger("test-handler")
     logger.propagate = False
