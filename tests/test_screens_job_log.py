@@ -12,6 +12,7 @@ from textual.app import App, ComposeResult
 
 from gputop.launch import log_search, logs
 from gputop.tui.job_log import JobLog
+from gputop.tui.widgets.log_view import LINES_KEPT
 from tests.screens_app import text_of
 
 DEADLINE_S = 30.0
@@ -143,3 +144,15 @@ async def test_what_a_search_found_too_late_moves_nothing(slow: Slow, tmp_path: 
         await pilot.pause()
         assert "the end" in text_of(app)
         assert "step 000000001" not in text_of(app)
+
+
+async def test_what_is_written_during_a_page_of_the_past_takes_no_room(slow: Slow) -> None:
+    app = LogApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("slash", *"quick", "enter")
+        await until(pilot, lambda: "step 000019990" in text_of(app))
+        for number in range(20):
+            app.log_pane.add([f"line {number} {at}" for at in range(LINES_KEPT // 2)])
+        assert len(app.log_pane.texts) <= LINES_KEPT
+        await pilot.pause()
+        assert "step 000019990" in text_of(app)

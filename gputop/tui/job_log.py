@@ -140,11 +140,9 @@ class JobLog(LogView):
         return self.rank
 
     def add(self, texts: list[str] | tuple[str, ...], pending: str = "") -> None:  # type: ignore[override]
-        """Take in what was written; a page of the past stays where it is."""
+        """Take in what was written; a page of the past stays where it is, and the end is read anew once it is followed."""
         if self._place is None:
             super().add(texts, pending)
-        else:
-            self.texts += texts
 
     # Which files
 
