@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ def _look(options: argparse.Namespace, sampler: Sampler) -> int:
     from gputop.units import parse_duration
 
     physician = Doctor()
-    outcome = watch(physician, _live_snapshots(sampler, parse_duration(options.seconds)), run=options.run)
+    outcome = watch(physician, _live_snapshots(sampler, parse_duration(options.seconds), options.run), run=options.run)
     none = sampler.source.name == "none"
     report = None
     if outcome.snapshot is not None and not options.run and sampler.source.name != "virtual" and not trains(outcome.snapshot):
@@ -90,7 +90,7 @@ def _replay(options: argparse.Namespace) -> int:
     from gputop.sources.recording import read_recording
 
     physician = Doctor()
-    outcome = watch(physician, read_recording(options.replay), run=options.run)
+    outcome = watch(physician, _recorded_snapshots(read_recording(options.replay), options.run), run=options.run)
     if options.as_json:
         _print_json(outcome, physician)
     else:
@@ -111,6 +111,8 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
     try:
         while True:
             snapshot = sampler.take()
+            if last is None:
+                _require(options.run, snapshot)
             outcome = standing(physician, snapshot, options.run)
             if time.monotonic() >= due:
                 due = time.monotonic() + seconds
@@ -183,12 +185,44 @@ def _explain_logs(options: argparse.Namespace) -> int:
     return EXIT_PROBLEM if verdicts(explanation.findings) else EXIT_OK
 
 
-def _live_snapshots(sampler: Sampler, seconds: float) -> Iterator[Snapshot]:
+def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterator[Snapshot]:
     """Yield snapshots at the sampler's interval for so long; one alone where there is no GPU to watch."""
     end = time.monotonic() + seconds
+    first = True
     while True:
         snapshot: Snapshot = sampler.take()
+        if first:
+            _require(run, snapshot)
+            first = False
         yield snapshot
         if time.monotonic() + sampler.interval_s > end or (sampler.source.name == "none" and not snapshot.runs):
             return
         time.sleep(sampler.interval_s)
+
+
+def _recorded_snapshots(snapshots: Iterable[Snapshot], run: str | None) -> Iterator[Snapshot]:
+    """Yield a recording's snapshots; at its end, raise UsageError where the wanted run was in none of them."""
+    names: dict[str, str] = {}
+    for snapshot in snapshots:
+        names.update((seen.run_id, seen.name) for seen in snapshot.runs)
+        yield snapshot
+    if run is not None and run not in {*names, *names.values()}:
+        held = ", ".join(sorted(set(names.values()))) or "none"
+        raise UsageError(f"There is no run {run!r} in this recording.", f"Its runs: {held}.")
+
+
+def _require(run: str | None, snapshot: Snapshot) -> None:
+    """Make sure that the wanted run is among those that are watched.
+
+    Raises:
+        UsageError: there is no such run, or it ended longer ago than runs are watched.
+    """
+    if run is None or any(run in (seen.run_id, seen.name) for seen in snapshot.runs):
+        return
+    from gputop.tracking.commands import find_run
+
+    find_run(run)
+    raise UsageError(
+        f"The run {run!r} ended too long ago: the doctor looks at those that train, and at the newest that ended.",
+        f"gputop runs show {run} tells what it logged.",
+    )

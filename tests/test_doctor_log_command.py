@@ -16,6 +16,7 @@ from gputop.doctor.finding import CONFIDENCE_VALUES
 from gputop.doctor.log_scan import LogScan
 from gputop.doctor.logs import explain
 
+from . import samples
 from .test_doctor_logs import GLOO, torchrun_summary, traceback
 
 GPUTOP = (sys.executable, "-m", "gputop")
@@ -88,6 +89,33 @@ def test_what_cannot_be_read_is_wrong_usage(tmp_path: Path, failed: Path) -> Non
         assert said.returncode == 2
         assert said.stderr.startswith("gputop: ")
         assert "Traceback" not in said.stderr
+
+
+def test_a_run_that_does_not_exist_is_wrong_usage_and_not_a_clean_bill(tmp_path: Path) -> None:
+    recording = tmp_path / "machine.gputop"
+    recording.write_text(samples.snapshot().to_json() + "\n")
+    none = "gputop: There is no run 'nosuch'. gputop runs lists them."
+    recorded = "gputop: There is no run 'nosuch' in this recording. Its runs: resnet18-ddp."
+    for words, told in (
+        (("--virtual", "1"), none),
+        (("--virtual", "1", "--watch", "1s"), none),
+        (("--virtual", "1", "--json"), none),
+        (("--replay", str(recording)), recorded),
+    ):
+        said = doctor("--run", "nosuch", *words)
+        assert (said.returncode, said.stdout) == (2, "")
+        assert " ".join(said.stderr.split()) == told
+    assert doctor("--run", "resnet18-ddp", "--replay", str(recording)).returncode in (0, 1)
+
+
+def test_a_run_that_is_watched_no_more_is_told_from_one_that_never_was() -> None:
+    for number in range(22):
+        (Path(os.environ["HOME"]) / "train.py").write_text("import gputop\ngputop.init(name='n%d').finish()\n" % number)
+        subprocess.run([sys.executable, str(Path(os.environ["HOME"]) / "train.py")], check=True, timeout=60)
+    assert doctor("--virtual", "1", "--for", "1s", "--run", "n21").returncode == 0
+    said = doctor("--virtual", "1", "--for", "1s", "--run", "n0")
+    assert said.returncode == 2
+    assert "The run 'n0' ended too long ago" in said.stderr
 
 
 def test_the_machine_is_checked_before_a_run() -> None:
