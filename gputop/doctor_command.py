@@ -73,14 +73,35 @@ def _look(options: argparse.Namespace, sampler: Sampler) -> int:
         ids = {finding.id for finding in outcome.findings}
         more = () if none else tuple(finding for finding in report.findings if finding.id not in ids)
         outcome = Outcome((*outcome.findings, *more), outcome.snapshot, outcome.suppressed)
+    code = _exit_code(outcome, sampler)
+    outcome = _with_driver(outcome, options.run)
     if options.as_json:
         _print_json(outcome, physician, report)
     else:
         print(text_report(outcome.findings, physician.abstained, outcome.snapshot, outcome.suppressed))
         if report is not None:
             print(f"\n{checks_text(report.checks)}")
+    return code
+
+
+def _exit_code(outcome: Outcome, sampler: Sampler) -> int:
+    """Return the exit code of what the rules say: that there is no GPU counts where nothing else is wrong."""
     code = _code(outcome.findings)
-    return EXIT_NO_GPU if none and code == EXIT_OK else code
+    return EXIT_NO_GPU if sampler.source.name == "none" and code == EXIT_OK else code
+
+
+def _with_driver(outcome: Outcome, run: str | None) -> Outcome:
+    """Add what keeps this machine from showing a GPU at all, where all of it is asked about and no rule says so."""
+    from gputop.doctor.preflight_gpus import no_driver
+    from gputop.doctor.watch import Outcome
+
+    snapshot = outcome.snapshot
+    if snapshot is None or run is not None or snapshot.host.source != "none":
+        return outcome
+    finding = no_driver(snapshot)
+    if finding is None or finding.id in {item.id for item in outcome.findings}:
+        return outcome
+    return Outcome((finding, *outcome.findings), snapshot, outcome.suppressed)
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -106,7 +127,8 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
     from gputop.units import parse_duration
 
     physician, seconds = Doctor(), parse_duration(options.watch)
-    last = None
+    last: Outcome | None = None
+    code = EXIT_OK
     due = time.monotonic() + min(seconds, sampler.interval_s)
     try:
         while True:
@@ -114,6 +136,8 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
             if last is None:
                 _require(options.run, snapshot)
             outcome = standing(physician, snapshot, options.run)
+            code = _exit_code(outcome, sampler)
+            outcome = _with_driver(outcome, options.run)
             if time.monotonic() >= due:
                 due = time.monotonic() + seconds
                 if last is None or changed(last, outcome):
@@ -126,7 +150,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
                         print(f"--- {stamp}\n{text}\n", flush=True)
             time.sleep(sampler.interval_s)
     except KeyboardInterrupt:
-        return EXIT_OK if last is None else _code(last.findings)
+        return code
 
 
 def _before(options: argparse.Namespace, sampler: Sampler) -> int:

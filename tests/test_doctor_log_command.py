@@ -110,8 +110,8 @@ def test_a_run_that_does_not_exist_is_wrong_usage_and_not_a_clean_bill(tmp_path:
 
 def test_a_run_that_is_watched_no_more_is_told_from_one_that_never_was() -> None:
     for number in range(22):
-        (Path(os.environ["HOME"]) / "train.py").write_text("import gputop\ngputop.init(name='n%d').finish()\n" % number)
-        subprocess.run([sys.executable, str(Path(os.environ["HOME"]) / "train.py")], check=True, timeout=60)
+        script = f"import gputop; gputop.init(name='n{number}').finish()"
+        subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
     assert doctor("--virtual", "1", "--for", "1s", "--run", "n21").returncode == 0
     said = doctor("--virtual", "1", "--for", "1s", "--run", "n0")
     assert said.returncode == 2
@@ -134,16 +134,43 @@ def test_the_machine_is_checked_before_a_run() -> None:
     assert "exit code 1" in rows["torch"]["text"]
 
 
+def test_a_machine_without_a_gpu_is_a_finding_of_both_commands_and_of_none_that_is_not_asked_about_it() -> None:
+    """In the same words; with a tracked run on it as well, whose own findings keep their exit code."""
+    bin_ = Path(os.environ["HOME"]) / "bin"
+    bin_.mkdir()
+    (bin_ / "python").symlink_to("/bin/false")
+    before = json.loads(doctor("--before", "--json", PATH=str(bin_)).stdout)
+    wanted = [finding for finding in before["findings"] if finding["evidence"][0]["source"] == "NVML"]
+    if not any(row["name"] == "driver" and row["state"] == "problem" for row in before["checked"]):
+        pytest.skip("this machine has a driver")
+    assert [finding["id"] for finding in wanted] in (["A12"], ["I10"])
+    now = doctor("--json", PATH=str(bin_))
+    assert (now.returncode, json.loads(now.stdout)["findings"]) == (3, wanted)
+    assert wanted[0]["title"] in doctor(PATH=str(bin_)).stdout
+    assert json.loads(doctor("--virtual", "1", "--for", "1s", "--json").stdout)["findings"] == []
+    script = "import gputop, subprocess, sys\ngputop.init(name='mine')\nsys.exit(subprocess.run(sys.argv[1:]).returncode)"
+    command = [sys.executable, "-c", script, *GPUTOP, "doctor", "--for", "1s", "--json"]
+    beside = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (beside.returncode, json.loads(beside.stdout)["findings"]) == (3, wanted)
+    of_run = subprocess.run([*command, "--run", "mine"], capture_output=True, text=True, timeout=60, check=False)
+    assert json.loads(of_run.stdout)["findings"] == []
+
+
 @pytest.mark.alone
-def test_watch_prints_at_once_and_ends_with_ctrl_c() -> None:
+@pytest.mark.parametrize("virtual", [("--virtual", "2"), ()])
+def test_watch_prints_at_once_and_ends_with_ctrl_c(virtual: tuple[str, ...]) -> None:
     process = subprocess.Popen(
-        [*GPUTOP, "doctor", "--virtual", "2", "--watch", "300ms", "-i", "200ms", "--json"], stdout=subprocess.PIPE, text=True
+        [*GPUTOP, "doctor", *virtual, "--watch", "300ms", "-i", "200ms", "--json"], stdout=subprocess.PIPE, text=True
     )
     try:
         assert process.stdout is not None
-        assert "findings" in json.loads(process.stdout.readline())
+        found = json.loads(process.stdout.readline())["findings"]
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) in (0, 1)
+        code = process.wait(20)
+        if virtual or not any(finding["evidence"][0]["source"] == "NVML" for finding in found):
+            assert code in (0, 1)
+        else:
+            assert (found[0]["id"] in ("A12", "I10"), code) == (True, 3)
     finally:
         process.kill()
         process.wait()

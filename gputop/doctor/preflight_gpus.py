@@ -22,23 +22,30 @@ def _real(snapshot: Snapshot) -> list[Device]:
     return [device for device in snapshot.devices if device.kind == "gpu"]
 
 
+def no_driver(snapshot: Snapshot) -> Finding | None:
+    """Return what keeps the driver from showing any GPU of this machine; None where it was not asked, or works."""
+    problem = snapshot.host.problem
+    if problem is None or snapshot.host.source == "nvml":
+        return None
+    return Finding(
+        id="I10" if problem.code in ("driver_mismatch", "no_permission", "hung") else "A12",
+        severity="error",
+        confidence="certain",
+        title=problem.message.rstrip("."),
+        evidence=(Fact(problem.message, problem.code, "NVML"),),
+        cause="Without a working driver and a GPU a training runs on the CPU, or not at all.",
+        fix=f"# {problem.hint}",
+        refuted_by="nvidia-smi, started from this shell (in this container), lists the GPUs.",
+    )
+
+
 def driver(record: Preflight, snapshot: Snapshot) -> list[Check]:
     """The driver, and whether CUDA itself starts."""
     problem = snapshot.host.problem
     if snapshot.host.source != "nvml":
-        text = f"{problem.message} {problem.hint}" if problem is not None else "no NVIDIA driver was asked"
         if problem is None:
-            return [Check("driver", "unknown", text)]
-        finding = Finding(
-            id="I10" if problem.code in ("driver_mismatch", "no_permission", "hung") else "A12",
-            severity="error",
-            confidence="certain",
-            title=problem.message.rstrip("."),
-            evidence=(Fact(problem.message, problem.code, "NVML"),),
-            cause="Without a working driver and a GPU a training runs on the CPU, or not at all.",
-            fix=f"# {problem.hint}",
-        )
-        return [Check("driver", "problem", problem.message, finding)]
+            return [Check("driver", "unknown", "no NVIDIA driver was asked")]
+        return [Check("driver", "problem", problem.message, no_driver(snapshot))]
     supports = f", supports CUDA {snapshot.host.cuda_version}" if snapshot.host.cuda_version else ""
     rows = [Check("driver", "fine", f"{snapshot.host.driver_version or 'of an unknown version'}{supports}")]
     if record.cuda_status is None:
