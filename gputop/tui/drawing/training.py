@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.snapshot import Rank, Run
+from gputop.snapshot import Rank, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import ENDED, LossChart
@@ -101,11 +101,8 @@ def _chooser(view: View, run: Run) -> Line:
 
 
 def loss_name(metrics: Sequence[str]) -> str | None:
-    """Return the metric that is the loss: by name, else the first with "loss" in it, else the first there is."""
-    for name in run_numbers.LOSS_METRICS:
-        if name in metrics:
-            return name
-    return next((name for name in metrics if "loss" in name.lower()), metrics[0] if metrics else None)
+    """Return the metric that is the loss, else the first there is."""
+    return loss_metric(metrics) or next(iter(metrics), None)
 
 
 def values_of(run: Run, name: str) -> list[float]:
