@@ -188,6 +188,16 @@ def test_the_more_telling_text_comes_first() -> None:
 # Which failure came first.
 
 
+def test_slurm_s_memory_limit_is_the_root_of_what_the_other_ranks_say() -> None:
+    killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.\n"
+    explanation = told(traceback(GLOO, "[rank0]: ") + killed + "srun: error: node1: task 3: Out Of Memory\n")
+    (finding,) = explanation.findings
+    assert (finding.id, finding.severity, finding.confidence) == ("H05", "error", "certain")
+    assert "sacct -j 4711 " in finding.fix
+    (named,) = told("srun: error: node1: task 3: Out Of Memory\n").findings
+    assert named.title == "Slurm's memory limit of the job was reached: task 3 killed"
+
+
 def test_the_root_is_the_rank_that_torchrun_names_and_not_the_cascade() -> None:
     text = (
         traceback(GLOO, "[rank0]: ")
