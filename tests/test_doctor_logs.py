@@ -188,6 +188,30 @@ def test_the_more_telling_text_comes_first() -> None:
 # Which failure came first.
 
 
+def test_no_line_is_evidence_twice() -> None:
+    line = next(line for name, line, _ in MATCHING if name == "oom_other_proc")
+    for error in (line, OOM, f"{OOM}\n{OOM}"):
+        (finding,) = told(traceback(error)).findings
+        texts = [fact.text for fact in finding.evidence]
+        assert len(texts) == len(set(texts)), texts
+
+
+def test_an_xid_is_told_by_what_its_number_means() -> None:
+    def log(xid: int) -> str:
+        return f"[ 812.1] NVRM: Xid (PCI:0000:3b:00): {xid}, pid=812, name=python\n"
+
+    (finding,) = told(log(79)).findings
+    assert finding.title == "The driver reported Xid 79, the GPU has fallen off the bus (GPU at 0000:3b:00.0)"
+    assert "check power cables" in finding.fix
+    (finding,) = told(log(95)).findings
+    assert "nvidia-smi --gpu-reset -i 0000:3b:00.0" in finding.fix
+    (finding,) = told(log(13)).findings
+    assert "compute-sanitizer" in finding.fix
+    (finding,) = told(log(999)).findings
+    assert "look Xid 999 up" in finding.fix
+    assert told(log(45)).findings == (), "every killed job leaves one"
+
+
 def test_slurm_s_memory_limit_is_the_root_of_what_the_other_ranks_say() -> None:
     killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.\n"
     explanation = told(traceback(GLOO, "[rank0]: ") + killed + "srun: error: node1: task 3: Out Of Memory\n")

@@ -230,11 +230,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "xid",
         "I04",
         "Xid (",
-        r"NVRM: Xid \((?P<pci>[^)]+)\): (?P<xid>\d+),?\s*(?P<text>.*)",
-        "The driver reported Xid {xid} of the GPU at {pci}",
-        "{text}",
-        "sudo dmesg --ctime | grep -i xid | tail\n# look Xid {xid} up in NVIDIA's catalogue of Xid errors: "
-        "it says reset, replace, or software",
+        # Not 45: a context was torn down, as of every job that is killed. What a number says stands in ``xids``.
+        r"NVRM: Xid \((?P<pci>[^)]+)\): (?P<xid>(?!45\b)\d+)",
+        "The driver reported an Xid error",
+        "The GPU, its memory, its links, its driver, or a kernel that ran on it failed.",
+        "sudo dmesg --ctime | grep -i -E 'xid|nvrm' | tail",
     ),
     failure(
         "oom_other_proc",

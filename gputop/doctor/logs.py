@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from gputop.doctor import words
+from gputop.doctor import words, xids
 from gputop.doctor.finding import Fact, Finding
+from gputop.doctor.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.log_pattern import HINT
 from gputop.doctor.log_scan import LogScan, Observation, Root
 
@@ -68,7 +69,7 @@ def finding_of(seen: Observation) -> Finding:
         return _exception(seen, facts)
     if seen.went_on:
         facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
-    return Finding(
+    finding = Finding(
         id=pattern.cause or pattern.id,
         severity=pattern.severity,
         confidence="possible" if seen.went_on else pattern.confidence,
@@ -78,6 +79,15 @@ def finding_of(seen: Observation) -> Finding:
         fix=pattern.said(pattern.fix, seen.groups),
         refuted_by=pattern.refuted_by,
     )
+    return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
+
+
+def _of_xid(seen: Observation, finding: Finding) -> Finding:
+    """Say of an error of the driver what is known of its number."""
+    address = xids.pci_address(seen.groups["pci"])
+    told = xids.told(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
+    title = f"The driver reported {told.short} (GPU at {address})"
+    return replace(finding, title=title, cause=told.cause, fix=told.fix, refuted_by=told.refuted_by)
 
 
 def quote(seen: Observation) -> str:
@@ -130,7 +140,8 @@ def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan
         facts.append(Fact(f"at {root.where}", root.where, "traceback"))
     beside = [item for item in seen if item.block and (item.block, item.file) == (root.block, root.file) and item is not root]
     confidence = finding.confidence
-    facts += [Fact(quote(item), _short(item.line), place(item)) for item in beside[:3]]
+    other = {item.line: item for item in reversed(beside) if item.line != root.line}
+    facts += [Fact(quote(item), _short(item.line), place(item)) for item in [*other.values()][::-1][:3]]
     inner = next((scan.inner.get(root.block) for scan in scans if scan.name == root.file and root.block), None)
     if root.pattern is not None and root.pattern.id == "dp_replica_error":
         # Certain only where the inner error is the one that replicas make; else the inner error is the thing to read.
