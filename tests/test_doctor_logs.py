@@ -212,6 +212,61 @@ def test_an_xid_is_told_by_what_its_number_means() -> None:
     assert told(log(45)).findings == (), "every killed job leaves one"
 
 
+PROGRESS = "".join(f"epoch {epoch} step {step} loss 0.{step}\n" for epoch in range(2) for step in range(4))
+FLAKY = traceback("RuntimeError: flaky")
+
+
+@pytest.mark.parametrize(
+    ("log", "severity", "confidence", "title"),
+    [
+        (
+            FLAKY + "retrying...\n" + PROGRESS + "training done\n",
+            "warning",
+            "possible",
+            "The script went on after RuntimeError",
+        ),
+        (FLAKY + "epoch 1 loss 0.4\nepoch 2 loss 0.3\nTraining finished.\n", "warning", "possible", "The script went on after"),
+        (PROGRESS + FLAKY + PROGRESS, "error", "possible", "The script failed with RuntimeError"),
+        (traceback(OOM) + "batch size halved, retrying\n" + PROGRESS, "warning", "possible", "GPU 3 is full"),
+        (
+            FLAKY + "Epoch 1:  3%|# | 3/99 [00:01<00:02, 5.1it/s]\r" * 3,
+            "error",
+            "possible",
+            "The script failed with RuntimeError",
+        ),
+        (PROGRESS + FLAKY, "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + "saving what there is\n", "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + PROGRESS + "Aborted (core dumped)\n", "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + PROGRESS + "srun: error: node1: task 0: Exited with exit code 1\n", "error", "certain", "The script failed"),
+        (FLAKY + PROGRESS + torchrun_summary(0), "error", "certain", "The script failed with RuntimeError"),
+        (
+            FLAKY + "retrying\n" + PROGRESS + traceback("ValueError: b", line=9),
+            "error",
+            "certain",
+            "The script failed with ValueError",
+        ),
+        # Python buffers 8 KiB of output, whose rest is written when the script ends.
+        (PROGRESS[:-4] + FLAKY + "0.3\n" + PROGRESS, "error", "certain", "The script failed with RuntimeError"),
+        (
+            traceback("RuntimeError: x", "[rank1]: ") + "".join(f"[rank0]: {line}\n" for line in PROGRESS.splitlines()),
+            *("error", "certain", "Rank 1 failed with RuntimeError"),
+        ),
+        (
+            traceback("RuntimeError: x", "[rank1]: ") + "".join(f"[rank1]: {line}\n" for line in PROGRESS.splitlines()),
+            *("error", "possible", "Rank 1 failed with RuntimeError"),
+        ),
+    ],
+)
+def test_an_exception_after_which_the_training_goes_on_is_possible_at_most(
+    log: str, severity: str, confidence: str, title: str
+) -> None:
+    finding = told(log).findings[0]
+    assert (finding.severity, finding.confidence) == (severity, confidence)
+    assert finding.title.startswith(title)
+    # A job that is known to have failed did so of it.
+    assert explain([scan(log)], failed=True).findings[0].confidence == "certain"
+
+
 def test_slurm_s_memory_limit_is_the_root_of_what_the_other_ranks_say() -> None:
     killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.\n"
     explanation = told(traceback(GLOO, "[rank0]: ") + killed + "srun: error: node1: task 3: Out Of Memory\n")

@@ -20,6 +20,7 @@ QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"
 """Id of a finding about an exception that no pattern knows: it has no rule."""
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+_FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 
 
@@ -40,6 +41,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # It did not go on for long: of a script that catches its error, says so, and ends.
         seen = [replace(item, went_on=False) for item in seen]
+    if failed or launcher is not None:
+        seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
     failures = _fatal([item for item in seen if item.failure])
     root = _first(failures, launcher, scans)
@@ -50,7 +53,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         findings.append(_consequence_alone(consequences, scans, launcher))
     told = {finding.title for finding in findings}
     for item in seen:
-        shown = item.pattern is not None and (item.pattern.kind == HINT or item.warned or item.went_on)
+        shown = item.went_on or (item.pattern is not None and (item.pattern.kind == HINT or item.warned))
         if shown and item is not root and not item.failure:
             finding = finding_of(item)
             if finding.severity == "error":
@@ -65,14 +68,16 @@ def finding_of(seen: Observation) -> Finding:
     """Return one observation as a finding, from its own line alone."""
     facts: tuple[Fact, ...] = (Fact(quote(seen), _short(seen.line), place(seen)),)
     pattern = seen.pattern
-    if pattern is None:
-        return _exception(seen, facts)
     if seen.went_on:
         facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
+    if seen.followed:
+        facts = (*facts, Fact(_FOLLOWED, True, place(seen)))
+    if pattern is None:
+        return _exception(seen, facts)
     finding = Finding(
         id=pattern.cause or pattern.id,
         severity=pattern.severity,
-        confidence="possible" if seen.went_on else pattern.confidence,
+        confidence="possible" if seen.went_on or seen.followed else pattern.confidence,
         title=_sentence(pattern.said(pattern.title, seen.groups)),
         evidence=facts,
         cause=_sentence(pattern.said(pattern.means, seen.groups)),
@@ -183,13 +188,14 @@ def _ended(code: int | None) -> str:
 def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
     name, _, message = seen.line.partition(":")
     raised = f" It was raised from: {_short(seen.raised_from)}" if seen.raised_from else ""
-    who = f"Rank {seen.rank} failed" if seen.rank is not None else "The script failed"
+    what = "went on" if seen.went_on else "failed"
+    who = f"Rank {seen.rank} {what}" if seen.rank is not None else f"The script {what}"
     where = f" at {seen.where}" if seen.where else ""
     return Finding(
         id=UNKNOWN_ID,
         severity="error",
-        confidence="certain",
-        title=f"{who} with {name.rpartition('.')[2]}{where}",
+        confidence="possible" if seen.went_on or seen.followed else "certain",
+        title=f"{who} {'after' if seen.went_on else 'with'} {name.rpartition('.')[2]}{where}",
         evidence=facts,
         cause=f"{_short(seen.line)}.{raised}" if message else f"{name}.{raised}",
         fix=f"# read {seen.where or 'the traceback'}; the traceback stands before {place(seen)}",
