@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gputop.doctor.finding import CONFIDENCES, SEVERITIES
 from gputop.doctor.log_lines import rank_and_text, time_of
 from gputop.doctor.log_patterns import IDS, PATTERNS, matches, pattern_of
+from gputop.doctor.log_refuted import REFUTED_BY
 from gputop.doctor.log_scan import KEPT_FIRST, KEPT_LAST, LogScan
 from gputop.doctor.logs import Explanation, explain
 from gputop.doctor.rules.log_texts import JUDGED_ELSEWHERE
@@ -183,6 +184,18 @@ def test_a_row_is_whole() -> None:
 def test_the_more_telling_text_comes_first() -> None:
     line = next(line for name, line, _ in MATCHING if name == "oom_other_proc")
     assert [pattern.id for pattern, _ in matches(line)] == ["oom_other_proc", "oom"]
+
+
+@pytest.mark.parametrize(("name", "line", "values"), MATCHING, ids=[f"{n}-{i}" for i, (n, _, _) in enumerate(MATCHING)])
+def test_every_finding_of_a_log_says_what_would_refute_it(name: str, line: str, values: dict[str, str]) -> None:
+    for log in (f"{line}\n", traceback(line), line + "\n" + torchrun_summary(0), traceback("ValueError: no") + line):
+        for finding in told(log).findings:
+            assert finding.refuted_by.strip(), finding
+
+
+def test_what_refutes_a_text_is_said_of_texts_that_there_are() -> None:
+    assert set(REFUTED_BY) <= set(IDS)
+    assert {pattern.id for pattern in PATTERNS if not pattern.refuted_by} == set(REFUTED_BY)
 
 
 # Which failure came first.

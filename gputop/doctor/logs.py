@@ -14,6 +14,7 @@ from gputop.doctor import words, xids
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.log_pattern import HINT
+from gputop.doctor.log_refuted import REFUTED_BY
 from gputop.doctor.log_scan import LogScan, Observation, Root
 
 QUOTE_CHARS = 400
@@ -82,7 +83,7 @@ def finding_of(seen: Observation) -> Finding:
         evidence=facts,
         cause=_sentence(pattern.said(pattern.means, seen.groups)),
         fix=pattern.said(pattern.fix, seen.groups),
-        refuted_by=pattern.refuted_by,
+        refuted_by=pattern.refuted_by or REFUTED_BY.get(pattern.id, ""),
     )
     return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
 
@@ -199,6 +200,7 @@ def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
         evidence=facts,
         cause=f"{_short(seen.line)}.{raised}" if message else f"{name}.{raised}",
         fix=f"# read {seen.where or 'the traceback'}; the traceback stands before {place(seen)}",
+        refuted_by="The script goes on after it, or ends with exit code 0: then it was caught.",
     )
 
 
@@ -224,7 +226,9 @@ def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Se
         fix="sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail"
         if killed
         else f"torchrun --log-dir logs --tee 3 ...  # keeps what each rank says{logs}",
-        refuted_by="dmesg and the batch system know of no kill for memory at that time." if killed else "",
+        refuted_by="dmesg and the batch system know of no kill for memory at that time."
+        if killed
+        else "The rank ended after another one had failed: its log, or theirs, has an earlier error.",
     )
 
 

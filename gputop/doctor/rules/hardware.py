@@ -11,6 +11,7 @@ from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
 from gputop.doctor.log_patterns import pattern_of
+from gputop.doctor.log_refuted import REFUTED_BY
 from gputop.doctor.rules.outputs import command_of, quoted, softened, told
 from gputop.doctor.rules.rule import EVERY_LOOK, RARELY_S, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Device, Problem
@@ -30,6 +31,7 @@ _BLIND = {"driver_mismatch": "error", "no_permission": "error", "hung": "error",
 _NOTED = ("no_permission", "other", "hung")
 
 
+_ECC = "A GPU reported an uncorrected memory error"
 _ECC_CAUSE = "The GPU or its memory failed under the job; what the job computed since is lost."
 _ECC_FIX = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU that counts uncorrected errors needs a reset"
 
@@ -52,6 +54,7 @@ def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
                 (quoted(match),),
                 _ECC_CAUSE,
                 _ECC_FIX,
+                REFUTED_BY["ecc"],
             )
             row = pattern_of(match.pattern, match.line)
             if match.pattern == "xid" and row is not None and "xid" in row[1]:
@@ -121,6 +124,7 @@ def _memory_errors(evidence: Evidence, device: Device) -> Judgement:
             evidence=tuple(facts),
             cause="Cells of the GPU's memory are broken. Spare rows take their place at a reset, as long as there are any.",
             fix=xids.FIXES[xids.MEMORY].format(index=device.index),
+            refuted_by="nvidia-smi -q -d ECC,ROW_REMAPPER counts no uncorrected error, and no row that is pending or failed.",
             devices=(device.uuid,),
         )
     )
@@ -160,6 +164,8 @@ def _lost(device: Device, problem: Problem) -> Finding:
         if reset
         else "The driver no longer reaches the GPU: power, heat, its seat, or a defect. Jobs on it fail or hang.",
         fix=f"{fix}\n# {problem.hint}",
+        refuted_by=f"nvidia-smi -i {device.index} shows the GPU with its readings, and no Xid came at that time (dmesg): "
+        "somebody took it away or reset it on purpose.",
         devices=(device.uuid,),
     )
 
@@ -237,7 +243,8 @@ def multi_process_service(evidence: Evidence) -> dict[str, Judgement]:
         cause="With MPS, clients share one context on a GPU; what the driver tells per process is that of the server, and "
         "MPS numbers the visible devices anew. What is said here of which process is on which GPU is less sure.",
         fix="echo quit | nvidia-cuda-mps-control  # ends MPS, once no client runs",
-        refuted_by="",
+        refuted_by="The job does not use the server: its CUDA_MPS_PIPE_DIRECTORY names another place, or nvidia-smi shows its "
+        "processes with type C and not M+C.",
         pids=(pid,),
     )
     return {"machine": Suspicion(finding)}
@@ -311,6 +318,7 @@ def _unseen(problem: Problem, severity: str, confidence: str, devices: tuple[str
         evidence=(Fact(problem.message.rstrip("."), problem.code, "NVML"),),
         cause="gputop reads the GPUs through the NVIDIA driver's management library; what that refuses stays unknown here.",
         fix=problem.hint or "nvidia-smi",
+        refuted_by="nvidia-smi, run as the same user in the same container, shows what is said to be refused.",
         devices=devices,
     )
 
