@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,7 +65,7 @@ def _look(options: argparse.Namespace, sampler: Sampler) -> int:
     from gputop.units import parse_duration
 
     physician = Doctor()
-    outcome = watch(physician, _live_snapshots(sampler, parse_duration(options.seconds)), run=options.run)
+    outcome = watch(physician, _live_snapshots(sampler, parse_duration(options.seconds), options.run), run=options.run)
     none = sampler.source.name == "none"
     report = None
     if outcome.snapshot is not None and not options.run and sampler.source.name != "virtual" and not trains(outcome.snapshot):
@@ -73,14 +73,35 @@ def _look(options: argparse.Namespace, sampler: Sampler) -> int:
         ids = {finding.id for finding in outcome.findings}
         more = () if none else tuple(finding for finding in report.findings if finding.id not in ids)
         outcome = Outcome((*outcome.findings, *more), outcome.snapshot, outcome.suppressed)
+    code = _exit_code(outcome, sampler)
+    outcome = _with_driver(outcome, options.run)
     if options.as_json:
         _print_json(outcome, physician, report)
     else:
         print(text_report(outcome.findings, physician.abstained, outcome.snapshot, outcome.suppressed))
         if report is not None:
             print(f"\n{checks_text(report.checks)}")
+    return code
+
+
+def _exit_code(outcome: Outcome, sampler: Sampler) -> int:
+    """Return the exit code of what the rules say: that there is no GPU counts where nothing else is wrong."""
     code = _code(outcome.findings)
-    return EXIT_NO_GPU if none and code == EXIT_OK else code
+    return EXIT_NO_GPU if sampler.source.name == "none" and code == EXIT_OK else code
+
+
+def _with_driver(outcome: Outcome, run: str | None) -> Outcome:
+    """Add what keeps this machine from showing a GPU at all, where all of it is asked about and no rule says so."""
+    from gputop.doctor.preflight_gpus import no_driver
+    from gputop.doctor.watch import Outcome
+
+    snapshot = outcome.snapshot
+    if snapshot is None or run is not None or snapshot.host.source != "none":
+        return outcome
+    finding = no_driver(snapshot)
+    if finding is None or finding.id in {item.id for item in outcome.findings}:
+        return outcome
+    return Outcome((finding, *outcome.findings), snapshot, outcome.suppressed)
 
 
 def _replay(options: argparse.Namespace) -> int:
@@ -90,7 +111,7 @@ def _replay(options: argparse.Namespace) -> int:
     from gputop.sources.recording import read_recording
 
     physician = Doctor()
-    outcome = watch(physician, read_recording(options.replay), run=options.run)
+    outcome = watch(physician, _recorded_snapshots(read_recording(options.replay), options.run), run=options.run)
     if options.as_json:
         _print_json(outcome, physician)
     else:
@@ -106,12 +127,17 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
     from gputop.units import parse_duration
 
     physician, seconds = Doctor(), parse_duration(options.watch)
-    last = None
+    last: Outcome | None = None
+    code = EXIT_OK
     due = time.monotonic() + min(seconds, sampler.interval_s)
     try:
         while True:
             snapshot = sampler.take()
+            if last is None:
+                _require(options.run, snapshot)
             outcome = standing(physician, snapshot, options.run)
+            code = _exit_code(outcome, sampler)
+            outcome = _with_driver(outcome, options.run)
             if time.monotonic() >= due:
                 due = time.monotonic() + seconds
                 if last is None or changed(last, outcome):
@@ -124,7 +150,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
                         print(f"--- {stamp}\n{text}\n", flush=True)
             time.sleep(sampler.interval_s)
     except KeyboardInterrupt:
-        return EXIT_OK if last is None else _code(last.findings)
+        return code
 
 
 def _before(options: argparse.Namespace, sampler: Sampler) -> int:
@@ -183,12 +209,44 @@ def _explain_logs(options: argparse.Namespace) -> int:
     return EXIT_PROBLEM if verdicts(explanation.findings) else EXIT_OK
 
 
-def _live_snapshots(sampler: Sampler, seconds: float) -> Iterator[Snapshot]:
+def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterator[Snapshot]:
     """Yield snapshots at the sampler's interval for so long; one alone where there is no GPU to watch."""
     end = time.monotonic() + seconds
+    first = True
     while True:
         snapshot: Snapshot = sampler.take()
+        if first:
+            _require(run, snapshot)
+            first = False
         yield snapshot
         if time.monotonic() + sampler.interval_s > end or (sampler.source.name == "none" and not snapshot.runs):
             return
         time.sleep(sampler.interval_s)
+
+
+def _recorded_snapshots(snapshots: Iterable[Snapshot], run: str | None) -> Iterator[Snapshot]:
+    """Yield a recording's snapshots; at its end, raise UsageError where the wanted run was in none of them."""
+    names: dict[str, str] = {}
+    for snapshot in snapshots:
+        names.update((seen.run_id, seen.name) for seen in snapshot.runs)
+        yield snapshot
+    if run is not None and run not in {*names, *names.values()}:
+        held = ", ".join(sorted(set(names.values()))) or "none"
+        raise UsageError(f"There is no run {run!r} in this recording.", f"Its runs: {held}.")
+
+
+def _require(run: str | None, snapshot: Snapshot) -> None:
+    """Make sure that the wanted run is among those that are watched.
+
+    Raises:
+        UsageError: there is no such run, or it ended longer ago than runs are watched.
+    """
+    if run is None or any(run in (seen.run_id, seen.name) for seen in snapshot.runs):
+        return
+    from gputop.tracking.commands import find_run
+
+    find_run(run)
+    raise UsageError(
+        f"The run {run!r} ended too long ago: the doctor looks at those that train, and at the newest that ended.",
+        f"gputop runs show {run} tells what it logged.",
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.snapshot import Device, Host, Process, Run, Snapshot
+from gputop.snapshot import Device, Host, Process, Run, Snapshot, loss_metric
 
 COMMAND_WIDTH = 60
 
@@ -85,7 +85,8 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
 
 def _run_row(run: Run) -> tuple[str, ...]:
     steps = [rank.step for rank in run.ranks if rank.step is not None]
-    losses = [rank.metrics["loss"] for rank in run.ranks if "loss" in rank.metrics]
+    name = loss_metric(name for rank in run.ranks for name in rank.metrics)
+    losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     loss = units.metric(sum(losses) / len(losses)) if losses else units.UNKNOWN
     step = str(max(steps)) if steps else units.UNKNOWN
     return (run.name, run.state, str(len(run.ranks)), step, loss)

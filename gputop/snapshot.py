@@ -9,7 +9,7 @@ This module imports the standard library alone, because every other room imports
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, Proc
 from gputop.wire import FormatError, apart, decode, encode
 
 __all__ = [
+    "LOSS_METRICS",
     "SCHEMA_VERSION",
     "Ancestor",
     "Communicator",
@@ -37,6 +38,7 @@ __all__ = [
     "Snapshot",
     "Workers",
     "encode",
+    "loss_metric",
 ]
 
 SCHEMA_VERSION = 1
@@ -207,6 +209,18 @@ class Run:
     config: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] | None = None
     ranks: tuple[Rank, ...] = ()
+
+
+LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
+"""What a run's loss is called: the first of these that it logs."""
+
+
+def loss_metric(names: Iterable[str]) -> str | None:
+    """Return which of a run's metrics is its loss: by name, else the first of those that name what they are the loss of."""
+    known = set(names)
+    own = next((name for name in LOSS_METRICS if name in known), None)
+    others = (name for name in known if "loss" in name.lower())
+    return own or min(others, key=lambda name: (not name.startswith("loss/"), name), default=None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,11 @@ Scene = Callable[[int], Snapshot]
 def play(scene: Scene, seconds: int, doctor: Doctor | None = None, start: int = 0) -> list[tuple[Finding, ...]]:
     """What the doctor said at each second."""
     doctor = doctor or Doctor()
-    return [doctor.observe(scene(second)) for second in range(start, start + seconds)]
+    said = [doctor.observe(scene(second)) for second in range(start, start + seconds)]
+    # Of every finding of every scene: a verdict that nothing could refute says nothing.
+    mute = {finding.id for findings in said for finding in findings if not finding.refuted_by.strip()}
+    assert not mute, f"findings without refuted_by: {sorted(mute)}"
+    return said
 
 
 def last_verdict(scene: Scene, seconds: int = 20) -> Finding | None:

@@ -109,6 +109,10 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("nan_loss", "{'loss': nan, 'grad_norm': nan, 'epoch': 0.5}", {}),
     ("nan_loss", "Loss is nan, stopping training", {}),
     ("nan_loss", "step 12 train_loss=NaN", {}),
+    ("nan_loss", "epoch 3 loss nan", {}),
+    ("nan_loss", "epoch 3 step 120 loss nan lr 0.1 acc 0.1", {}),
+    ("nan_loss", "[12/100] train loss NaN, val loss 0.4", {}),
+    ("nan_loss", "loss tensor(nan, device='cuda:0', grad_fn=<NllLossBackward0>)", {}),
     (
         "nan_loss",
         "RuntimeError: Function 'SqrtBackward0' returned nan values in its 0th output.",
@@ -317,6 +321,19 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "(pid: 8515) of binary: /usr/bin/python3",
         {"rank": "1", "pid": "8515"},
     ),
+    (
+        "slurm_oom",
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.",
+        {"step": "4711.0"},
+    ),
+    (
+        "slurm_oom",
+        "slurmstepd: error: Detected 3 oom-kill event(s) in StepId=4711.batch. Some of your processes may have been killed by "
+        "the cgroup out-of-memory handler.",
+        {"step": "4711.batch"},
+    ),
+    ("slurm_oom", "srun: error: node1: task 3: Out Of Memory", {"tasks": "task 3"}),
+    ("slurm_oom", "srun: error: gpu-07: tasks 0-3: Out Of Memory", {"tasks": "tasks 0-3"}),
     # From the frameworks' sources.
     (
         "pl_notebook",
@@ -421,6 +438,17 @@ NOT_MATCHING: tuple[str, ...] = (
     "step 120 loss 0.4312 lr 0.1 nanoseconds 12",
     "finance_loss: 0.31, tenant: a",
     "loss_nan_count: 0",
+    "loss nan_to_num is on",
+    "step 12 loss nanoseconds 12",
+    "step 12 loss nan count 0",
+    "loss nan check 1 of 3 passed",
+    "looking out for a loss nan from epoch 3 on",
+    "replaced loss nan values by 0",
+    "glossnan 3 closs nan",
+    "slurmstepd: error: *** STEP 4711.0 ON node1 CANCELLED AT 2026-11-21T04:25:52 ***",
+    "srun: error: node1: task 3: Exited with exit code 1",
+    "slurmstepd: info: Detected 0 oom_kill events so far",
+    "policy on Out Of Memory: retry task 3",
     "CUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.",
     "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
     "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",

@@ -5,19 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from gputop.snapshot import Rank
+from gputop import report
+from gputop.snapshot import Host, Rank, Snapshot
 from gputop.tracking import commands
 from gputop.tracking.autolog_batches import Called
 from gputop.tracking.autolog_cuda import PAIRS_MAX, Clock
 from gputop.tracking.autolog_records import Records, claim, release
 from gputop.tracking.autolog_stall import Stall
 from gputop.tracking.autolog_waits import COPIES, WAITS, Waits
+from gputop.tui.drawing import run_numbers, training
 from tests.test_autolog import RUN, SCRIPTS, series
 from tests.tracking_kit import DEADLINE_S, Home, clean_environment, home
 
@@ -342,6 +345,8 @@ def test_the_list_of_runs_shows_one_of_several_losses_by_its_name(home: Home) ->
     for name, values in (
         ("gan", {"loss/g": 0.25, "loss/d": 0.5}),
         ("one", {"loss": 2.0, "loss/x": 1.0}),
+        ("wandb", {"train/loss": 3.25, "train/acc": 1.0}),
+        ("validated", {"val_loss": 4.25}),
         ("none", {"lr": 1.0}),
     ):
         run = gputop.init(name=name)
@@ -350,11 +355,21 @@ def test_the_list_of_runs_shows_one_of_several_losses_by_its_name(home: Home) ->
     from gputop.tracking.reader import RunReader
 
     reader = RunReader(home.runs)
-    lines = {line.split()[1]: line for line in commands.list_text(reader.poll().runs).splitlines()[1:]}
+    found = reader.poll().runs
+    lines = {line.split()[1]: line for line in commands.list_text(found).splitlines()[1:]}
     reader.close()
     assert "  0.5000 (d)  " in lines["gan"] or "  0.5 (d)  " in lines["gan"]
     assert "(" not in lines["one"]
+    assert "  3.25  " in lines["wandb"]
+    assert "  4.25 (val_loss)  " in lines["validated"]
     assert " N/A " in lines["none"]
+    shown = {run.name: (training.loss_name(sorted(run.ranks[0].metrics)), run_numbers.loss_name(run)) for run in found}
+    assert shown["gan"] == ("loss/d", "loss/d")
+    assert shown["wandb"] == ("train/loss", "train/loss")
+    assert shown["none"] == ("lr", None)
+    alive = tuple(replace(run, state="running") for run in found)
+    once = report.once_text(Snapshot(1, 0.0, 0.0, 1.0, Host("node7"), runs=alive)).splitlines()
+    assert any(line.startswith("wandb") and line.endswith("3.25") for line in once)
 
 
 def test_names_of_a_device_mesh() -> None:

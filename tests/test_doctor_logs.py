@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gputop.doctor.finding import CONFIDENCES, SEVERITIES
 from gputop.doctor.log_lines import rank_and_text, time_of
 from gputop.doctor.log_patterns import IDS, PATTERNS, matches, pattern_of
+from gputop.doctor.log_refuted import REFUTED_BY
 from gputop.doctor.log_scan import KEPT_FIRST, KEPT_LAST, LogScan
 from gputop.doctor.logs import Explanation, explain
 from gputop.doctor.rules.log_texts import JUDGED_ELSEWHERE
@@ -185,7 +186,108 @@ def test_the_more_telling_text_comes_first() -> None:
     assert [pattern.id for pattern, _ in matches(line)] == ["oom_other_proc", "oom"]
 
 
+@pytest.mark.parametrize(("name", "line", "values"), MATCHING, ids=[f"{n}-{i}" for i, (n, _, _) in enumerate(MATCHING)])
+def test_every_finding_of_a_log_says_what_would_refute_it(name: str, line: str, values: dict[str, str]) -> None:
+    for log in (f"{line}\n", traceback(line), line + "\n" + torchrun_summary(0), traceback("ValueError: no") + line):
+        for finding in told(log).findings:
+            assert finding.refuted_by.strip(), finding
+
+
+def test_what_refutes_a_text_is_said_of_texts_that_there_are() -> None:
+    assert set(REFUTED_BY) <= set(IDS)
+    assert {pattern.id for pattern in PATTERNS if not pattern.refuted_by} == set(REFUTED_BY)
+
+
 # Which failure came first.
+
+
+def test_no_line_is_evidence_twice() -> None:
+    line = next(line for name, line, _ in MATCHING if name == "oom_other_proc")
+    for error in (line, OOM, f"{OOM}\n{OOM}"):
+        (finding,) = told(traceback(error)).findings
+        texts = [fact.text for fact in finding.evidence]
+        assert len(texts) == len(set(texts)), texts
+
+
+def test_an_xid_is_told_by_what_its_number_means() -> None:
+    def log(xid: int) -> str:
+        return f"[ 812.1] NVRM: Xid (PCI:0000:3b:00): {xid}, pid=812, name=python\n"
+
+    (finding,) = told(log(79)).findings
+    assert finding.title == "The driver reported Xid 79, the GPU has fallen off the bus (GPU at 0000:3b:00.0)"
+    assert "check power cables" in finding.fix
+    (finding,) = told(log(95)).findings
+    assert "nvidia-smi --gpu-reset -i 0000:3b:00.0" in finding.fix
+    (finding,) = told(log(13)).findings
+    assert "compute-sanitizer" in finding.fix
+    (finding,) = told(log(999)).findings
+    assert "look Xid 999 up" in finding.fix
+    assert told(log(45)).findings == (), "every killed job leaves one"
+
+
+PROGRESS = "".join(f"epoch {epoch} step {step} loss 0.{step}\n" for epoch in range(2) for step in range(4))
+FLAKY = traceback("RuntimeError: flaky")
+
+
+@pytest.mark.parametrize(
+    ("log", "severity", "confidence", "title"),
+    [
+        (
+            FLAKY + "retrying...\n" + PROGRESS + "training done\n",
+            "warning",
+            "possible",
+            "The script went on after RuntimeError",
+        ),
+        (FLAKY + "epoch 1 loss 0.4\nepoch 2 loss 0.3\nTraining finished.\n", "warning", "possible", "The script went on after"),
+        (PROGRESS + FLAKY + PROGRESS, "error", "possible", "The script failed with RuntimeError"),
+        (traceback(OOM) + "batch size halved, retrying\n" + PROGRESS, "warning", "possible", "GPU 3 is full"),
+        (
+            FLAKY + "Epoch 1:  3%|# | 3/99 [00:01<00:02, 5.1it/s]\r" * 3,
+            "error",
+            "possible",
+            "The script failed with RuntimeError",
+        ),
+        (PROGRESS + FLAKY, "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + "saving what there is\n", "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + PROGRESS + "Aborted (core dumped)\n", "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + PROGRESS + "srun: error: node1: task 0: Exited with exit code 1\n", "error", "certain", "The script failed"),
+        (FLAKY + PROGRESS + torchrun_summary(0), "error", "certain", "The script failed with RuntimeError"),
+        (
+            FLAKY + "retrying\n" + PROGRESS + traceback("ValueError: b", line=9),
+            "error",
+            "certain",
+            "The script failed with ValueError",
+        ),
+        # Python buffers 8 KiB of output, whose rest is written when the script ends.
+        (PROGRESS[:-4] + FLAKY + "0.3\n" + PROGRESS, "error", "certain", "The script failed with RuntimeError"),
+        (
+            traceback("RuntimeError: x", "[rank1]: ") + "".join(f"[rank0]: {line}\n" for line in PROGRESS.splitlines()),
+            *("error", "certain", "Rank 1 failed with RuntimeError"),
+        ),
+        (
+            traceback("RuntimeError: x", "[rank1]: ") + "".join(f"[rank1]: {line}\n" for line in PROGRESS.splitlines()),
+            *("error", "possible", "Rank 1 failed with RuntimeError"),
+        ),
+    ],
+)
+def test_an_exception_after_which_the_training_goes_on_is_possible_at_most(
+    log: str, severity: str, confidence: str, title: str
+) -> None:
+    finding = told(log).findings[0]
+    assert (finding.severity, finding.confidence) == (severity, confidence)
+    assert finding.title.startswith(title)
+    # A job that is known to have failed did so of it.
+    assert explain([scan(log)], failed=True).findings[0].confidence == "certain"
+
+
+def test_slurm_s_memory_limit_is_the_root_of_what_the_other_ranks_say() -> None:
+    killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.\n"
+    explanation = told(traceback(GLOO, "[rank0]: ") + killed + "srun: error: node1: task 3: Out Of Memory\n")
+    (finding,) = explanation.findings
+    assert (finding.id, finding.severity, finding.confidence) == ("H05", "error", "certain")
+    assert "sacct -j 4711 " in finding.fix
+    (named,) = told("srun: error: node1: task 3: Out Of Memory\n").findings
+    assert named.title == "Slurm's memory limit of the job was reached: task 3 killed"
 
 
 def test_the_root_is_the_rank_that_torchrun_names_and_not_the_cascade() -> None:

@@ -109,6 +109,7 @@ def test_each_trouble_is_named_with_its_fix(what: str, known: Preflight, seen: S
     (finding,) = report.findings
     assert fix in finding.fix
     assert finding.evidence
+    assert finding.refuted_by
     assert [item.state for item in report.checks].count("problem") == 1
 
 

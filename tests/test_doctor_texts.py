@@ -107,6 +107,7 @@ RAISED = 'Traceback (most recent call last):\n  File "train.py", line 3, in <mod
         SHOWN + "   with map_location: loaded\n\n2. Names\n   ok\n",
         "caught " + LINES["cuda_deser_unavailable"] + "\nusing the CPU\nloaded\nready\n",
         OOM + "".join(f"epoch 0 step {step} loss 0.5\n" for step in range(5)),
+        RAISED + OOM + "".join(f"epoch 0 step {step} loss 0.5\n" for step in range(5)),
     ],
 )
 def test_a_text_that_a_script_shows_is_possible_at_most(text: str) -> None:
@@ -131,7 +132,6 @@ def test_a_script_that_catches_its_error_and_ends_with_a_code_has_failed_of_it()
         "ERROR:root:" + LINES["cuda_deser_unavailable"] + "\nsaved the log\nthe end\nby\nbye\n",
         OOM + "".join(f"frame #{number}: step 3 + 0x{number}f (libc10.so)\n" for number in range(30)),
         OOM + "".join(f"wandb: loss {number}\n" for number in range(30)),
-        RAISED + OOM + "".join(f"epoch 0 step {step} loss 0.5\n" for step in range(5)),
     ],
 )
 def test_a_text_that_may_have_ended_its_script_stays_what_it_is(text: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.doctor.finding import Abstained
+from gputop.doctor.finding import Abstained, Finding
 from gputop.history import History, Series
 from gputop.snapshot import DeviceUse, LaunchEnvironment, Problem, Process
 from gputop.tui.drawing.balance import balance, balance_line
@@ -318,6 +318,32 @@ def test_one_curve_a_rank_has_the_ranks_styles() -> None:
     styles = {span.style for part in LossChart().draw(view, "loss", 60, 12) for span in part}
     assert {"rank0", "rank1", "rank2", "rank3"} & styles == {"rank0", "rank1", "rank2", "rank3"} & styles
     assert len({style for style in styles if style.startswith("rank")}) > 1
+
+
+def test_the_run_and_the_ranks_that_the_doctor_speaks_of_are_marked() -> None:
+    """As GPUs and processes are: the run, and the ranks where it is not all of them; also in the legend of their curves."""
+    quiet = dashboards.healthy()
+    run = quiet.snapshot.runs[0]
+    pids = {rank.rank: rank.pid for rank in run.ranks if rank.pid is not None}
+
+    def drawn(view: View, finding: Finding, width: int = 80, height: int = 20) -> str:
+        pane = draw_training(replace(view, findings=(finding,)), LossChart(), width, height)
+        return "\n".join(map(plain, (pane.title, *pane.lines)))
+
+    of_all = replace(dashboards.ONE_GPU, run=run.run_id, pids=tuple(pids.values()))
+    of_some = replace(of_all, pids=(pids[1], pids[2]))
+    elsewhere = replace(dashboards.ONE_GPU, run="another run", pids=(1,))
+    single = dashboards.healthy(per_rank=True)
+    assert "▸" not in drawn(quiet, elsewhere) + drawn(single, elsewhere)
+    assert "Training: ▸resnet18-ddp · 4 ranks · " in drawn(quiet, of_all)
+    assert drawn(single, of_all).count("▸") == 1
+    for size in ((80, 20), (40, 6)):
+        assert "▸resnet18-ddp · 4 ranks ▸1, 2" in drawn(quiet, of_some, *size)
+    assert "━ rank 0  ━ ▸rank 1  ━ ▸rank 2  ━ rank 3" in drawn(single, of_some)
+    assert "* rank 0  + ▸rank 1  o ▸rank 2  x rank 3" in drawn(dashboards.healthy(per_rank=True, ascii=True), of_some)
+    assert "rank 0" not in drawn(single, of_some, 80, 5), "a low pane keeps its lines for the chart"
+    pane = draw_training(replace(quiet, findings=(of_some,)), LossChart(), 80, 20)
+    assert {span.style for span in pane.title if "▸" in span.text} == {"accent"}
 
 
 def test_loss_is_found_by_name() -> None:

@@ -1,7 +1,9 @@
-"""Whether a log goes on after an error text that stands in no traceback: then its script caught the error, and showed it.
+"""Whether a log goes on after an error text: then its script caught the error, and showed it.
 
-Judged by the lines that follow. A text that is quoted in a line of the script's own words needs a few ordinary lines; one
-that stands for itself may be the end of a traceback whose beginning is missing, and needs the progress of a training.
+Judged by the lines of the same rank that follow. A text that is quoted in a line of the script's own words needs a few
+ordinary lines; one that stands for itself may be the end of a traceback whose beginning is missing, and needs the progress
+of a training. After a whole traceback progress alone is no proof: what a failing script had printed is written at its end,
+where its output is buffered. Then words of its own are needed that say so ("retrying", "training done").
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from dataclasses import dataclass
 
 ORDINARY_LINES = 3
 PROGRESS_LINES = 5
+FOLLOWING_LINES = 2
+"""Of progress, after a whole traceback."""
 LINES_MAX = 200
 """So many lines after the text are looked at."""
 OPEN_MAX = 16
@@ -27,16 +31,32 @@ _NO_LINE_OF_ITS_OWN = re.compile(
 _PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?|batch|loss)\b\D{0,3}\d|\d\s?it/s|\ds/it")
 
 
+_WENT_ON = re.compile(
+    r"(?i)\b(?:retry(?:ing)?|retries|try(?:ing)? again|recover(?:ed|ing)|caught|skipping|falling back|ignoring)\b"
+    r"|\b(?:training|run|fit|epochs?|all|job)\b.{0,20}\b(?:done|finished|completed?)\b|^\s*(?:done|finished)\b"
+)
+
+
 @dataclass(slots=True)
 class _Text:
     number: int
     quoted: bool
+    key: int | None
+    whole: bool
+    own_words: bool = False
     lines: int = 0
     ordinary: int = 0
     progress: int = 0
 
     @property
+    def followed(self) -> bool:
+        """Progress follows a whole traceback."""
+        return self.whole and self.progress >= FOLLOWING_LINES
+
+    @property
     def went_on(self) -> bool:
+        if self.whole:
+            return self.followed and self.own_words
         return self.progress >= PROGRESS_LINES or (self.quoted and self.ordinary >= ORDINARY_LINES)
 
 
@@ -51,29 +71,48 @@ class Afterwards:
         """Whether a line more may tell something."""
         return bool(self._open)
 
-    def said(self, number: int, line: str) -> None:
-        """A text was said, in this line."""
+    def said(self, number: int, line: str, key: int | None = None, whole: bool = False, own_words: bool = False) -> None:
+        """A text was said, in this line; ``key`` is the rank that its prefix names, ``whole`` a whole traceback.
+
+        ``own_words``: words that tell of going on followed it already.
+        """
         if len(self._open) < OPEN_MAX:
-            self._open.append(_Text(number, quoted(line)))
+            self._open.append(_Text(number, not whole and quoted(line), key, whole, own_words))
 
-    def failed(self) -> None:
-        """A traceback, or a launcher's summary: what was said before may well have ended the run."""
+    def failed(self) -> list[int]:
+        """A traceback, or a launcher's summary: what was said before (it is returned) may well have ended the run."""
+        before = [item.number for item in self._open]
         self._open.clear()
+        return before
 
-    def line(self, text: str) -> list[int]:
-        """Take in a line that follows, and return the texts of which it tells that the run went on."""
+    def line(self, text: str, key: int | None = None) -> list[tuple[int, bool]]:
+        """Take in a line that follows, and return the texts that progress follows, and whether the run surely went on."""
         settled = []
         ordinary = _NO_LINE_OF_ITS_OWN.match(text) is None
-        progress = ordinary and _PROGRESS.search(text) is not None
+        progress = is_progress(text)
         for item in list(self._open):
+            if item.key is not None and item.key != key:
+                continue
             item.lines += 1
+            item.own_words = item.own_words or (ordinary and says_went_on(text))
+            before = item.followed
             item.ordinary += ordinary
             item.progress += progress
-            if item.went_on:
-                settled.append(item.number)
+            if item.went_on or (item.followed and not before):
+                settled.append((item.number, item.went_on))
             if item.went_on or item.lines >= LINES_MAX:
                 self._open.remove(item)
         return settled
+
+
+def says_went_on(text: str) -> bool:
+    """Return whether a line's words tell that an error was taken care of, or that the run ended well."""
+    return _WENT_ON.search(text) is not None
+
+
+def is_progress(text: str) -> bool:
+    """Return whether a line tells of a training's progress."""
+    return _NO_LINE_OF_ITS_OWN.match(text) is None and _PROGRESS.search(text) is not None
 
 
 def quoted(line: str) -> bool:

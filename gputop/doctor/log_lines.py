@@ -51,3 +51,8 @@ def time_of(line: str, written_at: float | None = None) -> float | None:
 
 def _fraction(digits: str | None) -> float:
     return float(f"0.{digits}") if digits else 0.0
+
+
+def starts_anew(text: str) -> bool:
+    """Return whether a line is no part of an exception's message: a log line, a banner, a command's output."""
+    return bool(re.match(r"\[|[IWEF]\d{4} |=====|-----|\*\*\*\*\*|\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|\{", text))

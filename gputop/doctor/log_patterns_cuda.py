@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from gputop.doctor.log_pattern import Pattern, failure, hint
 
+_NAN_LOSS = (
+    r"(?i)(?:\b|_)loss(?:(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b"
+    # As print(f"epoch {epoch} loss {loss}") writes it: the value ends the line, or the next name with its number follows.
+    r"|\s+(?:tensor\()?nan(?:\s*(?:$|[,;|)\]])|\s+(?!(?:count|check|guard|ratio|rate|skip|step|batch|event|value|error)\w*\b)"
+    r"[\w/]+[ :=]\s*[-+]?(?:\d|nan\b|inf\b)))"
+)
+
 PATTERNS: tuple[Pattern, ...] = (
     failure(
         "cuda_deser_unavailable",
@@ -223,11 +230,11 @@ PATTERNS: tuple[Pattern, ...] = (
         "xid",
         "I04",
         "Xid (",
-        r"NVRM: Xid \((?P<pci>[^)]+)\): (?P<xid>\d+),?\s*(?P<text>.*)",
-        "The driver reported Xid {xid} of the GPU at {pci}",
-        "{text}",
-        "sudo dmesg --ctime | grep -i xid | tail\n# look Xid {xid} up in NVIDIA's catalogue of Xid errors: "
-        "it says reset, replace, or software",
+        # Not 45: a context was torn down, as of every job that is killed. What a number says stands in ``xids``.
+        r"NVRM: Xid \((?P<pci>[^)]+)\): (?P<xid>(?!45\b)\d+)",
+        "The driver reported an Xid error",
+        "The GPU, its memory, its links, its driver, or a kernel that ran on it failed.",
+        "sudo dmesg --ctime | grep -i -E 'xid|nvrm' | tail",
     ),
     failure(
         "oom_other_proc",
@@ -262,25 +269,18 @@ PATTERNS: tuple[Pattern, ...] = (
         "An allocation on the GPU failed.",
         "# smaller batch with accumulation, activation checkpointing, bf16, or FSDP\nnvidia-smi  # who else is on it",
     ),
-    hint(
-        "nan_loss",
-        None,
-        "nan",
-        r"(?i)(?:\b|_)loss(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b",
-        "The loss is NaN",
-        "The training diverged: too high a learning rate, half precision without scaling, a division by zero or bad data.",
-        "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, for finding it alone\n"
-        "# lower the learning rate, warm up, clip gradients, use bf16 rather than fp16",
-    ),
-    hint(
-        "nan_loss",
-        None,
-        "NaN",
-        r"(?i)(?:\b|_)loss(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b",
-        "The loss is NaN",
-        "The training diverged: too high a learning rate, half precision without scaling, a division by zero or bad data.",
-        "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, for finding it alone\n"
-        "# lower the learning rate, warm up, clip gradients, use bf16 rather than fp16",
+    *(
+        hint(
+            "nan_loss",
+            None,
+            key,
+            _NAN_LOSS,
+            "The loss is NaN",
+            "The training diverged: too high a learning rate, half precision without scaling, a division by zero or bad data.",
+            "torch.autograd.set_detect_anomaly(True)  # names the operation; slow, for finding it alone\n"
+            "# lower the learning rate, warm up, clip gradients, use bf16 rather than fp16",
+        )
+        for key in ("nan", "NaN")
     ),
     hint(
         "nan_loss",

@@ -124,6 +124,34 @@ PATTERNS: tuple[Pattern, ...] = (
         confidence="likely",
         refuted_by="dmesg and the batch system know of no kill for memory at that time.",
     ),
+    *(
+        failure(
+            "slurm_oom",
+            "H05",
+            key,
+            expression,
+            "Slurm's memory limit of the job was reached: {what} killed",
+            "The processes of the job on one node needed more memory than was asked for with --mem or --mem-per-cpu. Each "
+            "DataLoader worker counts, with its own copy of Python lists and dicts.",
+            "sacct -j {job} --format=JobID,State,ReqMem,MaxRSS\n#SBATCH --mem=0  # all of the node's, or a number\n"
+            "# fewer DataLoader workers, arrays instead of lists of Python objects",
+            refuted_by="sacct shows no OUT_OF_MEMORY for the job, and MaxRSS well below ReqMem.",
+            groups={"job": "JOB", **groups},
+        )
+        for key, expression, groups in (
+            (
+                "slurmstepd: error: Detected",
+                r"slurmstepd: error: Detected (?P<kills>[1-9]\d*) oom[-_]kill events?(?:\(s\))? in (?:StepId=|step )"
+                r"(?P<step>(?P<job>\d+)[.\w+]*\w)",
+                {"what": "processes were"},
+            ),
+            (
+                ": Out Of Memory",
+                r"srun: error: (?P<node>[\w.-]+): (?P<what>(?P<tasks>tasks? [\d,-]+)): Out Of Memory",
+                {},
+            ),
+        )
+    ),
     hint(
         "pl_notebook",
         "A11",

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from gputop.doctor.log_after import Afterwards
-from gputop.doctor.log_lines import clean, rank_and_text, time_of
+from gputop.doctor.log_after import Afterwards, is_progress, says_went_on
+from gputop.doctor.log_lines import clean, rank_and_text, starts_anew, time_of
 from gputop.doctor.log_pattern import FAILURE, Pattern
 from gputop.doctor.log_patterns import PATTERNS, matches
 
@@ -44,6 +44,9 @@ _LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<strin
 _STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
 _WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
 _NCCL_WARN = "NCCL WARN"
+_ABORT = re.compile(
+    r"core dumped|^(?:Aborted|Killed|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code"
+)
 _BREAKS = re.compile(rb"[\r\n]")
 
 
@@ -67,6 +70,7 @@ class Observation:
     """Said as a warning: the run went on."""
     went_on: bool = False
     """The log goes on after it: the script caught the error, and showed it."""
+    followed: bool = False  # progress follows its traceback: it was caught, or that was written later
     in_library: bool = False
     """Whether ``where`` is a library's line, no line of the person's own being in the traceback."""
 
@@ -74,7 +78,7 @@ class Observation:
     def failure(self) -> bool:
         """Whether a run fails with such a text, and it is no consequence of another failure."""
         if self.pattern is None or self.block > 0:
-            return self.pattern is None or not self.pattern.cascade
+            return not self.went_on and (self.pattern is None or not self.pattern.cascade)
         return not (self.pattern.cascade or self.warned or self.went_on) and self.pattern.kind == FAILURE
 
 
@@ -106,6 +110,9 @@ class _Traceback:
     message_lines: int = 0
     known: bool = False
     in_message: bool = False
+    own_words: bool = False
+    cut: bool = False
+    """It stands in the middle of a line of buffered output."""
 
 
 class LogScan:
@@ -218,6 +225,7 @@ class LogScan:
         if text.rstrip().endswith(_TRACEBACK) and not self._summary:
             self._after.failed()
             self._begin(key, "Original Traceback" in text)
+            self._open[key].cut = is_progress(text)
             return
         block = self._open.get(key)
         if block is not None:
@@ -227,7 +235,7 @@ class LogScan:
             return  # a line of source code that a traceback quotes
         found = matches(text)
         if self._after.waiting and block is None and not found:
-            self._goes_on(text)
+            self._goes_on(text, key)
         warned = bool(found) and is_warning(text)
         for pattern, groups in found:
             told = rank if rank is not None else _number(groups.get("rank"))
@@ -252,13 +260,19 @@ class LogScan:
                 )
             )
 
-    def _goes_on(self, text: str) -> None:
+    def _goes_on(self, text: str, key: int | None) -> None:
         """Note of texts that the log goes on after them."""
-        for number in self._after.line(text):
-            for kept in (self._first, self._last, self._new):
-                for place, item in enumerate(kept):
-                    if item.line_number == number and not item.block:
-                        kept[place] = replace(item, went_on=True)
+        if _ABORT.search(text) is not None:
+            for number in self._after.failed():
+                self._mark(number, False, False)
+        for number, surely in self._after.line(text, key):
+            self._mark(number, surely, not surely)
+
+    def _mark(self, number: int, went_on: bool, followed: bool) -> None:
+        for kept in (self._first, self._last, self._new):
+            for place, item in enumerate(kept):
+                if item.block == -number if number < 0 else (item.line_number == number and not item.block):
+                    kept[place] = replace(item, went_on=went_on, followed=followed)
 
     def _begin(self, key: int | None, inner: bool) -> None:
         before = self._open.get(key)
@@ -292,8 +306,9 @@ class LogScan:
         if block.in_message:
             block.message_lines += 1
             waits = not text.strip() or self._chain.get(key, False)
-            if block.message_lines > MESSAGE_LINES or (not waits and _starts_anew(text)):
+            if block.message_lines > MESSAGE_LINES or (not waits and (starts_anew(text) or is_progress(text))):
                 self._close(key)
+            block.own_words = block.own_words or says_went_on(text)
             return
         if text[:1] in (" ", "\t") and block.exception is None:
             if block.lines > TRACEBACK_LINES:
@@ -315,6 +330,8 @@ class LogScan:
         block = self._open.pop(key, None)
         if block is not None and block.known and block.where is not None:
             self._place(block.number, block.where)
+        if block is not None and block.exception is not None and not block.weak and not block.cut:
+            self._after.said(-block.number, block.exception, key, True, block.own_words)
         if block is None or block.known or block.weak or block.exception is None:
             return
         rank = key if key is not None else self.rank
@@ -374,11 +391,6 @@ class LogScan:
 def is_warning(text: str) -> bool:
     """Return whether a line says of itself that it is a warning; NCCL warns where it fails."""
     return _WARNING.search(text) is not None and _NCCL_WARN not in text
-
-
-def _starts_anew(text: str) -> bool:
-    """Return whether a line is no part of an exception's message: a log line, a banner, a command's output."""
-    return bool(re.match(r"\[|[IWEF]\d{4} |=====|-----|\*\*\*\*\*|\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|\{", text))
 
 
 def _number(value: str | None) -> int | None:

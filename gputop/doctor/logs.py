@@ -10,15 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from gputop.doctor import words
+from gputop.doctor import words, xids
 from gputop.doctor.finding import Fact, Finding
+from gputop.doctor.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.log_pattern import HINT
+from gputop.doctor.log_refuted import REFUTED_BY
 from gputop.doctor.log_scan import LogScan, Observation, Root
 
 QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"
 """Id of a finding about an exception that no pattern knows: it has no rule."""
 _SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+_FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 
 
@@ -39,6 +42,8 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
     if (failed or launcher is not None) and not any(item.failure for item in seen):
         # It did not go on for long: of a script that catches its error, says so, and ends.
         seen = [replace(item, went_on=False) for item in seen]
+    if failed or launcher is not None:
+        seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
     failures = _fatal([item for item in seen if item.failure])
     root = _first(failures, launcher, scans)
@@ -49,7 +54,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         findings.append(_consequence_alone(consequences, scans, launcher))
     told = {finding.title for finding in findings}
     for item in seen:
-        shown = item.pattern is not None and (item.pattern.kind == HINT or item.warned or item.went_on)
+        shown = item.went_on or (item.pattern is not None and (item.pattern.kind == HINT or item.warned))
         if shown and item is not root and not item.failure:
             finding = finding_of(item)
             if finding.severity == "error":
@@ -64,20 +69,31 @@ def finding_of(seen: Observation) -> Finding:
     """Return one observation as a finding, from its own line alone."""
     facts: tuple[Fact, ...] = (Fact(quote(seen), _short(seen.line), place(seen)),)
     pattern = seen.pattern
-    if pattern is None:
-        return _exception(seen, facts)
     if seen.went_on:
         facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
-    return Finding(
+    if seen.followed:
+        facts = (*facts, Fact(_FOLLOWED, True, place(seen)))
+    if pattern is None:
+        return _exception(seen, facts)
+    finding = Finding(
         id=pattern.cause or pattern.id,
         severity=pattern.severity,
-        confidence="possible" if seen.went_on else pattern.confidence,
+        confidence="possible" if seen.went_on or seen.followed else pattern.confidence,
         title=_sentence(pattern.said(pattern.title, seen.groups)),
         evidence=facts,
         cause=_sentence(pattern.said(pattern.means, seen.groups)),
         fix=pattern.said(pattern.fix, seen.groups),
-        refuted_by=pattern.refuted_by,
+        refuted_by=pattern.refuted_by or REFUTED_BY.get(pattern.id, ""),
     )
+    return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
+
+
+def _of_xid(seen: Observation, finding: Finding) -> Finding:
+    """Say of an error of the driver what is known of its number."""
+    address = xids.pci_address(seen.groups["pci"])
+    told = xids.told(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
+    title = f"The driver reported {told.short} (GPU at {address})"
+    return replace(finding, title=title, cause=told.cause, fix=told.fix, refuted_by=told.refuted_by)
 
 
 def quote(seen: Observation) -> str:
@@ -130,7 +146,8 @@ def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan
         facts.append(Fact(f"at {root.where}", root.where, "traceback"))
     beside = [item for item in seen if item.block and (item.block, item.file) == (root.block, root.file) and item is not root]
     confidence = finding.confidence
-    facts += [Fact(quote(item), _short(item.line), place(item)) for item in beside[:3]]
+    other = {item.line: item for item in reversed(beside) if item.line != root.line}
+    facts += [Fact(quote(item), _short(item.line), place(item)) for item in [*other.values()][::-1][:3]]
     inner = next((scan.inner.get(root.block) for scan in scans if scan.name == root.file and root.block), None)
     if root.pattern is not None and root.pattern.id == "dp_replica_error":
         # Certain only where the inner error is the one that replicas make; else the inner error is the thing to read.
@@ -172,16 +189,18 @@ def _ended(code: int | None) -> str:
 def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
     name, _, message = seen.line.partition(":")
     raised = f" It was raised from: {_short(seen.raised_from)}" if seen.raised_from else ""
-    who = f"Rank {seen.rank} failed" if seen.rank is not None else "The script failed"
+    what = "went on" if seen.went_on else "failed"
+    who = f"Rank {seen.rank} {what}" if seen.rank is not None else f"The script {what}"
     where = f" at {seen.where}" if seen.where else ""
     return Finding(
         id=UNKNOWN_ID,
         severity="error",
-        confidence="certain",
-        title=f"{who} with {name.rpartition('.')[2]}{where}",
+        confidence="possible" if seen.went_on or seen.followed else "certain",
+        title=f"{who} {'after' if seen.went_on else 'with'} {name.rpartition('.')[2]}{where}",
         evidence=facts,
         cause=f"{_short(seen.line)}.{raised}" if message else f"{name}.{raised}",
         fix=f"# read {seen.where or 'the traceback'}; the traceback stands before {place(seen)}",
+        refuted_by="The script goes on after it, or ends with exit code 0: then it was caught.",
     )
 
 
@@ -207,7 +226,9 @@ def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Se
         fix="sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail"
         if killed
         else f"torchrun --log-dir logs --tee 3 ...  # keeps what each rank says{logs}",
-        refuted_by="dmesg and the batch system know of no kill for memory at that time." if killed else "",
+        refuted_by="dmesg and the batch system know of no kill for memory at that time."
+        if killed
+        else "The rank ended after another one had failed: its log, or theirs, has an earlier error.",
     )
 
 

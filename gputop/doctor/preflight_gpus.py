@@ -22,23 +22,30 @@ def _real(snapshot: Snapshot) -> list[Device]:
     return [device for device in snapshot.devices if device.kind == "gpu"]
 
 
+def no_driver(snapshot: Snapshot) -> Finding | None:
+    """Return what keeps the driver from showing any GPU of this machine; None where it was not asked, or works."""
+    problem = snapshot.host.problem
+    if problem is None or snapshot.host.source == "nvml":
+        return None
+    return Finding(
+        id="I10" if problem.code in ("driver_mismatch", "no_permission", "hung") else "A12",
+        severity="error",
+        confidence="certain",
+        title=problem.message.rstrip("."),
+        evidence=(Fact(problem.message, problem.code, "NVML"),),
+        cause="Without a working driver and a GPU a training runs on the CPU, or not at all.",
+        fix=f"# {problem.hint}",
+        refuted_by="nvidia-smi, started from this shell (in this container), lists the GPUs.",
+    )
+
+
 def driver(record: Preflight, snapshot: Snapshot) -> list[Check]:
     """The driver, and whether CUDA itself starts."""
     problem = snapshot.host.problem
     if snapshot.host.source != "nvml":
-        text = f"{problem.message} {problem.hint}" if problem is not None else "no NVIDIA driver was asked"
         if problem is None:
-            return [Check("driver", "unknown", text)]
-        finding = Finding(
-            id="I10" if problem.code in ("driver_mismatch", "no_permission", "hung") else "A12",
-            severity="error",
-            confidence="certain",
-            title=problem.message.rstrip("."),
-            evidence=(Fact(problem.message, problem.code, "NVML"),),
-            cause="Without a working driver and a GPU a training runs on the CPU, or not at all.",
-            fix=f"# {problem.hint}",
-        )
-        return [Check("driver", "problem", problem.message, finding)]
+            return [Check("driver", "unknown", "no NVIDIA driver was asked")]
+        return [Check("driver", "problem", problem.message, no_driver(snapshot))]
     supports = f", supports CUDA {snapshot.host.cuda_version}" if snapshot.host.cuda_version else ""
     rows = [Check("driver", "fine", f"{snapshot.host.driver_version or 'of an unknown version'}{supports}")]
     if record.cuda_status is None:
@@ -63,6 +70,7 @@ def driver(record: Preflight, snapshot: Snapshot) -> list[Check]:
         evidence=(Fact(f"cuInit answers {record.cuda_status}", record.cuda_status, "libcuda"),),
         cause="torch.cuda.is_available() is False then, and trainings go to the CPU or stop.",
         fix=fix,
+        refuted_by="torch.cuda.is_available() is True in the environment and shell in which the run starts.",
     )
     return [*rows, Check("CUDA", "problem", f"cuInit answers {record.cuda_status}", finding)]
 
@@ -138,6 +146,7 @@ def visible(record: Preflight, snapshot: Snapshot) -> list[Check]:
             cause="CUDA opens these files; without them it shows no GPU. In a container the device rules may leave them out.",
             fix=f"ls -l {' '.join(record.closed_files)}\n"
             "sudo usermod -aG video $USER  # if the group of the files is video; log in anew",
+            refuted_by="The run is started as another user, who may open them.",
         )
         rows.append(Check("/dev/nvidia*", "problem", f"no permission for {names}", finding))
     elif record.device_files:
@@ -178,6 +187,7 @@ def modes(record: Preflight, snapshot: Snapshot) -> list[Check]:
             evidence=(Fact(f"MIG is on at {words.gpus(mig)}", len(mig), "NVML"),),
             cause="A process sees one MIG instance alone, and instances do not form a communicator of several GPUs.",
             fix="# one process for each instance: CUDA_VISIBLE_DEVICES=MIG-<uuid>\nnvidia-smi -L",
+            refuted_by="The run needs one instance alone.",
             devices=tuple(device.uuid for device in mig),
         )
         rows.append(Check("MIG", "problem", f"on at {words.gpus(mig)}", finding))
@@ -197,6 +207,9 @@ def modes(record: Preflight, snapshot: Snapshot) -> list[Check]:
             if prohibited
             else "One process alone may use such a GPU: a second context, also by mistake, fails with 'busy or unavailable'.",
             fix="sudo nvidia-smi -c DEFAULT\ntorch.cuda.set_device(local_rank)  # before the first CUDA call",
+            refuted_by="The run uses other GPUs."
+            if prohibited
+            else "The run puts one process alone on each GPU, which is what the mode is for.",
             devices=tuple(device.uuid for device in exclusive),
         )
         rows.append(Check("compute mode", "problem", f"{names} at {words.gpus(exclusive)}", finding))
@@ -272,6 +285,7 @@ def occupied(record: Preflight, snapshot: Snapshot) -> list[Check]:
             fix=f"CUDA_VISIBLE_DEVICES={better[0].index} python train.py  # the freest GPU; several: gputop pick -n 2"
             if better
             else "gputop pick -n 1",
+            refuted_by="The run uses other GPUs, or the GPU was given to both on purpose.",
             devices=(device.uuid,),
             pids=tuple(process.pid for process, _ in others),
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 APPLICATION = "application"
 MEMORY = "memory"
 LINK = "link"
@@ -36,3 +38,47 @@ FIXES = {
     "bus": f"{_DMESG}\n# reboot; then check power cables, seat of the card and temperature",
     "driver": f"{_DMESG}\nsudo nvidia-smi --gpu-reset -i {{index}}  # or reboot; update the driver",
 }
+"""``{index}`` is what ``nvidia-smi -i`` takes: an index, or a PCI address."""
+_UNKNOWN_FIX = f"{_DMESG}\n# look Xid {{xid}} up in NVIDIA's catalogue of Xid errors: it says reset, replace, or software"
+
+
+class Told(NamedTuple):
+    """What a finding says of one Xid."""
+
+    short: str
+    """"Xid 79, the GPU has fallen off the bus"."""
+    cause: str
+    fix: str
+    refuted_by: str
+
+
+def told(xid: int, index: object, command: str) -> Told:
+    """Return what an Xid means and what to do; of one that is not in the table, where to look it up."""
+    text, kind = XIDS.get(xid, ("", ""))
+    if not kind:
+        return Told(
+            f"Xid {xid}",
+            "The driver reported an error of the GPU, of its links, or of a kernel that ran on it.",
+            _UNKNOWN_FIX.format(xid=xid),
+            "NVIDIA's catalogue says of this Xid that it is no error.",
+        )
+    software = kind == APPLICATION
+    return Told(
+        f"Xid {xid}, {text.partition(':')[0]}",
+        f"{text[0].upper()}{text[1:]}. "
+        + (
+            "A kernel of the job did something illegal; look at the software first."
+            if software
+            else "The GPU, its memory, its links or its driver failed; the jobs on it are lost or hang."
+        ),
+        FIXES[kind].format(index=index, command=command),
+        "The error was reported for a job that was being killed."
+        if software
+        else "It was reported while somebody reset the GPU or restarted the driver on purpose, and none has come since.",
+    )
+
+
+def pci_address(text: str) -> str:
+    """Return the address of a line of the kernel's log ("PCI:0000:3b:00") as nvidia-smi takes it ("0000:3b:00.0")."""
+    address = text.removeprefix("PCI:")
+    return address if "." in address else f"{address}.0"

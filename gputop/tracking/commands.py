@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from gputop import units
 from gputop.errors import EXIT_OK, UsageError
-from gputop.snapshot import Points, Run, encode
+from gputop.snapshot import LOSS_METRICS, Points, Run, encode, loss_metric
 from gputop.tracking.reader import RunReader
 
 EVERYTHING = 1 << 62
@@ -65,14 +65,13 @@ def list_text(found: tuple[Run, ...]) -> str:
 
 
 def _loss_text(run: Run) -> str:
-    """Return the loss, as a mean over the ranks; where several are minimized the first by name, with its name."""
-    names = sorted({name for rank in run.ranks for name in rank.metrics if name.startswith("loss/")})
-    name = "loss" if any("loss" in rank.metrics for rank in run.ranks) else next(iter(names), None)
+    """Return the loss, as a mean over the ranks; with its name where that says of what it is the loss."""
+    name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     if name is None or not values:
         return units.UNKNOWN
     mean = units.metric(sum(values) / len(values))
-    return mean if name == "loss" else f"{mean} ({_printable(name.removeprefix('loss/'))})"
+    return mean if name in LOSS_METRICS else f"{mean} ({_printable(name.removeprefix('loss/'))})"
 
 
 def show_text(run: Run) -> str:

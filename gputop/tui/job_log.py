@@ -11,6 +11,7 @@ from typing import ClassVar
 from textual import events, work
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.worker import get_current_worker
 
 from gputop.doctor.finding import Finding
 from gputop.errors import GputopError
@@ -86,10 +87,11 @@ class JobLog(LogView):
         """Another rank's output is wanted: follow it."""
 
     class Found(Message):
-        """What a thread read: a page of a file to show, or None and why not."""
+        """What a thread read: a page of a file to show, or None and why not. ``asked`` says for which question."""
 
-        def __init__(self, page: Page | None, source: logs.Source | None, offset: int, words: str) -> None:
+        def __init__(self, asked: int, page: Page | None, source: logs.Source | None, offset: int, words: str) -> None:
             super().__init__()
+            self.asked = asked
             self.page = page
             self.source = source
             self.offset = offset
@@ -107,9 +109,14 @@ class JobLog(LogView):
         self._place: tuple[logs.Source, int, Page] | None = None
         """The file, offset and page that are shown instead of the log's end."""
         self._note = ""
+        self._asked = 0
+        """The number of the last question to a thread: what answers an earlier one moves nothing."""
+        self._looking = False
+        """A search is on its way."""
 
     def follow_job(self, job_id: str) -> None:
         """Show another job's log, from its end."""
+        self._give_up()
         if job_id != self.job_id:
             self.job_id, self.rank, self._place, self._typing, self._note = job_id, None, None, None, ""
         self.clear()
@@ -133,11 +140,9 @@ class JobLog(LogView):
         return self.rank
 
     def add(self, texts: list[str] | tuple[str, ...], pending: str = "") -> None:  # type: ignore[override]
-        """Take in what was written; a page of the past stays where it is."""
+        """Take in what was written; a page of the past stays where it is, and the end is read anew once it is followed."""
         if self._place is None:
             super().add(texts, pending)
-        else:
-            self.texts += texts
 
     # Which files
 
@@ -162,6 +167,7 @@ class JobLog(LogView):
         choices: list[int | None] = [None, *([LAUNCHER] if ranks else []), *ranks]
         at = choices.index(self.rank) if self.rank in choices else 0
         self.rank = choices[(at + 1) % len(choices)]
+        self._give_up()
         self._place, self._note = None, ""
         self.clear()
         self.post_message(self.RankChosen())
@@ -176,10 +182,10 @@ class JobLog(LogView):
     def on_key(self, event: events.Key) -> None:
         """Take what is typed into the search; Enter looks backward from the end, Esc gives up."""
         if self._typing is None:
-            if event.key == "escape" and self._place is not None:
+            if event.key == "escape" and (self._looking or self._place is not None):
                 event.stop()
                 event.prevent_default()
-                self.action_follow()
+                self._escape()
             return
         event.stop()
         event.prevent_default()
@@ -202,16 +208,34 @@ class JobLog(LogView):
         else:
             self.action_search()
 
+    def _escape(self) -> None:
+        """Give up the search that is on its way, else the page of the past."""
+        if self._looking:
+            self._give_up()
+            self._note = f"gave up looking for {self._wanted!r}"
+            self._redraw()
+        else:
+            self.action_follow()
+
+    def _give_up(self) -> None:
+        """Want no answer any more to what was asked of a thread; a search stops at its next piece, as when the view goes."""
+        self._asked += 1
+        self._looking = False
+        self.workers.cancel_node(self)
+
     def _look(self, *, backwards: bool, anew: bool) -> None:
-        self._note = f"looking for {self._wanted!r} …"
+        self._give_up()
+        self._looking = True
+        self._note = f"looking for {self._wanted!r} … Esc gives up"
         self._redraw()
         place = None if anew or self._place is None else (self._place[0], self._place[1])
-        self._search(self.sources(), self._wanted, backwards, place)
+        self._search(self._asked, self.sources(), self._wanted, backwards, place)
 
     @work(thread=True, exclusive=True)
     def _search(
-        self, found: tuple[logs.Source, ...], wanted: str, backwards: bool, place: tuple[logs.Source, int] | None
+        self, asked: int, found: tuple[logs.Source, ...], wanted: str, backwards: bool, place: tuple[logs.Source, int] | None
     ) -> None:
+        worker = get_current_worker()
         files = list(reversed(found)) if backwards else list(found)
         start: int | None = None
         if place is not None and place[0] in files:
@@ -220,15 +244,15 @@ class JobLog(LogView):
         for number, source in enumerate(files):
             first = number == 0 and start is not None
             at = start if first and start is not None else (_size(source) if backwards else 0)
-            offset = log_search.find(source.path, wanted, at, backwards)
+            offset = log_search.find(source.path, wanted, at, backwards, stop=lambda: worker.is_cancelled)
+            if worker.is_cancelled:
+                return
             if offset is not None:
                 shown = log_search.page(source.path, offset, hit=offset)
-                self.post_message(self.Found(shown, source, offset, f"{wanted!r}"))
+                self.post_message(self.Found(asked, shown, source, offset, f"{wanted!r}"))
                 return
-        where = "above" if backwards else "below"
-        self.post_message(
-            self.Found(None, None, 0, f"{wanted!r} is not found {where}" if place else f"{wanted!r} is not found")
-        )
+        where = f" {'above' if backwards else 'below'}" if place else ""
+        self.post_message(self.Found(asked, None, None, 0, f"{wanted!r} is not found{where}"))
 
     # Paging
 
@@ -236,10 +260,11 @@ class JobLog(LogView):
         """Show the log's beginning."""
         found = self.sources()
         if found:
-            self._page(found[0], 0)
+            self._turn_to(found[0], 0)
 
     def action_follow(self) -> None:
         """Follow the log's end again."""
+        self._give_up()
         self._note = ""
         if self._place is not None:
             self._place = None
@@ -256,20 +281,28 @@ class JobLog(LogView):
         if by < 0 and self.first <= 0 and (place is None or place[2].start > 0):
             source = place[0] if place is not None else next(iter(self.sources()), None)
             if source is not None and (place is not None or len(self.sources()) == 1):
-                self._page(source, place[2].start if place is not None else max(0, _size(source) - log_search.PAGE_BYTES))
+                self._turn_to(source, place[2].start if place is not None else max(0, _size(source) - log_search.PAGE_BYTES))
                 return
         if by > 0 and place is not None and place[2].end < place[2].size and self.first >= len(self.lines) - room:
-            self._page(place[0], place[2].end)
+            self._turn_to(place[0], place[2].end)
             return
         super().scroll_lines(by)
 
+    def _turn_to(self, source: logs.Source, offset: int) -> None:
+        """Show another page, whatever was being looked for."""
+        self._give_up()
+        self._page(self._asked, source, offset)
+
     @work(thread=True, exclusive=True)
-    def _page(self, source: logs.Source, offset: int) -> None:
-        self.post_message(self.Found(log_search.page(source.path, offset, hit=offset), source, offset, ""))
+    def _page(self, asked: int, source: logs.Source, offset: int) -> None:
+        self.post_message(self.Found(asked, log_search.page(source.path, offset, hit=offset), source, offset, ""))
 
     def on_job_log_found(self, event: Found) -> None:
-        """Show what was read."""
+        """Show what was read, where it is still wanted."""
         event.stop()
+        if event.asked != self._asked:
+            return
+        self._looking = False
         self._note = event.words
         if event.page is None or event.source is None:
             self._redraw()

@@ -66,6 +66,20 @@ class View:
         """PIDs of the processes that the first finding speaks of."""
         return frozenset(self.findings[0].pids) if self.findings else frozenset()
 
+    @property
+    def involves_run(self) -> bool:
+        """Whether the first finding speaks of the chosen run, or of processes of its ranks."""
+        run = self.run
+        if run is None or not self.findings:
+            return False
+        return self.findings[0].run == run.run_id or bool(self.involved_ranks)
+
+    @property
+    def involved_ranks(self) -> frozenset[int]:
+        """The ranks of the chosen run that the first finding speaks of; empty where it speaks of all alike, or of none."""
+        run, pids = self.run, self.involved_pids
+        return frozenset(rank.rank for rank in run.ranks if rank.pid in pids) if run is not None else frozenset()
+
 
 def newest_run(runs: Sequence[Run]) -> Run | None:
     """Return the newest run that is alive, else the newest."""

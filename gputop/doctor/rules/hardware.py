@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 
 from gputop.doctor import fixes, stated, words, xids
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
-from gputop.doctor.rules.outputs import quoted, softened, told
+from gputop.doctor.log_patterns import pattern_of
+from gputop.doctor.log_refuted import REFUTED_BY
+from gputop.doctor.rules.outputs import command_of, quoted, softened, told
 from gputop.doctor.rules.rule import EVERY_LOOK, RARELY_S, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Device, Problem
 from gputop.units import bytes_text
@@ -28,6 +31,11 @@ _BLIND = {"driver_mismatch": "error", "no_permission": "error", "hung": "error",
 _NOTED = ("no_permission", "other", "hung")
 
 
+_ECC = "A GPU reported an uncorrected memory error"
+_ECC_CAUSE = "The GPU or its memory failed under the job; what the job computed since is lost."
+_ECC_FIX = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU that counts uncorrected errors needs a reset"
+
+
 def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
     """I04: the driver reported an Xid error, or a GPU's memory has uncorrected errors."""
     snapshot = evidence.snapshot
@@ -38,16 +46,23 @@ def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
     for said in told(evidence):
         match = said.first("xid", "ecc")
         if match is not None and not any(judged.values()):
-            title = (
-                "A GPU reported an uncorrected memory error" if match.pattern == "ecc" else "The driver reported an Xid error"
-            )
-            cause = "The GPU or its memory failed under the job; what the job computed since is lost."
-            fix = xids.FIXES["driver"].format(index=0, command=fixes.SCRIPT_UNKNOWN)
-            if match.pattern == "ecc":
-                fix = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU that counts uncorrected errors needs a reset"
             finding = Finding(
-                "I04", "error", "certain", title, (quoted(match),), cause, fix, "", said.devices, said.pids, said.run_id
+                "I04",
+                "error",
+                "certain",
+                "A GPU reported an uncorrected memory error",
+                (quoted(match),),
+                _ECC_CAUSE,
+                _ECC_FIX,
+                REFUTED_BY["ecc"],
             )
+            row = pattern_of(match.pattern, match.line)
+            if match.pattern == "xid" and row is not None and "xid" in row[1]:
+                address = xids.pci_address(row[1]["pci"])
+                says = xids.told(int(row[1]["xid"]), address, command_of(said))
+                title = f"The driver reported {says.short} (GPU at {address})"
+                finding = replace(finding, title=title, cause=says.cause, fix=says.fix, refuted_by=says.refuted_by)
+            finding = replace(finding, devices=said.devices, pids=said.pids, run=said.run_id)
             judged[said.subject] = Suspicion(softened(said, finding))
     return judged
 
@@ -62,9 +77,10 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
         return None
     # The worst of them: what the hardware did explains the errors of the applications on it.
     time, xid = next((item for item in told_now if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), told_now[0])
-    text, kind = xids.XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", "driver"))
+    text, _ = xids.XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", ""))
     job = next((job for job in evidence.jobs if device.uuid in job.used), None)
     command = fixes.own_command(job) if job is not None else f"python {fixes.SCRIPT_UNKNOWN}"
+    says = xids.told(xid, device.index, command)
     ago = f"{max(0.0, now - time):.0f} s ago"
     facts = [Fact(f"Xid {xid}: {text}, {ago}", xid, "NVML events")]
     others = sorted({number for _, number in told_now} - {xid})
@@ -75,13 +91,11 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
             id="I04",
             severity="error",
             confidence="certain",
-            title=f"{words.gpu(device)}: Xid {xid}, {text.partition(':')[0]}",
+            title=f"{words.gpu(device)}: {says.short}",
             evidence=tuple(facts),
-            cause="A kernel of the job did something illegal; look at the software first."
-            if kind == xids.APPLICATION
-            else "The GPU, its memory, its links or its driver failed; the jobs on it are lost or hang.",
-            fix=xids.FIXES[kind].format(index=device.index, command=command),
-            refuted_by="The error was reported for a job that was being killed." if kind == xids.APPLICATION else "",
+            cause=says.cause,
+            fix=says.fix,
+            refuted_by=says.refuted_by,
             devices=(device.uuid,),
             pids=job.pids if job is not None else (),
             run=job.run_id if job is not None else None,
@@ -110,6 +124,7 @@ def _memory_errors(evidence: Evidence, device: Device) -> Judgement:
             evidence=tuple(facts),
             cause="Cells of the GPU's memory are broken. Spare rows take their place at a reset, as long as there are any.",
             fix=xids.FIXES[xids.MEMORY].format(index=device.index),
+            refuted_by="nvidia-smi -q -d ECC,ROW_REMAPPER counts no uncorrected error, and no row that is pending or failed.",
             devices=(device.uuid,),
         )
     )
@@ -149,6 +164,8 @@ def _lost(device: Device, problem: Problem) -> Finding:
         if reset
         else "The driver no longer reaches the GPU: power, heat, its seat, or a defect. Jobs on it fail or hang.",
         fix=f"{fix}\n# {problem.hint}",
+        refuted_by=f"nvidia-smi -i {device.index} shows the GPU with its readings, and no Xid came at that time (dmesg): "
+        "somebody took it away or reset it on purpose.",
         devices=(device.uuid,),
     )
 
@@ -226,7 +243,8 @@ def multi_process_service(evidence: Evidence) -> dict[str, Judgement]:
         cause="With MPS, clients share one context on a GPU; what the driver tells per process is that of the server, and "
         "MPS numbers the visible devices anew. What is said here of which process is on which GPU is less sure.",
         fix="echo quit | nvidia-cuda-mps-control  # ends MPS, once no client runs",
-        refuted_by="",
+        refuted_by="The job does not use the server: its CUDA_MPS_PIPE_DIRECTORY names another place, or nvidia-smi shows its "
+        "processes with type C and not M+C.",
         pids=(pid,),
     )
     return {"machine": Suspicion(finding)}
@@ -300,6 +318,7 @@ def _unseen(problem: Problem, severity: str, confidence: str, devices: tuple[str
         evidence=(Fact(problem.message.rstrip("."), problem.code, "NVML"),),
         cause="gputop reads the GPUs through the NVIDIA driver's management library; what that refuses stays unknown here.",
         fix=problem.hint or "nvidia-smi",
+        refuted_by="nvidia-smi, run as the same user in the same container, shows what is said to be refused.",
         devices=devices,
     )
 

@@ -27,7 +27,7 @@ H05_HOLD_S = 10.0
 """MemAvailable below 5 % (catalogue, H05); pages that are dropped under pressure come back within seconds."""
 _ORDINAL = re.compile(r"\bGPU (\d{1,2})\b")
 _ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]i?B)")
-_KILLED_PATTERNS = ("worker_killed", "sigkill")
+_KILLED_PATTERNS = ("worker_killed", "sigkill", "slurm_oom")
 
 _FIX = """\
 local_rank = int(os.environ["LOCAL_RANK"])

@@ -12,6 +12,7 @@ from gputop.doctor import fixes, stated, stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member, twins
+from gputop.doctor.log_refuted import REFUTED_BY
 from gputop.doctor.rules.memory import GHOST_BYTES_MAX
 from gputop.doctor.rules.outputs import Told, command_of, quoted, told
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
@@ -184,7 +185,7 @@ def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
             cause="torch.distributed.launch passes --local-rank to each rank, with a dash since torch 2.0; a parser that "
             "knows only --local_rank, or neither, ends every rank with exit code 2.",
             fix=_ARGUMENT.format(command=_torchrun(command_of(said))),
-            refuted_by="",
+            refuted_by=REFUTED_BY["local_rank_dash"],
             devices=said.devices,
             pids=said.pids,
             run=said.run_id,

@@ -23,7 +23,8 @@ _SMALLEST_STEP = 1e-300
 
 _LEFT = tuple(sum(bit for dot, bit in enumerate((0x01, 0x02, 0x04, 0x40)) if nibble >> dot & 1) for nibble in range(16))
 _RIGHT = tuple(sum(bit for dot, bit in enumerate((0x08, 0x10, 0x20, 0x80)) if nibble >> dot & 1) for nibble in range(16))
-_ASCII_MARKS = "*+ox#@%&"
+ASCII_MARKS = "*+ox#@%&"
+"""What draws the curves without braille, the first curve first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,7 @@ class _Raster:
             else:
                 _connect(masks, before, (column, y))
             before = (column, y)
-        self.lines.append((masks, trace.style, _ASCII_MARKS[number % len(_ASCII_MARKS)]))
+        self.lines.append((masks, trace.style, ASCII_MARKS[number % len(ASCII_MARKS)]))
 
     def _add_band(self, low: Sequence[float | None], high: Sequence[float | None]) -> None:
         for column, (small, large) in enumerate(zip(low, high, strict=False)):

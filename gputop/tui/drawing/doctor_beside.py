@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from gputop import units
 from gputop.doctor.finding import Abstained, Episode, Finding, Verdict
+from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.gpus import draw_gpus
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
@@ -44,7 +45,8 @@ def draw_beside(finding: Finding, view: View, width: int, height: int) -> Drawin
         if lines:
             lines.append(BLANK)
         ascii_only = view.settings.ascii
-        lines += draw_ranks(run, view.snapshot, width, metric="loss", marked=finding.pids, ascii_only=ascii_only)
+        loss = run_numbers.loss_name(run) or ""
+        lines += draw_ranks(run, view.snapshot, width, metric=loss, marked=finding.pids, ascii_only=ascii_only)
     return Drawing((Span("What it speaks of", "title"),), tuple(lines[:height]))
 
 

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from gputop.history import History, MetricSeries
-from gputop.snapshot import Run, Snapshot
+from gputop.snapshot import LOSS_METRICS, Run, Snapshot, loss_metric
 
 LIVE_STATES = ("starting", "running", "stalled")
 SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 """Throughput of one rank; the run's is the sum over its ranks."""
-LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
 RATE_WINDOW_S = 60.0
 """Steps per second are taken over the last minute, so that an evaluation does not make the time left jump."""
@@ -97,6 +96,11 @@ def latest(run: Run, name: str) -> float | None:
     """Return the mean over the ranks of a metric's newest values; NaN when any of them is."""
     values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
     return math.fsum(values) / len(values) if values and all(map(math.isfinite, values)) else (values[0] if values else None)
+
+
+def loss_name(run: Run) -> str | None:
+    """Return which of the run's metrics is its loss."""
+    return loss_metric(name for rank in run.ranks for name in rank.metrics)
 
 
 def first_known(run: Run, names: tuple[str, ...]) -> float | None:

@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.snapshot import Rank, Run
+from gputop.doctor import words
+from gputop.snapshot import Rank, Run, loss_metric
 from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
-from gputop.tui.drawing.loss import ENDED, LossChart
+from gputop.tui.drawing.loss import ENDED, MOST_CURVES, LossChart
 from gputop.tui.drawing.ranks import STATE_STYLES
 from gputop.tui.view import View
 
 CHART_MIN_LINES = 3
+LEGEND_MIN_LINES = 5
 
 _SPEED_UNITS = {name: name.removesuffix("_per_s").replace("images", "img") + "/s" for name in run_numbers.SPEED_METRICS}
 _DATA_WAIT = ("phase/data",)
@@ -35,7 +38,10 @@ def draw_training(view: View, chart: LossChart, width: int, height: int) -> Draw
     if metric is None:
         lines.extend(wrap("no metric yet: log one with run.log(loss=…)", width, "dim"))
     elif room >= CHART_MIN_LINES:
-        lines.extend(chart.draw(view, metric, width, room))
+        legend = rank_legend(view, run, metric) if room > LEGEND_MIN_LINES else ()
+        if legend:
+            lines.append(clip(legend, width))
+        lines.extend(chart.draw(view, metric, width, room - bool(legend)))
     return Drawing(title_line(view, run), tuple(lines), footer=_chooser(view, run))
 
 
@@ -56,10 +62,13 @@ def how_to_track(width: int) -> tuple[Line, ...]:
 
 def title_line(view: View, run: Run) -> Line:
     """Return "Training: name · 4 ranks · step 1240/5000 · 3m12s left"."""
-    parts = [line(("Training: ", "title"), (clean(run.name), "title"))]
+    # The mark of what the doctor's first finding speaks of, as rows of GPUs and processes have it.
+    mark = (Span("▸", "accent"),) if view.involves_run else ()
+    parts = [line(("Training: ", "title"), *mark, (clean(run.name), "title"))]
     count = len(run.ranks) or run.world_size or 0
     if count > 1:
-        parts.append(line((f"{count} ranks", "dim")))
+        some = _singled_out(view, run)
+        parts.append(line((f"{count} ranks", "dim"), (f" ▸{words.span(some)}" if some else "", "accent")))
     if run.ranks and all(rank.facts.get("source") == "log" for rank in run.ranks):
         parts.append(line(("from the log", "dim")))
     step, total = run_numbers.step(run), run_numbers.total_steps(run)
@@ -76,6 +85,26 @@ def title_line(view: View, run: Run) -> Line:
     else:
         parts.append(line((run.state, STATE_STYLES.get(run.state, "text"))))
     return joined(parts, Span(" · ", "dim"))
+
+
+def rank_legend(view: View, run: Run, metric: str) -> Line:
+    """Return which curve is whose where each rank has its own; those that the doctor's first finding speaks of are marked."""
+    ranks = sorted(view.history.metric(run.run_id, metric))
+    if not view.settings.per_rank or not 1 < len(ranks) <= MOST_CURVES:
+        return ()
+    some = _singled_out(view, run)
+    parts: list[Line] = []
+    for place, rank in enumerate(ranks):
+        sign = ASCII_MARKS[place % len(ASCII_MARKS)] if view.settings.ascii else "━"
+        name = (f"▸rank {rank}", "accent") if rank in some else (f"rank {rank}", "dim")
+        parts.append(line((sign, f"rank{rank % MOST_CURVES}"), " ", name))
+    return joined(parts, Span("  "))
+
+
+def _singled_out(view: View, run: Run) -> frozenset[int]:
+    """Return the ranks that the doctor's first finding speaks of, where it does not speak of all."""
+    some = view.involved_ranks
+    return some if len(some) < len(run.ranks) else frozenset()
 
 
 def _coarse(seconds: float) -> str:
@@ -101,11 +130,8 @@ def _chooser(view: View, run: Run) -> Line:
 
 
 def loss_name(metrics: Sequence[str]) -> str | None:
-    """Return the metric that is the loss: by name, else the first with "loss" in it, else the first there is."""
-    for name in run_numbers.LOSS_METRICS:
-        if name in metrics:
-            return name
-    return next((name for name in metrics if "loss" in name.lower()), metrics[0] if metrics else None)
+    """Return the metric that is the loss, else the first there is."""
+    return loss_metric(metrics) or next(iter(metrics), None)
 
 
 def values_of(run: Run, name: str) -> list[float]:

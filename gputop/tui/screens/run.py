@@ -294,7 +294,9 @@ def _summary(run: Run, view: View, width: int) -> list[Line]:
     if speed is not None:
         parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))
     parts += [
-        (name, units.metric(value)) for name in ("epoch", "lr", "loss") if (value := run_numbers.latest(run, name)) is not None
+        (name, units.metric(value))
+        for name in ("epoch", "lr", run_numbers.loss_name(run) or "loss")
+        if (value := run_numbers.latest(run, name)) is not None
     ]
     rows: list[Line] = [(Span(" "),)]
     for name, text in parts:
