@@ -239,12 +239,12 @@ FLAKY = traceback("RuntimeError: flaky")
             "The script went on after RuntimeError",
         ),
         (FLAKY + "epoch 1 loss 0.4\nepoch 2 loss 0.3\nTraining finished.\n", "warning", "possible", "The script went on after"),
-        (PROGRESS + FLAKY + PROGRESS, "error", "possible", "The script failed with RuntimeError"),
+        (PROGRESS + FLAKY + PROGRESS, "error", "likely", "The script failed with RuntimeError"),
         (traceback(OOM) + "batch size halved, retrying\n" + PROGRESS, "warning", "possible", "GPU 3 is full"),
         (
             FLAKY + "Epoch 1:  3%|# | 3/99 [00:01<00:02, 5.1it/s]\r" * 3,
             "error",
-            "possible",
+            "likely",
             "The script failed with RuntimeError",
         ),
         (PROGRESS + FLAKY, "error", "certain", "The script failed with RuntimeError"),
@@ -266,13 +266,11 @@ FLAKY = traceback("RuntimeError: flaky")
         ),
         (
             traceback("RuntimeError: x", "[rank1]: ") + "".join(f"[rank1]: {line}\n" for line in PROGRESS.splitlines()),
-            *("error", "possible", "Rank 1 failed with RuntimeError"),
+            *("error", "likely", "Rank 1 failed with RuntimeError"),
         ),
     ],
 )
-def test_an_exception_after_which_the_training_goes_on_is_possible_at_most(
-    log: str, severity: str, confidence: str, title: str
-) -> None:
+def test_an_exception_that_progress_follows_is_not_certain(log: str, severity: str, confidence: str, title: str) -> None:
     finding = told(log).findings[0]
     assert (finding.severity, finding.confidence) == (severity, confidence)
     assert finding.title.startswith(title)

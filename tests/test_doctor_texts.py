@@ -107,11 +107,16 @@ RAISED = 'Traceback (most recent call last):\n  File "train.py", line 3, in <mod
         SHOWN + "   with map_location: loaded\n\n2. Names\n   ok\n",
         "caught " + LINES["cuda_deser_unavailable"] + "\nusing the CPU\nloaded\nready\n",
         OOM + "".join(f"epoch 0 step {step} loss 0.5\n" for step in range(5)),
-        RAISED + OOM + "".join(f"epoch 0 step {step} loss 0.5\n" for step in range(5)),
+        RAISED + OOM + "retrying\n" + "".join(f"epoch 0 step {step} loss 0.5\n" for step in range(5)),
     ],
 )
 def test_a_text_that_a_script_shows_is_possible_at_most(text: str) -> None:
     assert {confidence for _, confidence in judged(text)} == {"possible"}
+
+
+def test_progress_behind_a_whole_traceback_may_have_waited_in_a_buffer() -> None:
+    text = RAISED + OOM + "".join(f"epoch 0 step {step} loss 0.5\n" for step in range(5))
+    assert {confidence for _, confidence in judged(text)} == {"likely"}
 
 
 def test_a_script_that_catches_its_error_and_ends_with_a_code_has_failed_of_it() -> None:

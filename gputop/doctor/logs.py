@@ -78,7 +78,7 @@ def finding_of(seen: Observation) -> Finding:
     finding = Finding(
         id=pattern.cause or pattern.id,
         severity=pattern.severity,
-        confidence="possible" if seen.went_on or seen.followed else pattern.confidence,
+        confidence=_sure(seen, pattern.confidence),
         title=_sentence(pattern.said(pattern.title, seen.groups)),
         evidence=facts,
         cause=_sentence(pattern.said(pattern.means, seen.groups)),
@@ -86,6 +86,13 @@ def finding_of(seen: Observation) -> Finding:
         refuted_by=pattern.refuted_by or REFUTED_BY.get(pattern.id, ""),
     )
     return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
+
+
+def _sure(seen: Observation, otherwise: str) -> str:
+    if seen.went_on:
+        return "possible"
+    # A script whose output is buffered writes what it had printed before, after the traceback that ended it.
+    return "likely" if seen.followed and otherwise == "certain" else otherwise
 
 
 def _of_xid(seen: Observation, finding: Finding) -> Finding:
@@ -195,7 +202,7 @@ def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
     return Finding(
         id=UNKNOWN_ID,
         severity="error",
-        confidence="possible" if seen.went_on or seen.followed else "certain",
+        confidence=_sure(seen, "certain"),
         title=f"{who} {'after' if seen.went_on else 'with'} {name.rpartition('.')[2]}{where}",
         evidence=facts,
         cause=f"{_short(seen.line)}.{raised}" if message else f"{name}.{raised}",
