@@ -86,7 +86,7 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
 def _run_row(run: Run) -> tuple[str, ...]:
     steps = [rank.step for rank in run.ranks if rank.step is not None]
     losses = [rank.metrics["loss"] for rank in run.ranks if "loss" in rank.metrics]
-    loss = units.metric(sum(losses) / len(losses)) if losses else units.UNKNOWN
+    loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN
     step = str(max(steps)) if steps else units.UNKNOWN
     return (run.name, run.state, str(len(run.ranks)), step, loss)
 

@@ -90,7 +90,7 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: stated_calls.CudaM
     for metric in ("memory_allocated_bytes", "memory_peak_bytes"):
         series = evidence.series(job.run_id, member.journal.rank, metric)
         begin = max(WARM_UP_STEPS, series.steps[-1] - 3 * LEAK_STEPS_MIN) if series else 0
-        points = windows.since(series, begin)
+        points = windows.finite(windows.since(series, begin))
         if len(points) < WARM_UP_STEPS or points.steps[-1] - points.steps[0] < LEAK_STEPS_MIN:
             continue
         found = windows.trend(points)
@@ -99,16 +99,16 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: stated_calls.CudaM
             continue
         steps = points[-1].step - points[0].step
         left = total - points[-1].value
-        more = int(left / (found[0] / steps)) if left > 0 else 0
+        more = int(min(left / found[0] * steps, 1e12)) if left > 0 else 0
         finding = tracked.about(
             job,
             "E04",
             "warning",
             "likely",
-            f"GPU memory grows with every step: {bytes_text(int(found[0]))} in {steps} steps",
+            f"GPU memory grows with every step: {bytes_text(found[0])} in {steps} steps",
             [
                 Fact(
-                    f"{bytes_text(int(points[0].value))} to {bytes_text(int(points[-1].value))}, R² {found[1]:.2f}",
+                    f"{bytes_text(points[0].value)} to {bytes_text(points[-1].value)}, R² {found[1]:.2f}",
                     found[0],
                     metric,
                 ),
