@@ -31,6 +31,7 @@ from . import (
     doctor_scenes_hardware,
     doctor_scenes_input,
     doctor_scenes_live,
+    doctor_scenes_lost,
     doctor_scenes_pace,
     doctor_scenes_placement,
 )
@@ -46,6 +47,7 @@ ROOMS = (
     doctor_scenes_hardware,
     doctor_scenes_input,
     doctor_scenes_live,
+    doctor_scenes_lost,
     doctor_scenes_pace,
     doctor_scenes_placement,
 )
