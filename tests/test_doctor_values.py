@@ -24,6 +24,7 @@ from gputop.report import once_text
 from gputop.snapshot import Points, Snapshot
 
 from . import (
+    doctor_scenes_cores,
     doctor_scenes_ddp,
     doctor_scenes_dp,
     doctor_scenes_efficiency,
@@ -40,6 +41,7 @@ from .doctor_tracked import CALM, ddp, one_process, single
 from .samples import EPOCH
 
 ROOMS = (
+    doctor_scenes_cores,
     doctor_scenes_ddp,
     doctor_scenes_dp,
     doctor_scenes_efficiency,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gputop.doctor import data_waits, stated_calls, windows, words
+from gputop.doctor import data_waits, fixes, stated_calls, windows, words
 from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job, Member
@@ -61,6 +61,7 @@ def memory_churn(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_command: bool) -> Finding:
+    segments = f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True {fixes.own_command(job)}"
     return tracked.about(
         job,
         "E04",
@@ -76,9 +77,9 @@ def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_comma
         "memory again. It does not lower what the step needs."
         if on_command
         else "When no free block is large enough, the allocator waits, gives everything back and asks the driver again.",
-        "# remove torch.cuda.empty_cache() from the loop\nPYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python ..."
+        f"# remove torch.cuda.empty_cache() from the loop\n{segments}"
         if on_command
-        else "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python ...\n# or a smaller batch, or torch.utils.checkpoint",
+        else f"{segments}\n# or a smaller batch, or torch.utils.checkpoint",
         "Another process on the same GPU takes and gives back memory.",
         devices or None,
     )
