@@ -44,8 +44,8 @@ class Bucket:
 
     @property
     def mean(self) -> float:
-        """Mean of the finite values; NaN where there is none."""
-        return self.total / self.count if self.count else math.nan
+        """Mean of the finite values; NaN where there is none. It lies between them also where their sum is too large."""
+        return min(self.high, max(self.low, self.total / self.count)) if self.count else math.nan
 
     def absorb(self, other: Bucket) -> None:
         """Take in the neighbour that follows."""

@@ -87,7 +87,7 @@ def _run_row(run: Run) -> tuple[str, ...]:
     steps = [rank.step for rank in run.ranks if rank.step is not None]
     name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
-    loss = units.metric(sum(losses) / len(losses)) if losses else units.UNKNOWN
+    loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN
     step = str(max(steps)) if steps else units.UNKNOWN
     return (run.name, run.state, str(len(run.ranks)), step, loss)
 

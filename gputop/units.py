@@ -1,4 +1,4 @@
-"""Numbers to text and back: bytes, percent, watts, durations, rates. None is "N/A" everywhere.
+"""Numbers to text and back: bytes, percent, watts, durations, rates, and their mean. None is "N/A" everywhere.
 
 Imports the standard library alone.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from gputop.errors import UsageError
 
@@ -15,6 +16,14 @@ INTERVAL_MIN_S = 0.1
 INTERVAL_MAX_S = 3600.0
 """What an interval may be. Here, because the command line checks it before it starts the sampler."""
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def mean(values: Sequence[float]) -> float:
+    """Return the mean; of finite values it is finite (``statistics.fmean`` raises where their sum is too large)."""
+    total = sum(values)
+    if math.isfinite(total) or not all(map(math.isfinite, values)):
+        return total / len(values)
+    return sum(value / len(values) for value in values)
 
 
 def bytes_text(value: float | None, digits: int = 1) -> str:

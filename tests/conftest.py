@@ -22,3 +22,9 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GPUTOP_RUN_ID", "GPUTOP_JOB_ID", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     return home
+
+
+@pytest.fixture(autouse=True)
+def loud_rules(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a rule that fails fail the test: to people it is only told as one that could not judge."""
+    monkeypatch.setattr("gputop.doctor.diagnosis.Doctor.raises", True)

@@ -6,12 +6,14 @@ By sums and never by medians: with four workers the median wait was 1.3 ms where
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.doctor import windows
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.jobs import LIVE, Job
-from gputop.doctor.series import Series
+from gputop.doctor.series import KEPT_POINTS, Series
 from gputop.doctor.stated_input import Feeding, feeding
 
 STEPS_MIN = 30
@@ -66,7 +68,7 @@ def _share(evidence: Evidence, job: Job, rank: int, loader: Feeding | None) -> f
 
 
 def _without(steps: Series, firsts: Sequence[int], batches: int) -> Series:
-    left_out = {first + place for first in firsts for place in range(max(1, batches))}
+    left_out = {first + place for first in firsts for place in range(min(max(1, batches), KEPT_POINTS))}
     if left_out.isdisjoint(steps.steps):
         return steps
     kept = [point for point in steps if point.step not in left_out]
@@ -109,8 +111,8 @@ def rhythm(evidence: Evidence, job: Job, rank: int, workers: int) -> float | Non
     waits = windows.newest(evidence, job, rank, DATA).values
     if len(waits) < RHYTHM_ROUNDS * workers:
         return None
-    mean = sum(waits) / len(waits)
-    spread = sum((value - mean) ** 2 for value in waits)
-    if spread <= 0:
+    mean = units.mean(waits)
+    spread = windows.squares(waits, mean)
+    if not 0 < spread < math.inf:
         return None
     return sum((a - mean) * (b - mean) for a, b in zip(waits, waits[workers:], strict=False)) / spread

@@ -10,10 +10,11 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Episode, Finding, Verdict
+from gputop.doctor.jobs import Job
 from gputop.doctor.rules import FAMILIES, HIDES, MACHINE_RULES, RULES, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Snapshot
 
@@ -27,6 +28,9 @@ SEVERITY_WEIGHT = {"error": 3.0, "warning": 2.0, "info": 1.0}
 CONFIDENCE_WEIGHT = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 """The middles of the catalogue's bands (section 3)."""
 EPISODES_KEPT = 200
+FAILURE_CHARACTERS = 120
+"""Of the message of a rule that failed."""
+PLEASE_REPORT = "a gputop without this mistake: please report it"
 VERDICTS = ("found", "explained", "watching", "not_judged", "clean")
 """States of a rule, the one that counts for a rule of several jobs first."""
 _JITTER_S = 0.25
@@ -74,8 +78,12 @@ def _until(now: float, rule: Rule | MachineRule, known: _Asked | None) -> float:
 class Doctor:
     """Watches a stream of snapshots and says what is wrong with the training in it."""
 
+    raises: ClassVar[bool] = False
+    """A rule that fails ends the observation: for tests, where that must be seen."""
+
     def __init__(self) -> None:
         self._evidence = Evidence()
+        self._failures: dict[str, Abstained] = {}
         self._cases: dict[tuple[str, str], _Case] = {}
         self._asked: dict[tuple[str, str], _Asked] = {}
         self._last: Snapshot | None = None
@@ -149,11 +157,11 @@ class Doctor:
             for rule in RULES:
                 key = (rule.id, job.key)
                 if not rule.every_s or rule.id in suspected:
-                    yield key, rule.judge(evidence, job)
+                    yield key, self._ask(rule, job)
                     continue
                 known = self._asked.get(key)
                 if known is None or now >= known.until:
-                    judgement = rule.judge(evidence, job)
+                    judgement = self._ask(rule, job)
                     known = _Asked(_until(now, rule, known), ((key, judgement),) if judgement is not None else ())
                 asked[key] = known
                 if known.said:
@@ -162,7 +170,7 @@ class Doctor:
             key = (machine_rule.id, "")
             known = self._asked.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
             if known is None or now >= known.until:
-                said = machine_rule.judge(evidence)
+                said = self._ask_of_machine(machine_rule)
                 judged = [((machine_rule.id, subject), judgement) for subject, judgement in said.items()]
                 yield from judged
                 known = _Asked(_until(now, machine_rule, known), tuple(item for item in judged if item[1] is not None))
@@ -170,6 +178,27 @@ class Doctor:
                 yield from known.said
             asked[key] = known
         self._asked = asked
+
+    def _ask(self, rule: Rule, job: Job) -> Judgement:
+        try:
+            return rule.judge(self._evidence, job)
+        except Exception as error:  # noqa: BLE001 - one rule that fails takes neither the others nor the screen with it
+            return self._failed(rule, error)
+
+    def _ask_of_machine(self, rule: MachineRule) -> Mapping[str, Judgement]:
+        try:
+            return rule.judge(self._evidence)
+        except Exception as error:  # noqa: BLE001 - as above
+            subjects = {subject for known, subject in self._cases if known == rule.id} or {""}
+            return dict.fromkeys(subjects, self._failed(rule, error))
+
+    def _failed(self, rule: Rule | MachineRule, error: Exception) -> Abstained:
+        """Return what is said of a rule that failed: the first failure's words, so that it is told once."""
+        if self.raises:
+            raise error
+        if rule.id not in self._failures:
+            self._failures[rule.id] = Abstained(rule.id, f"This rule failed: {_told_of(error)}.", PLEASE_REPORT)
+        return self._failures[rule.id]
 
     def _breaks_off(self, snapshot: Snapshot) -> bool:
         last = self._last
@@ -239,8 +268,8 @@ class Doctor:
         """Return the cases that a root explains, and the ids of their roots. A root of the machine explains in every job."""
         hidden: dict[tuple[str, str], set[str]] = {}
         for (root, subject), case in self._cases.items():
-            if not (case.clean == 0 or case.shown):
-                continue
+            if not (case.clean == 0 or case.shown) or (root == "G04" and case.finding.severity == "info"):
+                continue  # a rank without which the others go on explains nothing of theirs
             symptoms = HIDES.get(root, frozenset())
             if root == "A03" and case.finding.severity == "warning":
                 # A warning that the mask leaves too few GPUs explains why ranks share one.
@@ -268,6 +297,18 @@ def _is_rooted_in(root: str, symptom: str) -> bool:
     """Return whether the symptom explains the root as well, and is the earlier root of the two: one of them has to stay."""
     last = len(_ROOT_ORDER)
     return root in HIDES.get(symptom, frozenset()) and _ROOT_ORDER.get(symptom, last) < _ROOT_ORDER.get(root, last)
+
+
+def _told_of(error: Exception) -> str:
+    """Return the kind of an error, what it says, and the line of the rules that it comes from."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    where = ""
+    if place is not None:
+        where = f" ({place.tb_frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{place.tb_lineno})"
+    said = " ".join(str(error).split())[:FAILURE_CHARACTERS]
+    return f"{type(error).__name__}{f': {said}' if said else ''}{where}"
 
 
 def _weight(finding: Finding) -> tuple[bool, float, int, str, tuple[int, ...]]:

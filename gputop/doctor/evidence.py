@@ -69,6 +69,7 @@ class _ProcessTrack:
 class _RankTrack:
     step: int | None = None
     moved_at: float | None = None
+    seen_at: float = 0.0
     calls: deque[tuple[float, int, int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
 
 
@@ -87,6 +88,7 @@ class Evidence:
         self._samples: dict[str, deque[tuple[float, float]]] = {}
         self._processes: dict[tuple[int, float | None], _ProcessTrack] = {}
         self._ranks: dict[tuple[str, int], _RankTrack] = {}
+        self._ended: dict[tuple[str, int], float] = {}
         self._loads: dict[str, Load | None] = {}
         self._owners: dict[str, list[Process]] = {}
         self._points: dict[tuple[str, int, str], Series] = {}
@@ -138,13 +140,15 @@ class Evidence:
 
     def _observe_runs(self, runs: Iterable[Run]) -> None:
         seen = {}
+        ended = {}
         for run in runs:
             for rank in run.ranks if run.state != "finished" else ():
-                if rank.state not in LIVE:
-                    continue  # no rule asks what one that has ended did lately
                 key = (run.run_id, rank.rank)
+                if rank.state not in LIVE:
+                    ended[key] = self._ended.get(key, self.now)
+                    continue  # no rule asks what one that has ended did lately
                 known = self._ranks.get(key)
-                track = seen[key] = known or _RankTrack(rank.step)
+                track = seen[key] = known or _RankTrack(rank.step, seen_at=self.now)
                 if known is not None and rank.step is not None and rank.step != track.step:
                     track.step, track.moved_at = rank.step, self.now
                 fact = stated.data_parallel(rank)
@@ -155,7 +159,7 @@ class Evidence:
                     track.calls.append((self.now, *counted))
                 while len(track.calls) > 1 and track.calls[1][0] < self.now - KEPT_S:
                     track.calls.popleft()
-        self._ranks = seen
+        self._ranks, self._ended = seen, ended
 
     def _observe_points(self, snapshot: Snapshot) -> None:
         alive = {run.run_id for run in snapshot.runs}
@@ -250,6 +254,17 @@ class Evidence:
     def _moved(self, job: Job, member: Member) -> bool:
         track = self._ranks.get((job.run_id, member.journal.rank)) if job.run_id and member.journal else None
         return track is not None and track.moved_at is not None and self.now - track.moved_at <= PROGRESS_S
+
+    def stood_s(self, run_id: str, rank: int) -> float:
+        """Return for how long a living rank has made no step, as far as it was watched; 0 for one that is not known."""
+        track = self._ranks.get((run_id, rank))
+        if track is None:
+            return 0.0
+        return self.now - (track.moved_at if track.moved_at is not None else track.seen_at)
+
+    def ended_s(self, run_id: str, rank: int) -> float:
+        """Return for how long a rank is known to have ended; 0 for one that has not."""
+        return self.now - self._ended.get((run_id, rank), self.now)
 
     def trains(self, job: Job) -> bool:
         """True when the job is seen to train: steps move or were just logged, or its backward threads use the CPU."""

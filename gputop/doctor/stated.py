@@ -73,7 +73,8 @@ def mapping(rank: Rank | None, name: str) -> Mapping[str, Any]:
 
 def whole(value: Any) -> int | None:
     """Return a count or an index; None for everything else (also for True and for negatives)."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    # JSON knows integers of any size; one beyond any counter's range is no number that was measured.
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
 
 
 def _whole_list(value: Any) -> tuple[int, ...]:

@@ -21,7 +21,11 @@ def number(value: Any) -> float | None:
     """Return a finite number; None for everything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) else None
+    try:
+        known = float(value)
+    except OverflowError:  # JSON knows integers of any size
+        return None
+    return known if math.isfinite(known) else None
 
 
 def flag(value: Any) -> bool | None:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gputop import units
 from gputop.doctor import windows
 from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.jobs import Job
@@ -78,7 +79,7 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
     for at in reversed(range(0, len(steps), WINDOW_STEPS)):
         # The newest window first: nobody waits in most runs, and then one window tells it.
         piece = _waits(backward, whole, steps[at : at + WINDOW_STEPS])
-        if piece is None or statistics.fmean(piece) < SCORE_MIN:
+        if piece is None or units.mean(piece) < SCORE_MIN:
             return None
         waits = piece + waits
     slowest = [min((backward[rank][step], rank) for rank in ranks)[1] for step in steps]
@@ -93,10 +94,10 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
     at_fault = {step: rank if culprit is None else culprit for step, rank in zip(steps, slowest, strict=True)}
     return Straggling(
         culprit,
-        statistics.fmean(waits),
+        units.mean(waits),
         len(steps),
         _excess(backward, at_fault, ranks, sign=-1.0),
-        statistics.fmean(statistics.median(whole[rank][step] for rank in ranks) for step in steps),
+        units.mean([statistics.median(whole[rank][step] for rank in ranks) for step in steps]),
         _parts(evidence, job, ranks, at_fault, whole, backward, number),
     )
 
@@ -150,7 +151,7 @@ def _excess(series: Mapping[int, Mapping[int, float]], at_fault: Mapping[int, in
     for step, guilty in at_fault.items():
         others = [series[rank].get(step, 0.0) for rank in ranks if rank != guilty]
         found.append(sign * (series[guilty].get(step, 0.0) - statistics.median(others)))
-    return statistics.fmean(found)
+    return units.mean(found)
 
 
 def _parts(
@@ -226,5 +227,5 @@ def _loaded(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:
 
 def _ratio(amounts: Sequence[Sequence[float]]) -> float:
     """Return the mean over steps of most over mean."""
-    means = [statistics.fmean(step) for step in amounts]
-    return statistics.fmean(max(step) / mean if mean > 0 else 1.0 for step, mean in zip(amounts, means, strict=True))
+    means = [units.mean(step) for step in amounts]
+    return units.mean([max(step) / mean if mean > 0 else 1.0 for step, mean in zip(amounts, means, strict=True)])

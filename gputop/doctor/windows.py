@@ -14,6 +14,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from gputop import units
 from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.jobs import Job
 from gputop.doctor.series import KEPT_POINTS, Point, Series
@@ -99,10 +100,14 @@ def latest(points: Series, number: int) -> dict[int, float]:
     return dict(zip(points.steps[: -number - 1 : -1], points.values[: -number - 1 : -1], strict=True))
 
 
+def squares(values: Iterable[float], middle: float) -> float:
+    """Return the sum of the squared distances from ``middle``; infinite where it is too large (``**`` raises there)."""
+    return sum([(value - middle) * (value - middle) for value in values])
+
+
 def spread(values: Sequence[float]) -> float:
     """Return the standard deviation of all the values (``statistics.pstdev`` takes fifty times as long)."""
-    mean = sum(values) / len(values)
-    return math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
+    return math.sqrt(squares(values, units.mean(values)) / len(values))
 
 
 def data_share(evidence: Evidence, job: Job) -> float | None:
@@ -189,8 +194,8 @@ def stalls(points: Series, factor: float) -> Stalls | None:
         return None
     gaps = [after.step - before.step for before, after in itertools.pairwise(long)]
     excess = sum(point.value - median for point in long) / sum(values)
-    mean = sum(point.value for point in long) / len(long)
-    return Stalls(tuple(point.step for point in long), statistics.median(gaps) if gaps else 0.0, excess, median, mean)
+    usual = units.mean([point.value for point in long])
+    return Stalls(tuple(point.step for point in long), statistics.median(gaps) if gaps else 0.0, excess, median, usual)
 
 
 def regular(steps: Sequence[int], variation: float) -> bool:
@@ -201,8 +206,8 @@ def regular(steps: Sequence[int], variation: float) -> bool:
     gaps = [after - before for before, after in itertools.pairwise(steps)]
     if len(gaps) < 2:
         return False
-    mean = statistics.fmean(gaps)
-    if mean > 0 and spread(gaps) / mean < variation:
+    usual = units.mean(gaps)
+    if usual > 0 and spread(gaps) / usual < variation:
         return True
     period = statistics.median(gaps)
     return len(steps) >= CHAIN_MIN and _chain(steps, period, variation * period) >= CHAIN_SHARE * len(steps)
@@ -217,21 +222,27 @@ def _chain(steps: Sequence[int], period: float, off: float) -> int:
     return max(lengths, default=0)
 
 
+def finite(points: Series) -> Series:
+    """Return the points without those that are NaN or infinite."""
+    return points if points.finite() else _of([point for point in points if math.isfinite(point.value)])
+
+
 def trend(points: Series) -> tuple[float, float] | None:
     """Return the growth over the window (by a straight line through the values) and R²; None for too few values."""
-    known = points if points.finite() else _of([point for point in points if math.isfinite(point.value)])
+    known = finite(points)
     steps, values = known.steps, known.values
     if len(known) < STEPS_MIN or steps[-1] <= steps[0]:
         return None
     if min(values) == max(values):
         return 0.0, 0.0
-    mean_x, mean_y = sum(steps) / len(steps), sum(values) / len(values)
+    mean_x, mean_y = sum(steps) / len(steps), units.mean(values)
     off_x, off_y = [step - mean_x for step in steps], [value - mean_y for value in values]
     spread_x, spread_y = sum(map(operator.mul, off_x, off_x)), sum(map(operator.mul, off_y, off_y))
     if spread_y <= 0:
         return 0.0, 0.0
     slope = sum(map(operator.mul, off_x, off_y)) / spread_x
-    return slope * (steps[-1] - steps[0]), slope**2 * spread_x / spread_y
+    growth, fit = slope * (steps[-1] - steps[0]), slope * slope * spread_x / spread_y
+    return (growth, fit) if math.isfinite(growth + fit) else None
 
 
 def mean_utilization(evidence: Evidence, uuid: str) -> float | None:

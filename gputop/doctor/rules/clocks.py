@@ -90,7 +90,8 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
         facts.append(Fact(f"{device.temperature_c:.0f} °C{limit}", device.temperature_c, "NVML"))
     loss, clock = _clock(evidence, device)
     limit_w = device.power_limit_w or device.power_default_limit_w
-    lower = f"sudo nvidia-smi -i {device.index} -pl {(limit_w or 0) * 0.85:.0f}  # less power, less heat"
+    watts = f"{limit_w * 0.85:.0f}" if limit_w else "WATTS"
+    lower = f"sudo nvidia-smi -i {device.index} -pl {watts}  # less power, less heat"
     texts = (
         "The GPU gets too warm and lowers its clocks to protect itself: airflow, dust, a fan, a warm room, or neighbours "
         "in a dense box. In DDP the other ranks wait for it.",

@@ -11,7 +11,7 @@ from gputop.doctor.jobs import Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.feeding import WARN_SHARE
 from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
-from gputop.snapshot import Host, Process
+from gputop.snapshot import Device, Host, Process
 from gputop.units import bytes_text
 
 THROTTLED_SHARE = 0.1
@@ -237,13 +237,23 @@ def far_socket(evidence: Evidence, job: Job) -> Judgement:
                 Fact(f"near the GPU are cores {words.span(device.cpu_affinity)}", list(device.cpu_affinity), "NVML"),
             ],
             "What it hands to the GPU goes through the link between the sockets.",
-            f"torchrun --numa-binding=node ...  # newer torch; or: numactl --cpunodebind={device.numa_node or 0} python ...",
+            _near(job, device),
             "Its copies to the GPU are small.",
             [device],
             (process.pid,),
         )
         return Suspicion(finding, D10_HOLD_S)
     return None
+
+
+def _near(job: Job, device: Device) -> str:
+    """Return the command that starts the job with its ranks near their GPUs."""
+    command = fixes.own_command(job)
+    if command.startswith("torchrun "):
+        return f"{command.replace('torchrun', 'torchrun --numa-binding=node', 1)}  # torch 2.9 or newer"
+    if device.numa_node is not None:
+        return f"numactl --cpunodebind={device.numa_node} --membind={device.numa_node} {command}"
+    return f"taskset -c {words.span(device.cpu_affinity).replace(' ', '')} {command}"
 
 
 _PROC = ("/proc", "cgroup")

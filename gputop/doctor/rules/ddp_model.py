@@ -4,9 +4,9 @@ gradients that travel through the CPU (C16)."""
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 
+from gputop import units
 from gputop.doctor import fixes, stated, windows, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
@@ -123,7 +123,7 @@ def _deviates(job: Job, losses: dict[int, dict[int, float]]) -> Judgement:
         others = [other for rank, other in losses.items() if rank != number]
         if number == 0 or not others:
             continue
-        gap = statistics.fmean(values[step] - statistics.fmean(other[step] for other in others) for step in steps)
+        gap = units.mean([values[step] - units.mean([other[step] for other in others]) for step in steps])
         usual = [other[step] for other in others for step in steps]
         spread = windows.spread(usual)
         if spread > 0 and abs(gap) > LOSS_DEVIATION * spread:
@@ -152,14 +152,15 @@ def _deviates(job: Job, losses: dict[int, dict[int, float]]) -> Judgement:
 
 def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
     """Return the ranks whose loss may be far from the others', from the sums of each rank: in most runs none."""
-    size, number = len(next(iter(columns.values()))), len(columns)
-    means = {rank: sum(values) / size for rank, values in columns.items()}
-    squares = {rank: sum([(value - means[rank]) ** 2 for value in values]) for rank, values in columns.items()}
+    size = len(next(iter(columns.values())))
+    means = {rank: units.mean(values) for rank, values in columns.items()}
+    squares = {rank: windows.squares(values, means[rank]) for rank, values in columns.items()}
     far = []
     for rank, mean in means.items():
         others = [other for other in means if other != rank]
-        middle = sum(means[other] for other in others) / max(1, number - 1)
-        variance = sum(squares[other] + size * (means[other] - middle) ** 2 for other in others) / max(1, size * len(others))
+        middle = units.mean([means[other] for other in others]) if others else 0.0
+        between = windows.squares((means[other] for other in others), middle)
+        variance = (sum(squares[other] for other in others) + size * between) / max(1, size * len(others))
         # Sums round in another order than what decides: half of the threshold leaves nothing out.
         if abs(mean - middle) > LOSS_DEVIATION / 2 * math.sqrt(variance) or variance <= 0:
             far.append(rank)

@@ -59,6 +59,7 @@ def waits_in_each_step(evidence: Evidence, job: Job) -> Judgement:
         if load is None or 1 - load / 100 < IDLE_SHARE_MIN or not _calm(evidence, job):
             continue
         where = tracked.at(fact.where)
+        data = windows.data_share(evidence, job)
         finding = tracked.about(
             job,
             "E01",
@@ -72,11 +73,7 @@ def waits_in_each_step(evidence: Evidence, job: Job) -> Judgement:
                     "journal: synchronizations",
                 ),
                 Fact(f"{words.gpu(device)} idles {100 - load:.0f} % of the time", 100 - load, "NVML"),
-                Fact(
-                    f"the loop waits for data {windows.data_share(evidence, job) or 0:.0%} of the time",
-                    windows.data_share(evidence, job),
-                    "journal",
-                ),
+                *([Fact(f"the loop waits for data {data:.0%} of the time", data, "journal")] if data is not None else []),
             ],
             "item(), cpu(), tolist(), print(tensor) and `if tensor:` wait until the GPU has finished everything so far. "
             "In that time no new work is queued, and the GPU idles afterwards.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 
+from gputop import units
 from gputop.doctor import data_waits, fixes, windows, words
 from gputop.doctor.data_waits import STEPS_MIN, share_of_data
 from gputop.doctor.evidence import IDLE_PERCENT, Evidence
@@ -126,7 +127,7 @@ def copies(evidence: Evidence, job: Job) -> Judgement:
             if value:
                 facts.append(Fact(f"{value:.0f} {text}", value, "journal: transfers"))
         if fact.bytes_per_step:
-            facts.append(Fact(f"{bytes_text(int(fact.bytes_per_step))} in a step", fact.bytes_per_step, "journal: transfers"))
+            facts.append(Fact(f"{bytes_text(fact.bytes_per_step)} in a step", fact.bytes_per_step, "journal: transfers"))
         finding = tracked.about(
             job,
             "D05",
@@ -157,9 +158,9 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
             continue
         facts = [
             Fact(
-                f"the first batch of each of {words.count(len(found), 'epoch')} took {statistics.fmean(found) * 1e3:.0f} ms, "
+                f"the first batch of each of {words.count(len(found), 'epoch')} took {units.mean(found) * 1e3:.0f} ms, "
                 f"a step takes {usual * 1e3:.0f} ms",
-                round(statistics.fmean(found), 4),
+                round(units.mean(found), 4),
                 "journal: first_batch_s, step_s",
             ),
             Fact(f"that is {part:.0%} of the time", round(part, 3), "journal"),

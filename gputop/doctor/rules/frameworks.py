@@ -6,7 +6,8 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from gputop.doctor import fixes, stated, stated_model, words
+from gputop import units
+from gputop.doctor import fixes, stated, stated_model, windows, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
@@ -139,9 +140,8 @@ def _seen_turns(evidence: Evidence, job: Job) -> Judgement:
 
 def _correlation(one: tuple[float, ...], other: tuple[float, ...]) -> float | None:
     """Return Pearson's correlation; None for a column that does not vary."""
-    mean_one, mean_other = sum(one) / len(one), sum(other) / len(other)
-    spread_one = sum((value - mean_one) ** 2 for value in one)
-    spread_other = sum((value - mean_other) ** 2 for value in other)
+    mean_one, mean_other = units.mean(one), units.mean(other)
+    spread_one, spread_other = windows.squares(one, mean_one), windows.squares(other, mean_other)
     if spread_one <= 0 or spread_other <= 0:
         return None
     product = sum((a - mean_one) * (b - mean_other) for a, b in zip(one, other, strict=True))

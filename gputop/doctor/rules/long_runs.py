@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gputop.doctor import data_waits, stated_calls, windows, words
+from gputop.doctor import data_waits, fixes, stated_calls, windows, words
 from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job, Member
@@ -61,6 +61,7 @@ def memory_churn(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_command: bool) -> Finding:
+    segments = f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True {fixes.own_command(job)}"
     return tracked.about(
         job,
         "E04",
@@ -76,9 +77,9 @@ def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_comma
         "memory again. It does not lower what the step needs."
         if on_command
         else "When no free block is large enough, the allocator waits, gives everything back and asks the driver again.",
-        "# remove torch.cuda.empty_cache() from the loop\nPYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python ..."
+        f"# remove torch.cuda.empty_cache() from the loop\n{segments}"
         if on_command
-        else "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python ...\n# or a smaller batch, or torch.utils.checkpoint",
+        else f"{segments}\n# or a smaller batch, or torch.utils.checkpoint",
         "Another process on the same GPU takes and gives back memory.",
         devices or None,
     )
@@ -90,7 +91,7 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: stated_calls.CudaM
     for metric in ("memory_allocated_bytes", "memory_peak_bytes"):
         series = evidence.series(job.run_id, member.journal.rank, metric)
         begin = max(WARM_UP_STEPS, series.steps[-1] - 3 * LEAK_STEPS_MIN) if series else 0
-        points = windows.since(series, begin)
+        points = windows.finite(windows.since(series, begin))
         if len(points) < WARM_UP_STEPS or points.steps[-1] - points.steps[0] < LEAK_STEPS_MIN:
             continue
         found = windows.trend(points)
@@ -99,16 +100,16 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: stated_calls.CudaM
             continue
         steps = points[-1].step - points[0].step
         left = total - points[-1].value
-        more = int(left / (found[0] / steps)) if left > 0 else 0
+        more = int(min(left / found[0] * steps, 1e12)) if left > 0 else 0
         finding = tracked.about(
             job,
             "E04",
             "warning",
             "likely",
-            f"GPU memory grows with every step: {bytes_text(int(found[0]))} in {steps} steps",
+            f"GPU memory grows with every step: {bytes_text(found[0])} in {steps} steps",
             [
                 Fact(
-                    f"{bytes_text(int(points[0].value))} to {bytes_text(int(points[-1].value))}, R² {found[1]:.2f}",
+                    f"{bytes_text(points[0].value)} to {bytes_text(points[-1].value)}, R² {found[1]:.2f}",
                     found[0],
                     metric,
                 ),

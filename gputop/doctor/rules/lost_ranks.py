@@ -23,6 +23,11 @@ G03_MEMORY_BYTES = 2 * 2**30
 """A context takes half a GiB: with more on a GPU a rank has its model, and its group long since (ours)."""
 G04_COUNTS_S = 10.0
 """A job that ends well loses its ranks one by one, and faster than that."""
+STILL_S = 5.0
+STILL_STEPS = 3.0
+"""Ranks wait for a dead one when they have made no step for so long, and for the time of so many steps (ours)."""
+LATE_S = 3.0
+"""What ranks did before a death is still told after it for so long: they write every 2 seconds at most."""
 NEWS_S = 600.0
 """A run that ended longer ago is not told of any more."""
 _SAYS_DEATH = ("sigkill",)
@@ -113,7 +118,7 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
         ended = run.ended_at or max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
         if not alive and (ended is None or evidence.snapshot.time - ended > NEWS_S):
             continue
-        judgement = _dead(run, bad, alive, said.get(run.run_id), jobs.get(run.run_id))
+        judgement = _dead(evidence, run, bad, alive, said.get(run.run_id), jobs.get(run.run_id))
         if judgement is not None:
             found[f"dead:{run.run_id}"] = judgement
     for job in evidence.jobs:
@@ -157,57 +162,140 @@ def _lost(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
-def _dead(run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: Job | None) -> Judgement:
-    first = min(bad, key=lambda rank: (_cascades(rank, said), not _was_killed(rank), rank.last_log_at or 0.0, rank.rank))
+def _dead(evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: Job | None) -> Judgement:
+    first = min(bad, key=lambda rank: (_follows(rank, said), not _was_killed(rank), rank.last_log_at or 0.0, rank.rank))
     failure = stated_model.failure(first)
-    if not alive and (failure is not None or not _was_killed(first)):
+    early = [rank.rank for rank in run.ranks if rank.state == "finished"]
+    if not alive and early and all(_follows(rank, said) for rank in bad):
+        return _left_early(run, bad, early, job)
+    if not alive and (failure is not None or (not _was_killed(first) and first.exit_code is None)):
         return None  # what ended it is known by its text, which another rule tells; or nothing is known
     if not alive and said is not None and any(not match.cascade and match.pattern not in _SAYS_DEATH for match in said.matches):
         return None
+    others = _others(evidence, run, first, alive)
+    if others == "seen too shortly":
+        return None
+    goes_on = others == "go on"
     how = _how(first)
     facts = [Fact(f"rank {first.rank} (process {first.pid}) {how}", first.exit_code, "journal")]
     if failure is not None:
         facts.append(Fact(f"it said: {failure.type}: {failure.message}", failure.where, "journal: error"))
     if alive:
-        names = words.ranks([rank.rank for rank in alive])
-        facts.append(Fact(f"{names} {'lives' if len(alive) == 1 else 'live'} and wait for it", len(alive), "journal"))
+        names, one = words.ranks([rank.rank for rank in alive]), len(alive) == 1
+        does = "goes on" if one and goes_on else "go on" if goes_on else "lives" if one else "live"
+        still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
+        facts.append(
+            Fact(f"{names} {does}: steps come", len(alive), "journal")
+            if goes_on
+            else Fact(f"{names} {does}, without a step for {still:.0f} s", len(alive), "journal")
+        )
     later = [rank.rank for rank in bad if rank is not first]
-    if later:
+    if later and not goes_on:
         facts.append(Fact(f"{words.ranks(later)} ended after it: what they say follows from that", later, "journal"))
     if said is not None:
         facts += [quoted(match) for match in said.matches[:1] if match.cascade or match.pattern in _SAYS_DEATH]
-    killed = failure is None
-    fix = (
-        f"{_KERNEL_LOG}\n# fewer loader workers, less memory a rank; then start it again"
-        if killed
-        else f"# mend {failure.where if failure is not None and failure.where else 'that'} first: the other errors go with it"
+    title = f"Rank {first.rank} {how}, {_TITLES[others]}"
+    command = (
+        fixes.own_command(job) if job is not None else command_of(said) if said is not None else " ".join(run.command or ())
     )
-    title = f"Rank {first.rank} {how}" + (", the others wait for it" if alive else ", and the run with it")
-    finding = (
-        tracked.about(job, "G04", "error", "certain", title, facts, _CAUSE, fix, "The rank is alive.", pids=_pids(first))
-        if job is not None
-        else None
+    severity, confidence = _WEIGHTS[others]
+    finding = Finding(
+        "G04",
+        severity,
+        confidence,
+        title,
+        tuple(facts),
+        _CAUSE_ALONE if goes_on else _CAUSE,
+        f"{_fix(run, first, goes_on)}\n{command}".rstrip(),
+        "The rank is alive."
+        if others == "gone"
+        else "The ranks exchange gradients."
+        if goes_on
+        else "The other ranks make steps.",
+        devices=tuple(sorted(job.used)) if job is not None else (),
+        pids=_pids(first) if job is not None else (),
+        run=run.run_id,
     )
-    if finding is None:
-        command = command_of(said) if said is not None else " ".join(run.command or ())
-        finding = Finding(
-            "G04",
-            "error",
-            "certain",
-            title,
-            tuple(facts),
-            _CAUSE,
-            f"{fix}\n{command}".rstrip(),
-            "The rank is alive.",
-            run=run.run_id,
-        )
     return Suspicion(finding, 2.0)
+
+
+def _left_early(run: Run, bad: list[Rank], early: list[int], job: Job | None) -> Judgement:
+    """Return that a rank ended well, and the others lost it: their texts alone would blame one of them."""
+    names = words.ranks(early)
+    finding = Finding(
+        "G04",
+        "error",
+        "likely",
+        f"{tracked.capital(names)} ended while the others trained, and they failed without it",
+        (
+            Fact(f"{names} {'has' if len(early) == 1 else 'have'} finished", early, "journal"),
+            Fact(f"{words.ranks([rank.rank for rank in bad])} lost the connection after that", len(bad), "journal: error"),
+        ),
+        _CAUSE,
+        "# let every rank make the same number of steps: drop_last=True, a sampler that pads, or\n"
+        "with torch.distributed.algorithms.join.Join([model]):  # around the loop",
+        "The ranks that failed say that something else went wrong first.",
+        pids=tuple(rank.pid for rank in bad if rank.pid is not None) if job is not None else (),
+        run=run.run_id,
+    )
+    return Suspicion(finding, 2.0)
+
+
+_TITLES = {
+    "gone": "and the run with it",
+    "go on": "the others go on without it",
+    "may wait": "the others may wait for it",
+    "wait": "the others wait for it",
+}
+_WEIGHTS = {
+    "gone": ("error", "certain"),
+    "go on": ("info", "likely"),
+    "may wait": ("warning", "possible"),
+    "wait": ("error", "certain"),
+}
+
+
+def _others(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -> str:
+    """Return what the living ranks do since one died: those of a sweep that one srun started have nothing to do with it."""
+    if not alive:
+        return "gone"
+    ended = evidence.ended_s(run.run_id, dead.rank)
+    stood = [evidence.stood_s(run.run_id, rank.rank) for rank in alive]
+    if ended - min(stood) > LATE_S:
+        return "go on"
+    quiet = min(ended, *stood)
+    if quiet < STILL_S:
+        return "seen too shortly"
+    usual = [took for rank in alive if (took := _usual_s(evidence, run, rank)) is not None]
+    return "wait" if quiet >= STILL_STEPS * max(usual, default=0.0) else "may wait"
+
+
+def _usual_s(evidence: Evidence, run: Run, rank: Rank) -> float | None:
+    """Return how far apart a rank's newest steps are, by the clock of whatever it logs; None for too few of them."""
+    times = max((evidence.series(run.run_id, rank.rank, name).times[-20:] for name in rank.metrics), key=len, default=[])
+    return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 2 else None
+
+
+def _fix(run: Run, rank: Rank, goes_on: bool) -> str:
+    failure = stated_model.failure(rank)
+    if failure is not None:
+        return f"# mend {failure.where or 'that'} first" + ("" if goes_on else ": the other errors go with it")
+    if _was_killed(rank):
+        return f"{_KERNEL_LOG}\n# fewer loader workers, less memory a rank; then start it again"
+    said = f"gputop logs {run.job_id}  # what it said last" if run.job_id else "# what it said last tells why"
+    return f"{said}: rank {rank.rank} left by itself, with exit code {rank.exit_code}"
 
 
 _KERNEL_LOG = "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail  # memory, or the driver"
 _CAUSE = (
     "When one rank dies, the others stop at the next exchange: with 'connection closed by peer', or without a word until a "
     "timeout. The first that died has the cause."
+)
+
+
+_CAUSE_ALONE = (
+    "One task of several ended, and the others do without it: they exchange nothing, as the tasks of a sweep that one srun "
+    "started."
 )
 
 
@@ -228,9 +316,11 @@ def _how(rank: Rank) -> str:
     return f"failed (exit code {code})" if code is not None else "failed"
 
 
-def _cascades(rank: Rank, said: Told | None) -> bool:
-    """Return whether what a rank says of its end follows from another rank's."""
+def _follows(rank: Rank, said: Told | None) -> bool:
+    """Return whether a rank's end follows from another rank's: by what it says, or by the SIGTERM of their launcher."""
     failure = stated_model.failure(rank)
+    if failure is None and rank.exit_code == -15:
+        return True
     if said is not None and any(match.cascade for match in said.matches if match.rank == rank.rank):
         return True
     return failure is not None and ("closed by peer" in failure.message or "Connection reset" in failure.message)
@@ -287,7 +377,8 @@ MACHINE_RULES = (
         "lost ranks",
         ("journal", "logs", "NCCL RAS"),
         2.0,
-        "a rank has failed or was killed while others live; or all ended, and only that is known; or NCCL calls it dead, and "
+        f"a rank has failed or was killed while others live, and make no step for {STILL_S:.0f} s; or all ended, and only that "
+        "is known, or that they lost one that had finished; or NCCL calls it dead, and "
         f"no count moves for {G04_COUNTS_S:.0f} s (catalogue G04)",
         dead_rank,
         every_s=EVERY_LOOK,

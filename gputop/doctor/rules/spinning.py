@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.doctor import windows, words
+from gputop.doctor import fixes, windows, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact
 from gputop.doctor.jobs import Job
@@ -90,19 +90,21 @@ def first_collective(evidence: Evidence, job: Job) -> Judgement:
             f"all {len(totals)} ranks have begun {totals[0]} collective operations, and no step was made", totals[0], "NCCL RAS"
         ),
         *utilization(evidence, devices),
-        Fact("no NVLink between these GPUs: they exchange over PCIe", 0, "NVML"),
     ]
+    unlinked = all(device.nvlinks_active is not None for device in devices)
+    if unlinked:
+        facts.append(Fact("no NVLink between these GPUs: they exchange over PCIe", 0, "NVML"))
     if iommu:
         facts.append(Fact("an IOMMU is on", True, "/sys/class/iommu"))
     finding = tracked.about(
         job,
         "G02",
         "error",
-        "likely",
+        "likely" if unlinked else "possible",
         "The first collective operation never completes: GPUs do not reach each other",
         facts,
         "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver is older than 550.40.07.",
-        "NCCL_P2P_DISABLE=1 torchrun ...  # if this runs, it is the peer-to-peer path\n"
+        f"NCCL_P2P_DISABLE=1 {fixes.own_command(job)}  # if this runs, it is the peer-to-peer path\n"
         "# then: newer driver; iommu=pt on the kernel's command line; ACS off in the BIOS",
         "Steps come, or the ranks' counts differ (then one rank is missing).",
     )
@@ -115,7 +117,8 @@ RULES = (
         "hangs",
         ("NCCL RAS", "NVML"),
         FIRST_HOLD_S,
-        f"equal counts of at most {FIRST_CALLS} collective operations, GPUs at {SPIN_PERCENT:.0f} %, no step, no NVLink, "
+        f"equal counts of at most {FIRST_CALLS} collective operations, GPUs at {SPIN_PERCENT:.0f} %, no step, no NVLink "
+        "(possible where that is unknown), "
         f"{FIRST_HOLD_S:.0f} s (catalogue G02)",
         first_collective,
         every_s=EVERY_LOOK,

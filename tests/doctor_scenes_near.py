@@ -1,0 +1,121 @@
+"""Scenes that lie near a fault and are none: the fault's own scene with the one thing changed that makes it the fault.
+
+``LOOK_ALIKES`` holds (rule, name, scene, seconds). ``NOT_BY_ID`` says of the rules without one here where what is near to them
+is tested instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputop.snapshot import Snapshot
+
+from . import samples
+from . import test_doctor_faults as faults
+from .doctor_scenes import Scene, gpus, journal, rank, scene, use
+from .doctor_scenes_hangs import counted
+from .doctor_scenes_pace import MS, first_hangs, small_shm_for_nccl, timed, with_host
+from .doctor_scenes_placement import exclusive, local_rank_refused, one_run_on_an_instance, two_gpus_for_each_rank
+from .doctor_tracked import ddp
+from .samples import GIB
+
+
+def joined_by_nvlink(second: int) -> Snapshot:
+    base = first_hangs(second)
+    return replace(base, devices=tuple(replace(device, nvlinks_active=4) for device in base.devices))
+
+
+def first_of_many(second: int) -> Snapshot:
+    """The counts go on: the first collective operation was slow, and came to its end."""
+    base = counted(1, 1, 1, 1, moving=True)(second)
+    return replace(base, devices=first_hangs(second).devices)
+
+
+def enough_shared_memory(second: int) -> Snapshot:
+    return with_host(small_shm_for_nccl(second), shm_total_bytes=8 * GIB)
+
+
+def one_with_nccl(second: int) -> Snapshot:
+    base = small_shm_for_nccl(second)
+    return replace(base, processes=base.processes[:1], runs=())
+
+
+def busy_in_default_mode(second: int) -> Snapshot:
+    return exclusive(second, "default")
+
+
+def took_its_local_rank(second: int) -> Snapshot:
+    """The text stands in the log of a run that trains."""
+    base = local_rank_refused(second)
+    return replace(base, runs=tuple(replace(run, state="running") for run in base.runs))
+
+
+def divided(second: int, **changes: float) -> Snapshot:
+    devices = tuple(samples.device(n, **{"power_w": 180.0, "utilization_percent": 70.0, **changes}) for n in range(4))
+    return ddp(second, each=lambda number, step: {"loader": {"batch_size": 16, "length": 782}}, devices=devices)
+
+
+def small_rows_at_full_power(second: int) -> Snapshot:
+    return divided(second, power_w=600.0)
+
+
+def large_rows_at_little_power(second: int) -> Snapshot:
+    devices = tuple(samples.device(n, power_w=180.0, utilization_percent=70.0) for n in range(4))
+    return ddp(second, each=lambda number, step: {"loader": {"batch_size": 256, "length": 49}}, devices=devices)
+
+
+def by_turns_and_unfelt(second: int) -> Snapshot:
+    """Another rank is held up at each step, by half a millisecond of sixty."""
+    late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 39.5 * MS if r == s % 4 else 40 * MS)
+    return ddp(second, metrics=late)
+
+
+def rank_0_draws_unfelt(second: int) -> Snapshot:
+    late = timed(lambda r, s: 0.2 * MS, lambda r, s: 10 * MS, lambda r, s: 39.5 * MS if r == 0 else 40 * MS)
+    return ddp(second, metrics=late)
+
+
+def rows_for_all(second: int) -> Snapshot:
+    """DataParallel with 32 rows for each of its devices."""
+    return faults.data_parallel(second, faults.dp_facts(64, [32, 32], second), places=(0, 1))
+
+
+def one_small_last_batch(second: int) -> Snapshot:
+    """One batch of an epoch in a hundred has one row."""
+    return faults.data_parallel(second, faults.dp_facts(64, [32, 32], second, underused_calls=second // 10), places=(0, 1))
+
+
+def a_rank_on_each_gpu(second: int) -> Snapshot:
+    ranks = tuple(rank(n, use(n, 9), world=4, second=second) for n in range(4))
+    return scene(second, gpus(range(4), 4), ranks, (journal(4, second),))
+
+
+LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
+    ("A14", "a run on its instance", one_run_on_an_instance, 30),
+    ("A15", "busy, in the default compute mode", busy_in_default_mode, 10),
+    ("A17", "a text of a run that goes on", took_its_local_rank, 10),
+    ("A19", "two GPUs for each rank", two_gpus_for_each_rank, 40),
+    ("A19", "a rank on each GPU", a_rank_on_each_gpu, 40),
+    ("B01", "rows for all", rows_for_all, 20),
+    ("B01", "one small last batch", one_small_last_batch, 40),
+    ("B02", "rows for all", rows_for_all, 20),
+    ("B05", "rows for all", rows_for_all, 20),
+    ("C12", "small rows at full power", small_rows_at_full_power, 90),
+    ("C12", "large rows at little power", large_rows_at_little_power, 90),
+    ("F04", "by turns, and unfelt", by_turns_and_unfelt, 60),
+    ("F05", "rank 0 draws, unfelt", rank_0_draws_unfelt, 60),
+    ("G02", "joined by NVLink", joined_by_nvlink, 150),
+    ("G02", "counts that go on", first_of_many, 150),
+    ("G05", "enough shared memory", enough_shared_memory, 20),
+    ("G05", "one process with NCCL", one_with_nccl, 20),
+)
+_PLACES = "tests/test_doctor_healthy.py, tests/doctor_scenes_placement.py HEALTHY: whole machines, on which no rule speaks"
+_TEXTS = "tests/test_doctor_texts.py: each text of a job that went on is possible at most"
+_READINGS = "tests/doctor_scenes_hardware.py HEALTHY, tests/test_doctor_hardware.py: readings below each limit"
+NOT_BY_ID: dict[str, str] = {
+    **dict.fromkeys(
+        ("A01", "A02", "A03", "A05", "A06", "A07", "A08", "A09", "A10", "A11", "A16", "A18", "H01", "H03"), _PLACES
+    ),
+    **dict.fromkeys(("A04", "A12", "A13", "B09", "C13", "C15", "H02", "H04", "H05", "LOG"), _TEXTS),
+    **dict.fromkeys(("I01", "I02", "I03", "I04", "I05", "I06", "I07", "I08", "I09", "I10"), _READINGS),
+}
