@@ -485,3 +485,17 @@ def test_header_keeps_badges_and_clock_when_narrow(utc: None) -> None:
 def test_history_of_another_machine_draws_no_chart() -> None:
     view = replace(dashboards.healthy(), history=History())
     assert "no metric yet" in "\n".join(texts(draw_training(view, LossChart(), 60, 12).lines))
+
+
+@pytest.mark.parametrize("values", [(1e308, 1e308), (-1e308, 1e308), (math.inf, -math.inf), (1e200, math.nan), (-0.0, 5e-324)])
+def test_no_loss_of_two_ranks_breaks_the_training_pane(values: tuple[float, float]) -> None:
+    base = samples.run(world_size=2)
+    ranks = tuple(replace(rank, metrics={"loss": value}) for rank, value in zip(base.ranks, values, strict=True))
+    clock = tuple(samples.EPOCH + step for step in range(20))
+    points = tuple(
+        samples.Points("run-1", n, "loss", tuple(range(20)), clock, (value, -value) * 10) for n, value in enumerate(values)
+    )
+    view = dashboards.view_of([samples.snapshot(runs=(replace(base, ranks=ranks),), points=points)])
+    for log in (False, True):
+        shown = replace(view, settings=replace(view.settings, log_axis=log))
+        assert len(draw_training(shown, LossChart(), 80, 20).lines) == 20

@@ -87,7 +87,7 @@ def _traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: 
 def _value(bucket: Bucket | None) -> float | None:
     if bucket is None:
         return None
-    return bucket.total / bucket.count if bucket.count and not bucket.non_finite else math.nan
+    return bucket.mean if bucket.count and not bucket.non_finite else math.nan
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -95,7 +95,7 @@ def _mean(values: Sequence[float | None]) -> float | None:
     if not known:
         return None
     # NaN in one rank makes the mean NaN: it must be seen, and it is.
-    return math.fsum(known) / len(known) if all(map(math.isfinite, known)) else math.nan
+    return units.mean(known) if all(map(math.isfinite, known)) else math.nan
 
 
 def _edges(columns: Sequence[Sequence[Bucket | None]]) -> tuple[list[float | None], list[float | None]]:

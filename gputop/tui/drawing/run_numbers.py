@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from gputop import units
 from gputop.history import History, MetricSeries
 from gputop.snapshot import LOSS_METRICS, Run, Snapshot, loss_metric
 
@@ -95,7 +96,7 @@ def _settled_mean(series: MetricSeries) -> float | None:
 def latest(run: Run, name: str) -> float | None:
     """Return the mean over the ranks of a metric's newest values; NaN when any of them is."""
     values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
-    return math.fsum(values) / len(values) if values and all(map(math.isfinite, values)) else (values[0] if values else None)
+    return units.mean(values) if values and all(map(math.isfinite, values)) else (values[0] if values else None)
 
 
 def loss_name(run: Run) -> str | None:

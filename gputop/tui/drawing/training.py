@@ -143,7 +143,7 @@ def mean_and_spread(values: Sequence[float]) -> tuple[float, float] | None:
     """Return the mean over the ranks and the spread: half of the way from the smallest to the largest."""
     if not values:
         return None
-    return math.fsum(values) / len(values), (max(values) - min(values)) / 2
+    return units.mean(values), max(values) / 2 - min(values) / 2
 
 
 def _numbers(view: View, run: Run) -> Line:
