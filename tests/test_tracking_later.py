@@ -120,6 +120,7 @@ def test_a_killed_process_loses_those_that_wait_and_no_others(home: Home) -> Non
         f"""
 import os, signal, sys, gputop
 run = gputop.init(name="killed")
+run.journal.quick = True  # the thread that would write them within 40 ms is not told
 run.journal.later({{"loss": 0.0}}, 0)
 for step in range(1, {BEHIND} + 5):
     run.journal.later({{"loss": float(step)}}, step)

@@ -6,7 +6,6 @@ It knows no drawing and no source. What a key does on every screen is here; what
 from __future__ import annotations
 
 import asyncio
-import signal
 import time
 from dataclasses import replace
 
@@ -21,6 +20,7 @@ from gputop.tui.late_doctor import LateDoctor
 from gputop.tui.messages import FeedArrived
 from gputop.tui.opening import OPENERS, AnyScreen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
+from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.view import Settings, View, newest_run
 from gputop.tui.widgets.palette import THEMES, theme_name
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
@@ -55,10 +55,7 @@ class GputopApp(App[None]):
 
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
-        loop = asyncio.get_running_loop()
-        # Textual leaves the alternate screen on when one of these ends it: leave in order instead.
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self.exit)
+        answer_signals(asyncio.get_running_loop(), self.exit)
         await self.push_screen(DashboardScreen())
         self.feed.start(lambda: self.post_message(FeedArrived()))
         self.set_interval(1.0, self._check_age)
