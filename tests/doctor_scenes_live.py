@@ -132,6 +132,32 @@ def cut_after_the_loader(second: int) -> Snapshot:
     return called_with(disturbed_cores(second), lambda rank, step: 64 if rank == turn(step) else 20)
 
 
+def chance(rank: int, step: int) -> int:
+    """Between a quarter and all of 64 rows."""
+    return 16 + (step * 29 + rank * 17 + step * rank * 11) % 49
+
+
+def of_chance(second: int, forward_s: Callable[[int, int], float], whole_s: float = 0.040) -> Snapshot:
+    """Cut batches whose backward is as long on all ranks: the longer work of the one, and the other's wait for it."""
+    same = timed(lambda r, s: 0.001, forward_s, lambda r, s: 0.024, whole=lambda r, s: whole_s)
+    return called_with(on_cores(ddp(second, 2, metrics=same)), chance)
+
+
+def cut_unseen_in_backward(second: int) -> Snapshot:
+    """Forward is short, and takes as long as the rows say."""
+    return of_chance(second, lambda rank, step: 0.0001 * chance(rank, step) + 0.0004 * (step % 3))
+
+
+def cut_without_a_price(second: int) -> Snapshot:
+    """Unequal rows, and a forward that does not care: what takes the time is the same for all."""
+    return of_chance(second, lambda rank, step: 0.006 + 0.0002 * ((step * 13 + rank * 7) % 10))
+
+
+def cut_beside_the_point(second: int) -> Snapshot:
+    """Unequal rows that forward follows, in a step that is four fifths something else."""
+    return of_chance(second, lambda rank, step: 0.0001 * chance(rank, step), whole_s=0.150)
+
+
 def equal_calls_on_disturbed_cores(second: int) -> Snapshot:
     """Equal rows by every measure, where the last batch of an epoch has just shown the ranks unequal ones."""
     shot = called_with(disturbed_cores(second), lambda rank, step: 64)
@@ -177,6 +203,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("C08", "a barrier on rank 0, steps numbered from 1", counted_from_1, 12),
     ("B13", "a test around the wrapper after quick steps", tests_after_quick_steps, 40),
     ("F03", "batches that are cut after the loader", cut_after_the_loader, 60),
+    ("F03", "batches that are cut, unseen in backward", cut_unseen_in_backward, 60),
     ("B13", "a test around the wrapper for most of the time", tests_longer_than_it_trains, 20),
     ("E07", "tests in two rhythms", tests_in_two_rhythms, 100),
 )
@@ -186,6 +213,8 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("a stall that is over", went_on, 60),
     ("equal batches on disturbed cores", disturbed_cores, 60),
     ("equal calls on disturbed cores", equal_calls_on_disturbed_cores, 60),
+    ("cut batches that cost nothing", cut_without_a_price, 60),
+    ("cut batches in a step of something else", cut_beside_the_point, 60),
     ("a small step on the CPU", collates, 60),
     ("workers that are not bound as their rank is", workers_let_go, 30),
     ("an error that a script shows", shows_an_error, 30),

@@ -23,6 +23,10 @@ WINDOWS = 3
 SCORE_MIN = 0.10
 COVERAGE_MIN = 0.8
 """Score, windows and coverage: catalogue, section 2 (TraceML's numbers)."""
+CALLED_STEPS = 400
+"""Times of so many steps are looked through for those whose calls were measured."""
+FOLLOWS_MIN = 0.6
+"""Rank correlation from which forward takes as long as the work says (ours: 0.8 to 0.95 where batches are cut by chance)."""
 WORK_RATIO_MIN = 1.15
 """Most over mean of the ranks' work in a step (catalogue F03)."""
 CONSTANT_SHARE = 0.8
@@ -212,6 +216,40 @@ def _called(job: Job, ranks: Sequence[int]) -> Work | None:
     # Of equal rows, those with longer sequences or larger pictures are more work.
     ratio, unit = (rows, "rows") if rows >= elements else (elements, "elements")
     return Work(ratio, unit, len(steps), "journal: batches (what DDP was called with)", True)
+
+
+def lost_to(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, float, int] | None:
+    """Return what unequal work costs where each rank's forward takes as long as its work says, though little waiting is seen.
+
+    (share of the step that the mean rank waits, rank correlation of work and forward, over how many steps of single ranks);
+    None where that cannot be said. In backward, which holds the waiting, the longer work of others and the wait for it cancel.
+    """
+    journals = [rank for rank in (job.run.ranks if job.run is not None else ()) if rank.rank in ranks]
+    pairs: list[tuple[int, float]] = []
+    shares: list[float] = []
+    for rank in journals:
+        sizes = called(rank)
+        forward, backward, whole = (
+            windows.latest(evidence.series(job.run_id, rank.rank, name), CALLED_STEPS)
+            for name in ("phase/forward", BACKWARD, STEP)
+        )
+        for step in sorted(set(sizes) & set(forward) & set(backward) & set(whole)):
+            pairs.append((sizes[step][1], forward[step]))
+            if whole[step] > 0:
+                shares.append((forward[step] + backward[step]) / whole[step])
+    if len(pairs) < WINDOW_STEPS * len(ranks) or not shares or not math.isfinite(units.mean(shares)):
+        return None
+    return (1 - 1 / work.ratio) * min(1.0, units.mean(shares)), _rank_correlation(pairs), len(pairs)
+
+
+def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return Spearman's coefficient: one long step does not count for more than its place."""
+    places = []
+    for column in (0, 1):
+        order = sorted(range(len(pairs)), key=lambda at: pairs[at][column])
+        places.append(dict(zip(order, range(len(pairs)), strict=True)))
+    apart = sum((places[0][at] - places[1][at]) ** 2 for at in range(len(pairs)))
+    return 1 - 6 * apart / (len(pairs) * (len(pairs) ** 2 - 1))
 
 
 def _loaded(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:

@@ -14,7 +14,7 @@ from gputop.doctor.rules import tracked
 from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.stated_ddp import batches
 from gputop.doctor.stated_input import feeding
-from gputop.doctor.straggling import COVERAGE_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
+from gputop.doctor.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
 from gputop.snapshot import Device
 
 SEVERE_SCORE = 0.2
@@ -132,7 +132,7 @@ def unequal_work(evidence: Evidence, job: Job) -> Judgement:
     """F03: the ranks' batches are of different size, so that somebody is always waited for."""
     known = _known(evidence, job)
     if known is None:
-        return None
+        return _measured(evidence, job)
     found, work = known.found, known.work
     computes = found.explained_by("phase/forward") + found.explained_by("phase/data") >= COVERAGE_MIN / 2
     by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
@@ -140,22 +140,54 @@ def unequal_work(evidence: Evidence, job: Job) -> Judgement:
     )
     if not ((known.unequal and computes) or (by_turns and not _alike(job, work))):
         return None
-    judged = _told(
-        job,
-        "F03",
-        known,
-        "The ranks' batches are of different size: in every step some wait for the largest",
-        "A step ends when the rank with most work is done; with batches drawn by chance (sentences, boxes, sequences) that is "
-        "another one each time.",
-        "TrainingArguments(group_by_length=True)  # or a sampler that fills batches by tokens; or packing\n"
-        "# every rank gets equal work in the same step",
-        "All ranks have the same number of tokens or samples in each step.",
-    )
+    judged = _told(job, "F03", known, *_UNEQUAL)
     if work is None or not work.unequal:
         return judged
+    return Suspicion(replace(judged.finding, evidence=(_ratio(work), *judged.finding.evidence)), judged.hold_s)
+
+
+_UNEQUAL = (
+    "The ranks' batches are of different size: in every step some wait for the largest",
+    "A step ends when the rank with most work is done; with batches drawn by chance (sentences, boxes, sequences) that is "
+    "another one each time.",
+    "TrainingArguments(group_by_length=True)  # or a sampler that fills batches by tokens; or packing\n"
+    "# every rank gets equal work in the same step",
+    "All ranks have the same number of tokens or samples in each step.",
+)
+
+
+def _ratio(work: waits.Work) -> Fact:
     text = f"most over mean of the ranks' {work.unit} in a step: {work.ratio:.2f} (over {work.steps} steps)"
-    fact = Fact(text, round(work.ratio, 3), work.source)
-    return Suspicion(replace(judged.finding, evidence=(fact, *judged.finding.evidence)), judged.hold_s)
+    return Fact(text, round(work.ratio, 3), work.source)
+
+
+def _measured(evidence: Evidence, job: Job) -> Judgement:
+    """F03 where the waiting does not show in backward: by the work that was measured, if forward goes with it."""
+    if not tracked.all_speak(job):
+        return None
+    ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
+    work = waits.work(evidence, job, ranks) if len(ranks) > 1 else None
+    if work is None or not (work.measured and work.unequal):
+        return None
+    told = waits.lost_to(work, evidence, job, ranks)
+    if told is None or told[0] < SCORE_MIN or told[1] < FOLLOWS_MIN:
+        return None
+    lost, follows, steps = told
+    facts = [
+        _ratio(work),
+        Fact(
+            f"a rank's forward takes as long as its {work.unit} say (rank correlation {follows:.2f} over {steps} steps)",
+            round(follows, 3),
+            "journal: phase/forward, batches",
+        ),
+        Fact(
+            f"by that the mean rank waits about {lost:.0%} of each step",
+            round(lost, 3),
+            "journal: phase/forward, phase/backward, step_s",
+        ),
+    ]
+    title, cause, fix, refuted_by = _UNEQUAL
+    return Suspicion(tracked.about(job, "F03", "warning", "likely", title, facts, cause, fix, refuted_by), 3.0)
 
 
 def _alike(job: Job, work: waits.Work | None) -> bool:
