@@ -157,8 +157,10 @@ def test_a_run_of_an_id_of_its_own_and_one_that_goes_on(home: Home) -> None:
 
 
 def test_two_ranks_of_one_id_are_one_run(home: Home) -> None:
+    script = "import gputop; gputop.init(id='mine').log(loss=1.0)"
+    assert home.run(script)[0] == 0  # an earlier one, of rank 0 alone: it must not set the two apart
     for rank in ("0", "1"):
-        assert home.run("import gputop; gputop.init(id='mine').log(loss=1.0)", RANK=rank, WORLD_SIZE="2")[0] == 0
+        assert home.run(script, RANK=rank, WORLD_SIZE="2")[0] == 0
     assert {path.parent.name for path in home.archives()} == {"mine"}
 
 

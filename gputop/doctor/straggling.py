@@ -26,7 +26,7 @@ COVERAGE_MIN = 0.8
 CALLED_STEPS = 400
 """Times of so many steps are looked through for those whose calls were measured."""
 FOLLOWS_MIN = 0.6
-"""Rank correlation from which forward takes as long as the work says (ours: 0.8 to 0.95 where batches are cut by chance)."""
+"""Rank correlation from which forward takes as long as the work says (ours)."""
 WORK_RATIO_MIN = 1.15
 """Most over mean of the ranks' work in a step (catalogue F03)."""
 CONSTANT_SHARE = 0.8

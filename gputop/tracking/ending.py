@@ -44,7 +44,8 @@ def hook(current: Callable[[], Run]) -> None:
     leave, show = sys.exit, sys.excepthook
 
     def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - the function that it stands for
-        asked.note(status, current())
+        with suppress(Exception):  # whatever we make of it, the script leaves
+            asked.note(status, current())
         leave(status)
 
     exit.__doc__ = leave.__doc__

@@ -46,8 +46,6 @@ class OpenJournal:
         """
         self.on_tick: Callable[[], None] | None = None
         """Called on the flusher's thread about once a second; must be quick."""
-        self.on_quick: Callable[[], None] | None = None
-        """Called on it before records that wait are written, for more of them; must be quick."""
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
         self._alarm = _thread.allocate_lock()
@@ -177,8 +175,6 @@ class OpenJournal:
             self._alarm.acquire(timeout=QUICK_S if journal.quick else FLUSH_S)
             try:
                 now = time.monotonic()
-                if self.on_quick is not None:
-                    self.on_quick()
                 if journal.catch_up():
                     slow_at = now + QUICK_FOR_S
                 elif journal.quick and now > slow_at:

@@ -27,6 +27,8 @@ ENOUGH = 2
 ENOUGH_WITH_TORCH = 10
 """Lines with a value after which a run is opened; with torch most will be told by automatic tracking, at its first step."""
 LINE_CHARACTERS = 4000
+TEXT_CHARACTERS = 1 << 16
+"""Of what is written at once; more is no progress line, and would be copied."""
 VAIN = 20_000
 """Lines without a sign after which nothing is to be hoped for: a program that prints much pays no more."""
 SHARE = 0.01
@@ -66,7 +68,7 @@ class Listener:
             self._busy = False
 
     def _hear(self, stream: str, text: str) -> None:
-        whole = self._partial.get(stream, "") + text
+        whole = self._partial.get(stream, "") + text[-TEXT_CHARACTERS:]
         end = max(whole.rfind("\n"), whole.rfind("\r")) + 1
         self._partial[stream] = whole[end:][-LINE_CHARACTERS:]
         if not end:

@@ -224,7 +224,7 @@ def init(
         mode: "disabled" records nothing; else ``GPUTOP_MODE``. ``GPUTOP=0`` does the same.
         resume: The id of a run to go on with; "allow", "must", "auto" and True take the id from the keyword ``id``. Steps
             that ``log`` counts itself go on from the last one.
-        id: The id of a new run; with "-2" after it where this rank has recorded one of that id before.
+        id: The id of the run; of a single process with "-2" after it where one of that id was recorded before.
         notes, job_type: A remark, and a label.
         total_steps: How many steps there will be, for the time left.
         epochs: How many epochs there will be.
@@ -282,7 +282,8 @@ def _start(
     runs_dir = Path(directory).absolute() if directory else state_dir().absolute() / "runs"
     resuming = bool(resume) and resume != "never"
     wanted = resume if isinstance(resume, str) and resume not in ("allow", "must", "never", "auto") else given_id
-    if wanted and not resuming and not where.restart_count:
+    # Ranks cannot agree on another id: each would see which of them recorded one before, and not all did.
+    if wanted and not resuming and where.world_size <= 1 and not where.restart_count:
         wanted = identity.untaken(wanted, runs_dir, where.rank)
     run_id = identity.run_id(where, wanted)
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
