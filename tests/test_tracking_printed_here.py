@@ -126,6 +126,26 @@ for step in range(30):
     assert "source" not in home.only_run().ranks[0].facts
 
 
+def test_automatic_tracking_takes_the_place_of_printed_lines(home: Home) -> None:
+    pytest.importorskip("torch")
+    script = (
+        PRINTS
+        + """
+import torch
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(5):
+    loss = model(torch.ones(2, 4)).pow(2).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print("step", step, "loss:", loss.item())
+"""
+    )
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    printed, tracked = sorted((read_all(path).series for path in home.archives()), key=lambda found: "step_s" in found)
+    assert (len(printed["loss"]), "step_s" in printed) == (10, False)
+    assert (len(tracked["loss"]), "step_s" in tracked) == (5, True)
+
+
 def test_a_training_with_torch_that_no_hook_sees_is_told_by_its_lines(home: Home) -> None:
     pytest.importorskip("torch")
     script = """
