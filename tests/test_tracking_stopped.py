@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterator
 
 import pytest
 
@@ -32,8 +33,13 @@ def first_rank(home: Home) -> Rank | None:
 
 
 @pytest.fixture(autouse=True)
-def forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def forgotten(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing known from before; and no job is left where a test fails in the middle."""
     monkeypatch.setattr(stopped, "_known", {})
+    yield
+    for job in jobs.list_jobs():
+        if job.active:
+            jobs.stop(job.id, grace_s=0.5)
 
 
 def test_a_stop_on_request_and_an_accident_are_told_apart(home: Home) -> None:
