@@ -419,9 +419,8 @@ def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> l
     """What is said of a training that stands after ``step``, up to the first full word."""
     monkeypatch.setenv("GPUTOP_STALL_S", "0.9")
     told = _Told()
-    steps = SimpleNamespace(
-        recent_s=[0.002, longest_s], mark=time.perf_counter(), run=told, step=step, thread=0, models=None, stepping=False
-    )
+    last = SimpleNamespace(reached=step, marked=time.perf_counter())
+    steps = SimpleNamespace(recent_s=[0.002, longest_s], lightly=last, run=told, thread=0, models=None, stepping=False)
     stall = Stall(steps, lambda: None)  # type: ignore[arg-type]
     stall.start()
     try:

@@ -124,7 +124,7 @@ run.journal.quick = True  # the thread that would write them within 40 ms is not
 run.journal.later({{"loss": 0.0}}, 0)
 for step in range(1, {BEHIND} + 5):
     run.journal.later({{"loss": float(step)}}, step)
-print(len(run.journal._behind), flush=True)
+print(len(run.journal.behind), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     )

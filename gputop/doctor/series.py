@@ -8,6 +8,10 @@ from typing import NamedTuple, overload
 
 KEPT_POINTS = 600
 """Values kept of one metric of one rank: enough for windows of 200 steps, whatever the rate."""
+KEPT_QUICK = 2000
+QUICK_S = 10.0
+"""So many where the others span less than ten seconds: of quick iterations one in 32 is looked at whole, and of 60 of those
+all that belongs to them is to be known."""
 
 
 class Point(NamedTuple):
@@ -29,14 +33,15 @@ class Series(Sequence[Point]):
         self.values = list(values)
 
     def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
-        """Add the next points; the oldest beyond ``KEPT_POINTS`` go. Columns of unequal length count as far as the shortest."""
+        """Add the next points; the oldest beyond what is kept go. Columns of unequal length count as far as the shortest."""
         number = min(len(steps), len(times), len(values))
         self.steps += steps[:number]
         self.times += times[:number]
         self.values += values[:number]
         if len(self.steps) > KEPT_POINTS:
+            kept = KEPT_QUICK if self.times[-1] - self.times[-KEPT_POINTS] < QUICK_S else KEPT_POINTS
             for column in (self.steps, self.times, self.values):
-                del column[:-KEPT_POINTS]
+                del column[:-kept]
 
     def finite(self) -> bool:
         """True when no value is NaN or infinite."""

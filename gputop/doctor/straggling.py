@@ -16,6 +16,7 @@ from gputop import units
 from gputop.doctor import windows
 from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.jobs import Job
+from gputop.doctor.series import Series
 from gputop.doctor.stated_ddp import called
 
 WINDOW_STEPS = 20
@@ -23,8 +24,6 @@ WINDOWS = 3
 SCORE_MIN = 0.10
 COVERAGE_MIN = 0.8
 """Score, windows and coverage: catalogue, section 2 (TraceML's numbers)."""
-CALLED_STEPS = 400
-"""Times of so many steps are looked through for those whose calls were measured."""
 FOLLOWS_MIN = 0.6
 """Rank correlation from which forward takes as long as the work says (ours)."""
 WORK_RATIO_MIN = 1.15
@@ -74,8 +73,9 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
         return None
     number = 2 * WINDOWS * WINDOW_STEPS
     backward = {rank: windows.latest(evidence.series(job.run_id, rank, BACKWARD), number) for rank in ranks}
-    whole = {rank: windows.latest(evidence.series(job.run_id, rank, STEP), number) for rank in ranks}
-    common = set.intersection(*(set(backward[rank]) & set(whole[rank]) for rank in ranks))
+    looked_at = set.intersection(*map(set, backward.values()))
+    whole = {rank: windows.at(evidence.series(job.run_id, rank, STEP), looked_at) for rank in ranks}
+    common = looked_at.intersection(*whole.values())
     steps = sorted(step for step in common if step >= WARM_UP_STEPS)[-WINDOWS * WINDOW_STEPS :]
     if len(steps) < WINDOWS * WINDOW_STEPS:
         return None
@@ -102,20 +102,18 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
         len(steps),
         _excess(backward, at_fault, ranks, sign=-1.0),
         units.mean([statistics.median(whole[rank][step] for rank in ranks) for step in steps]),
-        _parts(evidence, job, ranks, at_fault, whole, backward, number),
+        _parts(evidence, job, ranks, at_fault, whole, backward),
     )
 
 
 def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
     """Return whether the newest window alone tells it, without a table of all windows: so it is in most runs."""
     backward = [evidence.series(job.run_id, rank, BACKWARD)[-WINDOW_STEPS:] for rank in ranks]
-    whole = [evidence.series(job.run_id, rank, STEP)[-WINDOW_STEPS:] for rank in ranks]
     steps = backward[0].steps
-    if len(steps) < WINDOW_STEPS or steps != list(range(steps[0], steps[0] + WINDOW_STEPS)) or steps[0] < WARM_UP_STEPS:
+    if len(steps) < WINDOW_STEPS or steps != sorted(set(steps)) or steps[0] < WARM_UP_STEPS:
         return False
-    if any(series.steps != steps for series in (*backward, *whole)) or not all(
-        series.finite() for series in (*backward, *whole)
-    ):
+    whole = [_at(evidence.series(job.run_id, rank, STEP), steps) for rank in ranks]
+    if any(series.steps != steps or not series.finite() for series in (*backward, *whole)):
         return False
     waited = 0.0
     columns = zip(
@@ -127,6 +125,15 @@ def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
             return False
         waited += (sorted(values)[len(values) // 2] - min(values)) / took
     return waited / WINDOW_STEPS < SCORE_MIN
+
+
+def _at(points: Series, steps: Sequence[int]) -> Series:
+    """Return the points at these steps, as far as they are kept; where they are the newest, at the cost of a slice."""
+    newest = points[-len(steps) :]
+    if newest.steps == steps:
+        return newest
+    known = windows.at(points, set(steps))
+    return Series(list(known), [0.0] * len(known), list(known.values()))
 
 
 def _middle(times: Sequence[float]) -> float:
@@ -165,9 +172,8 @@ def _parts(
     at_fault: Mapping[int, int],
     whole: Mapping[int, Mapping[int, float]],
     backward: Mapping[int, Mapping[int, float]],
-    number: int,
 ) -> dict[str, float]:
-    parts = {name: {rank: windows.latest(evidence.series(job.run_id, rank, name), number) for rank in ranks} for name in PARTS}
+    parts = {name: {rank: windows.at(evidence.series(job.run_id, rank, name), at_fault) for rank in ranks} for name in PARTS}
     rest: dict[int, dict[int, float]] = {}
     for rank in ranks:
         rest[rank] = {
@@ -230,8 +236,7 @@ def lost_to(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> t
     for rank in journals:
         sizes = called(rank)
         forward, backward, whole = (
-            windows.latest(evidence.series(job.run_id, rank.rank, name), CALLED_STEPS)
-            for name in ("phase/forward", BACKWARD, STEP)
+            windows.at(evidence.series(job.run_id, rank.rank, name), sizes) for name in ("phase/forward", BACKWARD, STEP)
         )
         for step in sorted(set(sizes) & set(forward) & set(backward) & set(whole)):
             pairs.append((sizes[step][1], forward[step]))
@@ -255,7 +260,7 @@ def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
 def _loaded(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:
     for name, unit in (("tokens_per_s", "tokens"), ("samples_per_s", "samples")):
         rates = {rank: windows.latest(evidence.series(job.run_id, rank, name), 2 * WINDOW_STEPS) for rank in ranks}
-        took = {rank: windows.latest(evidence.series(job.run_id, rank, STEP), 2 * WINDOW_STEPS) for rank in ranks}
+        took = {rank: windows.at(evidence.series(job.run_id, rank, STEP), rates[rank]) for rank in ranks}
         steps = set.intersection(*(set(rates[rank]) & set(took[rank]) for rank in ranks))
         if len(steps) >= WINDOW_STEPS:
             ratio = _ratio([[rates[rank][step] * took[rank][step] for rank in ranks] for step in steps])

@@ -11,13 +11,13 @@ import itertools
 import math
 import operator
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from gputop import units
 from gputop.doctor.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.jobs import Job
-from gputop.doctor.series import KEPT_POINTS, Point, Series
+from gputop.doctor.series import EMPTY, KEPT_POINTS, Point, Series
 from gputop.snapshot import Rank
 
 STEPS = 200
@@ -98,6 +98,12 @@ def since(points: Series, step: int) -> Series:
 def latest(points: Series, number: int) -> dict[int, float]:
     """Return the newest values by step, the newest first."""
     return dict(zip(points.steps[: -number - 1 : -1], points.values[: -number - 1 : -1], strict=True))
+
+
+def at(points: Series, wanted: Collection[int]) -> dict[int, float]:
+    """Return the values at these steps, as far as they are kept: of quick iterations few are looked at whole."""
+    recent = since(points, min(wanted)) if wanted else EMPTY
+    return {step: value for step, value in zip(recent.steps, recent.values, strict=True) if step in wanted}
 
 
 def squares(values: Iterable[float], middle: float) -> float:

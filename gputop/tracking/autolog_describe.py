@@ -94,3 +94,15 @@ def describe_optimizer(optimizer: Any) -> dict[str, Any]:
     first = optimizer.param_groups[0]
     settings = {name: value for name, value in first.items() if isinstance(value, bool | int | float | str)}
     return {"type": getattr(optimizer, "kind", type(optimizer).__name__), "groups": len(optimizer.param_groups), **settings}
+
+
+def direct(module: Any) -> list[Any]:
+    """Return a module's own parameters, without those of the modules in it."""
+    return [item for item in module.__dict__["_parameters"].values() if item is not None]
+
+
+def defines_forward(torch: Any, module: Any) -> bool:
+    """Return whether a module is made to be called: containers such as ModuleList are not."""
+    forward = getattr(type(module), "forward", None)
+    unimplemented = torch.nn.Module.forward
+    return forward is not None and forward is not unimplemented

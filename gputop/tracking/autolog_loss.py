@@ -173,6 +173,13 @@ class Sites:
             return any(part in _LIBRARIES for part in parts[:-1])
         return filename.startswith(self._roots)
 
+    def only(self) -> Site | None:
+        """Return the one line that runs backward, if there is one alone, and nothing special about it."""
+        if len(self._by_place) != 1 or not self.settled:
+            return None
+        site = next(iter(self._by_place.values()))
+        return None if site.name != "loss" or site.accumulates or site.count or site.divisor != 1.0 else site
+
     def settle(self, groups: Iterable[list[Site]]) -> None:
         """Name the sites of a whole iteration; ``groups`` are the sites of each optimizer step of it."""
         found = list({id(site): site for group in groups for site in group}.values())

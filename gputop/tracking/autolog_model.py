@@ -20,7 +20,8 @@ from typing import Any
 
 from gputop.tracking.autolog_batches import Called
 from gputop.tracking.autolog_ddp import ddp_fact, is_ddp
-from gputop.tracking.autolog_describe import describe_model, describe_optimizer, mesh_names
+from gputop.tracking.autolog_describe import defines_forward, describe_model, describe_optimizer, direct, mesh_names
+from gputop.tracking.autolog_light import Light
 from gputop.tracking.autolog_loader import counts, first_tensor, is_integer
 from gputop.tracking.autolog_settings import autocast_is_on
 from gputop.tracking.autolog_steps import Steps
@@ -41,15 +42,21 @@ models: Models | None = None
 """Those of this process, for the calls below."""
 
 
-def _call_of(torch: Any, cls: Any) -> Any:
+def _call_of(torch: Any, cls: Any, light: Light) -> Any:
     """Return a ``__call__`` for a class that lets ``models`` take the time of the one that it has.
 
-    It finds ``models`` by name and holds nothing of gputop: a class that is pickled by value (cloudpickle, for those of
-    ``__main__``) takes it along into processes that know no gputop. Traced by torch.compile it is the plain call.
+    It finds ``models`` by name, and all that it holds of gputop is pickled as nothing of ours: a class that is pickled by value
+    (cloudpickle, for those of ``__main__``) takes it along into processes that know no gputop. Traced by torch.compile it is
+    the plain call.
     """
     own = cls.__dict__.get("__call__")
+    # Both are True while torch.compile traces; the second one is cheaper to ask, where there is one.
+    tracing = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
+    grad_enabled = torch.is_grad_enabled
 
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if tracing() or (light.on and self.training and grad_enabled()):
+            return (super(cls, self).__call__ if own is None else own.__get__(self))(*args, **kwargs)
         onward = super(cls, self).__call__ if own is None else own.__get__(self)
         if torch.compiler.is_compiling():
             return onward(*args, **kwargs)
@@ -58,8 +65,8 @@ def _call_of(torch: Any, cls: Any) -> Any:
             return onward(*args, **kwargs)
         return room.models.timed(self, onward, args, kwargs)
 
-    unseen(torch, call, inside=False)
-    return functools.wraps(cls.__call__)(call)
+    unseen(torch, call_module, inside=False)
+    return functools.wraps(cls.__call__)(call_module)
 
 
 class Top:
@@ -88,6 +95,9 @@ class Models:
         self._torch = torch
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._steps = steps
+        self.light = steps.lightly
+        self.splits = False
+        """Whether a DataParallel is called, whose calls are counted."""
         self.tops: dict[int, Top] = {}
         self.inside = False
         self.settling = True
@@ -215,7 +225,7 @@ class Models:
             for child in list(module.__dict__["_modules"].values()):
                 if child is not None:
                     parents.setdefault(id(child), []).append(module)
-        owners = [module for module in modules.values() if any(id(item) in own for item in _direct(module))]
+        owners = [module for module in modules.values() if any(id(item) in own for item in direct(module))]
         found: dict[int, Any] = {}
         seen: set[int] = set()
         queue = owners
@@ -233,7 +243,7 @@ class Models:
 
     def _add(self, root: Any) -> None:
         module: Any = root
-        if not _defines_forward(self._torch, module):
+        if not defines_forward(self._torch, module):
             for child in module.children():
                 self._add(child)
             return
@@ -254,7 +264,7 @@ class Models:
             if len(self._classes) >= CLASSES_MAX:
                 return
             self._classes.add(cls)
-            cls.__call__ = _call_of(self._torch, cls)
+            cls.__call__ = _call_of(self._torch, cls, self.light)
         top = self.tops[id(module)] = Top(module, inner, rows_known)
         self.wrapped = self.wrapped or top.wraps
 
@@ -281,6 +291,7 @@ class Models:
         if top is None or self.inside or steps.off or steps.in_backward or top.module() is not module or steps.elsewhere():
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
+        self.light.leave()
         if trains:
             if top.plain and steps.loader is not None:
                 self._wrapped += 1
@@ -332,6 +343,7 @@ class Models:
             run = self._steps.run
             if top.split is None:
                 top.split = SplitCounter(run, module) if run is not None and _splits(module) else False
+                self.splits = self.splits or bool(top.split)
             if top.split:
                 top.split(module, args, kwargs)
             top.plain = top.calls >= AUTOCAST_CALLS and top.ddp is None and not top.split and not top.wraps
@@ -381,17 +393,6 @@ class Models:
         self._root = weakref.ref(root)
         if self._steps.facts is not None:
             self._steps.facts.tell("model", describe_model(root, self.mesh))
-
-
-def _direct(module: Any) -> list[Any]:
-    return [item for item in module.__dict__["_parameters"].values() if item is not None]
-
-
-def _defines_forward(torch: Any, module: Any) -> bool:
-    """Return whether a module is made to be called: containers such as ModuleList are not."""
-    forward = getattr(type(module), "forward", None)
-    unimplemented = torch.nn.Module.forward
-    return forward is not None and forward is not unimplemented
 
 
 def _splits(module: Any) -> bool:

@@ -39,6 +39,11 @@ class Records:
         self._shapes_seen = -1
         self._waiting: list[tuple[int, dict[str, Any]]] = []
 
+    @property
+    def direct(self) -> bool:
+        """Whether nobody else has a say in what is written."""
+        return self._own and not _claimed
+
     def write(self, values: dict[str, Any], step: int) -> None:
         """Write the values of a step."""
         journal = self._run.journal

@@ -35,8 +35,9 @@ AGAIN_S = 10.0
 FRAMES_MAX = 30
 _MESSAGE_CHARACTERS = 500
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_PHASES = {"backward": "backward", "fetch": "data", "save": "checkpoint", "timed": "forward"}
+_PHASES = {"backward": "backward", "call_module": "forward", "fetch": "data", "save": "checkpoint"}
 """Functions of ours that stand on the training's stack, and the phase that they mean."""
+_OPTIMIZER = os.path.join("torch", "optim", "optimizer.py")
 
 
 class Stall:
@@ -73,7 +74,7 @@ class Stall:
 
     def _early_s(self) -> float:
         times = list(self._steps.recent_s)
-        if self._steps.step < EARLY_FROM_STEP or not times:
+        if self._steps.lightly.reached < EARLY_FROM_STEP or not times:
             return math.inf
         return max(EARLY_SHARE * self.floor_s, EARLY_STEPS * max(times), EARLY_PAUSES * self._pause_s)
 
@@ -82,7 +83,7 @@ class Stall:
             said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
             look_s = min(LOOK_S, self.floor_s / 4)
             while not self._over.wait(look_s):
-                mark, run = self._steps.mark, self._steps.run
+                mark, run = self._steps.lightly.marked, self._steps.run
                 now = time.perf_counter()
                 if run is None or mark is None:
                     continue
@@ -98,7 +99,7 @@ class Stall:
                 said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
                 found = {**self._where(now - mark), **({"early": True} if early else {})}
-                if self._steps.mark == mark and not self._over.is_set():
+                if self._steps.lightly.marked == mark and not self._over.is_set():
                     self.stalled = True
                     run.fact("stalled", found)
         except Exception:  # noqa: BLE001 - the interpreter is ending, or has changed: no word rather than noise
@@ -109,7 +110,7 @@ class Stall:
         wall = time.time()
         return {
             "since": wall - since_s,
-            "step": self._steps.step,
+            "step": self._steps.lightly.reached,
             "phase": self._phase(frame),
             "stack": stack_of(frame),
             "at": wall,
@@ -122,6 +123,8 @@ class Stall:
             if code.co_filename.startswith(_HERE) and code.co_name in _PHASES:
                 phase = _PHASES[code.co_name]
                 return "evaluation" if phase == "forward" and models is not None and models.evaluating else phase
+            if code.co_filename.endswith(_OPTIMIZER):
+                return "optimizer"
             frame = frame.f_back
         return "optimizer" if self._steps.stepping else "other"
 

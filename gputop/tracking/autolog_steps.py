@@ -20,6 +20,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.autolog_ddp import Gradients
+from gputop.tracking.autolog_light import Light
 from gputop.tracking.autolog_loss import UNKNOWN, Site, Sites, caller, divisor
 from gputop.tracking.autolog_records import Records
 from gputop.tracking.notice import tell
@@ -44,7 +45,7 @@ class Steps:
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
-        self._tensor = torch.Tensor
+        self.tensor = torch.Tensor
         self.beside = False
         """Whether a run that the script opened itself is added to."""
         self.loader: Any = None
@@ -55,6 +56,9 @@ class Steps:
         self.models: Models | None = None
         self.facts: Facts | None = None
         self.off = False
+        self.lightly = Light(self)
+        self.partly = False
+        """Whether the present iteration is not looked at whole."""
         self.blind = False
         """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses not told apart."""
         self.gave_up = False
@@ -66,6 +70,7 @@ class Steps:
         if self.facts is not None:
             self.facts.abandon()
         self.facts = None
+        self.lightly.on = self.partly = False
         self.clock: Clock | None = None
         self._on_clock: Any = None
         self.gradients = Gradients()
@@ -77,7 +82,7 @@ class Steps:
         self.arrived: dict[str, float] = {}
         """Times on the GPU, of a step before, that are to be written."""
         self.run: runs.Run | None = None
-        self._journal: Journal | None = None
+        self.journal: Journal | None = None
         """That of the run."""
         self.records: Records | None = None
         """Where the steps are written to."""
@@ -86,15 +91,16 @@ class Steps:
         self.taken = 0
         """How many optimizer steps were seen, for noticing those that a GradScaler skips."""
         self.optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self._last: weakref.ref[Any] | None = None
-        self._last_index = 0
+        self.last: weakref.ref[Any] | None = None
+        self._index = 0
         self._stepped: set[int] = set()
         self._held: list[list[tuple[Site, Any]]] = []
         self.mark: float | None = None
         """When the last step was done."""
         self._scaled: tuple[Any, Any, float | None] | None = None
         self._memory_at = 0.0
-        self.fetched = False
+        self.fetched = 0
+        """Batches of the present iteration."""
         self.feeds = 0
         """How many loaders have fed the training: a script that makes a new one for each epoch does not tell us which it is."""
         self.stepping = False
@@ -110,7 +116,7 @@ class Steps:
     def failed(self, error: Exception) -> None:
         """Give up: whatever goes wrong in here, the training goes on without it."""
         if not self.off:
-            self.off = True
+            self.off, self.lightly.on = True, False
             if self.facts is not None:
                 self.facts.abandon()
             tell(f"automatic tracking stops, the training goes on ({type(error).__name__}: {str(error)[:200]}).")
@@ -126,14 +132,16 @@ class Steps:
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember which loss a GradScaler made larger."""
+        self.lightly.leave()
         self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
 
     def before_backward(self, tensors: Any) -> None:
         """Look at what backward is about to run on; called on the thread that trains, by what was called as ``backward``."""
-        gradients = self.gradients
-        gradients.backwards += 1
-        if gradients.watching:
-            gradients.backward()
+        if not self.partly:
+            gradients = self.gradients
+            gradients.backwards += 1
+            if gradients.watching:
+                gradients.backward()
         if not self.taken:
             self._listen_to_keras()
         if self.blind:
@@ -141,10 +149,10 @@ class Steps:
             tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
             return
         tensor = tensors
-        if type(tensor) is not self._tensor:
+        if type(tensor) is not self.tensor:
             if isinstance(tensors, tuple | list) and len(tensors) == 1:
                 tensor = tensors[0]
-            if not isinstance(tensor, self._tensor) or type(tensor).__name__ in NO_NUMBERS:
+            if not isinstance(tensor, self.tensor) or type(tensor).__name__ in NO_NUMBERS:
                 return
         if self.evaluation_s:
             self.interrupted = True
@@ -203,27 +211,29 @@ class Steps:
             self._on_clock = None
         if not skipped:
             self.taken += 1
+        if not skipped and not self.partly:
             spent = now - self._step_from - self.inside_step
             if spent > 0.0:
                 self.optimizer_s += spent
-        if self._last is not None and self._last() is optimizer:
-            index, known = self._last_index, True
+        if self.last is not None and self.last() is optimizer:
+            index, known = self._index, True
         else:
             known = optimizer in self.optimizers
             index = self.optimizers.setdefault(optimizer, len(self.optimizers))
-            self._last, self._last_index = weakref.ref(optimizer), index
+            self.last, self._index = weakref.ref(optimizer), index
         # A run that another one takes the place of is finished first, and so is its journal.
-        opened = self._journal is None or self._journal.closed
+        opened = self.journal is None or self.journal.closed
         if opened:
             if not self._open():
                 return
             self._begin_facts()
+        plain = known and not skipped and self.lightly.is_plain()
         values: dict[str, Any] = {}
         if self.step < 0 or self.fetched or index in self._stepped:
             self._close_iteration()
             self._timings(values, now)
         self._stepped.add(index)
-        self.fetched = False
+        self.fetched = 0
         sites = self.sites
         if sites.pending and not (sites.settled and sites.take_plain(values)):
             losses = sites.take()
@@ -249,11 +259,13 @@ class Steps:
             models.look(self.run, optimizer)
         if models.wrapped:
             models.stepped()
-        self.gradients.stepped(known and index in models.ddp_optimizers)
+        if not self.partly:
+            self.gradients.stepped(known and index in models.ddp_optimizers)
         if self.step >= facts.next or facts.stall.stalled:
             facts.due(self.step)
         if not known:
             self.mark = perf_counter()
+        self.lightly.choose(plain and not (models.settling or models.splits))
 
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one that ends decides what the losses are called."""
@@ -278,6 +290,7 @@ class Steps:
     def finish(self) -> None:
         """Write what is held back, at the end of the run."""
         try:
+            self.lightly.leave()
             if self._held:
                 self.name_held()
             if self.records is not None:
@@ -307,11 +320,12 @@ class Steps:
         if self.first_batch_s:
             # Also where an evaluation stretched the step, as it does between two epochs.
             values["first_batch_s"], self.first_batch_s = self.first_batch_s, 0.0
-        if self.forward_s:
-            values["phase/forward"] = self.forward_s
-        if self.backward_s:
-            values["phase/backward"] = self.backward_s
-        values["phase/optimizer"] = self.optimizer_s
+        if not self.partly:
+            if self.forward_s:
+                values["phase/forward"] = self.forward_s
+            if self.backward_s:
+                values["phase/backward"] = self.backward_s
+            values["phase/optimizer"] = self.optimizer_s
         feed = self.loader
         if feed is not None and feed.trains and feed.epoch is not None and self.feeds == 1:
             values["epoch"] = float(feed.epoch)
@@ -352,12 +366,14 @@ class Steps:
             self.run, self.records = run, Records(run, own=False)
             self.off = self.gave_up = not self.beside
             run.before_end = self.finish if self.beside else None
-            self._journal = run.journal if self.beside else None
+            self.journal = run.journal if self.beside else None
             return self.beside and not run.disabled
-        self.run = self._ours = self._runs.init(resume=_launched_id())
+        from gputop.tracking.identity import launched_id
+
+        self.run = self._ours = self._runs.init(resume=launched_id())
         self.records = Records(self.run, own=True)
         self.run.before_end = self.finish
-        self._journal = self.run.journal
+        self.journal = self.run.journal
         return not self.run.disabled
 
     def _begin_facts(self) -> None:
@@ -378,21 +394,3 @@ class Steps:
     def _look_at_loader(self, feed: Any) -> None:
         if self.run is not None and not self.run.disabled:
             feed.tell(self.run)
-
-
-def _launched_id() -> str | None:
-    """Return the id that joins the ranks which one ``gputop run`` started by other means than torchrun; else None.
-
-    A single process gets an id of its own: one command may train several times.
-    """
-    env = os.environ
-    launched = env.get("GPUTOP_LAUNCH_ID")
-    if not launched or env.get("GPUTOP_RUN_ID") or env.get("TORCHELASTIC_RUN_ID") or env.get("SLURM_JOB_ID"):
-        return None
-    from gputop.tracking import identity
-
-    where = identity.place()
-    if where.world_size <= 1:
-        return None
-    port = env.get("MASTER_PORT", "")
-    return f"{launched}-{port}" if port else launched

@@ -14,16 +14,17 @@ import sys
 import weakref
 from collections.abc import Callable
 from threading import get_ident
-from time import perf_counter
+from time import monotonic_ns, perf_counter
 from types import FunctionType
 from typing import Any
 
 from gputop.tracking import autolog_cuda, autolog_ddp
 from gputop.tracking.autolog_batches import Batches
 from gputop.tracking.autolog_ddp import Gradients
+from gputop.tracking.autolog_light import FED, UNFED, Light
 from gputop.tracking.autolog_loader import Feed, counts, first_tensor, is_integer
 from gputop.tracking.autolog_loss import Site, Sites, caller, divisor, label
-from gputop.tracking.autolog_steps import Steps
+from gputop.tracking.autolog_steps import GC_S, Steps
 
 
 def patch(torch: Any, steps: Steps) -> None:
@@ -55,7 +56,7 @@ def unseen(torch: Any, function: Any, inside: bool = True) -> None:
 
 
 def _unseen_rooms(torch: Any) -> None:
-    for room in (Steps, Sites, Site, Feed, Batches, Gradients):
+    for room in (Steps, Light, Sites, Site, Feed, Batches, Gradients):
         for item in vars(room).values():
             if isinstance(item, FunctionType):
                 unseen(torch, item)
@@ -65,10 +66,26 @@ def _unseen_rooms(torch: Any) -> None:
 
 def _patch_backward(torch: Any, steps: Steps) -> None:
     original = torch.autograd.backward  # Tensor.backward calls it by this name
+    light, tensor = steps.lightly, torch.Tensor
 
     @functools.wraps(original)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         # One inside of another is a part of it (reentrant checkpointing), also where autograd's own thread runs it for a GPU.
+        if light.on:
+            if light.inside:
+                return original(tensors, *args, **kwargs)
+            if light.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == light.thread:
+                try:
+                    light.loss = tensors.item()
+                except Exception:  # noqa: BLE001 - of more than one value: backward says what it makes of that
+                    light.leave()
+                light.inside = True
+                try:
+                    return original(tensors, *args, **kwargs)
+                finally:
+                    light.inside = False
+            if get_ident() == light.thread:
+                light.leave()
         if steps.off or steps.in_backward or (steps.thread and get_ident() != steps.thread):
             return original(tensors, *args, **kwargs)
         try:
@@ -95,6 +112,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
 
 
 def _patch_optimizers(torch: Any, steps: Steps) -> None:
+    light = steps.lightly
     # Both are True while torch.compile traces; the second one is cheaper to ask, where there is one.
     compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
 
@@ -107,10 +125,25 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if compiling():
             traced()
-        elif not steps.off:
+        elif not light.on and not steps.off:
             steps.before_step()
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if light.on:
+            now = monotonic_ns()
+            loss, took, data_s = light.loss, now - light.mark, light.data_s
+            if loss is not None and took < light.longest and id(optimizer) == light.optimizer:
+                light.mark, light.step = now, light.step + 1
+                light.loss, light.data_s = None, 0.0
+                if data_s:
+                    light.append((FED, (took * 1e-9, loss, data_s), light.step, now))
+                else:
+                    light.append((UNFED, (took * 1e-9, loss), light.step, now))
+                if light.step == light.last:
+                    light.rest()
+                return
+            if get_ident() == light.thread:
+                light.leave()
         if steps.off or compiling():
             return
         try:
@@ -140,9 +173,10 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
 
     @functools.wraps(original_step)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        taken = steps.taken
+        taken = steps.taken + steps.lightly.step
         result = original_step(self, optimizer, *args, **kwargs)
-        if not steps.off and steps.taken == taken:
+        if not steps.off and steps.taken + steps.lightly.step == taken:
+            steps.lightly.leave()
             try:
                 steps.after_step(optimizer, skipped=True)
             except Exception as error:  # noqa: BLE001 - as above
@@ -158,6 +192,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
     original_iter, original_next = loader.__iter__, iterator.__next__
     feeds: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
     grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+    light = steps.lightly
     iterator._gputop_feed = None
 
     @functools.wraps(original_iter)
@@ -169,6 +204,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                 feed = feeds.get(self)
                 if feed is None:
                     feed = feeds[self] = Feed()
+                steps.lightly.leave()
                 feed.began_s = perf_counter() - started
                 feed.begin(self)
                 result._gputop_feed = feed
@@ -180,9 +216,17 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
 
     @functools.wraps(original_next)
     def fetch(self: Any) -> Any:
+        started = perf_counter()
+        if light.on and grad_enabled() and get_ident() == light.thread:
+            try:
+                batch = original_next(self)
+            except StopIteration:
+                _exhausted(steps, self._gputop_feed)
+                raise
+            light.data_s += perf_counter() - started
+            return batch
         if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
             return original_next(self)
-        started = perf_counter()
         try:
             batch = original_next(self)
         except StopIteration:
@@ -197,7 +241,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                 if feed.handed_out == 1 and feed.trains:
                     steps.first_batch_s = feed.began_s + took
                 steps.loader = feed
-                steps.fetched = True
+                steps.fetched += 1
         except Exception as error:  # noqa: BLE001 - as above
             steps.failed(error)
         return batch
@@ -209,6 +253,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
 
 def _exhausted(steps: Steps, feed: Feed | None) -> None:
     try:
+        steps.lightly.leave()
         if feed is not None:
             feed.ended()
             if feed.trains and steps.run is not None:
@@ -225,7 +270,10 @@ def _listen_to_gc(torch: Any, steps: Steps) -> None:
         if phase == "start":
             started = perf_counter()
         else:
-            steps.gc_s += perf_counter() - started
+            took = perf_counter() - started
+            steps.gc_s += took
+            if took >= GC_S and not steps.elsewhere():
+                steps.lightly.leave()
 
     unseen(torch, collected)
     gc.callbacks.append(collected)
@@ -242,6 +290,7 @@ def _patch_save(torch: Any, steps: Steps) -> None:
         started = perf_counter()
         result = original(obj, f, *args, **kwargs)
         try:
+            steps.lightly.leave()
             seconds = perf_counter() - started
             steps.interrupted = True
             path = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", None)

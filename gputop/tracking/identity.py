@@ -193,3 +193,18 @@ def identify(where: Place, run: str) -> Identity:
         hostname=hostname(),
         created_ns=time.time_ns(),
     )
+
+
+def launched_id() -> str | None:
+    """Return the id that joins the ranks which one ``gputop run`` started by other means than torchrun; else None.
+
+    A single process gets an id of its own: one command may train several times.
+    """
+    env = os.environ
+    launched = env.get("GPUTOP_LAUNCH_ID")
+    if not launched or env.get("GPUTOP_RUN_ID") or env.get("TORCHELASTIC_RUN_ID") or env.get("SLURM_JOB_ID"):
+        return None
+    if place().world_size <= 1:
+        return None
+    port = env.get("MASTER_PORT", "")
+    return f"{launched}-{port}" if port else launched

@@ -31,7 +31,7 @@ LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""
 CLOSE_S = 1.0
 """How long it waits for a record in the making."""
-BEHIND = 32
+BEHIND = 512
 BEHIND_NS = 50_000_000
 """Records given to ``later`` wait for so many others, or for so long, whichever comes first."""
 ANCHOR_SHIFT_NS = 20_000_000
@@ -59,7 +59,8 @@ class Journal(Turns, Stream):
         """Called on a logging thread, outside the lock, after ``want_attention``."""
         self._start_flusher = start_flusher
         self._schemas = 0
-        self._behind: deque[tuple[dict[str, float], int, int]] = deque()
+        self.behind: deque[tuple[tuple[str, ...], tuple[float, ...], int, int]] = deque()
+        """Records that wait for others: names, values, step, time. Also filled by automatic tracking itself, without a call."""
         self._caught_up = 0
         self.quick = False
         """Whether the flusher's thread looks often: records are left behind."""
@@ -147,8 +148,8 @@ class Journal(Turns, Stream):
         """
         now = monotonic_ns()
         self._step = step
-        self._behind.append((metrics, step, now))
-        if now - self._caught_up > BEHIND_NS or len(self._behind) >= BEHIND or self.through:
+        self.behind.append(((*metrics,), (*metrics.values(),), step, now))
+        if now - self._caught_up > BEHIND_NS or len(self.behind) >= BEHIND or self.through:
             self.catch_up()
             self._drain()
         elif not self.quick:
@@ -163,11 +164,11 @@ class Journal(Turns, Stream):
     @property
     def waits(self) -> bool:
         """Whether records wait."""
-        return bool(self._behind)
+        return bool(self.behind)
 
     def catch_up(self) -> bool:
         """Write the records that wait, and return whether any did; from any thread."""
-        if not self._behind:
+        if not self.behind:
             return False
         self._caught_up = monotonic_ns()
         try:
@@ -178,16 +179,16 @@ class Journal(Turns, Stream):
 
     def _write_behind(self) -> None:
         words, doubles = self.words, self._doubles
-        while self._behind:
-            metrics, step, now = self._behind.popleft()
-            plan = self._plans.get((*metrics,))
+        while self.behind:
+            names, values, step, now = self.behind.popleft()
+            plan = self._plans.get(names)
             if plan is None or self._position + plan[1] > self._limit:
-                self._unplanned(metrics, step, now, count=False)
+                self._unplanned(dict(zip(names, values, strict=True)), step, now, count=False)
                 continue
             at = self._position + self._shift >> 3
             words[at], words[at + 1], words[at + 2] = plan[0], step, now
             at += 3
-            for value in metrics.values():
+            for value in values:
                 doubles[at] = value
                 at += 1
             self._position += plan[1]
@@ -256,7 +257,7 @@ class Journal(Turns, Stream):
         """Make this a dead journal: the ring belongs to the parent, and so may the lock."""
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
-        self._behind, self._late = deque(), LateValues()
+        self.behind, self._late = deque(), LateValues()
         self.archive_fd = -1
 
     def named(self) -> list[tuple[str, ...]]:

@@ -39,7 +39,7 @@ def draw_ranks(
 ) -> tuple[Line, ...]:
     """Return a heading and a line for each rank; ``marked`` are PIDs that a finding speaks of.
 
-    The parts of a step are percent of its time, of the newest step that told both.
+    The parts of a step are percent of its time, by the newest values.
     """
     known = {name for rank in run.ranks for name in rank.metrics}
     listed = [
@@ -68,11 +68,15 @@ def _is_known(key: str, metric: str, known: Collection[str]) -> bool:
 
 
 def phase_shares(rank: Rank) -> dict[str, float]:
-    """Return the share (0 to 1) of each known part in the rank's newest step."""
+    """Return the share (0 to 1) of each known part in a step, by the newest values.
+
+    Of quick steps few have all of them: a part that is longer than the newest step belongs to another one.
+    """
     whole = rank.metrics.get("step_s")
     if not whole or not whole > 0:
         return {}
-    return {name: rank.metrics[metric] / whole for name, metric in PHASES if metric in rank.metrics}
+    shares = {name: rank.metrics[metric] / whole for name, metric in PHASES if metric in rank.metrics}
+    return {name: share for name, share in shares.items() if share <= 1.0}
 
 
 def _cells(rank: Rank, metric: str, devices: str) -> dict[str, Span]:

@@ -1,0 +1,92 @@
+"""The short way of most iterations: nothing that is logged differs from that of iterations which are all looked at whole."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from gputop.snapshot import Run
+from gputop.tracking.autolog_light import LEAST_SHARE, WHOLE_PER_S, is_whole, share
+from gputop.tracking.reader import RunReader
+from tests.tracking_kit import Home, home, read_all
+
+pytest.importorskip("torch")
+assert home
+
+SCRIPTS = Path(__file__).parent / "autolog_scripts"
+IN_EVERY_STEP = ("loss", "checkpoint_s", "phase/evaluation", "phase/data", "step_s")
+WHEN_LOOKED_AT = ("lr", "epoch", "phase/forward", "phase/backward", "phase/optimizer", "samples_per_s")
+COUNTED = ("gradients", "checkpoint", "evaluation")
+"""Facts that count what was looked at, or hold times."""
+
+
+def steps_of(step_s: float, number: int = 20_000) -> list[int]:
+    part = share(step_s)
+    return [step for step in range(number) if is_whole(step, part)]
+
+
+@pytest.mark.parametrize("step_s", [0.0005, 0.003, 0.008, 0.02, 0.1])
+def test_whole_looks_are_spread_evenly(step_s: float) -> None:
+    steps = steps_of(step_s)
+    gaps = [after - before for before, after in itertools.pairwise(steps)]
+    assert max(gaps) < 3 * min(gaps)  # else the doctor would take a gap for the end of what it may look at
+    assert max(gaps) <= 3 * LEAST_SHARE
+    for period in (2, 3, 4, 5, 7, 8, 10, 16, 50):
+        # Half of what would be an even share at least, whatever returns every so many steps.
+        counts = [sum(step % period == rest for step in steps) for rest in range(period)]
+        assert min(counts) >= len(steps) / period / 2, period
+
+
+def test_ranks_of_different_pace_look_at_the_same_steps() -> None:
+    quick, slow = set(steps_of(0.001)), set(steps_of(0.004))
+    assert quick < slow
+
+
+def test_slow_iterations_are_all_looked_at_and_quick_ones_often_enough() -> None:
+    assert steps_of(0.05, 100) == list(range(100))
+    for step_s in (0.001, 0.002, 0.004, 0.01, 0.03):
+        assert len(steps_of(step_s)) / (20_000 * step_s) >= WHOLE_PER_S / 2
+
+
+def points(home: Home, run: Run) -> dict[str, dict[int, float]]:
+    (archive,) = (home.runs / run.run_id).glob("rank-*.gpr")
+    found = {}
+    for name, series in read_all(archive).series.items():
+        found[name] = dict(series)
+        assert len(found[name]) == len(series), f"{name}: a step has one value"
+    return found
+
+
+def same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def test_what_is_out_of_the_ordinary_is_logged_as_if_every_iteration_were_looked_at_whole(home: Home) -> None:
+    done = home.finish((sys.executable, "mixed.py", "1", "2", "3"), SCRIPTS)
+    assert done.returncode == 0, done.stderr
+    reader = RunReader(home.runs)
+    runs = {run.name: run for run in reader.poll().runs}
+    reader.close()
+    assert len(runs) == 6
+    for seed in (1, 2, 3):
+        light, whole = runs[f"{seed}-light"], runs[f"{seed}-whole"]
+        few, all_of = points(home, light), points(home, whole)
+        assert few.keys() == all_of.keys()
+        assert light.ranks[0].step == whole.ranks[0].step
+        for name, values in few.items():
+            if name.startswith(IN_EVERY_STEP):
+                assert list(values) == list(all_of[name]), name
+            if name.startswith(("loss", "lr", "epoch")):
+                assert all(same(value, all_of[name][step]) for step, value in values.items()), name
+        for name in WHEN_LOOKED_AT:
+            assert few[name].keys() < all_of[name].keys(), name
+        facts, known = light.ranks[0].facts, whole.ranks[0].facts
+        assert facts.keys() == known.keys()
+        for name in facts.keys() - set(COUNTED):
+            assert facts[name] == known[name], name
+        assert facts["evaluation"]["calls"] == known["evaluation"]["calls"]
+        assert facts["checkpoint"]["step"] == known["checkpoint"]["step"]
