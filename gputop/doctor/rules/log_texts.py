@@ -15,7 +15,7 @@ from gputop.doctor.log_pattern import FAILURE
 from gputop.doctor.log_patterns import pattern_of
 from gputop.doctor.log_scan import Observation, is_warning
 from gputop.doctor.logs import UNKNOWN_ID, finding_of
-from gputop.doctor.rules.outputs import Told, told
+from gputop.doctor.rules.outputs import Told, others_memory, told
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
 from gputop.snapshot import LogMatch
 
@@ -23,12 +23,12 @@ JUDGED_ELSEWHERE = frozenset(
     {
         *("cuda_unknown_env", "devices_busy", "invalid_ordinal", "local_rank_dash", "nvml_mismatch", "nvml_unknown"),
         *("ddp_devids_cpu", "ddp_not_needed", "dp_not_on_dev0", "dp_replica_error", "module_prefix", "two_devices"),
-        *("ecc", "oom", "oom_other_proc", "param_shape", "ready_twice", "unused_idx", "unused_params", "xid"),
+        *("ecc", "oom", "param_shape", "ready_twice", "unused_idx", "unused_params", "xid"),
         *("sigkill", "worker_killed"),
     }
 )
 """Texts that a rule of their own cause takes from the logs."""
-_JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch"})
+_JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
 def failed(evidence: Evidence) -> dict[str, Judgement]:
@@ -38,12 +38,17 @@ def failed(evidence: Evidence) -> dict[str, Judgement]:
         match = said.matches[0]
         if match.cascade or said.goes_on or match.pattern in JUDGED_ELSEWHERE:
             continue
-        if said.job is not None and match.pattern in _JUDGED_WHILE_ALIVE:
+        if (said.job is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(said, match):
             continue
         judgement = _judge(said, match)
         if judgement is not None:
             found[f"log:{said.subject}"] = judgement
     return found
+
+
+def _of_its_own(said: Told, match: LogMatch) -> bool:
+    """Return whether the text is one of memory that another rank of the run has: H02 judges that."""
+    return match.pattern == "oom_other_proc" and others_memory(said) is None
 
 
 def _judge(said: Told, match: LogMatch) -> Judgement:
