@@ -112,7 +112,7 @@ def an_argument_that_does_not_divide(second: int) -> Snapshot:
 
 PAIRS: tuple[Pair, ...] = (
     Pair("A14", "a run on its instance", one_run_on_an_instance, data_parallel_on_mig, 30),
-    Pair("A15", "busy, in the default compute mode", busy_in_default_mode, exclusive, 10),
+    Pair("A15", "busy, in the default compute mode", busy_in_default_mode, exclusive, 10, verdict="devices_busy"),
     Pair("A17", "a text of a run that goes on", took_its_local_rank, local_rank_refused, 10),
     Pair("A19", "two GPUs for each rank", two_gpus_for_each_rank, doubled, 40),
     Pair("A19", "a rank on each GPU", a_rank_on_each_gpu, doubled, 40),

@@ -152,6 +152,11 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "RuntimeError: DataLoader worker (pid 7805) is killed by signal: Killed. ",
         {"pid": "7805", "signal": "Killed"},
     ),
+    (
+        "worker_crashed",
+        "RuntimeError: DataLoader worker (pid 7805) is killed by signal: Segmentation fault. ",
+        {"pid": "7805", "signal": "Segmentation fault"},
+    ),
     ("worker_killed", "RuntimeError: DataLoader worker (pid(s) 7805) exited unexpectedly", {"pid": "7805"}),
     ("fd_limit", "OSError: [Errno 24] Too many open files", {}),
     ("fd_limit", "RuntimeError: received 0 items of ancdata", {}),

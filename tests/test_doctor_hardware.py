@@ -194,6 +194,18 @@ def test_h05_lays_no_kill_to_a_run_that_failed_of_something_else():
     assert (finding.severity, finding.confidence, finding.run) == ("warning", "certain", None)
 
 
+def test_h05_of_a_worker_s_end_where_nobody_counts_kills_is_likely():
+    """As in a container whose cgroup does not count, or once the count is past."""
+
+    def uncounted(second):
+        return hardware.host(hardware.killed_for_memory(second), oom_kills=None)
+
+    (finding,) = play(uncounted, 15)[-1]
+    assert (finding.id, finding.confidence, finding.run) == ("H05", "likely", "run-1")
+    (counted,) = play(hardware.killed_for_memory, 15)[-1]
+    assert counted.confidence == "certain"
+
+
 def test_h05_names_the_run_whose_rank_was_killed_without_a_word():
     def by_its_code(second):
         shot = hardware.killed_for_memory(second)

@@ -123,7 +123,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     failure(
         "invalid_ordinal",
-        "A08",
+        None,
         "invalid device ordinal",
         r"invalid device ordinal",
         "A rank asked for a GPU that it does not see",
@@ -135,7 +135,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     failure(
         "devices_busy",
-        "A15",
+        None,
         "busy or unavailable",
         r"CUDA-capable device\(?s\)? (is/are|are) busy or unavailable",
         "The GPU is held by another process",

@@ -74,5 +74,6 @@ REFUTED_BY = {
     "unused_idx": "Every parameter has a gradient after backward: all(p.grad is not None for p in model.parameters()).",
     "unused_params": "Every parameter has a gradient after backward on every rank.",
     "worker_bus": "df /dev/shm shows room while the run works: then a memory-mapped file was cut or lost under its reader.",
+    "worker_crashed": "The data set is read to its end with num_workers=0.",
     "xid": "NVIDIA's catalogue says of this Xid that it is no error.",
 }
