@@ -1,7 +1,7 @@
 """Scenes that lie near a fault and are none: the fault's own scene with the one thing changed that makes it the fault.
 
-``LOOK_ALIKES`` holds (rule, name, scene, seconds). ``NOT_BY_ID`` says of the rules without one here where what is near to them
-is tested instead.
+``PAIRS`` holds each with that fault, as do tests/doctor_scenes_near_*.py for launch and placement, error texts and readings.
+Other rooms have rows of LOOK_ALIKES beside their FAULTS.
 """
 
 from __future__ import annotations
@@ -12,10 +12,18 @@ from gputop.snapshot import Snapshot
 
 from . import samples
 from . import test_doctor_faults as faults
-from .doctor_scenes import Scene, gpus, journal, rank, scene, use
+from .doctor_near import Pair, look_alikes
+from .doctor_scenes import gpus, journal, rank, scene, use
 from .doctor_scenes_hangs import counted
-from .doctor_scenes_pace import MS, first_hangs, small_shm_for_nccl, timed, with_host
-from .doctor_scenes_placement import exclusive, local_rank_refused, one_run_on_an_instance, two_gpus_for_each_rank
+from .doctor_scenes_pace import MS, first_hangs, jitter, rank_0_draws, small_shm_for_nccl, timed, with_host
+from .doctor_scenes_placement import (
+    data_parallel_on_mig,
+    doubled,
+    exclusive,
+    local_rank_refused,
+    one_run_on_an_instance,
+    two_gpus_for_each_rank,
+)
 from .doctor_tracked import ddp
 from .samples import GIB
 
@@ -90,32 +98,35 @@ def a_rank_on_each_gpu(second: int) -> Snapshot:
     return scene(second, gpus(range(4), 4), ranks, (journal(4, second),))
 
 
-LOOK_ALIKES: tuple[tuple[str, str, Scene, int], ...] = (
-    ("A14", "a run on its instance", one_run_on_an_instance, 30),
-    ("A15", "busy, in the default compute mode", busy_in_default_mode, 10),
-    ("A17", "a text of a run that goes on", took_its_local_rank, 10),
-    ("A19", "two GPUs for each rank", two_gpus_for_each_rank, 40),
-    ("A19", "a rank on each GPU", a_rank_on_each_gpu, 40),
-    ("B01", "rows for all", rows_for_all, 20),
-    ("B01", "one small last batch", one_small_last_batch, 40),
-    ("B02", "rows for all", rows_for_all, 20),
-    ("B05", "rows for all", rows_for_all, 20),
-    ("C12", "small rows at full power", small_rows_at_full_power, 90),
-    ("C12", "large rows at little power", large_rows_at_little_power, 90),
-    ("F04", "by turns, and unfelt", by_turns_and_unfelt, 60),
-    ("F05", "rank 0 draws, unfelt", rank_0_draws_unfelt, 60),
-    ("G02", "joined by NVLink", joined_by_nvlink, 150),
-    ("G02", "counts that go on", first_of_many, 150),
-    ("G05", "enough shared memory", enough_shared_memory, 20),
-    ("G05", "one process with NCCL", one_with_nccl, 20),
+def one_row(second: int) -> Snapshot:
+    return faults.data_parallel(second, faults.dp_facts(1, [1], second, underused_calls=10 * second), places=(0, 1))
+
+
+def three_rows(second: int) -> Snapshot:
+    return faults.data_parallel(second, faults.dp_facts(3, [2, 1], second, uneven_calls=10 * second), places=(0, 1))
+
+
+def an_argument_that_does_not_divide(second: int) -> Snapshot:
+    return faults.data_parallel(second, faults.dp_facts(8, [4, 0], second, underused_calls=10 * second), places=(0, 1))
+
+
+PAIRS: tuple[Pair, ...] = (
+    Pair("A14", "a run on its instance", one_run_on_an_instance, data_parallel_on_mig, 30),
+    Pair("A15", "busy, in the default compute mode", busy_in_default_mode, exclusive, 10, verdict="devices_busy"),
+    Pair("A17", "a text of a run that goes on", took_its_local_rank, local_rank_refused, 10),
+    Pair("A19", "two GPUs for each rank", two_gpus_for_each_rank, doubled, 40),
+    Pair("A19", "a rank on each GPU", a_rank_on_each_gpu, doubled, 40),
+    Pair("B01", "rows for all", rows_for_all, one_row, 20),
+    Pair("B01", "one small last batch", one_small_last_batch, one_row, 40),
+    Pair("B02", "rows for all", rows_for_all, three_rows, 20),
+    Pair("B05", "rows for all", rows_for_all, an_argument_that_does_not_divide, 20),
+    Pair("C12", "small rows at full power", small_rows_at_full_power, divided, 90),
+    Pair("C12", "large rows at little power", large_rows_at_little_power, divided, 90),
+    Pair("F04", "by turns, and unfelt", by_turns_and_unfelt, jitter, 60),
+    Pair("F05", "rank 0 draws, unfelt", rank_0_draws_unfelt, rank_0_draws, 60),
+    Pair("G02", "joined by NVLink", joined_by_nvlink, first_hangs, 150),
+    Pair("G02", "counts that go on", first_of_many, first_hangs, 150),
+    Pair("G05", "enough shared memory", enough_shared_memory, small_shm_for_nccl, 20),
+    Pair("G05", "one process with NCCL", one_with_nccl, small_shm_for_nccl, 20),
 )
-_PLACES = "tests/test_doctor_healthy.py, tests/doctor_scenes_placement.py HEALTHY: whole machines, on which no rule speaks"
-_TEXTS = "tests/test_doctor_texts.py: each text of a job that went on is possible at most"
-_READINGS = "tests/doctor_scenes_hardware.py HEALTHY, tests/test_doctor_hardware.py: readings below each limit"
-NOT_BY_ID: dict[str, str] = {
-    **dict.fromkeys(
-        ("A01", "A02", "A03", "A05", "A06", "A07", "A08", "A09", "A10", "A11", "A16", "A18", "H01", "H03"), _PLACES
-    ),
-    **dict.fromkeys(("A04", "A12", "A13", "B09", "C13", "C15", "H02", "H04", "H05", "LOG"), _TEXTS),
-    **dict.fromkeys(("I01", "I02", "I03", "I04", "I05", "I06", "I07", "I08", "I09", "I10"), _READINGS),
-}
+LOOK_ALIKES = look_alikes(PAIRS)

@@ -217,7 +217,7 @@ def local_rank_refused(second: int) -> Snapshot:
 # ---- A09, A10, A11, A16
 
 
-def trainer(second: int, frameworks: tuple[str, ...] = ("transformers", "accelerate")) -> Snapshot:
+def trainer(second: int, frameworks: tuple[str, ...] = ("transformers", "transformers.trainer")) -> Snapshot:
     facts = {
         "data_parallel": {"device_ids": [0, 1, 2, 3], "calls": 10 * second, "batch_rows": 32, "rows_per_device": [8, 8, 8, 8]},
         "model": {"wrapper": "DataParallel", "parameter_device": "cuda:0"},

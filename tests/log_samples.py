@@ -70,6 +70,23 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     (
         "two_devices",
+        "RuntimeError: Input type (torch.cuda.FloatTensor) and bias type (torch.FloatTensor) should be the same",
+        {"one": "cuda.FloatTensor", "other": "FloatTensor"},
+    ),
+    (
+        "two_dtypes",
+        "RuntimeError: Input type (torch.cuda.HalfTensor) and weight type (torch.cuda.FloatTensor) should be the same",
+        {"one": "torch.cuda.HalfTensor", "other": "torch.cuda.FloatTensor"},
+    ),
+    ("two_dtypes", "RuntimeError: Input type (c10::Half) and bias type (float) should be the same", {"one": "c10::Half"}),
+    (
+        "two_dtypes",
+        "RuntimeError: mat1 and mat2 must have the same dtype, but got Half and Float",
+        {"one": "Half", "other": "Float"},
+    ),
+    ("two_dtypes", "RuntimeError: expected scalar type Double but found Float", {"one": "Double", "other": "Float"}),
+    (
+        "two_devices",
         "RuntimeError: Input type (torch.FloatTensor) and weight type (torch.cuda.FloatTensor) should be the "
         "same or input should",
         {"one": "FloatTensor", "other": "cuda.FloatTensor"},
@@ -135,6 +152,11 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "RuntimeError: DataLoader worker (pid 7805) is killed by signal: Killed. ",
         {"pid": "7805", "signal": "Killed"},
     ),
+    (
+        "worker_crashed",
+        "RuntimeError: DataLoader worker (pid 7805) is killed by signal: Segmentation fault. ",
+        {"pid": "7805", "signal": "Segmentation fault"},
+    ),
     ("worker_killed", "RuntimeError: DataLoader worker (pid(s) 7805) exited unexpectedly", {"pid": "7805"}),
     ("fd_limit", "OSError: [Errno 24] Too many open files", {}),
     ("fd_limit", "RuntimeError: received 0 items of ancdata", {}),
@@ -188,6 +210,13 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"ids": "1", "devices": "device(type='cpu')"},
     ),
     (
+        "ddp_devids_spread",
+        "ValueError: DistributedDataParallel device_ids and output_device arguments only work with single-device/multiple-"
+        "device GPU modules or CPU modules, but got device_ids [0], output_device 0, and module parameters "
+        "{device(type='cuda', index=0), device(type='cuda', index=1)}.",
+        {"ids": "0", "devices": "device(type='cuda', index=0), device(type='cuda', index=1)"},
+    ),
+    (
         "ddp_not_needed",
         "RuntimeError: DistributedDataParallel is not needed when a module doesn't have any parameter that "
         "requires a gradient.",
@@ -220,6 +249,7 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"which": "Missing", "name": "0.weight"},
     ),
     ("module_prefix", '\tUnexpected key(s) in state_dict: "module.0.weight". ', {"which": "Unexpected"}),
+    ("state_dict_names", '\tUnexpected key(s) in state_dict: "fc.weight". ', {"which": "Unexpected", "name": "fc.weight"}),
     ("sampler_excl", "ValueError: sampler option is mutually exclusive with shuffle", {}),
     (
         "coll_mismatch",
@@ -457,7 +487,6 @@ NOT_MATCHING: tuple[str, ...] = (
     "Using device: cuda:0, 4 devices found",
     "Trainer already configured with device_map; loading model to cuda:0",
     "model.module.layer1.weight torch.Size([64, 3, 7, 7])",
-    'Missing key(s) in state_dict: "fc.weight", "fc.bias".',
     "connection to the metrics server was closed by peer",
     "http://localhost:6006 already in use by TensorBoard, choosing 6007",
     "saving checkpoint to /dev/shm/cache/nccl.txt",

@@ -18,7 +18,7 @@ from gputop.tracking import commands
 from gputop.tracking.autolog_batches import Called
 from gputop.tracking.autolog_cuda import PAIRS_MAX, Clock
 from gputop.tracking.autolog_records import Records, claim, release
-from gputop.tracking.autolog_stall import Stall
+from gputop.tracking.autolog_stall import Stall, shortened
 from gputop.tracking.autolog_waits import COPIES, WAITS, Waits
 from gputop.tui.drawing import run_numbers, training
 from tests.test_autolog import RUN, SCRIPTS, series
@@ -320,6 +320,16 @@ def test_the_clock_stands_still_while_a_graph_is_captured_and_after_an_error() -
     clock.begin()
     clock.end()
     assert (clock.running, clock.arrived()) == (False, {})
+
+
+def test_of_a_long_error_the_beginning_of_each_line_is_kept() -> None:
+    """What load_state_dict says: of two lists of names, both tell something, and the first may be long."""
+    names = ", ".join(f'"module.layer{number}.weight"' for number in range(99))
+    told = shortened(f"Error(s) in loading state_dict for Net:\n\tMissing key(s): {names}. \n\tUnexpected key(s): {names}. ")
+    assert [line.strip().split(" ")[0] for line in told.splitlines()] == ["Error(s)", "Missing", "Unexpected"]
+    assert len(told) <= 500
+    assert shortened("x" * 900) == "x" * 500
+    assert shortened("short\nlines") == "short\nlines"
 
 
 def test_what_an_adapter_claims_is_left_to_it(home: Home) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.util
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,6 +71,16 @@ def test_hugging_face_trainer(home: Home, tmp_path: Path) -> None:
     facts = home.only_run().ranks[0].facts
     assert facts["model"]["class"] == "Net"
     assert "checkpoint" in facts
+    assert "transformers.trainer" in facts["frameworks"]
+
+
+@needs("transformers")
+def test_a_model_of_transformers_alone_brings_no_trainer() -> None:
+    """By it a DataParallel of the script's own is told from the Trainer's."""
+    code = "from transformers import BertModel; from gputop.tracking.autolog_settings import frameworks; print(frameworks())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert "transformers" in ast.literal_eval(done.stdout)
+    assert "transformers.trainer" not in ast.literal_eval(done.stdout)
 
 
 @needs("lightning")

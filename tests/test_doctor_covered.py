@@ -1,4 +1,4 @@
-"""Every rule is tried on its fault and on what is near to it: in a scene by its id, live, or where a reason says."""
+"""Every rule is tried on its fault and on what is near to it: in scenes by its id, or, of faults, live."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import pytest
 
 from gputop.doctor.rules import IDS
 
-from .doctor_scenes import Scene, ids, play
-from .doctor_scenes_near import LOOK_ALIKES, NOT_BY_ID
+from .doctor_near import LEVELS, Pair, heard
 
 TESTS = Path(__file__).parent
+ROOMS = [importlib.import_module(f"tests.{path.stem}") for path in sorted(TESTS.glob("doctor_scenes_*.py"))]
+PAIRS: tuple[Pair, ...] = tuple(pair for room in ROOMS for pair in getattr(room, "PAIRS", ()))
 TABLES = ("FAULTS", "BESIDE", "POSSIBLE")
-TOLD_ELSEWHERE = {"LOG": "a text of no other rule: tests/test_doctor_texts.py, tests/test_doctor_logs.py"}
+MILD = ("C12", "I09")
+"""They are never more than possible."""
 
 
 def listed(*tables: str) -> set[str]:
-    rooms = [importlib.import_module(f"tests.{path.stem}") for path in TESTS.glob("doctor_scenes_*.py")]
-    return {row[0] for room in rooms for table in tables for row in getattr(room, table, ())}
+    return {row[0] for room in ROOMS for table in tables for row in getattr(room, table, ())}
 
 
 def live() -> set[str]:
@@ -32,22 +33,32 @@ def live() -> set[str]:
     return {item.rule for item in truth.faults() if item.rule}
 
 
-@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), LOOK_ALIKES, ids=[f"{row[0]}-{row[1]}" for row in LOOK_ALIKES])
-def test_what_is_near_to_a_fault_is_not_told(rule: str, name: str, scene: Scene, seconds: int) -> None:
-    said = play(scene, seconds)
-    firm = {item.id for found in said for item in found if item.confidence != "possible"}
-    assert rule not in firm
-    if rule == "C12":  # it is never more than possible
-        assert all(rule not in ids(found) for found in said)
+@pytest.mark.parametrize("pair", PAIRS, ids=[f"{pair.rule}-{pair.name}" for pair in PAIRS])
+def test_a_fault_is_told_and_what_is_near_to_it_is_not(pair: Pair) -> None:
+    told, _ = heard(pair.fault, pair.seconds)
+    floor = max(LEVELS.index(pair.at_most), LEVELS.index("" if pair.rule in MILD else "possible"))
+    assert LEVELS.index(told.get(pair.id, "")) > floor, f"the fault: {told}"
+    told, first = heard(pair.near, pair.seconds)
+    assert LEVELS.index(told.get(pair.id, "")) <= LEVELS.index(pair.at_most), f"what is near to it: {told}"
+    if pair.verdict is not None:
+        assert first == pair.verdict
+
+
+def test_every_pair_is_of_a_rule_and_bears_its_name_alone() -> None:
+    assert {pair.rule for pair in PAIRS} <= set(IDS)
+    names = [(pair.rule, pair.name) for pair in PAIRS]
+    assert len(set(names)) == len(names)
 
 
 def test_every_rule_has_a_fault() -> None:
-    assert set(IDS) - listed(*TABLES) - live() - TOLD_ELSEWHERE.keys() == set()
+    assert set(IDS) - listed(*TABLES) - live() - {pair.rule for pair in PAIRS} == set()
 
 
-def test_every_rule_has_something_near_or_says_where() -> None:
-    by_id = listed("LOOK_ALIKES")
-    assert set(IDS) - by_id - NOT_BY_ID.keys() == set()
-    assert NOT_BY_ID.keys() & by_id == set(), "these have one now"
-    for reason in NOT_BY_ID.values():
-        assert all((TESTS.parent / part).exists() for part in reason.replace(",", " ").replace(":", " ").split() if "/" in part)
+def test_every_rule_has_something_near_to_its_fault() -> None:
+    assert set(IDS) - listed("LOOK_ALIKES") - {pair.rule for pair in PAIRS} == set()
+
+
+def test_what_is_near_is_near_to_a_fault_that_is_played() -> None:
+    """Of rooms that test their faults and their look-alikes each by itself."""
+    alone = {row[0] for room in ROOMS if not hasattr(room, "PAIRS") for row in getattr(room, "LOOK_ALIKES", ())}
+    assert alone - listed(*TABLES) == set()

@@ -31,7 +31,10 @@ def test_a09_from_threads_alone_is_likely():
         moving = tuple((n, 5.0 + second) for n in range(4))
         process = single(4000, *(use(n, 20) for n in range(4)), second=second, visible=4)
         return placement.tracked(
-            second, {"frameworks": ["transformers"]}, replace(process, autograd_threads=moving), gpus(range(4), 4)
+            second,
+            {"frameworks": ["transformers", "transformers.trainer"]},
+            replace(process, autograd_threads=moving),
+            gpus(range(4), 4),
         )
 
     finding = last_verdict(threads, 30)

@@ -183,6 +183,39 @@ def test_h05_of_little_memory_proposes_half_the_workers():
     assert any("20.0 GiB of 1007.0 GiB" in text for text in texts(finding))
 
 
+def test_h05_lays_no_kill_to_a_run_that_failed_of_something_else():
+    def of_itself(second):
+        shot = hardware.killed_for_memory(second)
+        if second < 5:
+            return shot
+        return replace(shot, logs=(placement.said("exception", "ValueError: the end of the data"),))
+
+    finding = next(item for item in play(of_itself, 15)[-1] if item.id == "H05")
+    assert (finding.severity, finding.confidence, finding.run) == ("warning", "certain", None)
+
+
+def test_h05_of_a_worker_s_end_where_nobody_counts_kills_is_likely():
+    """As in a container whose cgroup does not count, or once the count is past."""
+
+    def uncounted(second):
+        return hardware.host(hardware.killed_for_memory(second), oom_kills=None)
+
+    (finding,) = play(uncounted, 15)[-1]
+    assert (finding.id, finding.confidence, finding.run) == ("H05", "likely", "run-1")
+    (counted,) = play(hardware.killed_for_memory, 15)[-1]
+    assert counted.confidence == "certain"
+
+
+def test_h05_names_the_run_whose_rank_was_killed_without_a_word():
+    def by_its_code(second):
+        shot = hardware.killed_for_memory(second)
+        runs = tuple(replace(run, ranks=tuple(replace(r, exit_code=-9) for r in run.ranks)) for run in shot.runs)
+        return shot if second < 5 else replace(shot, logs=(), runs=runs)
+
+    finding = next(item for item in play(by_its_code, 15)[-1] if item.id == "H05")
+    assert (finding.severity, finding.run) == ("error", "run-1")
+
+
 def test_h05_is_nobodys_matter_on_an_idle_machine():
     def idle(second):
         return hardware.host(scene(second, gpus([])), oom_kills=second // 5, memory_available_bytes=GIB)

@@ -201,6 +201,33 @@ def test_what_refutes_a_text_is_said_of_texts_that_there_are() -> None:
 # Which failure came first.
 
 
+MISSING = "\tMissing key(s) in state_dict: "
+UNEXPECTED = "\tUnexpected key(s) in state_dict: "
+LOADING = "RuntimeError: Error(s) in loading state_dict for Net:\n"
+
+
+@pytest.mark.parametrize(
+    ("lists", "id_"),
+    [
+        (MISSING + '"conv.weight". \n' + UNEXPECTED + '"module.conv.weight". ', "C13"),
+        (MISSING + '"module.conv.weight". \n' + UNEXPECTED + '"conv.weight". ', "C13"),
+        (MISSING + '"module.head.weight". \n' + UNEXPECTED + '"module.fc.weight". ', "state_dict_names"),
+        (MISSING + '"module.head.weight". ', "state_dict_names"),
+        (UNEXPECTED + '"module.fc.weight". ', "state_dict_names"),
+        (MISSING + '"conv.weight". \n' + UNEXPECTED + '"_orig_mod.conv.weight". ', "state_dict_names"),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "[rank0]: "])
+def test_names_of_a_checkpoint_differ_by_the_wrapper_s_prefix_or_by_more(lists: str, id_: str, prefix: str) -> None:
+    assert [finding.id for finding in told(traceback(LOADING + lists, prefix)).findings] == [id_]
+
+
+def test_names_of_a_checkpoint_outside_of_a_traceback_say_something_by_the_prefix_alone() -> None:
+    """A script that loads with strict=False may print them."""
+    assert told(MISSING + '"fc.weight", "fc.bias".\n').findings == ()
+    assert [finding.id for finding in told(MISSING + '"module.fc.weight".\n').findings] == ["C13"]
+
+
 def test_no_line_is_evidence_twice() -> None:
     line = next(line for name, line, _ in MATCHING if name == "oom_other_proc")
     for error in (line, OOM, f"{OOM}\n{OOM}"):
@@ -468,8 +495,8 @@ def test_escapes_carriage_returns_and_a_progress_bar_before_the_error() -> None:
     text = "\r 10%|#   | 1/10\r 20%|##  | 2/10" + traceback(
         "\x1b[31mRuntimeError\x1b[0m: CUDA error: invalid device ordinal", ""
     )
-    assert told(text).findings[0].id == "A08"
-    assert told(text.replace("\n", "\r\n")).findings[0].id == "A08"
+    assert told(text).findings[0].id == "invalid_ordinal"
+    assert told(text.replace("\n", "\r\n")).findings[0].id == "invalid_ordinal"
 
 
 @pytest.mark.parametrize(

@@ -168,8 +168,10 @@ def test_a08_tells_rank_and_local_rank_of_the_failed_rank():
     assert 'int(os.environ["LOCAL_RANK"])' in finding.fix
 
 
-def test_a08_is_silent_where_both_numbers_agree():
-    assert play(placement.one_machine, 5)[-1] == ()
+def test_a08_is_silent_where_both_numbers_agree_and_the_text_speaks_for_itself():
+    (finding,) = play(placement.one_machine, 5)[-1]
+    assert (finding.id, finding.confidence) == ("invalid_ordinal", "likely")
+    assert "not more ranks than GPUs" in finding.fix
 
 
 def test_a13_names_both_devices_and_the_line():
@@ -198,7 +200,8 @@ def test_a15_names_the_mode_and_how_to_end_it():
     finding = last_verdict(placement.exclusive, 3)
     assert "exclusive_process" in finding.evidence[0].text
     assert "nvidia-smi -c DEFAULT" in finding.fix
-    assert play(lambda second: placement.exclusive(second, "default"), 5)[-1] == ()
+    (finding,) = play(lambda second: placement.exclusive(second, "default"), 5)[-1]
+    assert (finding.id, finding.confidence) == ("devices_busy", "likely")
 
 
 def test_a17_gives_the_same_launch_by_torchrun():

@@ -57,14 +57,14 @@ def until(matches: LogMatches, wanted: str) -> LogMatch:
 def test_a_text_is_found_once_and_the_first_failure_first(home: Home) -> None:
     job, matches = start(FAILS), LogMatches()
     found = until(matches, "invalid_ordinal")
-    assert (found.job_id, found.run_id, found.cause, found.cascade) == (job.id, job.id, "A08", False)
+    assert (found.job_id, found.run_id, found.cause, found.cascade) == (job.id, job.id, None, False)
     assert found.file == record.OUT_LOG
     ended(job)
     again = [matches.poll() for _ in range(3)][-1]
     assert [item.pattern for item in again].count("invalid_ordinal") == 1
     finding = explanation_of(job.id)
     assert finding is not None
-    assert finding.id == "A08"
+    assert finding.id == "invalid_ordinal"
     assert "LOCAL_RANK" in finding.fix
     assert finding.title in paragraph(finding)
 
@@ -79,6 +79,19 @@ def test_the_rank_that_failed_first_is_the_root_and_not_who_noticed(home: Home) 
     finding = explanation_of(job.id)
     assert finding is not None
     assert "the real error" in str([fact.text for fact in finding.evidence]) + finding.title
+
+
+def test_what_a_script_caught_is_left_out_once_it_failed_of_something_else(home: Home) -> None:
+    code = """
+    print("an earlier run said RuntimeError: CUDA error: invalid device ordinal")
+    for epoch in range(9):
+        print("reading the data again", "epoch", epoch, "loss 0.5")
+    raise ValueError("the end")
+    """
+    ended(start(code))
+    matches = LogMatches()
+    found = eventually(matches.poll, "the job's texts")
+    assert [item.pattern for item in found] == ["exception"]
 
 
 def test_a_job_that_ended_well_has_nothing_to_explain(home: Home) -> None:

@@ -123,7 +123,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     failure(
         "invalid_ordinal",
-        "A08",
+        None,
         "invalid device ordinal",
         r"invalid device ordinal",
         "A rank asked for a GPU that it does not see",
@@ -135,7 +135,7 @@ PATTERNS: tuple[Pattern, ...] = (
     ),
     failure(
         "devices_busy",
-        "A15",
+        None,
         "busy or unavailable",
         r"CUDA-capable device\(?s\)? (is/are|are) busy or unavailable",
         "The GPU is held by another process",
@@ -186,16 +186,44 @@ PATTERNS: tuple[Pattern, ...] = (
         "{what} is on {one}, the others on {other}: x.to(device) returns a copy and changes nothing in place.",
         'x = x.to("{other}")  # in forward: torch.zeros(..., device=x.device), or self.register_buffer(...)',
     ),
-    failure(
-        "two_devices",
-        "A13",
-        "and weight type (torch.",
-        r"Input type \(torch\.(?P<one>(?:cuda\.)?\w+)\) and weight type \(torch\.(?P<other>(?:cuda\.)?\w+)\) "
-        r"should be the same",
-        "The input is {one} and the weights are {other}",
-        "Input and model are on different devices, or of different types: x.to(device) returns a copy, "
-        "nothing changes in place.",
-        "x = x.to(next(model.parameters()).device)\nmodel.to(device)",
+    *(
+        failure(
+            "two_devices",
+            "A13",
+            "type (torch.cuda.",
+            rf"Input type \(torch\.(?P<one>{one}\w+)\) and (?:weight|bias) type \(torch\.(?P<other>{other}\w+)\) "
+            r"should be the same",
+            "The input is {one} and the weights are {other}",
+            "Input and model are on different devices: x.to(device) returns a copy, nothing changes in place.",
+            "x = x.to(next(model.parameters()).device)\nmodel.to(device)",
+        )
+        for one, other in ((r"cuda\.", r"(?!cuda\.)"), (r"(?!cuda\.)", r"cuda\."))
+    ),
+    *(
+        failure(
+            "two_dtypes",
+            None,
+            key,
+            expression,
+            "Tensors of two types meet in one operation: {one} and {other}",
+            "Both are on the same device. NumPy makes double, .half() and loading in 16 bit make half, and autocast "
+            "converts only what runs inside it.",
+            "x = x.to(next(model.parameters()).dtype)\n"
+            'with torch.autocast("cuda", dtype=torch.bfloat16): loss = model(x)  # or mixed precision: parameters in float32',
+        )
+        for key, expression in (
+            (
+                "should be the same",
+                r"Input type \((?P<one>torch\.cuda\.\w+)\) and (?:weight|bias) type \((?P<other>torch\.cuda\.\w+)\) should be",
+            ),
+            (
+                "should be the same",
+                r"Input type \((?P<one>(?!torch\.cuda)[\w.:]+)\) and (?:weight|bias) type "
+                r"\((?P<other>(?!torch\.cuda)[\w.:]+)\) should be",
+            ),
+            ("expected scalar type", r"expected scalar type (?P<one>\w+) but found (?P<other>\w+)"),
+            ("must have the same dtype", r"mat1 and mat2 must have the same dtype, but got (?P<one>\w+) and (?P<other>\w+)"),
+        )
     ),
     failure(
         "illegal",

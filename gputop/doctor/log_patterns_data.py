@@ -32,15 +32,25 @@ PATTERNS: tuple[Pattern, ...] = (
         "worker_killed",
         "H05",
         "is killed by signal:",
-        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>Killed|[A-Z][\w ]*)",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>Killed)",
         "DataLoader worker {pid} was ended by a signal: {signal}",
-        "Killed: the machine or the container ran out of memory, each worker holding its own copy of Python lists and dicts. "
-        "Segmentation fault: native code of the dataset (image or video decoding, a fork after threads).",
+        "The machine or the container ran out of memory, each worker holding its own copy of Python lists and dicts.",
         "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
         "DataLoader(..., num_workers=2)  # fewer; arrays or tensors instead of lists of Python objects\n"
         "DataLoader(..., num_workers=0)  # shows the error itself where it is not memory",
         confidence="likely",
         refuted_by="dmesg and the cgroup know of no kill for memory at that time.",
+    ),
+    failure(
+        "worker_crashed",
+        None,
+        "is killed by signal:",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>(?!Killed|Bus error)[A-Z][\w ]*)",
+        "DataLoader worker {pid} was ended by a signal: {signal}",
+        "Segmentation fault, Aborted, Illegal instruction: native code of the dataset (image or video decoding, a fork after "
+        "threads). Terminated: somebody, or the batch system, ended it.",
+        "DataLoader(..., num_workers=0)  # the error comes in the main process then: python -X faulthandler train.py\n"
+        'DataLoader(..., multiprocessing_context="spawn")  # where a library does not bear a fork',
     ),
     failure(
         "worker_killed",

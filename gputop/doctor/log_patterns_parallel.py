@@ -80,10 +80,21 @@ PATTERNS: tuple[Pattern, ...] = (
         "C15",
         "device_ids and output_device arguments only work",
         r"DistributedDataParallel device_ids and output_device arguments only work with .*?"
-        r"but got device_ids \[(?P<ids>[^\]]*)\], .*?module parameters \{(?P<devices>[^}]*)\}",
+        r"but got device_ids \[(?P<ids>[^\]]*)\], .*?module parameters \{(?P<devices>[^}]*cpu[^}]*)\}",
         "DistributedDataParallel was given device_ids [{ids}], and the model is on {devices}",
         "The model was wrapped before it was moved to its GPU (or only part of it was moved).",
         'local_rank = int(os.environ["LOCAL_RANK"])\nmodel = model.to(local_rank)\nmodel = DDP(model, device_ids=[local_rank])',
+    ),
+    failure(
+        "ddp_devids_spread",
+        None,
+        "device_ids and output_device arguments only work",
+        r"DistributedDataParallel device_ids and output_device arguments only work with .*?"
+        r"but got device_ids \[(?P<ids>[^\]]*)\], .*?module parameters \{(?P<devices>(?:(?!cpu)[^}])*)\}",
+        "DistributedDataParallel was given device_ids [{ids}], and the model is spread over {devices}",
+        "With device_ids the whole model has to be on that one GPU. One whose layers lie on several GPUs is wrapped without.",
+        "model = DDP(model)  # layers on several GPUs: no device_ids, no output_device\n"
+        "# meant for one GPU: model.to(local_rank) before wrapping, and no device in forward or __init__",
     ),
     failure(
         "ddp_not_needed",
@@ -143,6 +154,17 @@ PATTERNS: tuple[Pattern, ...] = (
         'state = {{k.removeprefix("module."): v for k, v in state.items()}}\n'
         "(model.module if hasattr(model, 'module') else model).load_state_dict(state)\n"
         "torch.save(model.module.state_dict(), path)  # when saving, so that it does not come again",
+    ),
+    failure(
+        "state_dict_names",
+        None,
+        'key(s) in state_dict: "',
+        r'(?P<which>Missing|Unexpected) key\(s\) in state_dict: "(?P<name>[^"]*)"',
+        "The names of the checkpoint are not those of the model ({which}: {name})",
+        "The checkpoint was saved from another model, or from one in a wrapper: torch.compile "
+        "puts _orig_mod. before each name.",
+        "print(state.keys() ^ model.state_dict().keys())  # what only one of them has\n"
+        "model.load_state_dict(state, strict=False)  # where a part is new on purpose, as another head",
     ),
     failure(
         "sampler_excl",

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from gputop.doctor.log_after import Afterwards, is_progress, says_went_on
 from gputop.doctor.log_lines import clean, rank_and_text, starts_anew, time_of
+from gputop.doctor.log_names import settle
 from gputop.doctor.log_pattern import FAILURE, Pattern
 from gputop.doctor.log_patterns import PATTERNS, matches
 
@@ -144,7 +145,7 @@ class LogScan:
     @property
     def observations(self) -> list[Observation]:
         """What was noted, in the order of the log."""
-        return [*self._first, *self._last]
+        return settle([*self._first, *self._last])
 
     def feed(self, data: bytes) -> list[Observation]:
         """Take in the next bytes and return what is new in their whole lines."""
@@ -296,8 +297,7 @@ class LogScan:
             return
         if any(marker in text for marker in _WEAK):
             self._weak_next = True
-        frame = _FRAME.match(text)
-        if frame is not None and not block.in_message:
+        if not block.in_message and (frame := _FRAME.match(text)) is not None:
             place = f"{frame['file'].rpartition('/')[2]}:{frame['line']} ({frame['function'].strip()})"
             block.fallback = place
             if not _LIBRARY.search(frame["file"]):

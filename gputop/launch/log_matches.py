@@ -138,16 +138,22 @@ def _read(job: Job, followed: _Followed, room: int) -> int:
     known = tuple(len(scan.observations) for scan in scans)
     if known != followed.known or followed.done or job.state != followed.state:
         followed.known, followed.state = known, job.state
-        followed.matches = _matches(job, scans)
+        followed.matches = matches_of(job, scans)
     return spent
 
 
-def _matches(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
-    """Return one match for each text and rank, the root of what failed first."""
-    root = explain(scans, failed=not job.active and job.state != "finished").root
+def matches_of(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
+    """Return one match for each text and rank, the root of what failed first.
+
+    Of a job that failed, texts that it surely survived are left out, as long as something else is there that ended it.
+    """
+    failed = not job.active and job.state != "finished"
+    root = explain(scans, failed=failed).root
+    observations = [item for scan in scans for item in scan.observations]
+    survived = failed and any(item.failure for item in observations)
     kept: dict[tuple[str, int | None], Observation] = {}
-    for seen in ([root] if root is not None else []) + [item for scan in scans for item in scan.observations]:
-        if seen is root or seen.pattern is not None:
+    for seen in ([root] if root is not None else []) + observations:
+        if seen is root or (seen.pattern is not None and not (survived and seen.went_on)):
             kept.setdefault((_name(seen), seen.rank), seen)
     return tuple(_match(job, seen) for seen in list(kept.values())[:MATCHES_MAX])
 

@@ -13,6 +13,7 @@ from typing import Any
 
 FRAMEWORKS = {
     "transformers": "transformers",
+    "transformers.trainer": "transformers.trainer",
     "accelerate": "accelerate",
     "lightning": "lightning",
     "pytorch_lightning": "lightning",
@@ -24,7 +25,7 @@ FRAMEWORKS = {
     "horovod": "horovod",
     "megatron": "megatron",
 }
-"""Packages to look for, and what they are called in the fact."""
+"""Modules to look for, and what they are called in the fact. transformers imports its Trainer where a script asks for it."""
 _AUTOCASTS = ("fp16", "bf16", "fp8")
 """Accelerate's names of the precisions for which it puts autocast into a model's forward."""
 

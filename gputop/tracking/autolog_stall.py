@@ -34,6 +34,7 @@ LOOK_S = 2.5
 AGAIN_S = 10.0
 FRAMES_MAX = 30
 _MESSAGE_CHARACTERS = 500
+_LINE_CHARACTERS = 120
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PHASES = {"backward": "backward", "call_module": "forward", "fetch": "data", "save": "checkpoint"}
 """Functions of ours that stand on the training's stack, and the phase that they mean."""
@@ -151,10 +152,19 @@ def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[
             where = place
         trace = trace.tb_next
     try:
-        message = str(error)[:_MESSAGE_CHARACTERS]
+        message = shortened(str(error))
     except Exception:  # noqa: BLE001 - __str__ is the user's code
         message = ""
     return {"type": type(error).__name__, "message": message, "where": where or innermost}
+
+
+def shortened(message: str) -> str:
+    """Return the beginning of a message; of a long one with several lines (names of a checkpoint), that of each line."""
+    lines = message.splitlines()
+    if len(message) > _MESSAGE_CHARACTERS and len(lines) > 1:
+        each = max(_LINE_CHARACTERS, _MESSAGE_CHARACTERS // len(lines) - 1)
+        message = "\n".join(line[:each] for line in lines)
+    return message[:_MESSAGE_CHARACTERS]
 
 
 def catch_the_end(tell: Callable[[BaseException], None]) -> None:

@@ -11,8 +11,10 @@ from gputop.doctor import fixes, stated, stated_model, windows, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
+from gputop.doctor.log_patterns import pattern_of
 from gputop.doctor.rules import launching
 from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.visible import devices_behind
 from gputop.snapshot import LogMatch
 
 TURNS_S = 60.0
@@ -21,8 +23,9 @@ TURNS_CORRELATION = -0.2
 TURNS_SUM_PERCENT = (70.0, 130.0)
 """GPUs that take turns: utilisation of each pair correlates below -0.2, and all together are one GPU's (catalogue A10, [H])."""
 SPREAD_BYTES_MIN = 1e9
+_TRAINER = "transformers.trainer"
+"""A script that takes only its model from transformers does not import this: a wrapper there is its own."""
 _NOTEBOOK_FRAMEWORKS = ("accelerate", "transformers", "lightning")
-_HF = ("transformers", "accelerate")
 
 _DEVICE_MAP_FIX = """\
 # if the model fits on one GPU: no device_map, a copy on each GPU
@@ -53,10 +56,10 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
     member = job.members[0]
     fact = stated.data_parallel(member.journal)
     match = _log(evidence, job, "hf_n_gpu")
-    wrapped = fact is not None and fact.devices > 1 and "transformers" in _frameworks(job)
+    wrapped = fact is not None and fact.devices > 1 and _TRAINER in _frameworks(job)
     moving = _moving(evidence, member)
     told = wrapped or match is not None
-    if not told and ("transformers" not in _frameworks(job) or len(moving) < 2 or stated.model_inspected(member.journal)):
+    if not told and (_TRAINER not in _frameworks(job) or len(moving) < 2 or stated.model_inspected(member.journal)):
         return None
     number = fact.devices if fact is not None else max(len(moving), len(job.used))
     devices = sorted((device for device in job.pool if device.uuid in job.used), key=lambda device: device.index)
@@ -67,8 +70,8 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
         )
     if match is not None:
         facts.append(_quote(match))
-    if "transformers" in _frameworks(job):
-        facts.append(Fact("transformers is imported", "transformers", "journal"))
+    if _TRAINER in _frameworks(job):
+        facts.append(Fact("the Trainer of transformers is imported", _TRAINER, "journal"))
     if len(moving) > 1:
         text = f"backward runs on devices {words.span(moving)} of one process"
         facts.append(Fact(text, sorted(moving), "pt_autograd threads (/proc/<pid>/task)"))
@@ -214,7 +217,10 @@ def framework_default(evidence: Evidence, job: Job) -> Judgement:
     """A16: a framework with a command of its own took one GPU, or passed over CUDA_VISIBLE_DEVICES."""
     match = _log(evidence, job, "ds_cvd_ignored")
     if match is not None:
-        return Suspicion(_mask_ignored(job, match))
+        mask = _mask_in(match, job)
+        meant = {device.uuid for device in devices_behind(mask, job.pool)}
+        # --include may name the very GPUs of the mask.
+        return None if job.used and job.used <= meant else Suspicion(_mask_ignored(job, match, mask))
     name = None if launching.is_notebook(job) else launching.framework_of(job)
     if name is None:
         return None
@@ -249,8 +255,13 @@ def _framework_fix(name: str, job: Job, indices: list[int]) -> str:
     return f"bash tools/dist_train.sh {shlex.quote(config)} {len(indices)}"
 
 
-def _mask_ignored(job: Job, match: LogMatch) -> Finding:
-    mask = next(iter(job.masks), "0,1")
+def _mask_in(match: LogMatch, job: Job) -> str:
+    """Return the mask that DeepSpeed says it passed over; it writes another one into the environment of its ranks."""
+    row = pattern_of(match.pattern, match.line)
+    return row[1]["mask"] if row is not None and "mask" in row[1] else next(iter(job.masks), "0,1")
+
+
+def _mask_ignored(job: Job, match: LogMatch, mask: str) -> Finding:
     process = job.main_process
     script = shlex.join(fixes.script_of(process.command if process is not None else None))
     return Finding(
@@ -274,8 +285,8 @@ RULES = (
         "frameworks",
         ("journal: DataParallel, frameworks", "the run's output", "pt_autograd threads"),
         10.0,
-        "one process without a launcher, transformers, and nn.DataParallel or its log line (certain), or backward threads of "
-        "two devices that move, 10 s (catalogue A09)",
+        "one process without a launcher, transformers' Trainer, and nn.DataParallel or its log line (certain), or backward "
+        "threads of two devices that move, 10 s (catalogue A09)",
         trainer_data_parallel,
     ),
     Rule(

@@ -6,6 +6,7 @@ outlives the run's processes: a job whose ranks are all dead still has its expla
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from gputop.doctor import stated_model
@@ -15,20 +16,28 @@ from gputop.doctor.log_pattern import FAILURE
 from gputop.doctor.log_patterns import pattern_of
 from gputop.doctor.log_scan import Observation, is_warning
 from gputop.doctor.logs import UNKNOWN_ID, finding_of
-from gputop.doctor.rules.outputs import Told, told
+from gputop.doctor.rules.memory import host_memory
+from gputop.doctor.rules.misplaced import global_rank_as_device
+from gputop.doctor.rules.outputs import Told, others_memory, told
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.visibility import exclusive_mode
 from gputop.snapshot import LogMatch
 
 JUDGED_ELSEWHERE = frozenset(
     {
-        *("cuda_unknown_env", "devices_busy", "invalid_ordinal", "local_rank_dash", "nvml_mismatch", "nvml_unknown"),
+        *("cuda_unknown_env", "local_rank_dash", "nvml_mismatch", "nvml_unknown"),
         *("ddp_devids_cpu", "ddp_not_needed", "dp_not_on_dev0", "dp_replica_error", "module_prefix", "two_devices"),
-        *("ecc", "oom", "oom_other_proc", "param_shape", "ready_twice", "unused_idx", "unused_params", "xid"),
-        *("sigkill", "worker_killed"),
+        *("ecc", "oom", "param_shape", "ready_twice", "sigkill", "unused_idx", "unused_params", "xid"),
     }
 )
 """Texts that a rule of their own cause takes from the logs."""
-_JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch"})
+_UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] = {
+    "worker_killed": host_memory,
+    "invalid_ordinal": global_rank_as_device,
+    "devices_busy": exclusive_mode,
+}
+"""Texts of several causes, one of which has a rule: told by their own words where that does not fit."""
+_JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
 def failed(evidence: Evidence) -> dict[str, Judgement]:
@@ -38,12 +47,20 @@ def failed(evidence: Evidence) -> dict[str, Judgement]:
         match = said.matches[0]
         if match.cascade or said.goes_on or match.pattern in JUDGED_ELSEWHERE:
             continue
-        if said.job is not None and match.pattern in _JUDGED_WHILE_ALIVE:
+        if (said.job is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(said, match):
+            continue
+        explains = _UNLESS_EXPLAINED.get(match.pattern)
+        if explains is not None and not explains(evidence).keys().isdisjoint({said.subject, "machine"}):
             continue
         judgement = _judge(said, match)
         if judgement is not None:
             found[f"log:{said.subject}"] = judgement
     return found
+
+
+def _of_its_own(said: Told, match: LogMatch) -> bool:
+    """Return whether the text is one of memory that another rank of the run has: H02 judges that."""
+    return match.pattern == "oom_other_proc" and others_memory(said) is None
 
 
 def _judge(said: Told, match: LogMatch) -> Judgement:

@@ -10,7 +10,7 @@ from gputop.doctor import stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import Job, Member
-from gputop.doctor.rules.outputs import Told, quoted, softened, told
+from gputop.doctor.rules.outputs import Told, others_memory, quoted, softened, told
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
 from gputop.doctor.visible import devices_behind, mask_of, same_uuid
 from gputop.snapshot import Device, LogMatch, Process
@@ -27,6 +27,7 @@ H05_HOLD_S = 10.0
 """MemAvailable below 5 % (catalogue, H05); pages that are dropped under pressure come back within seconds."""
 _ORDINAL = re.compile(r"\bGPU (\d{1,2})\b")
 _ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]i?B)")
+_KILLED_CODES = (-9, 137)
 _KILLED_PATTERNS = ("worker_killed", "sigkill", "slurm_oom")
 
 _FIX = """\
@@ -106,7 +107,7 @@ def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
     judged: dict[str, Judgement] = {}
     for said in told(evidence):
         match = said.first("oom")
-        if match is not None and said.first("oom_other_proc") is None:
+        if match is not None and others_memory(said) is None:
             judged[said.subject] = Suspicion(softened(said, _out_of_memory(evidence, said, match)))
     return judged
 
@@ -189,7 +190,10 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
         return {}
     killed = evidence.history.kills_for_memory()
     failed = [run for run in snapshot.runs if run.state in ("failed", "killed")]
-    match = next((m for said in told(evidence) for m in said.matches if m.pattern in _KILLED_PATTERNS), None)
+    said = {item.run_id: m for item in told(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
+    match = next(iter(said.values()), None)
+    # Whom the kernel ended may have been somebody else's: a run that failed otherwise is none of its victims.
+    victims = [run for run in failed if run.run_id in said or any(rank.exit_code in _KILLED_CODES for rank in run.ranks)]
     host = snapshot.host
     total, available = host.memory_total_bytes, host.memory_available_bytes
     short = bool(total) and available is not None and total is not None and available < HOST_FREE_SHARE_MIN * total
@@ -207,7 +211,7 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
     large = _largest(snapshot.processes)
     facts += [_resident(process) for process in large]
     workers = max((process.workers.count for process in snapshot.processes if process.workers is not None), default=0)
-    hit = killed and (failed or match is not None)
+    hit = killed and (victims or match is not None)
     finding = Finding(
         id="H05",
         severity="error" if hit else "warning",
@@ -219,7 +223,7 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
         fix=_FEWER_WORKERS.format(workers=max(1, workers // 2)),
         refuted_by="Another program, which has ended, took the memory.",
         pids=tuple(process.pid for process in large),
-        run=failed[0].run_id if hit and len(failed) == 1 else None,
+        run=victims[0].run_id if hit and len(victims) == 1 else None,
     )
     return {"machine": Suspicion(finding, 0.0 if killed else H05_HOLD_S)}
 

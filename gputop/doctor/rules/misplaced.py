@@ -52,14 +52,15 @@ def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
     """A08: "invalid device ordinal" on a machine where the ranks' numbers are not those of its GPUs."""
     judged: dict[str, Judgement] = {}
     for said in told(evidence):
-        match = said.first("invalid_ordinal")
-        if match is None or said.goes_on:
-            continue
-        apart = _ranks_apart(evidence, said)
-        failed = match.rank if match.rank in apart else next(iter(apart), None)
-        if failed is None:
+        if (match := said.first("invalid_ordinal")) is None or said.goes_on:
             continue
         number = sum(device.kind == "gpu" for device in evidence.snapshot.devices) if evidence.snapshot is not None else 0
+        here = _ranks_here(evidence, said)
+        apart = {rank: local for rank, local in here.items() if _beyond(said, rank, local, number)}
+        # torchrun's own prefix tells the local rank: a number that no rank here has.
+        failed = match.rank if match.rank in apart else None if match.rank in here else next(iter(apart), None)
+        if failed is None:
+            continue
         finding = Finding(
             id="A08",
             severity="error",
@@ -82,8 +83,14 @@ def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
     return judged
 
 
-def _ranks_apart(evidence: Evidence, said: Told) -> dict[int, int]:
-    """Return rank -> local rank of this machine's ranks whose two numbers differ."""
+def _beyond(said: Told, rank: int, local: int, number: int) -> bool:
+    """Return whether the rank's number is no device that it sees, and its local rank is one: else the mask is too short."""
+    seen = stated.device_count(said.rank(rank)) or number
+    return local != rank and (not seen or local < seen <= rank)
+
+
+def _ranks_here(evidence: Evidence, said: Told) -> dict[int, int]:
+    """Return rank -> local rank of this machine's ranks."""
     here = evidence.snapshot.host.hostname if evidence.snapshot is not None else None
     found = {
         rank.rank: rank.local_rank
@@ -93,7 +100,7 @@ def _ranks_apart(evidence: Evidence, said: Told) -> dict[int, int]:
     for member in said.job.members if said.job is not None else ():
         if member.rank is not None and member.local_rank is not None:
             found.setdefault(member.rank, member.local_rank)
-    return {rank: local for rank, local in found.items() if rank != local}
+    return found
 
 
 def not_moved(evidence: Evidence) -> dict[str, Judgement]:
@@ -173,8 +180,7 @@ def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
     """A17: the script does not know the argument --local-rank that the launcher passes."""
     judged: dict[str, Judgement] = {}
     for said in told(evidence):
-        match = said.first("local_rank_dash")
-        if match is None or said.goes_on:
+        if (match := said.first("local_rank_dash")) is None or said.goes_on:
             continue
         finding = Finding(
             id="A17",
@@ -351,7 +357,7 @@ MACHINE_RULES = (
         "placement",
         ("the run's output or exception", "RANK, LOCAL_RANK"),
         0.0,
-        "invalid_ordinal in a run whose ranks here have another LOCAL_RANK than RANK (catalogue A08)",
+        "invalid_ordinal, and here a RANK that is no GPU of those it sees, and a LOCAL_RANK that is one (catalogue A08)",
         global_rank_as_device,
         every_s=EVERY_LOOK,
     ),

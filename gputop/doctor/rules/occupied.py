@@ -8,7 +8,7 @@ from gputop.doctor import fixes, words
 from gputop.doctor.evidence import FREE_MEMORY_BYTES, Evidence
 from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import DEAD_STATES, Job, compute_uses
-from gputop.doctor.rules.outputs import quoted, told
+from gputop.doctor.rules.outputs import others_memory, quoted, told
 from gputop.doctor.rules.rule import Judgement, MachineRule, Suspicion
 from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
 from gputop.units import bytes_text
@@ -28,7 +28,7 @@ _HIDING_NOTES = ("no_permission", "other")
 def other_job(evidence: Evidence) -> dict[str, Judgement]:
     """H03: a process outside the job computes, or holds memory, on a GPU that the job trains on."""
     judged: dict[str, Judgement] = {}
-    refused = {said.subject: match for said in told(evidence) if (match := said.first("oom_other_proc")) is not None}
+    refused = {said.subject: match for said in told(evidence) if (match := others_memory(said)) is not None}
     for job in sorted(evidence.jobs, key=_speaks_first):
         if job.virtual or not evidence.trains(job) or all(p.environment is None for p in job.processes):
             continue

@@ -14,6 +14,7 @@ from gputop.doctor import fixes, log_patterns, stated_model
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import Job
+from gputop.doctor.log_names import less_telling
 from gputop.doctor.log_pattern import HINT
 from gputop.snapshot import LogMatch, Rank, Run, Snapshot
 
@@ -141,11 +142,22 @@ def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[Log
 def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
     """Return (name, cause, cascade) of the known failures in an exception; kept, because the same one comes every second."""
     found: dict[str, tuple[str, str | None, bool]] = {}
+    said = []
     for line in text.splitlines()[:_LINES_MAX]:
         for pattern, _ in log_patterns.matches(line):
             if pattern.kind != HINT:
                 found.setdefault(pattern.id, (pattern.id, pattern.cause, pattern.cascade))
+                said.append((pattern.id, line))
+    found.pop(less_telling(said) or "", None)
     return tuple(found.values())
+
+
+def others_memory(said: Told) -> LogMatch | None:
+    """Return the text that a GPU is full of a process which is no rank of this run; None where it is full of its own."""
+    match = said.first("oom_other_proc")
+    row = log_patterns.pattern_of(match.pattern, match.line) if match is not None else None
+    own = {str(pid) for pid in (*said.pids, *(rank.pid for rank in (said.run.ranks if said.run is not None else ())))}
+    return None if row is not None and row[1].get("pid") in own else match
 
 
 def softened(said: Told, finding: Finding) -> Finding:

@@ -30,6 +30,11 @@ import torch
 
 # or, better, at launch:
 CUDA_VISIBLE_DEVICES={mask} {command}"""
+_DRIVER = """\
+nvidia-smi
+sudo rmmod nvidia_uvm; sudo modprobe nvidia_uvm  # after the machine slept; no process may use the GPUs
+# in a container: docker run --gpus all …
+gputop doctor --before"""
 _SET_DEVICE = """\
 local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)  # before any other CUDA call, so that no rank opens another rank's GPU
@@ -44,7 +49,7 @@ def mask_set_late(evidence: Evidence) -> dict[str, Judgement]:
     for said in told(evidence):
         match = said.first("cuda_unknown_env")
         if match is not None and not said.goes_on:
-            judged[said.subject] = Suspicion(_refused_late(said, match))
+            judged[said.subject] = Suspicion(_not_started(said, match))
     for job in evidence.jobs:
         if (finding := _late(job)) is not None:
             judged.setdefault(job.run_id or job.key, Suspicion(finding))
@@ -80,19 +85,40 @@ def _late(job: Job) -> Finding | None:
     return None
 
 
-def _refused_late(said: Told, match: LogMatch) -> Finding:
+def _not_started(said: Told, match: LogMatch) -> Finding:
     fact = stated_model.visibility(said.rank(match.rank))
+    if fact is not None and fact.now == fact.launch:
+        return _driver_at_fault(said, match, fact)
     mask = fact.now if fact is not None and fact.now else "0,1"
     changed = [Fact(f"os.environ at the end: {_mask_text(fact.now)}", fact.now, "journal")] if fact is not None else []
     return Finding(
         id="A04",
         severity="error",
-        confidence="certain",
+        # A mask may also be assigned in time, and the driver fail for reasons of its own.
+        confidence="likely",
         title="CUDA does not start: CUDA_VISIBLE_DEVICES was changed after the program began",
         evidence=(quoted(match), *changed),
         cause=_READ_ONCE,
         fix=_MASK_FIRST.format(mask=mask, command=_unmasked_command(command_of(said))),
         refuted_by="nvidia-smi fails as well: then the driver is at fault.",
+        devices=said.devices,
+        pids=said.pids,
+        run=said.run_id,
+    )
+
+
+def _driver_at_fault(said: Told, match: LogMatch, fact: stated_model.Visibility) -> Finding:
+    """Return the finding for the same text where nobody touched the mask: what it says of the mask is no more than a guess."""
+    return Finding(
+        id="A12",
+        severity="error",
+        confidence="likely",
+        title="CUDA does not start, and CUDA_VISIBLE_DEVICES is as it was at launch: the driver is at fault",
+        evidence=(quoted(match), Fact(f"at launch and at the end: {_mask_text(fact.now)}", fact.now, "journal")),
+        cause="The driver's modules do not do their work: nvidia_uvm is not loaded, or was lost while the machine slept, the "
+        "driver was upgraded without a reboot, or the container was not given /dev/nvidia-uvm.",
+        fix=_DRIVER,
+        refuted_by="python -c 'import torch; torch.cuda.init()' works in a fresh shell.",
         devices=said.devices,
         pids=said.pids,
         run=said.run_id,
@@ -321,7 +347,7 @@ MACHINE_RULES = (
         ("journal: mask at launch and now, UUIDs that CUDA shows", "the run's output"),
         0.0,
         "the mask now differs from launch, and from the UUIDs that CUDA shows (certain) or their number; "
-        "or cuda_unknown_env (catalogue A04)",
+        "or cuda_unknown_env, unless the mask is that of the launch (then A12) (catalogue A04)",
         mask_set_late,
         every_s=EVERY_LOOK,
     ),
