@@ -44,12 +44,16 @@ __all__ = [
 SCHEMA_VERSION = 1
 
 
+NOT_READ = "not_read"
+"""``Problem.code`` of what the sampler failed at, by a mistake of gputop's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Something that could not be read, in words for a person.
 
     ``code`` is one of: no_gpu, no_driver, driver_mismatch, library_not_found, no_permission, gpu_lost,
-    reset_required, hung, unified_memory, other.
+    reset_required, hung, unified_memory, not_read, other.
     """
 
     code: str
