@@ -70,7 +70,7 @@ def _loss_text(run: Run) -> str:
     values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     if name is None or not values:
         return units.UNKNOWN
-    mean = units.metric(sum(values) / len(values))
+    mean = units.metric(units.mean(values))
     return mean if name in LOSS_METRICS else f"{mean} ({_printable(name.removeprefix('loss/'))})"
 
 

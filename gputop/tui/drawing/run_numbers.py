@@ -100,7 +100,7 @@ def latest(run: Run, name: str) -> float | None:
 
 
 def loss_name(run: Run) -> str | None:
-    """Return which of the run's metrics is its loss."""
+    """Return which of the run's metrics is its training loss."""
     return loss_metric(name for rank in run.ranks for name in rank.metrics)
 
 
@@ -111,7 +111,8 @@ def first_known(run: Run, names: tuple[str, ...]) -> float | None:
 
 def loss(run: Run) -> float | None:
     """Return the newest loss, mean over the ranks."""
-    return first_known(run, LOSS_METRICS)
+    name = loss_name(run)
+    return latest(run, name) if name is not None else None
 
 
 def accuracy(run: Run) -> float | None:
