@@ -81,9 +81,14 @@ def mean_speed(run: Run, history: History) -> float | None:
         series = history.metric(run.run_id, name)
         means = [mean for item in series.values() if (mean := _settled_mean(item)) is not None]
         if means:
-            return sum(means)
+            return _finite(sum(means))
     found = speed(run)
-    return found[1] if found else None
+    return _finite(found[1]) if found else None
+
+
+def _finite(value: float) -> float | None:
+    """Return a speed that can be compared with others."""
+    return value if math.isfinite(value) else None
 
 
 def _settled_mean(series: MetricSeries) -> float | None:
