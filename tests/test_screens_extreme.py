@@ -21,6 +21,7 @@ from gputop.launch.jobs import Job
 from gputop.snapshot import Points, Snapshot
 from gputop.tui.drawing import comparison, large_chart
 from gputop.tui.drawing import jobs as drawn_jobs
+from gputop.tui.drawing.bars import sparkline
 from gputop.tui.drawing.finding_text import finding_lines
 from gputop.tui.drawing.line import MARKS_MAX, ascii_line, clean, line, plain, text_width
 from gputop.tui.drawing.line import width as line_width
@@ -199,6 +200,25 @@ def test_jobs_of_any_speed_compare(seed: int) -> None:
     reached = comparison.reached_by(odd, odd[0], view.snapshot, view.history)
     for part in (*comparison.table(reached, view.snapshot, 100, False), *comparison.chart(reached, 100, False)):
         assert line_width(part) <= 100
+
+
+async def test_a_run_is_drawn_over_time_whatever_the_clock_says() -> None:
+    for moment in (float("nan"), float("inf"), 1e308, -1.0, samples.EPOCH):
+        view = view_of(samples.snapshot(time=moment))
+        app: App[None] = ScreenApp(RunScreen("run-1"), view)
+        async with app.run_test(size=SIZES[0]) as pilot:
+            await pilot.press("x")
+            await pilot.pause()
+            check(app)
+        app = DashboardApp(view)
+        async with app.run_test(size=SIZES[1]) as pilot:
+            await pilot.pause()
+            check(app)
+
+
+def test_a_sparkline_of_any_value() -> None:
+    assert sparkline([None, float("nan"), float("inf"), -float("inf"), 1e308, 100.0, 0.0], ascii_only=True)[:2] == "  "
+    assert len(sparkline([1e308, -1e308])) == 2
 
 
 def test_numbers_of_every_size_have_a_text() -> None:
