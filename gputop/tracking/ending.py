@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gputop.tracking.run import Run
 
 SIGINT_EXIT_CODE = 130
+_MESSAGE_CHARACTERS = 500
 
 _hooked_pid = 0
 
@@ -52,8 +53,7 @@ def hook(current: Callable[[], Run]) -> None:
     sys.exit = exit
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        with suppress(Exception):  # the script's own end matters, not our word on it
-            _say(current(), error)
+        say(current(), error)
         current().finish(exit_code_of(error))
         show(kind, error, trace)
 
@@ -80,13 +80,40 @@ class _Asked:
         return self._code if run.step == self._step else None
 
 
-def _say(run: Run, error: BaseException) -> None:
-    if run.disabled or isinstance(error, KeyboardInterrupt) or "error" in run.facts:
+def say(run: Run, error: BaseException | None) -> None:
+    """Record the fact ``error``: what ends the script; an exit is none, and neither is a person's Ctrl-C."""
+    if error is None or run.disabled or isinstance(error, KeyboardInterrupt | SystemExit) or "error" in run.facts:
         return
-    import sysconfig  # loaded for this alone
+    with suppress(Exception):  # the script's own end matters, not our word on it
+        run.fact("error", error_fact(error, _is_library()))
 
-    from gputop.tracking.autolog_stall import error_fact
+
+def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[str, Any]:
+    """Return the fact ``error``: the exception, and the innermost line of it that is no library's."""
+    where = innermost = None
+    trace = error.__traceback__
+    while trace is not None:
+        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+        innermost = place
+        if not is_library(trace.tb_frame.f_code.co_filename):
+            where = place
+        trace = trace.tb_next
+    try:
+        message = str(error)[:_MESSAGE_CHARACTERS]
+    except Exception:  # noqa: BLE001 - __str__ is the user's code
+        message = ""
+    return {"type": type(error).__name__, "message": message, "where": where or innermost}
+
+
+def _is_library() -> Callable[[str], bool]:
+    """Return what tells libraries from the script: automatic tracking knows frameworks from packages that train."""
+    automatic: Any = sys.modules.get("gputop.tracking.autolog")
+    steps = automatic.tracked() if automatic is not None else None
+    if steps is not None:
+        known: Callable[[str], bool] = steps.sites.is_library
+        return known
+    import sysconfig  # loaded for this alone
 
     paths = sysconfig.get_paths()
     libraries = tuple(paths[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    run.fact("error", error_fact(error, lambda path: path.startswith((*libraries, "<"))))
+    return lambda path: path.startswith((*libraries, "<"))

@@ -178,6 +178,8 @@ class Run:
     def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
         """End the run: "finished", or "failed" with an exit code other than 0. At most two seconds; also done at exit."""
         try:
+            if exit_code:
+                ending.say(self, sys.exc_info()[1])
             before_end, self.before_end = self.before_end, None
             if before_end is not None:
                 before_end()
