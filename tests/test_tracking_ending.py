@@ -14,6 +14,7 @@ ENDS = {
     "exit 0": ("sys.exit(0)", 0, "finished", 0),
     "exit 3": ("sys.exit(3)", 3, "failed", 3),
     "exit message": ("sys.exit('no data')", 1, "failed", 1),
+    "an exit that nobody can see": ("raise SystemExit(3)", 3, "finished", None),
     "error": ("raise ValueError('no')", 1, "failed", 1),
     "caught, and trained on": (
         "\ntry:\n    sys.exit(3)\nexcept SystemExit:\n    run.log(loss=1.0)",

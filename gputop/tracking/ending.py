@@ -2,7 +2,15 @@
 
 Python tells nobody its exit code. An uncaught exception passes ``sys.excepthook``; ``sys.exit`` is wrapped, as other
 trackers do, because the SystemExit that it raises passes nothing. One that the script catches, to train on, is forgotten
-at its next step. A bare ``raise SystemExit(3)`` is not seen: such a run counts as finished.
+at its next step.
+
+A bare ``raise SystemExit(3)`` is not seen: such a run counts as finished. When atexit calls us nothing of it is left:
+``sys.exc_info()`` and ``sys.last_value`` are empty, and among the collector's objects there is no SystemExit (3.11). The
+frame of ``__main__`` tells by its last instruction that it was left, and not with which code: ``raise SystemExit(main())``
+is how many scripts end well. A SystemExit of our own in ``builtins`` would not be the one that scripts compare with, and
+to be told of every exception (``sys.monitoring``) costs each of them. From outside, ``gputop run`` becomes the command, so
+that nobody waits for it; of a launched job the supervisor knows the code, and the list of jobs shows it. It does not take
+the place of the run's state: a script may finish its run and leave with a code for something that came after.
 """
 
 from __future__ import annotations
