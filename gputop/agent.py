@@ -17,14 +17,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, BinaryIO
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar
 
-from gputop.errors import NoGpuError, UsageError
+from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, told_of
 from gputop.places import jobs_dir
-from gputop.snapshot import Device, DeviceUse, Host, LogMatch, Problem, Process, Run, SamplerCost, Snapshot
+from gputop.snapshot import NOT_READ, Device, DeviceUse, Host, LogMatch, Problem, Process, Run, SamplerCost, Snapshot
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host import HostReader, namespace_note
 from gputop.sources.nccl_ras import RasWatch
+from gputop.sources.procfs import read_boot_id
 from gputop.tracking.reader import RunReader, RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from gputop.launch.log_matches import LogMatches
     from gputop.launch.printed_runs import PrintedRuns
 
+T = TypeVar("T")
 WARM_UP_S = 0.25
 """Between the two readings of ``--once`` on virtual GPUs: their utilisation is a difference."""
 
@@ -86,7 +89,13 @@ def choose_source(interval_s: float, virtual: int | None = None, *, fall_back: b
 
 
 class Sampler:
-    """Makes snapshots of this machine. Not thread-safe: one thread takes them."""
+    """Makes snapshots of this machine. Not thread-safe: one thread takes them.
+
+    What fails at reading is missing from the snapshot, which says so in its notes; the rest is there.
+    """
+
+    raises: ClassVar[bool] = False
+    """What fails ends ``take``: for tests, where that must be seen."""
 
     def __init__(
         self,
@@ -106,6 +115,7 @@ class Sampler:
         self._ras = RasWatch()
         self._sequence = 0
         self._known_runs: tuple[Run, ...] = ()
+        self._failed: list[Problem] = []
         self._cpu_at: tuple[float, float] | None = None
         self._printed: PrintedRuns | None = None
         self._logs: LogMatches | None = None
@@ -113,13 +123,19 @@ class Sampler:
     def take(self) -> Snapshot:
         """Read everything once and return it; takes milliseconds, whatever the driver does."""
         began = time.monotonic()
-        update = self._with_printed(self._runs.poll())
+        self._failed = []
+        update = self._read("The runs", lambda: self._runs.poll(partial(self._lose, "A run"))) or RunUpdate()
+        update = self._read("The output of jobs", lambda: self._with_printed(update)) or update
         self._known_runs = update.runs
-        reading = self.source.read(claims_of(update.runs))
+        reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
         devices = select_devices(reading.devices, self._gpus)
         uses = _uses_on(reading.uses, devices) if self._gpus else reading.uses
-        processes = self._host.read_processes(uses, pids_of(update.runs))
+        pids = pids_of(update.runs)
+        lose = partial(self._lose, "A process")
+        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, lose)) or ()
         host = self._host_record(reading)
+        logs = self._read("The errors in the output of jobs", self._log_matches) or ()
+        beside = self._read("NCCL's own account", lambda: self._beside(processes)) or {}
         snapshot = Snapshot(
             sequence=self._sequence,
             time=time.time(),
@@ -130,13 +146,34 @@ class Sampler:
             processes=processes,
             runs=update.runs,
             points=update.points,
-            notes=_notes(reading, processes),
-            logs=self._log_matches(),
-            **self._beside(processes),
+            notes=(*_notes(reading, processes), *self._failed),
+            logs=logs,
+            **beside,
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )
         self._sequence += 1
         return snapshot
+
+    def _read(self, what: str, read: Callable[[], T]) -> T | None:
+        """Return what ``read`` does; None and a note where it fails in a way that nobody foresaw."""
+        try:
+            return read()
+        except GputopError:
+            raise  # it is meant for the person
+        except Exception as error:  # noqa: BLE001 - one reader's mistake takes nothing from what the others read
+            self._lose(what, error)
+            return None
+
+    def _lose(self, what: str, error: Exception) -> None:
+        if self.raises:
+            raise error
+        told = Problem(NOT_READ, f"{what} could not be read: {told_of(error)}.", f"It needs {PLEASE_REPORT}.")
+        if told not in self._failed:
+            self._failed.append(told)
+
+    def _unread(self) -> Reading:
+        """Return that no device was read, with the reason: they are not gone."""
+        return Reading((), {}, problem=self._failed[-1])
 
     def _beside(self, processes: tuple[Process, ...]) -> dict[str, Any]:
         """Return what is learnt from others than the driver, /proc and the journals, by the snapshot's field names.
@@ -170,7 +207,9 @@ class Sampler:
         return self._logs.poll()
 
     def _host_record(self, reading: Reading) -> Host:
-        host = self._host.read_host(self.source.name)
+        host = self._read("The machine", lambda: self._host.read_host(self.source.name))
+        if host is None:
+            host = Host(os.uname().nodename, read_boot_id(), self.source.name)
         return dataclasses.replace(
             host,
             driver_version=reading.driver_version,

@@ -124,7 +124,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.report import text_report
     from gputop.doctor.watch import changed, standing
-    from gputop.units import parse_duration
+    from gputop.units import clock, parse_duration
 
     physician, seconds = Doctor(), parse_duration(options.watch)
     last: Outcome | None = None
@@ -145,7 +145,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
                     if options.as_json:
                         _print_json(outcome, physician)
                     else:
-                        stamp = time.strftime("%H:%M:%S", time.localtime(snapshot.time))
+                        stamp = clock(snapshot.time)
                         text = text_report(outcome.findings, (), snapshot, outcome.suppressed)
                         print(f"--- {stamp}\n{text}\n", flush=True)
             time.sleep(sampler.interval_s)

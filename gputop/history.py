@@ -27,6 +27,8 @@ DEVICE_READINGS = (
     "pcie_tx_bytes_per_s",
 )
 ENDED_RUNS_KEPT = 20
+X_MAX = 2.0**64
+"""Beyond any step or time: what lies further off, or is NaN, has no place on an axis."""
 
 
 @dataclass(slots=True)
@@ -75,7 +77,9 @@ class Series:
         self.last_x: float | None = None
 
     def append(self, x: float, value: float) -> None:
-        """Add one value; NaN and infinities are counted and marked, never averaged in."""
+        """Add one value; NaN and infinities are counted and marked, never averaged in. One without a place is left out."""
+        if not -X_MAX <= x <= X_MAX:
+            return
         self.version += 1
         self.last, self.last_x = value, x
         finite = math.isfinite(value)

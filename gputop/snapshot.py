@@ -9,6 +9,7 @@ This module imports the standard library alone, because every other room imports
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,10 +39,15 @@ __all__ = [
     "Snapshot",
     "Workers",
     "encode",
+    "is_of_training",
     "loss_metric",
 ]
 
 SCHEMA_VERSION = 1
+
+
+NOT_READ = "not_read"
+"""``Problem.code`` of what the sampler failed at, by a mistake of gputop's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,7 @@ class Problem:
     """Something that could not be read, in words for a person.
 
     ``code`` is one of: no_gpu, no_driver, driver_mismatch, library_not_found, no_permission, gpu_lost,
-    reset_required, hung, unified_memory, other.
+    reset_required, hung, unified_memory, not_read, other.
     """
 
     code: str
@@ -212,15 +218,25 @@ class Run:
 
 
 LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
-"""What a run's loss is called: the first of these that it logs."""
+"""What a run's training loss is called: the first of these that it logs."""
+_NOT_OF_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
+_WORD = re.compile(r"[^\W_]+")
 
 
 def loss_metric(names: Iterable[str]) -> str | None:
-    """Return which of a run's metrics is its loss: by name, else the first of those that name what they are the loss of."""
+    """Return which of a run's metrics is its training loss: by name, else the first of those that name what they are it of.
+
+    One of an evaluation is taken where there is no other.
+    """
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
     others = (name for name in known if "loss" in name.lower())
-    return own or min(others, key=lambda name: (not name.startswith("loss/"), name), default=None)
+    return own or min(others, key=lambda name: (not is_of_training(name), not name.startswith("loss/"), name), default=None)
+
+
+def is_of_training(loss: str) -> bool:
+    """Return whether a loss is that of the training by its name, and not an evaluation's, or a gradient scaler's factor."""
+    return _NOT_OF_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
 
 
 @dataclass(frozen=True, slots=True)

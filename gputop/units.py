@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+import time
 from collections.abc import Sequence
 
 from gputop.errors import UsageError
@@ -93,6 +94,16 @@ def duration(seconds: float | None) -> str:
     if minutes:
         return f"{minutes}m{secs:02d}s"
     return f"{secs}s"
+
+
+def clock(seconds: float | None, form: str = "%H:%M:%S") -> str:
+    """Return a moment (seconds since the epoch) on this machine's clock; "N/A" also for one that no calendar has."""
+    if seconds is None:
+        return UNKNOWN
+    try:
+        return time.strftime(form, time.localtime(seconds))
+    except (OverflowError, ValueError, OSError):
+        return UNKNOWN
 
 
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?\s*$")

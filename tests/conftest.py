@@ -26,5 +26,6 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def loud_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a rule that fails fail the test: to people it is only told as one that could not judge."""
+    """Let a rule or a reading that fails fail the test: to people it is only told as what could not be judged or read."""
     monkeypatch.setattr("gputop.doctor.diagnosis.Doctor.raises", True)
+    monkeypatch.setattr("gputop.agent.Sampler.raises", True)

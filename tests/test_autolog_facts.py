@@ -18,8 +18,9 @@ from gputop.tracking import commands
 from gputop.tracking.autolog_batches import Called
 from gputop.tracking.autolog_cuda import PAIRS_MAX, Clock
 from gputop.tracking.autolog_records import Records, claim, release
-from gputop.tracking.autolog_stall import Stall, shortened
+from gputop.tracking.autolog_stall import Stall
 from gputop.tracking.autolog_waits import COPIES, WAITS, Waits
+from gputop.tracking.ending import shortened
 from gputop.tui.drawing import run_numbers, training
 from tests.test_autolog import RUN, SCRIPTS, series
 from tests.tracking_kit import DEADLINE_S, Home, clean_environment, home

@@ -130,6 +130,30 @@ def test_fully_sharded(home: Home) -> None:
     assert "FSDPModule" in home.only_run().ranks[0].facts["model"]["wrappers"]
 
 
+def assert_called(home: Home, way: str, wrapper: str) -> None:
+    """Each rank tells with how much its sharded model was called, in the steps after the one that finds it."""
+    settings = {**QUIET, "HOME": str(home.state), "PYTHONWARNINGS": "ignore", **EXTENSIONS}
+    done = home.finish((*RUN, *TORCHRUN, "uneven.py", way), SCRIPTS, **settings)
+    assert done.returncode == 0, done.stderr
+    assert "gputop" not in done.stderr
+    for rank in home.only_run().ranks:
+        rows = 8 * (rank.rank + 1)
+        assert rank.facts["model"]["wrapper"] == wrapper
+        assert rank.facts["batches"]["called"] == [[step, rows, 4 * rows] for step in range(1, 12)]
+
+
+@pytest.mark.parametrize(("way", "wrapper"), [("fully_shard", "FSDPModule"), ("fsdp", "FullyShardedDataParallel")])
+def test_the_work_of_sharded_ranks_is_measured(home: Home, way: str, wrapper: str) -> None:
+    assert_called(home, way, wrapper)
+
+
+@needs("deepspeed")
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_the_work_of_the_ranks_of_deepspeed_is_measured(home: Home, stage: int) -> None:
+    assert_called(home, f"deepspeed{stage}", "DeepSpeedEngine")
+
+
 @needs("keras")
 def test_keras_on_torch(home: Home) -> None:
     steps, losses = both(home, sys.executable, "keras_fit.py")

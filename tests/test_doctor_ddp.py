@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.snapshot import Snapshot, loss_metric
+from gputop.tui.drawing import run_numbers
 
-from .doctor_scenes import ids, play
-from .doctor_scenes_ddp import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, untracked_ddp
+from . import samples
+from .doctor_scenes import Scene, ids, play, verdict
+from .doctor_scenes_ddp import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, nan_on_rank_2, same_batches, untracked_ddp
 
 TOLD = {
     "calls around DDP": ("error", "certain", "called GPT inside the wrapper (train.py:88), on all 4 ranks", "in train.py:88"),
@@ -85,3 +90,49 @@ def test_untracked_ranks_are_not_judged_and_it_says_what_would_let_it():
 
 def test_every_rule_of_the_family_has_a_fault():
     assert {item[0] for item in (*FAULTS, *POSSIBLE)} == {f"C{number:02}" for number in range(1, 17)}
+
+
+# ---- what the loss is called
+
+
+def calls_it(scene: Scene, *names: str) -> Scene:
+    """The same run whose loss has another name: on all ranks, or rank by rank."""
+
+    def renamed(second: int) -> Snapshot:
+        base = scene(second)
+        (run,) = base.runs
+        name = {rank.rank: names[rank.rank % len(names)] for rank in run.ranks}
+        ranks = tuple(
+            replace(r, metrics={name[r.rank] if metric == "loss" else metric: value for metric, value in r.metrics.items()})
+            for r in run.ranks
+        )
+        points = tuple(replace(p, metric=name[p.rank]) if p.metric == "loss" else p for p in base.points)
+        return replace(base, runs=(replace(run, ranks=ranks),), points=points)
+
+    return renamed
+
+
+@pytest.mark.parametrize("name", ["loss", "train/loss", "loss/train", "train_loss", "Loss/train", "my_loss", "train/ce_loss"])
+def test_rules_read_the_loss_by_whatever_name_it_has(name: str) -> None:
+    finding = verdict(calls_it(nan_on_rank_2, name), 20)
+    assert finding.id == "C11"
+    assert [fact.source for fact in finding.evidence] == [f"journal: {name}"] * 2
+    same = verdict(calls_it(same_batches, name), 12)
+    assert same.id == "C05"
+    assert [fact.source for fact in same.evidence if "the same loss" in fact.text] == [f"journal: {name}"]
+
+
+@pytest.mark.parametrize("names", [("val/loss",), ("eval_loss",), ("loss_scale",), ("train/loss", "loss", "loss", "loss")])
+def test_an_evaluations_loss_and_unlike_ones_are_not_compared(names: tuple[str, ...]) -> None:
+    assert all("C11" not in ids(said) for said in play(calls_it(nan_on_rank_2, *names), 20))
+
+
+def test_the_training_loss_is_chosen_in_one_place() -> None:
+    assert loss_metric(["val_loss", "train/ce_loss", "lr"]) == "train/ce_loss"
+    assert loss_metric(["eval/loss", "train/loss"]) == "train/loss"
+    assert loss_metric(["eval/loss", "loss/gan", "a_loss"]) == "loss/gan"
+    assert loss_metric(["val_loss", "loss_scale", "lr"]) in ("val_loss", "loss_scale")
+    assert loss_metric(["lr"]) is None
+    run = samples.run(2)
+    told = replace(run, ranks=tuple(replace(rank, metrics={"loss/train": 0.5, "loss/valid": 0.1}) for rank in run.ranks))
+    assert run_numbers.loss(told) == 0.5

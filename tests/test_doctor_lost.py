@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import pytest
 
-from .doctor_scenes import Scene, check_first_verdict, first_seen, play, verdict
+from gputop.doctor.diagnosis import Doctor
+
+from .doctor_scenes import Scene, check_first_verdict, first_seen, ids, play, verdict
 from .doctor_scenes_lost import (
+    BACKWARD,
     DIED_AT,
     FAULTS,
     HEALTHY,
     a_task_fails,
     a_task_is_killed,
+    ends,
     finished_early,
     leaves_and_others_wait,
+    leaves_by_nccl,
+    leaves_the_loop,
+    leaves_well,
     left_and_others_lost_it,
     left_by_exit,
     raises_and_others_wait,
+    stands,
+    without_a_group,
 )
 
 
@@ -61,6 +70,44 @@ def test_the_rank_that_left_has_the_blame_and_not_those_that_its_launcher_ended(
     finding = verdict(scene, 20)
     assert finding.title == "Rank 1 failed (exit code 1), and the run with it"
     assert "ranks 0, 2 ended after it: what they say follows from that" in [fact.text for fact in finding.evidence]
+
+
+def test_a_rank_that_left_its_loop_is_named_and_the_standstill_is_explained_by_it() -> None:
+    doctor = Doctor()
+    said = play(leaves_the_loop, 60, doctor)
+    finding = said[-1][0]
+    assert finding.title == "Rank 1 ended before the others, which wait for it"
+    assert (finding.severity, finding.confidence) == ("error", "likely")
+    assert ids(said[-1]) == ["G04"]
+    assert [item.id for item in doctor.suppressed if "G04" in item.suppressed_by] == ["G01"]
+    texts = [fact.text for fact in finding.evidence]
+    assert "rank 1 has finished without an error, at step 130" in texts
+    assert "rank 0 waits since step 130 in graph.py:841 _engine_run_backward" in texts
+    assert "all_reduce(stop" in finding.fix
+    first = first_seen(said, "G04")
+    assert first is not None
+    assert first - DIED_AT <= 15, "by the ranks' first words"
+    assert (said[first][0].confidence, said[first][0].severity) == ("possible", "warning")
+    assert "which may wait for it" in said[first][0].title
+
+
+def test_by_the_counts_of_nccl_it_takes_no_stack() -> None:
+    finding = verdict(leaves_by_nccl, 60)
+    assert finding.title == "Rank 1 ended before the others, which wait for it"
+    assert any("ranks 0, 2 wait in AllReduce" in fact.text for fact in finding.evidence)
+
+
+def test_a_rank_that_failed_or_was_killed_is_not_called_one_that_ended_well() -> None:
+    for changes, said in (({"exit_code": 1, "state": "failed"}, "failed"), ({"exit_code": -9, "state": "killed"}, "SIGKILL")):
+        finding = verdict(ends(stands(BACKWARD, None, BACKWARD), 1, **changes), 60)
+        assert finding.id == "G04"
+        assert said in finding.title
+        assert "ended before" not in finding.title
+
+
+def test_nobody_waits_where_nothing_is_exchanged() -> None:
+    assert all("G04" not in ids(found) for found in play(without_a_group, 60))
+    assert all("G04" not in ids(found) for found in play(leaves_well(stands(BACKWARD, None, None)), 60))
 
 
 def test_a_rank_that_finished_before_the_others_is_named() -> None:

@@ -8,8 +8,10 @@ import os
 import pytest
 
 import gputop
+from gputop.tracking import commands
 from gputop.tracking.handler import MESSAGES_PER_S
-from tests.tracking_kit import Home, home, read_all
+from gputop.tracking.reader import RunReader
+from tests.tracking_kit import Home, eventually, home, read_all
 
 assert home
 
@@ -249,3 +251,45 @@ assert gputop.init().disabled
     assert (run.run_id, run.name, run.project) == ("r", "n", "p")
     assert (rank.rank, rank.world_size, rank.facts["group"], rank.metrics) == (1, 2, "g", {"loss": 1.0})
     assert not home.rings()
+
+
+def test_a_name_that_is_given_later_is_what_readers_show(home: Home) -> None:
+    script = """
+import gputop as wandb
+run = wandb.init(project="p", name="first", config={"lr": 0.1})
+run.log({"loss": 1.0})
+run.name = f"second-{run.id}"
+print(run.name)
+for number in range(20_000):
+    run.log({"loss": 0.5})
+run.name = "third"
+run.finish()
+run.name = "too late"
+"""
+    code, out, err = home.run(script, GPUTOP_RING_KB="64")
+    assert (code, err) == (0, "")
+    run = home.only_run()
+    assert out == f"second-{run.run_id}\n"
+    assert (run.name, run.project, run.state) == ("third", "p", "finished")
+    assert run.command
+    assert "third" in commands.list_text((run,))
+
+
+def test_a_name_that_changes_is_followed_while_the_run_lives(home: Home) -> None:
+    reader = RunReader(home.runs)
+    run = gputop.init(name="first")
+    run.log(loss=1.0)
+    assert [found.name for found in reader.poll().runs] == ["first"]
+    run.name = "second"
+    run.log(loss=0.9)
+    assert eventually(lambda: [found.name for found in reader.poll().runs] == ["second"], "the new name")
+    for name in ("a", "b", "c") * 2000:
+        run.name = name
+    run.log(loss=0.8)
+    assert eventually(lambda: [found.name for found in reader.poll().runs] == ["c"], "the last of many names")
+    gputop.finish()
+    assert [found.name for found in RunReader(home.runs).poll().runs] == ["c"]
+    disabled = gputop.init(mode="disabled")
+    disabled.name = None
+    assert disabled.name == ""
+    reader.close()

@@ -12,11 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
-from gputop.doctor.evidence import Evidence
-from gputop.doctor.finding import Abstained, Episode, Finding, Verdict
+from gputop.doctor.evidence import KEPT_S, Evidence
+from gputop.doctor.finding import EVIDENCE, Abstained, Episode, Finding, Verdict
 from gputop.doctor.jobs import Job
 from gputop.doctor.rules import FAMILIES, HIDES, MACHINE_RULES, RULES, Judgement, MachineRule, Rule, Suspicion
-from gputop.snapshot import Snapshot
+from gputop.errors import PLEASE_REPORT, told_of
+from gputop.snapshot import NOT_READ, Snapshot
 
 LIKELY_AFTER = 3
 CLEAR_AFTER = 5
@@ -28,9 +29,6 @@ SEVERITY_WEIGHT = {"error": 3.0, "warning": 2.0, "info": 1.0}
 CONFIDENCE_WEIGHT = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 """The middles of the catalogue's bands (section 3)."""
 EPISODES_KEPT = 200
-FAILURE_CHARACTERS = 120
-"""Of the message of a rule that failed."""
-PLEASE_REPORT = "a gputop without this mistake: please report it"
 VERDICTS = ("found", "explained", "watching", "not_judged", "clean")
 """States of a rule, the one that counts for a rule of several jobs first."""
 _JITTER_S = 0.25
@@ -79,11 +77,13 @@ class Doctor:
     """Watches a stream of snapshots and says what is wrong with the training in it."""
 
     raises: ClassVar[bool] = False
-    """A rule that fails ends the observation: for tests, where that must be seen."""
+    """A rule that fails, or evidence that is lost, ends the observation: for tests, where that must be seen."""
 
     def __init__(self) -> None:
-        self._evidence = Evidence()
+        self._evidence = Evidence(self._lose)
         self._failures: dict[str, Abstained] = {}
+        self._lost: dict[str, tuple[Abstained, float]] = {}
+        """What was lost of the evidence, and when last: what -> (the first time's words, time of the stream)."""
         self._cases: dict[tuple[str, str], _Case] = {}
         self._asked: dict[tuple[str, str], _Asked] = {}
         self._last: Snapshot | None = None
@@ -122,7 +122,10 @@ class Doctor:
 
     @property
     def abstained(self) -> tuple[Abstained, ...]:
-        """Rules that could not judge the last snapshot, why, and what they would need."""
+        """Rules that could not judge the last snapshot, why, and what they would need.
+
+        Under the name ``EVIDENCE``: what was lost of the snapshots that the rules look back on.
+        """
         return self._abstained
 
     def observe(self, snapshot: Snapshot) -> tuple[Finding, ...]:
@@ -130,21 +133,29 @@ class Doctor:
         if not math.isfinite(snapshot.monotonic_s):
             return self._standing()
         if self._breaks_off(snapshot):
-            self._evidence, self._cases, self._asked = Evidence(), {}, {}
+            self._evidence, self._cases, self._asked = Evidence(self._lose), {}, {}
+            self._lost.clear()
         self._last = snapshot
         self._wall = snapshot.time
+        now = snapshot.monotonic_s
         self._evidence.observe(snapshot)
-        abstained: dict[Abstained, None] = {}
+        for note in snapshot.notes:
+            if note.code == NOT_READ:
+                self._miss(note.message, Abstained(EVIDENCE, note.message, note.hint))
+        self._lost = {what: item for what, item in self._lost.items() if now - item[1] <= KEPT_S}
+        abstained = dict.fromkeys(item for item, _ in self._lost.values())
+        missing: Judgement = next((item for item, at in self._lost.values() if at == now), None)
         judged = set()
-        for key, judgement in self._judgements(snapshot.monotonic_s):
+        for key, judgement in self._judgements(now):
             judged.add(key)
             if judgement is None and key not in self._cases:
                 continue
-            self._consider(key, judgement, snapshot.monotonic_s)
+            self._consider(key, judgement, now)
             if isinstance(judgement, Abstained):
                 abstained[judgement] = None
         for key in self._cases.keys() - judged:
-            self._consider(key, None, snapshot.monotonic_s)
+            # A job that is not seen because it could not be read has not ended.
+            self._consider(key, missing, now)
         self._abstained = tuple(abstained)
         return self._standing()
 
@@ -197,8 +208,20 @@ class Doctor:
         if self.raises:
             raise error
         if rule.id not in self._failures:
-            self._failures[rule.id] = Abstained(rule.id, f"This rule failed: {_told_of(error)}.", PLEASE_REPORT)
+            self._failures[rule.id] = Abstained(rule.id, f"This rule failed: {told_of(error)}.", PLEASE_REPORT)
         return self._failures[rule.id]
+
+    def _lose(self, what: str, error: Exception) -> None:
+        """Take in that a part of the newest snapshot could not be taken in."""
+        if self.raises:
+            raise error
+        why = f"{what[0].upper()}{what[1:]} of a snapshot could not be taken in: {told_of(error)}."
+        self._miss(what, Abstained(EVIDENCE, why, PLEASE_REPORT))
+
+    def _miss(self, what: str, words: Abstained) -> None:
+        """Remember a loss: it is told for as long as the evidence reaches back, once, in the words of its first time."""
+        known = self._lost.get(what)
+        self._lost[what] = (known[0] if known is not None else words, self._evidence.now)
 
     def _breaks_off(self, snapshot: Snapshot) -> bool:
         last = self._last
@@ -297,18 +320,6 @@ def _is_rooted_in(root: str, symptom: str) -> bool:
     """Return whether the symptom explains the root as well, and is the earlier root of the two: one of them has to stay."""
     last = len(_ROOT_ORDER)
     return root in HIDES.get(symptom, frozenset()) and _ROOT_ORDER.get(symptom, last) < _ROOT_ORDER.get(root, last)
-
-
-def _told_of(error: Exception) -> str:
-    """Return the kind of an error, what it says, and the line of the rules that it comes from."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    where = ""
-    if place is not None:
-        where = f" ({place.tb_frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{place.tb_lineno})"
-    said = " ".join(str(error).split())[:FAILURE_CHARACTERS]
-    return f"{type(error).__name__}{f': {said}' if said else ''}{where}"
 
 
 def _weight(finding: Finding) -> tuple[bool, float, int, str, tuple[int, ...]]:

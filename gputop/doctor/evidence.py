@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gputop.doctor import stated
@@ -16,7 +16,7 @@ from gputop.doctor.device_history import DeviceHistory
 from gputop.doctor.jobs import LIVE, Job, Member, compute_uses, jobs_of
 from gputop.doctor.series import EMPTY, Series
 from gputop.doctor.stillness import Stillness
-from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Run, Snapshot
+from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot
 
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
@@ -73,10 +73,16 @@ class _RankTrack:
     calls: deque[tuple[float, int, int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
 
 
+def _raise(what: str, error: Exception) -> None:
+    raise error
+
+
 class Evidence:
     """A bounded memory of the stream, and the questions that rules ask of it."""
 
-    def __init__(self) -> None:
+    def __init__(self, lost: Callable[[str, Exception], None] = _raise) -> None:
+        """``lost`` is told what of a snapshot could not be taken in, and why; the rest is. It may raise the error."""
+        self._lost = lost
         self.now = -math.inf
         self.snapshot: Snapshot | None = None
         self.history = DeviceHistory()
@@ -97,19 +103,27 @@ class Evidence:
         """Take in the next snapshot of the stream."""
         self.now, self.snapshot = snapshot.monotonic_s, snapshot
         stated.forget()
-        self._loads, self._owners = {}, {}
-        self._devices = {device.uuid: device for device in snapshot.devices}
-        self._observe_devices(snapshot.devices)
-        self.history.observe(snapshot)
-        self.still.observe(snapshot)
-        self.memo = {}
-        self._observe_processes(snapshot.processes)
-        self._observe_runs(snapshot.runs)
-        self._observe_points(snapshot)
-        self.jobs = jobs_of(snapshot)
+        self._devices, self._loads, self._owners, self.memo, self.jobs = {}, {}, {}, {}, ()
+        for what, take in (
+            ("the devices", self._observe_devices),
+            ("the processes", self._observe_processes),
+            ("the history of the devices", self.history.observe),
+            ("what stands still", self.still.observe),
+            ("the runs", self._observe_runs),
+            ("the metrics", self._observe_points),
+            ("the jobs", self._observe_jobs),
+        ):
+            try:
+                take(self.snapshot)
+            except Exception as error:  # noqa: BLE001 - one bad snapshot ends neither the screen nor the other rules
+                self._lost(what, error)
 
-    def _observe_devices(self, devices: Iterable[Device]) -> None:
-        for device in devices:
+    def _observe_jobs(self, snapshot: Snapshot) -> None:
+        self.jobs = jobs_of(snapshot, lambda error: self._lost("a job", error))
+
+    def _observe_devices(self, snapshot: Snapshot) -> None:
+        self._devices = {device.uuid: device for device in snapshot.devices}
+        for device in snapshot.devices:
             value = device.utilization_percent
             if device.state != "ok" or value is None or not math.isfinite(value):
                 continue
@@ -120,57 +134,75 @@ class Evidence:
         for uuid in self._samples.keys() - self._devices.keys():
             del self._samples[uuid]
 
-    def _observe_processes(self, processes: Iterable[Process]) -> None:
+    def _observe_processes(self, snapshot: Snapshot) -> None:
         seen = {}
-        for process in processes:
-            key = (process.pid, process.started_at)
-            track = seen[key] = self._processes.get(key) or _ProcessTrack(self.now)
-            busy = process.cpu_percent is not None and process.cpu_percent > CPU_BUSY_PERCENT
-            track.cpu_busy_since = (track.cpu_busy_since if track.cpu_busy_since is not None else self.now) if busy else None
-            seconds = sum(value for _, value in process.autograd_threads if math.isfinite(value))
-            if seconds > track.backward_s and self._was_seen_before(key):
-                track.backward_at = self.now
-            track.backward_s = seconds
-            for use in compute_uses(process):
-                self._owners.setdefault(use.device_uuid, []).append(process)
+        kept = []
+        for process in snapshot.processes:
+            try:
+                for use in compute_uses(process):
+                    self._owners.setdefault(use.device_uuid, []).append(process)
+                seen[process.pid, process.started_at] = self._followed(process)
+                kept.append(process)
+            except Exception as error:  # noqa: BLE001 - one process takes none of the others with it
+                self._lost("a process", error)
         self._processes = seen
+        if len(kept) < len(snapshot.processes):
+            self.snapshot = replace(snapshot, processes=tuple(kept))
 
-    def _was_seen_before(self, key: tuple[int, float | None]) -> bool:
-        return key in self._processes
+    def _followed(self, process: Process) -> _ProcessTrack:
+        known = self._processes.get((process.pid, process.started_at))
+        track = known or _ProcessTrack(self.now)
+        busy = process.cpu_percent is not None and process.cpu_percent > CPU_BUSY_PERCENT
+        track.cpu_busy_since = (track.cpu_busy_since if track.cpu_busy_since is not None else self.now) if busy else None
+        seconds = sum(value for _, value in process.autograd_threads if math.isfinite(value))
+        if seconds > track.backward_s and known is not None:
+            track.backward_at = self.now
+        track.backward_s = seconds
+        return track
 
-    def _observe_runs(self, runs: Iterable[Run]) -> None:
-        seen = {}
-        ended = {}
-        for run in runs:
+    def _observe_runs(self, snapshot: Snapshot) -> None:
+        seen: dict[tuple[str, int], _RankTrack] = {}
+        ended: dict[tuple[str, int], float] = {}
+        for run in snapshot.runs:
             for rank in run.ranks if run.state != "finished" else ():
-                key = (run.run_id, rank.rank)
-                if rank.state not in LIVE:
-                    ended[key] = self._ended.get(key, self.now)
-                    continue  # no rule asks what one that has ended did lately
-                known = self._ranks.get(key)
-                track = seen[key] = known or _RankTrack(rank.step, seen_at=self.now)
-                if known is not None and rank.step is not None and rank.step != track.step:
-                    track.step, track.moved_at = rank.step, self.now
-                fact = stated.data_parallel(rank)
-                if fact is None:
-                    continue
-                counted = (fact.calls, fact.underused_calls, fact.uneven_calls)
-                if not track.calls or track.calls[-1][1:] != counted:
-                    track.calls.append((self.now, *counted))
-                while len(track.calls) > 1 and track.calls[1][0] < self.now - KEPT_S:
-                    track.calls.popleft()
+                try:
+                    self._observe_rank((run.run_id, rank.rank), rank, seen, ended)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._lost("a rank", error)
         self._ranks, self._ended = seen, ended
+
+    def _observe_rank(
+        self, key: tuple[str, int], rank: Rank, seen: dict[tuple[str, int], _RankTrack], ended: dict[tuple[str, int], float]
+    ) -> None:
+        if rank.state not in LIVE:
+            ended[key] = self._ended.get(key, self.now)
+            return  # no rule asks what one that has ended did lately
+        known = self._ranks.get(key)
+        track = seen[key] = known or _RankTrack(rank.step, seen_at=self.now)
+        if known is not None and rank.step is not None and rank.step != track.step:
+            track.step, track.moved_at = rank.step, self.now
+        fact = stated.data_parallel(rank)
+        if fact is None:
+            return
+        counted = (fact.calls, fact.underused_calls, fact.uneven_calls)
+        if not track.calls or track.calls[-1][1:] != counted:
+            track.calls.append((self.now, *counted))
+        while len(track.calls) > 1 and track.calls[1][0] < self.now - KEPT_S:
+            track.calls.popleft()
 
     def _observe_points(self, snapshot: Snapshot) -> None:
         alive = {run.run_id for run in snapshot.runs}
         for key in [key for key in self._points if key[0] not in alive]:
             del self._points[key]
         for points in snapshot.points:
-            key = (points.run_id, points.rank, points.metric)
-            kept = self._points.get(key)
-            if kept is None:
-                kept = self._points[key] = Series()
-            kept.extend(points.steps, points.times, points.values)
+            try:
+                key = (points.run_id, points.rank, points.metric)
+                kept = self._points.get(key)
+                if kept is None:
+                    kept = self._points[key] = Series()
+                kept.extend(points.steps, points.times, points.values)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lost("a metric", error)
 
     def series(self, run_id: str | None, rank: int, metric: str) -> Series:
         """Return the newest values of a rank's metric in the order of their coming; empty when there are none."""

@@ -9,6 +9,8 @@ from typing import Any
 from gputop.snapshot import SCHEMA_VERSION, encode
 
 SEVERITIES = ("error", "warning", "info")
+EVIDENCE = "evidence"
+"""Stands for a rule's id where what the rules judge by was lost (``Abstained.rule``)."""
 CONFIDENCES = ("certain", "likely", "possible")
 CONFIDENCE_VALUES = {"certain": 0.97, "likely": 0.85, "possible": 0.55}
 """Certain from 0.95, likely from 0.7, possible from 0.4: the middles of the bands."""

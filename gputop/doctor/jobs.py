@@ -7,11 +7,12 @@ and UUID, never by index.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gputop.doctor import stated, stated_model
 from gputop.doctor.visible import devices_behind, mask_of, same_uuid
+from gputop.errors import raised
 from gputop.snapshot import Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
 DEAD_STATES = ("X", "Z")
@@ -117,8 +118,8 @@ def twins(job: Job) -> list[Member]:
     return found
 
 
-def jobs_of(snapshot: Snapshot) -> tuple[Job, ...]:
-    """Group the snapshot's processes and live runs into jobs."""
+def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = raised) -> tuple[Job, ...]:
+    """Group the snapshot's processes and live runs into jobs; ``lost`` is told of one that cannot be put together."""
     runs = {run.run_id: run for run in snapshot.runs}
     groups: dict[str, list[Process]] = {}
     for position, key in _keys(snapshot.processes).items():
@@ -128,7 +129,12 @@ def jobs_of(snapshot: Snapshot) -> tuple[Job, ...]:
             groups.setdefault(f"run:{run.run_id}", [])
     real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
     fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
-    jobs = (_job(key, group, runs.get(key.removeprefix("run:")), snapshot, real, fake) for key, group in groups.items())
+    jobs = []
+    for key, group in groups.items():
+        try:
+            jobs.append(_job(key, group, runs.get(key.removeprefix("run:")), snapshot, real, fake))
+        except Exception as error:  # noqa: BLE001 - one job takes none of the others with it
+            lost(error)
     return tuple(job for job in jobs if job.members)
 
 

@@ -221,7 +221,7 @@ def _called(job: Job, ranks: Sequence[int]) -> Work | None:
     elements = _ratio([[sizes[step][1] for sizes in said] for step in steps])
     # Of equal rows, those with longer sequences or larger pictures are more work.
     ratio, unit = (rows, "rows") if rows >= elements else (elements, "elements")
-    return Work(ratio, unit, len(steps), "journal: batches (what DDP was called with)", True)
+    return Work(ratio, unit, len(steps), "journal: batches (what the model was called with)", True)
 
 
 def lost_to(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, float, int] | None:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
+from gputop.errors import raised
 from gputop.snapshot import Ancestor, DeviceUse, Host, Problem, Process
 from gputop.sources import procfs
 from gputop.sources.host_book import Facts, ProcessBook, again_after_s
@@ -139,13 +140,17 @@ class HostReader:
         return stat.rss_bytes if stat else None
 
     def read_processes(
-        self, uses: Mapping[int, tuple[DeviceUse, ...]], run_pids: Mapping[int, tuple[str, int]]
+        self,
+        uses: Mapping[int, tuple[DeviceUse, ...]],
+        run_pids: Mapping[int, tuple[str, int]],
+        lost: Callable[[Exception], None] = raised,
     ) -> tuple[Process, ...]:
         """Read every process that uses a device, every rank that still lives, and what looks like training on the CPU.
 
         Args:
             uses: PID -> what it has on which device, from the device source.
             run_pids: PID -> (run id, rank), from the journals.
+            lost: Called with what nobody foresaw at reading one process; the others are read.
 
         Returns:
             The processes by PID. CPU shares are since the call before (100 % is one core), ``None`` at first sight.
@@ -155,7 +160,11 @@ class HostReader:
         wanted |= self._training_pids(now_s, wanted)
         found = []
         for pid in sorted(wanted):
-            process = self._read(pid, uses.get(pid, ()), run_pids.get(pid), now_s)
+            try:
+                process = self._read(pid, uses.get(pid, ()), run_pids.get(pid), now_s)
+            except Exception as error:  # noqa: BLE001 - the caller tells of it
+                lost(error)
+                continue
             if process is not None:
                 found.append(process)
         self._lives = {pid: life for pid, life in self._lives.items() if pid in wanted}

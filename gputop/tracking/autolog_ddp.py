@@ -39,6 +39,7 @@ COLLECTIVES = {
 }
 """Methods of a ProcessGroup, and what ``torch.distributed`` calls them."""
 _NANOSECONDS = 1e-9
+_SHARDED = frozenset({"FSDPModule", "FullyShardedDataParallel", "DeepSpeedEngine"})
 
 collectives: dict[str, int] = {}
 """Calls made from Python in this process, by name."""
@@ -129,6 +130,12 @@ class Gradients:
 def is_ddp(module: Any) -> bool:
     """Return whether a module is a DistributedDataParallel."""
     return any(base.__name__ == "DistributedDataParallel" for base in type(module).__mro__)
+
+
+def is_sharded(module: Any) -> bool:
+    """Return whether a module, or one in it, is sharded over the ranks: by fully_shard, FSDP, or as DeepSpeed's engine."""
+    kinds = {type(part) for part in module.modules()}
+    return any(base.__name__ in _SHARDED for kind in kinds for base in kind.__mro__)
 
 
 def ddp_fact(module: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-_PARTS = ("module", "_orig_mod")
+_PARTS = ("module", "_orig_mod", "_fsdp_wrapped_module")
 _WRAPPERS_MAX = 8
 
 

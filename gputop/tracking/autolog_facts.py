@@ -7,7 +7,6 @@ not tried again; the others go on.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from time import perf_counter
 from types import FunctionType
@@ -28,8 +27,6 @@ SHARE = 400
 NEVER = 1 << 62
 SETTLED_STEPS = 5
 """Steps before waits and copies are counted: the first ones are not like the others."""
-
-_caught = False
 
 
 class Facts:
@@ -78,12 +75,8 @@ class Facts:
                     unseen(torch, item)
 
     def begin(self) -> None:
-        """The run was opened: watch over its steps, and over its end."""
-        global _caught
+        """The run was opened: watch over its steps."""
         self.stall.start()
-        if not _caught:
-            _caught = True
-            autolog_stall.catch_the_end(lambda error: _tell_error(self._torch, error))
 
     def trains(self, optimizer: Any) -> None:
         """An optimizer has stepped for the first time: look at everything after this step."""
@@ -155,19 +148,11 @@ class Facts:
         self.flush()
         if self.stall.stalled:
             self.tell("stalled", None)
-        error = sys.exc_info()[1]
-        if error is not None:
-            self.error(error)
 
     def abandon(self) -> None:
         """Look no more, and leave nothing behind."""
         self.stall.stop()
         self._close_window(-1)
-
-    def error(self, error: BaseException) -> None:
-        """Tell the exception that ends the script; an exit is none."""
-        if not isinstance(error, SystemExit):
-            self.tell("error", autolog_stall.error_fact(error, self._steps.sites.is_library))
 
     def _guarded(self, name: str, action: Callable[[], None]) -> None:
         if name in self._failed:
@@ -217,11 +202,3 @@ class Facts:
             self._steps.arrived.update(clock.arrived())
             clock.begin()
             self._steps.clock = clock
-
-
-def _tell_error(torch: Any, error: BaseException) -> None:
-    from gputop.tracking import autolog
-
-    steps = autolog.tracked()
-    if steps is not None and steps.facts is not None:
-        steps.facts.error(error)

@@ -19,14 +19,14 @@ from types import FunctionType
 from typing import Any
 
 from gputop.tracking.autolog_batches import Called
-from gputop.tracking.autolog_ddp import ddp_fact, is_ddp
+from gputop.tracking.autolog_ddp import ddp_fact, is_ddp, is_sharded
 from gputop.tracking.autolog_describe import defines_forward, describe_model, describe_optimizer, direct, mesh_names
 from gputop.tracking.autolog_light import Light
 from gputop.tracking.autolog_loader import counts, first_tensor, is_integer
 from gputop.tracking.autolog_settings import autocast_is_on
 from gputop.tracking.autolog_steps import Steps
 from gputop.tracking.autolog_torch import unseen
-from gputop.tracking.watch import SplitCounter, is_data_parallel
+from gputop.tracking.watch import SplitCounter, splits
 
 CLASSES_MAX = 24
 UNUSED_AFTER = (2, 4, 8)
@@ -72,7 +72,7 @@ def _call_of(torch: Any, cls: Any, light: Light) -> Any:
 class Top:
     """A module whose calls are looked at: an outermost one, or (``inner``) the one in a data-parallel wrapper."""
 
-    __slots__ = ("calls", "ddp", "inner", "module", "plain", "rows_known", "split", "wraps")
+    __slots__ = ("calls", "ddp", "inner", "module", "plain", "rows_known", "sized", "split", "wraps")
 
     def __init__(self, module: Any, inner: bool, rows_known: bool) -> None:
         self.module: Any = weakref.ref(module)
@@ -83,6 +83,8 @@ class Top:
         base = getattr(module, "_orig_mod", module)
         self.ddp: Any = weakref.ref(base) if is_ddp(base) else None
         """The DDP whose call this is."""
+        self.sized = self.ddp is not None or (not inner and is_sharded(base))
+        """Whether each rank has a share of the work, whose size is looked at."""
         self.plain = False
         """Whether there is nothing more to look at in its calls, but for their rows where no loader tells them."""
         self.wraps = not inner and type(base).__name__ in WRAPPERS
@@ -119,7 +121,7 @@ class Models:
         self._bypassed_class: str | None = None
         self._bypassed_where: str | None = None
         self.called = Called()
-        """What DDP was called with of late."""
+        """What the wrapper of a rank's model was called with of late."""
         self.autocast = False
         """Whether autocast was on in a forward."""
         self.evaluating = False
@@ -136,8 +138,8 @@ class Models:
     def look(self, run: Any, optimizer: Any) -> None:
         """Find the modules of an optimizer and say what they are; at its first step."""
         own = {id(item) for group in optimizer.param_groups for item in group["params"]}
-        self._parameters |= own
         roots = self._roots(own)
+        self._parameters |= own
         for root in roots:
             self._add(root)
             self._find_ddp(root)
@@ -226,6 +228,9 @@ class Models:
                 if child is not None:
                     parents.setdefault(id(child), []).append(module)
         owners = [module for module in modules.values() if any(id(item) in own for item in direct(module))]
+        if not owners:  # ZeRO steps on flat copies of the weights, which no module owns
+            owners = [module for module in modules.values() if type(module).__name__ == "DeepSpeedEngine"]
+            own.update(id(item) for module in owners for item in module.parameters())
         found: dict[int, Any] = {}
         seen: set[int] = set()
         queue = owners
@@ -338,15 +343,15 @@ class Models:
             self._count_sync(top)
             if top.inner:
                 return
-            if top.ddp is not None and self._steps.step + 1 >= self._steps.batches_from:
+            if top.sized and self._steps.step + 1 >= self._steps.batches_from:
                 self.called.take((*args, *kwargs.values()), self._steps.step + 1)
             run = self._steps.run
             if top.split is None:
-                top.split = SplitCounter(run, module) if run is not None and _splits(module) else False
+                top.split = SplitCounter(run, module) if run is not None and splits(module) else False
                 self.splits = self.splits or bool(top.split)
             if top.split:
                 top.split(module, args, kwargs)
-            top.plain = top.calls >= AUTOCAST_CALLS and top.ddp is None and not top.split and not top.wraps
+            top.plain = top.calls >= AUTOCAST_CALLS and not top.sized and not top.split and not top.wraps
             if self._steps.loader is None and not (self._steps.stepping and self._steps.inside_step):
                 self._steps.calls += 1
                 tensor = first_tensor(args) if args else first_tensor(kwargs)
@@ -393,9 +398,3 @@ class Models:
         self._root = weakref.ref(root)
         if self._steps.facts is not None:
             self._steps.facts.tell("model", describe_model(root, self.mesh))
-
-
-def _splits(module: Any) -> bool:
-    """Return whether a module is a DataParallel with devices that ``gputop.watch`` does not count already."""
-    watched = any(isinstance(hook, SplitCounter) for hook in module._forward_pre_hooks.values())
-    return not watched and is_data_parallel(module) and not hasattr(module, "process_group")

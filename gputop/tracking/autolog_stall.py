@@ -1,8 +1,7 @@
 """Says where a training stands when no step comes: a thread of ours looks at the stack of the one that trains.
 
 The stack is that of Python, from ``sys._current_frames()``, in this process: no ptrace, no signal, no debugger. The thread
-keeps no process alive, holds no lock of the training, sleeps while steps come, and speaks again while none does. Also
-here: the exception that ends the script, taken from ``sys.excepthook`` before the hooks that were there.
+keeps no process alive, holds no lock of the training, sleeps while steps come, and speaks again while none does.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from statistics import median
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,8 +31,6 @@ and twice the longest pause so far (an evaluation, a checkpoint, a loader's star
 LOOK_S = 2.5
 AGAIN_S = 10.0
 FRAMES_MAX = 30
-_MESSAGE_CHARACTERS = 500
-_LINE_CHARACTERS = 120
 _HERE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _PHASES = {"backward": "backward", "call_module": "forward", "fetch": "data", "save": "checkpoint"}
 """Functions of ours that stand on the training's stack, and the phase that they mean."""
@@ -139,41 +135,3 @@ def stack_of(frame: FrameType | None) -> list[str]:
             found.append(f"{os.path.basename(code.co_filename)}:{frame.f_lineno} {code.co_name}")
         frame = frame.f_back
     return found
-
-
-def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the fact ``error``: the exception, and the innermost line of it that is no library's."""
-    where = innermost = None
-    trace = error.__traceback__
-    while trace is not None:
-        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
-        innermost = place
-        if not is_library(trace.tb_frame.f_code.co_filename):
-            where = place
-        trace = trace.tb_next
-    try:
-        message = shortened(str(error))
-    except Exception:  # noqa: BLE001 - __str__ is the user's code
-        message = ""
-    return {"type": type(error).__name__, "message": message, "where": where or innermost}
-
-
-def shortened(message: str) -> str:
-    """Return the beginning of a message; of a long one with several lines (names of a checkpoint), that of each line."""
-    lines = message.splitlines()
-    if len(message) > _MESSAGE_CHARACTERS and len(lines) > 1:
-        each = max(_LINE_CHARACTERS, _MESSAGE_CHARACTERS // len(lines) - 1)
-        message = "\n".join(line[:each] for line in lines)
-    return message[:_MESSAGE_CHARACTERS]
-
-
-def catch_the_end(tell: Callable[[BaseException], None]) -> None:
-    """Call ``tell`` with the exception that ends the script; then what would have been called is called."""
-    previous = sys.excepthook
-
-    def ended(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        with suppress(Exception):  # the script's own end matters, not our word on it
-            tell(error)
-        previous(kind, error, trace)
-
-    sys.excepthook = ended

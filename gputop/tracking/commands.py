@@ -6,7 +6,6 @@ import argparse
 import csv
 import json
 import sys
-import time
 from collections.abc import Iterator
 
 from gputop import units
@@ -57,7 +56,7 @@ def list_text(found: tuple[Run, ...]) -> str:
     for run in found:
         steps = [rank.step for rank in run.ranks if rank.step is not None]
         loss = _loss_text(run)
-        started = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.created_at)) if run.created_at else units.UNKNOWN
+        started = units.clock(run.created_at or None, "%Y-%m-%d %H:%M:%S")
         step = str(max(steps)) if steps else units.UNKNOWN
         rows.append((run.run_id, _printable(run.name), run.state, str(len(run.ranks)), step, loss, started))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
@@ -70,7 +69,7 @@ def _loss_text(run: Run) -> str:
     values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     if name is None or not values:
         return units.UNKNOWN
-    mean = units.metric(sum(values) / len(values))
+    mean = units.metric(units.mean(values))
     return mean if name in LOSS_METRICS else f"{mean} ({_printable(name.removeprefix('loss/'))})"
 
 

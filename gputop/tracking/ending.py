@@ -2,7 +2,15 @@
 
 Python tells nobody its exit code. An uncaught exception passes ``sys.excepthook``; ``sys.exit`` is wrapped, as other
 trackers do, because the SystemExit that it raises passes nothing. One that the script catches, to train on, is forgotten
-at its next step. A bare ``raise SystemExit(3)`` is not seen: such a run counts as finished.
+at its next step.
+
+A bare ``raise SystemExit(3)`` is not seen: such a run counts as finished. When atexit calls us nothing of it is left:
+``sys.exc_info()`` and ``sys.last_value`` are empty, and among the collector's objects there is no SystemExit (3.11). The
+frame of ``__main__`` tells by its last instruction that it was left, and not with which code: ``raise SystemExit(main())``
+is how many scripts end well. A SystemExit of our own in ``builtins`` would not be the one that scripts compare with, and
+to be told of every exception (``sys.monitoring``) costs each of them. From outside, ``gputop run`` becomes the command, so
+that nobody waits for it; of a launched job the supervisor knows the code, and the list of jobs shows it. It does not take
+the place of the run's state: a script may finish its run and leave with a code for something that came after.
 """
 
 from __future__ import annotations
@@ -20,6 +28,8 @@ if TYPE_CHECKING:
     from gputop.tracking.run import Run
 
 SIGINT_EXIT_CODE = 130
+_MESSAGE_CHARACTERS = 500
+_LINE_CHARACTERS = 120
 
 _hooked_pid = 0
 
@@ -52,8 +62,7 @@ def hook(current: Callable[[], Run]) -> None:
     sys.exit = exit
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        with suppress(Exception):  # the script's own end matters, not our word on it
-            _say(current(), error)
+        say(current(), error)
         current().finish(exit_code_of(error))
         show(kind, error, trace)
 
@@ -80,13 +89,49 @@ class _Asked:
         return self._code if run.step == self._step else None
 
 
-def _say(run: Run, error: BaseException) -> None:
-    if run.disabled or isinstance(error, KeyboardInterrupt) or "error" in run.facts:
+def say(run: Run, error: BaseException | None) -> None:
+    """Record the fact ``error``: what ends the script; an exit is none, and neither is a person's Ctrl-C."""
+    if error is None or run.disabled or isinstance(error, KeyboardInterrupt | SystemExit) or "error" in run.facts:
         return
-    import sysconfig  # loaded for this alone
+    with suppress(Exception):  # the script's own end matters, not our word on it
+        run.fact("error", error_fact(error, _is_library()))
 
-    from gputop.tracking.autolog_stall import error_fact
+
+def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[str, Any]:
+    """Return the fact ``error``: the exception, and the innermost line of it that is no library's."""
+    where = innermost = None
+    trace = error.__traceback__
+    while trace is not None:
+        place = f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}"
+        innermost = place
+        if not is_library(trace.tb_frame.f_code.co_filename):
+            where = place
+        trace = trace.tb_next
+    try:
+        message = shortened(str(error))
+    except Exception:  # noqa: BLE001 - __str__ is the user's code
+        message = ""
+    return {"type": type(error).__name__, "message": message, "where": where or innermost}
+
+
+def shortened(message: str) -> str:
+    """Return the beginning of a message; of a long one with several lines (names of a checkpoint), that of each line."""
+    lines = message.splitlines()
+    if len(message) > _MESSAGE_CHARACTERS and len(lines) > 1:
+        each = max(_LINE_CHARACTERS, _MESSAGE_CHARACTERS // len(lines) - 1)
+        message = "\n".join(line[:each] for line in lines)
+    return message[:_MESSAGE_CHARACTERS]
+
+
+def _is_library() -> Callable[[str], bool]:
+    """Return what tells libraries from the script: automatic tracking knows frameworks from packages that train."""
+    automatic: Any = sys.modules.get("gputop.tracking.autolog")
+    steps = automatic.tracked() if automatic is not None else None
+    if steps is not None:
+        known: Callable[[str], bool] = steps.sites.is_library
+        return known
+    import sysconfig  # loaded for this alone
 
     paths = sysconfig.get_paths()
     libraries = tuple(paths[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))
-    run.fact("error", error_fact(error, lambda path: path.startswith((*libraries, "<"))))
+    return lambda path: path.startswith((*libraries, "<"))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gputop.errors import raised
 from gputop.places import runs_dir as default_runs_dir
 from gputop.snapshot import FormatError, Points, Rank, Run
 from gputop.tracking import places
@@ -76,8 +77,11 @@ class RunReader:
         self.problems: dict[Path, str] = {}
         """Files that are no journals, and why."""
 
-    def poll(self) -> RunUpdate:
-        """Return all followed runs, and the points that are new since the last poll. Never raises."""
+    def poll(self, lost: Callable[[Exception], None] = raised) -> RunUpdate:
+        """Return all followed runs, and the points that are new since the last poll.
+
+        What files say never raises. ``lost`` is called with what nobody foresaw at one run; the others are read.
+        """
         self._find_runs()
         for run_id, directory in self._directories.items():
             followed = self._followed.get(run_id)
@@ -87,12 +91,21 @@ class RunReader:
         points: list[Points] = []
         budget = POLL_BYTES
         for followed in sorted(self._followed.values(), key=lambda run: (not run.alive, -run.changed_ns)):
-            for log in followed.logs.values():
-                if budget > 0:
-                    budget -= log.poll(budget, self._backlog_points, POLL_POINTS)
-                    points.extend(log.take_points())
+            try:
+                for log in followed.logs.values():
+                    if budget > 0:
+                        budget -= log.poll(budget, self._backlog_points, POLL_POINTS)
+                        points.extend(log.take_points())
+            except Exception as error:  # noqa: BLE001 - the caller tells of it
+                lost(error)
         self._forget()
-        runs = [_describe(followed) for followed in self._followed.values() if followed.logs]
+        runs = []
+        for followed in self._followed.values():
+            try:
+                if followed.logs:
+                    runs.append(_describe(followed))
+            except Exception as error:  # noqa: BLE001 - as above
+                lost(error)
         runs.sort(key=lambda run: run.created_at or 0.0, reverse=True)
         return RunUpdate(tuple(runs), tuple(points))
 

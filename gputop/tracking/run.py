@@ -56,7 +56,8 @@ class Run:
         self._opened = opened
         self._journal = opened.journal if opened else None
         self.id = run_id
-        self.name = name
+        self._name = name
+        self._card: dict[str, Any] = {"name": name}
         self.project = project
         self.log = self._journal.log if self._journal else _no_log
         self.config = Stated(lambda key, value: self._state("config", key, value))
@@ -85,6 +86,16 @@ class Run:
     def step(self) -> int:
         """The step of the next ``log`` that names none."""
         return self._journal.step + 1 if self._journal else 0
+
+    @property
+    def name(self) -> str:
+        """What the run is called; a new name is recorded, and readers show it."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str | None) -> None:
+        self._name = "" if name is None else str(name)
+        self._describe(name=self._name)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -126,6 +137,11 @@ class Run:
         if name in elsewhere.RUN_ATTRIBUTES:
             return elsewhere.RUN_ATTRIBUTES[name]
         raise AttributeError(f"'Run' object has no attribute {name!r}")
+
+    def _describe(self, **card: Any) -> None:
+        """Record what the run is, for the lists of runs."""
+        self._card.update(card)
+        self._state("card", "run", dict(self._card))
 
     def _state(self, kind: str, name: str, value: Any) -> None:
         if self._journal is not None:
@@ -178,6 +194,8 @@ class Run:
     def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
         """End the run: "finished", or "failed" with an exit code other than 0. At most two seconds; also done at exit."""
         try:
+            if exit_code:
+                ending.say(self, sys.exc_info()[1])
             before_end, self.before_end = self.before_end, None
             if before_end is not None:
                 before_end()
@@ -301,9 +319,7 @@ def _start(
         opened.go_on()
     run = Run(opened, run_id, name, project)
     command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
-    opened.journal.state(
-        "card", "run", {"name": name, "project": project, "job_id": env.get("GPUTOP_JOB_ID"), "command": command}
-    )
+    run._describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), command=command)
     opened.journal.anchor()
     run.fact("progress", {"total_steps": total_steps, "epochs": epochs})
     for key, value in (("group", group), ("tags", _labels(tags))):

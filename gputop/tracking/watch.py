@@ -177,3 +177,9 @@ def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any)
             model.register_forward_pre_hook(SplitCounter(run, model), with_kwargs=True)
     except Exception as error:  # noqa: BLE001 - a model may be anything; the training goes on
         tell(f"watch could not look at {type(model).__name__} ({type(error).__name__}: {error}).")
+
+
+def splits(module: Any) -> bool:
+    """Return whether a module is a DataParallel with devices whose calls ``watch`` does not count already."""
+    watched = any(isinstance(hook, SplitCounter) for hook in module._forward_pre_hooks.values())
+    return not watched and is_data_parallel(module) and not hasattr(module, "process_group")

@@ -88,9 +88,10 @@ def _same(
             "journal: batches (checksums)",
         )
     ]
-    losses = _equal_losses(evidence, job, ranks)
+    name = tracked.loss_of(ranks)
+    losses = _equal_losses(evidence, job, ranks, name) if name is not None else 0
     if losses:
-        facts.append(Fact(f"and had the same loss, to the last digit, in {losses} steps", losses, "journal: loss"))
+        facts.append(Fact(f"and had the same loss, to the last digit, in {losses} steps", losses, f"journal: {name}"))
     facts += _loader_facts(feed, used)
     return tracked.about(
         job,
@@ -106,9 +107,9 @@ def _same(
     )
 
 
-def _equal_losses(evidence: Evidence, job: Job, ranks: Sequence[Rank]) -> int:
+def _equal_losses(evidence: Evidence, job: Job, ranks: Sequence[Rank], name: str) -> int:
     """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 when they differ in one."""
-    series = [windows.latest(evidence.series(job.run_id, rank.rank, "loss"), 40) for rank in ranks]
+    series = [windows.latest(evidence.series(job.run_id, rank.rank, name), 40) for rank in ranks]
     common = sorted(set(series[0]).intersection(*series[1:]))[-20:]
     return len(common) if common and all(len({values[step] for values in series}) == 1 for step in common) else 0
 

@@ -69,10 +69,13 @@ def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
     ranks = tracked.ranks_of(job)
     if tracked.world(job) < 2 or len(ranks) < 2 or divides_models(ranks):
         return None
+    name = tracked.loss_of(ranks)
+    if name is None:
+        return None
     losses = {
         rank.rank: dict(zip(series.steps[-60:], series.values[-60:], strict=True))
         for rank in ranks
-        for series in (evidence.series(job.run_id, rank.rank, "loss"),)
+        for series in (evidence.series(job.run_id, rank.rank, name),)
     }
     if not losses.get(0):
         return None
@@ -82,8 +85,8 @@ def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
         steps = sorted(step for step in values.keys() & losses[0].keys())[-LOSS_STEPS:]
         lost = [step for step in steps[-NAN_STEPS_MIN:] if not math.isfinite(values[step]) and math.isfinite(losses[0][step])]
         if number and len(lost) >= NAN_STEPS_MIN:
-            return Suspicion(_nan_finding(job, number, lost, losses[0][lost[-1]]))
-    return _deviates(job, losses)
+            return Suspicion(_nan_finding(job, name, number, lost, losses[0][lost[-1]]))
+    return _deviates(job, name, losses)
 
 
 _REDUCE = """\
@@ -91,7 +94,7 @@ mean = loss.detach().clone()
 dist.all_reduce(mean, op=dist.ReduceOp.AVG)  # what is printed and plotted; gloo: SUM, divided by the world size"""
 
 
-def _nan_finding(job: Job, number: int, steps: Sequence[int], shown: float) -> Finding:
+def _nan_finding(job: Job, name: str, number: int, steps: Sequence[int], shown: float) -> Finding:
     return tracked.about(
         job,
         "C11",
@@ -99,8 +102,8 @@ def _nan_finding(job: Job, number: int, steps: Sequence[int], shown: float) -> F
         "certain",
         f"The loss of rank {number} is not finite, and rank 0 does not show it",
         [
-            Fact(f"rank {number}: NaN or infinite at steps {words.span(steps)}", list(steps), "journal: loss"),
-            Fact(f"rank 0 at step {steps[-1]}: {shown:.4g}", shown, "journal: loss"),
+            Fact(f"rank {number}: NaN or infinite at steps {words.span(steps)}", list(steps), f"journal: {name}"),
+            Fact(f"rank 0 at step {steps[-1]}: {shown:.4g}", shown, f"journal: {name}"),
         ],
         "What is logged is the loss of one rank. The gradients of another one spoil the average for all.",
         f"{_REDUCE}\nassert torch.isfinite(loss), batch  # on every rank: which sample it is",
@@ -109,7 +112,7 @@ def _nan_finding(job: Job, number: int, steps: Sequence[int], shown: float) -> F
     )
 
 
-def _deviates(job: Job, losses: dict[int, dict[int, float]]) -> Judgement:
+def _deviates(job: Job, name: str, losses: dict[int, dict[int, float]]) -> Judgement:
     common = set.intersection(*(set(values) for values in losses.values()))
     if not all(math.isfinite(sum(values.values())) for values in losses.values()):
         common = {step for step in common if all(math.isfinite(values[step]) for values in losses.values())}
@@ -138,7 +141,7 @@ def _deviates(job: Job, losses: dict[int, dict[int, float]]) -> Judgement:
                         f"rank {number} lies {gap:+.3g} from the mean of the others over {len(steps)} steps, "
                         f"{abs(gap) / spread:.1f} of their standard deviations",
                         gap,
-                        "journal: loss",
+                        f"journal: {name}",
                     )
                 ],
                 "Its data differs from that of the other ranks, or its weights do. Only rank 0 is usually logged.",

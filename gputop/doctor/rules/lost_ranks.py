@@ -6,7 +6,8 @@ from gputop.doctor import fixes, stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
 from gputop.doctor.jobs import LIVE, Job
-from gputop.doctor.rules import tracked
+from gputop.doctor.rules import left_early, tracked
+from gputop.doctor.rules.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.outputs import Told, command_of, quoted, told
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
 from gputop.snapshot import Process, Rank, Run
@@ -23,11 +24,8 @@ G03_MEMORY_BYTES = 2 * 2**30
 """A context takes half a GiB: with more on a GPU a rank has its model, and its group long since (ours)."""
 G04_COUNTS_S = 10.0
 """A job that ends well loses its ranks one by one, and faster than that."""
-STILL_S = 5.0
 STILL_STEPS = 3.0
-"""Ranks wait for a dead one when they have made no step for so long, and for the time of so many steps (ours)."""
-LATE_S = 3.0
-"""What ranks did before a death is still told after it for so long: they write every 2 seconds at most."""
+"""Ranks wait for a dead one when they have made no step for ``STILL_S``, and for the time of so many steps (ours)."""
 NEWS_S = 600.0
 """A run that ended longer ago is not told of any more."""
 _SAYS_DEATH = ("sigkill",)
@@ -112,9 +110,14 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
         if run.state == "finished":
             continue
         bad = [rank for rank in run.ranks if rank.state in ("failed", "killed")]
-        if len(run.ranks) < 2 or not bad or run.state == "stopped":
+        if len(run.ranks) < 2 or run.state == "stopped":
             continue
         alive = [rank for rank in run.ranks if rank.state in LIVE]
+        if not bad:
+            waiting = left_early.others_wait(evidence, run, alive, jobs.get(run.run_id))
+            if waiting is not None:
+                found[f"dead:{run.run_id}"] = waiting
+            continue
         ended = run.ended_at or max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
         if not alive and (ended is None or evidence.snapshot.time - ended > NEWS_S):
             continue
@@ -165,9 +168,9 @@ def _lost(evidence: Evidence, job: Job) -> Judgement:
 def _dead(evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: Job | None) -> Judgement:
     first = min(bad, key=lambda rank: (_follows(rank, said), not _was_killed(rank), rank.last_log_at or 0.0, rank.rank))
     failure = stated_model.failure(first)
-    early = [rank.rank for rank in run.ranks if rank.state == "finished"]
+    early = any(rank.state == "finished" for rank in run.ranks)
     if not alive and early and all(_follows(rank, said) for rank in bad):
-        return _left_early(run, bad, early, job)
+        return left_early.others_failed(run, bad, job)
     if not alive and (failure is not None or (not _was_killed(first) and first.exit_code is None)):
         return None  # what ended it is known by its text, which another rule tells; or nothing is known
     if not alive and said is not None and any(not match.cascade and match.pattern not in _SAYS_DEATH for match in said.matches):
@@ -214,28 +217,6 @@ def _dead(evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], said
         else "The other ranks make steps.",
         devices=tuple(sorted(job.used)) if job is not None else (),
         pids=_pids(first) if job is not None else (),
-        run=run.run_id,
-    )
-    return Suspicion(finding, 2.0)
-
-
-def _left_early(run: Run, bad: list[Rank], early: list[int], job: Job | None) -> Judgement:
-    """Return that a rank ended well, and the others lost it: their texts alone would blame one of them."""
-    names = words.ranks(early)
-    finding = Finding(
-        "G04",
-        "error",
-        "likely",
-        f"{tracked.capital(names)} ended while the others trained, and they failed without it",
-        (
-            Fact(f"{names} {'has' if len(early) == 1 else 'have'} finished", early, "journal"),
-            Fact(f"{words.ranks([rank.rank for rank in bad])} lost the connection after that", len(bad), "journal: error"),
-        ),
-        _CAUSE,
-        "# let every rank make the same number of steps: drop_last=True, a sampler that pads, or\n"
-        "with torch.distributed.algorithms.join.Join([model]):  # around the loop",
-        "The ranks that failed say that something else went wrong first.",
-        pids=tuple(rank.pid for rank in bad if rank.pid is not None) if job is not None else (),
         run=run.run_id,
     )
     return Suspicion(finding, 2.0)
@@ -377,7 +358,8 @@ MACHINE_RULES = (
         "lost ranks",
         ("journal", "logs", "NCCL RAS"),
         2.0,
-        f"a rank has failed or was killed while others live, and make no step for {STILL_S:.0f} s; or all ended, and only that "
+        f"a rank has failed or was killed while others live, and make no step for {STILL_S:.0f} s; or one has finished and all "
+        "others stand in a collective; or all ended, and only that "
         "is known, or that they lost one that had finished; or NCCL calls it dead, and "
         f"no count moves for {G04_COUNTS_S:.0f} s (catalogue G04)",
         dead_rank,

@@ -10,7 +10,7 @@ from gputop.doctor.finding import Abstained, Fact, Finding
 from gputop.doctor.jobs import LIVE, Job
 from gputop.doctor.rules.outputs import Told, command_of, quoted, softened
 from gputop.doctor.rules.rule import Suspicion
-from gputop.snapshot import Device, LogMatch, Rank
+from gputop.snapshot import Device, LogMatch, Rank, is_of_training, loss_metric
 
 
 def ranks_of(job: Job) -> tuple[Rank, ...]:
@@ -32,6 +32,13 @@ def all_speak(job: Job) -> bool:
     """True when every rank of a job of several ranks is alive and writes a journal."""
     ranks = ranks_of(job)
     return len(ranks) >= 2 and len(ranks) >= world(job)
+
+
+def loss_of(ranks: Sequence[Rank]) -> str | None:
+    """Return the training loss that every one of the ranks tells; None where they tell none, or each its own."""
+    names = set.intersection(*(set(rank.metrics) for rank in ranks)) if ranks else set()
+    found = loss_metric(names)
+    return found if found is not None and is_of_training(found) else None
 
 
 def used_devices(job: Job) -> tuple[Device, ...]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gputop import units
 from gputop.doctor.stated import data_parallel
 from gputop.doctor.visible import devices_behind, mask_of
 from gputop.history import Series
@@ -51,7 +53,7 @@ def balance(view: View) -> Balance:
     known = [share for share in shares if share is not None]
     working = sum(share >= WORKING_PERCENT for share in known)
     top = max(known, default=0.0)
-    evenness = sum(known) / len(known) / top if working else None
+    evenness = units.mean(known) / top if working else None
     return Balance(devices, shares, working, evenness)
 
 
@@ -99,7 +101,7 @@ def _mean_since(series: Series | None, start: float) -> float | None:
             break
         total += bucket.total
         count += bucket.count
-    return total / count if count else None
+    return total / count if count and math.isfinite(total) else None
 
 
 def balance_line(view: View, width: int, ascii_only: bool = False) -> Line:

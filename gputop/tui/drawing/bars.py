@@ -40,7 +40,7 @@ def sparkline(values: Sequence[float | None], top: float = 100.0, ascii_only: bo
     levels = _ASCII_LEVELS if ascii_only else _LEVELS
     last = len(levels) - 1
     return "".join(
-        " " if value is None or value != value else levels[min(last, max(0, round(value / top * last)))] for value in values
+        " " if value is None or value != value else levels[round(min(1.0, max(0.0, value / top)) * last)] for value in values
     )
 
 

@@ -7,6 +7,7 @@ second epoch and that of the last one, since the first holds the warm-up; with t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -68,15 +69,16 @@ def reached_by(jobs: Sequence[Job], like: Job, snapshot: Snapshot, history: Hist
             newest[len(job.device_uuids)] = job
     found = [_reached(job, count, snapshot, history) for count, job in sorted(newest.items())]
     measure = next((item for item in found if item.speed), None)
-    if measure is None or not measure.speed:
-        return tuple(found)
-    return tuple(_against(item, measure.speed / measure.gpus) for item in found)
+    of_one = measure.speed / measure.gpus if measure is not None and measure.speed else 0.0
+    return tuple(_against(item, of_one) if of_one else item for item in found)
 
 
 def _against(item: Reached, speed_of_one: float) -> Reached:
     if not item.speed:
         return item
     up = item.speed / speed_of_one
+    if not math.isfinite(up):
+        return item
     return Reached(
         item.job,
         item.gpus,
@@ -115,14 +117,15 @@ def _batch(config: Mapping[str, Any], gpus: int) -> float | None:
     if not isinstance(value, int) or isinstance(value, bool) or (gpus > 1 and scaled not in ("per-gpu", "global")):
         return None
     accumulated = config.get("accumulate", 1)
-    return float(value * (gpus if scaled == "per-gpu" else 1) * (accumulated if isinstance(accumulated, int) else 1))
+    rows = value * (gpus if scaled == "per-gpu" else 1) * (accumulated if isinstance(accumulated, int) else 1)
+    return float(rows) if abs(rows) < 2**63 else None  # a configuration may say any number
 
 
 def epoch_seconds(ranks: Mapping[int, MetricSeries]) -> float | None:
     """Return the mean seconds per epoch, from when each epoch's first step was logged; None before the second epoch."""
     for series in ranks.values():
         begins: dict[int, float] = {}
-        for bucket in series.by_time.buckets:
+        for bucket in (bucket for bucket in series.by_time.buckets if bucket.count):
             # A bucket that holds the end of one epoch and the start of the next cannot say when: its end is close enough.
             begins.setdefault(int(bucket.high), bucket.x_first if bucket.low == bucket.high else bucket.x_last)
         known = sorted(begins)

@@ -5,7 +5,6 @@ Also the past of the findings, and why the other causes are not the verdict. Pur
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -75,7 +74,7 @@ def history_lines(episodes: Sequence[Episode], width: int) -> tuple[Line, ...]:
     """Return the findings over time, the newest first: from when, for how long, and whether they still stand."""
     lines: list[Line] = [*wrapped("What the doctor has said since gputop began to watch, newest first.", width), BLANK]
     for episode in reversed(episodes):
-        began = time.strftime("%H:%M:%S", time.localtime(episode.began_at))
+        began = units.clock(episode.began_at)
         if episode.ended_at is None:
             lasted = Span("until now ", "bad" if episode.finding.severity == "error" else "warn")
         else:

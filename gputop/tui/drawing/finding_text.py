@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from gputop.doctor.finding import Fact, Finding
 from gputop.snapshot import Snapshot
-from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.line import Line, Span, clean, text_width
+from gputop.tui.drawing.line import width as line_width
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 
 SIGNS = {"error": ("✗", "bad"), "warning": ("!", "warn"), "info": ("i", "dim")}
@@ -59,12 +60,11 @@ def _evidence(facts: Sequence[Fact], width: int) -> list[Line]:
     lines: list[Line] = []
     for fact in facts[:EVIDENCE_SHOWN]:
         body = wrapped(fact.text, width, first="  · ", rest="    ")
-        source = f"  [{fact.source}]"
-        last = sum(len(span.text) for span in body[-1])
-        if last + len(source) <= width:
-            lines += [*body[:-1], (*body[-1], Span(source, "dim"))]
+        source = f"[{clean(fact.source)}]"
+        if line_width(body[-1]) + 2 + text_width(source) <= width:
+            lines += [*body[:-1], (*body[-1], Span(f"  {source}", "dim"))]
         else:
-            lines += [*body, (Span(f"   {source}", "dim"),)]
+            lines += [*body, *wrapped(source, width, "dim", first="     ", rest="     ")]
     if len(facts) > EVIDENCE_SHOWN:
         lines.append((Span(f"    and {len(facts) - EVIDENCE_SHOWN} more", "dim"),))
     return lines

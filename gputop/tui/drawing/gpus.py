@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -219,6 +220,8 @@ def recent_means(series: Series | None, end: float, seconds: float, count: int) 
     What lies before the last of them stands still, so it is walked through once per column and not at every tick; unless
     the series has been halved: then its newest bucket may grow across a border.
     """
+    if not math.isfinite(end):
+        return [None] * count
     if series is None or series.width > 1 or count < 2:
         return _means(series, end, seconds, count)
     return [*_past_means(series, end - seconds, seconds, count - 1), *_means(series, end, seconds, 1)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -22,7 +21,7 @@ def header_line(view: View | None, cells: int) -> Line:
     if view is None:
         return spread((*name, Span("  starting …", "dim")), (), cells)
     badges = joined(badges_of(view), Span(" "))
-    clock = time.strftime("%H:%M:%S", time.localtime(view.snapshot.time))
+    clock = units.clock(view.snapshot.time)
     right: list[Line] = [badges, *_load(view), line(clock), line((_interval(view.settings.interval_s), "dim"))]
     left: list[Line] = _machine(view)
     # Least important first: what does not fit leaves one by one.

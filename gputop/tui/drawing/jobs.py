@@ -6,7 +6,7 @@ the number of GPUs. A job's throughput is its run's mean after the warm-up, over
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -111,6 +111,8 @@ def compare(jobs: Sequence[Job], snapshot: Snapshot, history: History) -> dict[s
         found, measure = reached[job.id], single.get(_model(job))
         if found.speed and measure and job.device_uuids:
             up = found.speed / measure
+            if not math.isfinite(up):
+                continue
             reached[job.id] = Comparison(found.speed, up, up / len(job.device_uuids), found.loss, found.accuracy, found.step)
     return reached
 
@@ -152,7 +154,7 @@ def log_subtitle(job: Job) -> Line:
     state = state_text(job)
     style = STATE_STYLES.get(job.state, "text")
     if job.problem:
-        return (Span(f"{state}: {job.problem}", "bad"),)
+        return (Span(clean(f"{state}: {job.problem}"), "bad"),)
     if job.active:
         return (Span(state, style),)
     how = "stopped on request" if job.state == "stopped" else state  # torchrun says it with a traceback and exit code 1
@@ -171,7 +173,7 @@ def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
         "name": Span(clean(job.name if not job.recipe_id or job.recipe_id in job.name else f"{job.name}  {job.recipe_id}")),
         "gpus": Span(device_text(job, snapshot)),
         "time": Span(units.duration(seconds)),
-        "exit": Span(exit_text(job), "bad" if job.state in ("failed", "killed") else "text"),
+        "exit": Span(clean(exit_text(job)), "bad" if job.state in ("failed", "killed") else "text"),
         "step": _known(units.count(found.step), found.step),
         "speed": _known(units.count(found.speed), found.speed),
         "speed_up": _known(f"{found.speed_up or 0.0:.2f}x", found.speed_up),
@@ -188,4 +190,4 @@ def _known(text: str, value: object) -> Span:
 
 
 def _clock(at: float | None) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(at)) if at is not None else units.UNKNOWN
+    return units.clock(at)

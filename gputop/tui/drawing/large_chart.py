@@ -27,6 +27,8 @@ _ASCII_FRAME = str.maketrans("┌┐└┘─│┤├┬┴┼", "++++-|+++++")
 _TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 _COLUMNS_PER_TICK = 14
 _SMALLEST = (24, 5)
+Y_MAX, Y_MIN = 1e300, 1e-290
+"""An axis goes no further, and spans no less: beyond, floating point has neither ticks nor distances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,7 @@ def draw(chart: Chart) -> tuple[Line, ...]:
 
 def _wide_enough(start: float, end: float) -> float:
     """Give a single value an axis."""
-    return end if end > start else start + 1
+    return end if end - start > abs(start) * 1e-12 else start + max(1.0, abs(start) * 1e-9)
 
 
 def _axis(item: MetricSeries, x_kind: str) -> Series:
@@ -209,7 +211,7 @@ def _mean_and_spread(
         if not seen:
             continue
         x = sum(_middle(bucket) for bucket in seen) / len(seen)
-        means.append((x, sum(bucket.mean for bucket in seen) / len(seen)))
+        means.append((x, units.mean([bucket.mean for bucket in seen])))
         lows.append((x, min(bucket.low for bucket in seen)))
         highs.append((x, max(bucket.high for bucket in seen)))
     return tuple(means), tuple(lows), tuple(highs)
@@ -225,10 +227,11 @@ def _in_scale(curve: Curve, log: bool) -> Curve:
 def _y_limits(values: Sequence[float], chart: Chart) -> tuple[float, float]:
     if chart.y_range is not None:
         return chart.y_range
-    low, high = min(values), max(values)
-    if high > low:
+    low, high = (min(Y_MAX, max(-Y_MAX, limit)) for limit in (min(values), max(values)))
+    if high - low > Y_MIN:
         return low - 0.03 * (high - low), high + 0.03 * (high - low)
-    room = abs(low) * 0.1 or 1.0
+    room = abs(low) * 0.1
+    room = room if room > Y_MIN else 1.0
     return low - room, high + room
 
 
@@ -284,11 +287,12 @@ def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
     factors = (1, 2, 5) if high - low < 3 else (1,)
     ticks = [
         (math.log10(factor) + power, units.metric(factor * 10.0**power, 3))
-        for power in range(math.floor(low), math.ceil(high) + 1)
+        for power in range(max(-300, math.floor(low)), min(300, math.ceil(high)) + 1)
         for factor in factors
         if low <= math.log10(factor) + power <= high
     ]
-    return ticks or [((low + high) / 2, units.metric(10 ** ((low + high) / 2), 3))]
+    middle = min(300.0, max(-300.0, (low + high) / 2))
+    return ticks or [(middle, units.metric(10**middle, 3))]
 
 
 def _x_ticks(chart: Chart, start: float, end: float) -> list[tuple[float, str]]:

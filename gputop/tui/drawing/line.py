@@ -46,6 +46,8 @@ ELLIPSIS = "…"
 ASCII_ELLIPSIS = "~"
 """One cell, so that widths are the same in both character sets."""
 
+MARKS_MAX = 4
+"""Combining marks on one character: no script puts more of them on one."""
 _CLEANED = {"Zs": " ", **dict.fromkeys(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"), "?")}
 
 
@@ -74,10 +76,22 @@ def plain(of: Line) -> str:
 
 
 def clean(text: str) -> str:
-    """Return ``text`` fit for a terminal: control, format and unassigned characters become "?" and cannot move its cursor."""
+    """Return ``text`` fit for a terminal: control, format and unassigned characters become "?" and cannot move its cursor.
+
+    Of marks on one character the first few stay: a thousand of them take no cell, and fill the line and those around it.
+    Variation selectors go, since terminals do not agree on how wide they make a character.
+    """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_CLEANED.get(unicodedata.category(char), char) for char in text)
+    kept: list[str] = []
+    marks = 0
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in ("Mn", "Me") else 0
+        if marks > MARKS_MAX or "\ufe00" <= char <= "\ufe0f":
+            continue
+        kept.append(_CLEANED.get(category, char))
+    return "".join(kept)
 
 
 def clip_text(text: str, cells: int, ellipsis: str = ELLIPSIS) -> str:
@@ -286,4 +300,8 @@ def ascii_line(of: Line) -> Line:
 
 def _ascii_text(text: str) -> str:
     text = text.translate(_ASCII)
-    return text if text.isascii() else "".join(char if char.isascii() else "?" * cell_len(char) for char in text)
+    if text.isascii():
+        return text
+    cells = cell_len(text)  # of characters that join (a flag's two letters) not the sum of theirs
+    shown = "".join(char if char.isascii() else "?" * cell_len(char) for char in text)
+    return shown[:cells].ljust(cells, "?")

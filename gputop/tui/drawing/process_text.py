@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 
 from gputop import units
@@ -66,7 +65,7 @@ def environment_lines(environment: Mapping[str, str], width: int) -> tuple[Line,
 def _identity(process: Process, snapshot: Snapshot) -> list[tuple[str, str]]:
     started = process.started_at
     since = units.duration(max(0.0, snapshot.time - started)) if started is not None else units.UNKNOWN
-    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(started)) if started is not None else units.UNKNOWN
+    clock = units.clock(started, "%Y-%m-%d %H:%M:%S")
     return [
         ("PID", f"{process.pid}  (parent {process.ppid if process.ppid is not None else units.UNKNOWN})"),
         ("user", _known(process.user, process.uid)),

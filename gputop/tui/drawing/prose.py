@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
 
-from gputop.tui.drawing.line import Line, Span, clean
+from rich.cells import chop_cells
+
+from gputop.tui.drawing.line import Line, Span, clean, fit_text, text_width
 
 BLANK: Line = ()
+_WORD = re.compile(r"\s*\S+")
 
 
 def wrapped(text: str, width: int, style: str = "text", *, first: str = "", rest: str = "") -> tuple[Line, ...]:
@@ -19,13 +23,27 @@ def wrapped(text: str, width: int, style: str = "text", *, first: str = "", rest
     room = max(8, width - max(len(first), len(rest)))
     for paragraph in text.splitlines() or [""]:
         indent = " " * (len(paragraph) - len(paragraph.lstrip()))
-        pieces = textwrap.wrap(
-            clean(paragraph.expandtabs(4)), room, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True
-        ) or [""]
-        for piece in pieces:
+        for piece in _pieces(clean(paragraph.expandtabs(4)), room, indent[: room // 2]) or [""]:
             lead = rest if lines else first
             lines.append((Span(lead, "dim"), Span(piece, style)) if lead else (Span(piece, style),))
     return tuple(lines)
+
+
+def _pieces(text: str, room: int, indent: str) -> list[str]:
+    if text.isascii():
+        return textwrap.wrap(text, room, subsequent_indent=indent, break_on_hyphens=False, drop_whitespace=True)
+    # textwrap counts characters, and some take two cells.
+    pieces: list[str] = []
+    current = ""
+    for word in _WORD.findall(text.rstrip()):
+        if text_width(current + word) <= room:
+            current += word
+            continue
+        if current:
+            pieces.append(current)
+        *whole, current = chop_cells((indent if pieces else "") + word.lstrip(), room)
+        pieces += whole
+    return [*pieces, current] if current else pieces
 
 
 def heading(text: str) -> Line:
@@ -40,12 +58,12 @@ def pairs(
     listed = [(row[0], row[1], row[2] if len(row) == 3 else _value_style(row[1])) for row in rows]
     if not listed:
         return ()
-    columns = label_columns or max(len(name) for name, _, _ in listed) + 2
+    columns = min(label_columns or max(text_width(clean(name)) for name, _, _ in listed) + 2, max(8, width // 2))
     lines: list[Line] = []
     for name, value, style in listed:
         room = max(8, width - len(indent) - columns)
         for number, line in enumerate(wrapped(value, room, style)):
-            label = name.ljust(columns) if number == 0 else " " * columns
+            label = f"{fit_text(clean(name), columns - 1)} " if number == 0 else " " * columns
             lines.append((Span(indent), Span(label, "dim"), *line))
     return tuple(lines)
 

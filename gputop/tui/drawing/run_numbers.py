@@ -81,9 +81,14 @@ def mean_speed(run: Run, history: History) -> float | None:
         series = history.metric(run.run_id, name)
         means = [mean for item in series.values() if (mean := _settled_mean(item)) is not None]
         if means:
-            return sum(means)
+            return _finite(sum(means))
     found = speed(run)
-    return found[1] if found else None
+    return _finite(found[1]) if found else None
+
+
+def _finite(value: float) -> float | None:
+    """Return a speed that can be compared with others."""
+    return value if math.isfinite(value) else None
 
 
 def _settled_mean(series: MetricSeries) -> float | None:
@@ -100,7 +105,7 @@ def latest(run: Run, name: str) -> float | None:
 
 
 def loss_name(run: Run) -> str | None:
-    """Return which of the run's metrics is its loss."""
+    """Return which of the run's metrics is its training loss."""
     return loss_metric(name for rank in run.ranks for name in rank.metrics)
 
 
@@ -111,7 +116,8 @@ def first_known(run: Run, names: tuple[str, ...]) -> float | None:
 
 def loss(run: Run) -> float | None:
     """Return the newest loss, mean over the ranks."""
-    return first_known(run, LOSS_METRICS)
+    name = loss_name(run)
+    return latest(run, name) if name is not None else None
 
 
 def accuracy(run: Run) -> float | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
@@ -11,8 +10,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from gputop import units
 from gputop.tui.drawing.header import badges_of
-from gputop.tui.drawing.line import Line, Span, joined, spread, text_width
+from gputop.tui.drawing.line import Line, Span, clean, joined, spread, text_width
 from gputop.tui.view import View
 from gputop.tui.widgets.lines import LinesWidget
 
@@ -141,7 +141,7 @@ class SubScreen(Screen[None]):
 
     def head_text(self, view: View) -> Line:
         """Return what stands after the screen's name."""
-        return (Span(view.snapshot.host.hostname, "text"),)
+        return (Span(clean(view.snapshot.host.hostname), "text"),)
 
     def draw_head(self, view: View) -> None:
         """Draw the first line: where one is, and whether the values are of now."""
@@ -153,7 +153,7 @@ class SubScreen(Screen[None]):
         )
         right = (
             *joined(badges_of(view), Span("  ")),
-            Span(time.strftime("  %H:%M:%S ", time.localtime(view.snapshot.time)), "text"),
+            Span(f"  {units.clock(view.snapshot.time)} ", "text"),
         )
         head.set_lines([spread((*left, *self.head_text(view)), right, self.size.width)])
 

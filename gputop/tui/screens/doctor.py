@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 
-from gputop.doctor.finding import Finding
+from gputop.doctor.finding import EVIDENCE, Finding
 from gputop.tui.drawing import finding_text
 from gputop.tui.drawing.doctor import headline
 from gputop.tui.drawing.doctor_beside import draw_beside, history_lines, why_not_lines
@@ -81,9 +81,7 @@ class DoctorScreen(SubScreen):
             if view.diagnosis.episodes:
                 items.append(Item((Span(f"history ({len(view.diagnosis.episodes)})", "dim"),), _HISTORY))
         if view.abstained:
-            items.append(
-                Item((Span(f"{len({item.rule for item in view.abstained})} rules could not judge", "dim"),), _ABSTAINED)
-            )
+            items.append(Item((Span(_not_judged(view), "dim"),), _ABSTAINED))
         # On a small terminal the list takes what it needs and leaves the rest to the text.
         listed.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL) if self.has_class("small") else None
         listed.set_items(items, subtitle=_count(view.findings))
@@ -201,6 +199,13 @@ def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
             *wrapped("or l here: launch a demo, or a faulty one to see what the doctor says of it.", columns),
         ]
     return tuple(lines)
+
+
+def _not_judged(view: View) -> str:
+    rules = {item.rule for item in view.abstained} - {EVIDENCE}
+    if not rules:
+        return "some evidence was lost"
+    return f"{len(rules)} rule{'' if len(rules) == 1 else 's'} could not judge"
 
 
 def _abstained_lines(view: View, columns: int) -> tuple[Line, ...]:

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
 from gputop import units
+from gputop.history import X_MAX
 from gputop.snapshot import Run
 from gputop.tui.drawing import large_chart, run_numbers, training
 from gputop.tui.drawing.line import Line, Span, clean
@@ -135,7 +136,7 @@ class RunScreen(SubScreen):
         if span is None:
             pane.show_words(_no_metric_lines(run, pane.inner_size.width), title=title)
             return None
-        if self.x_kind == "time" and run.state in run_numbers.LIVE_STATES:
+        if self.x_kind == "time" and run.state in run_numbers.LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
             span = (span[0], max(span[1], view.snapshot.time))
         width, height = pane.chart_size()
         shown = dict(sorted(series.items())[:_MOST_CURVES]) if self.settings.per_rank else series
@@ -177,7 +178,7 @@ class RunScreen(SubScreen):
         series = [
             (indices[uuid], found)
             for uuid in self._uuids
-            if uuid in indices and (found := view.history.device(uuid, "utilization_percent")) is not None
+            if uuid in indices and (found := view.history.device(uuid, "utilization_percent")) is not None and found.buckets
         ]
         if not series:
             text = "No GPU of this machine is known to belong to this run: its processes have ended, or run elsewhere."
