@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
+from gputop.snapshot import Snapshot
 
 from .doctor_scenes import Scene, check_first_verdict, first_seen, ids, play, verdict
 from .doctor_scenes_lost import (
@@ -26,6 +29,7 @@ from .doctor_scenes_lost import (
     stands,
     without_a_group,
 )
+from .doctor_tracked import ddp
 
 
 @pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[row[1] for row in FAULTS])
@@ -89,6 +93,20 @@ def test_a_rank_that_left_its_loop_is_named_and_the_standstill_is_explained_by_i
     assert first - DIED_AT <= 15, "by the ranks' first words"
     assert (said[first][0].confidence, said[first][0].severity) == ("possible", "warning")
     assert "which may wait for it" in said[first][0].title
+
+
+def test_a_rank_that_finished_its_run_and_lives_may_still_come() -> None:
+    def lives(second: int) -> Snapshot:
+        """It writes and uploads what it has, and comes to the barrier then."""
+        base = leaves_the_loop(second)
+        return replace(base, processes=ddp(second, world=3).processes)
+
+    said = play(lives, 60)
+    assert [item.confidence for found in said for item in found if item.id == "G04"].count("likely") == 0
+    assert ids(said[-1]) == ["G01", "G04"], "what may be explains no standstill"
+    finding = said[-1][1]
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert "process 4001 of rank 1 is still there" in [fact.text for fact in finding.evidence]
 
 
 def test_by_the_counts_of_nccl_it_takes_no_stack() -> None:

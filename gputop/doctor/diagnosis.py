@@ -291,8 +291,10 @@ class Doctor:
         """Return the cases that a root explains, and the ids of their roots. A root of the machine explains in every job."""
         hidden: dict[tuple[str, str], set[str]] = {}
         for (root, subject), case in self._cases.items():
-            if not (case.clean == 0 or case.shown) or (root == "G04" and case.finding.severity == "info"):
-                continue  # a rank without which the others go on explains nothing of theirs
+            if not (case.clean == 0 or case.shown):
+                continue
+            if root == "G04" and (case.finding.severity == "info" or case.finding.confidence == "possible"):
+                continue  # a rank without which the others go on, or for which they may not wait, explains nothing of theirs
             symptoms = HIDES.get(root, frozenset())
             if root == "A03" and case.finding.severity == "warning":
                 # A warning that the mask leaves too few GPUs explains why ranks share one.

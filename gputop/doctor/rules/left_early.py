@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gputop.doctor import collective_counts, standing, stated_model, words
 from gputop.doctor.evidence import Evidence
 from gputop.doctor.finding import Fact, Finding
-from gputop.doctor.jobs import Job
+from gputop.doctor.jobs import DEAD_STATES, Job
 from gputop.doctor.rules import tracked
 from gputop.doctor.rules.rule import Suspicion
 from gputop.doctor.stated_ddp import Stall, standstill
@@ -83,7 +83,11 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
         facts.append(Fact(f"rank {rank.rank} waits since step {where.step}{frame}", where.step, "journal: stalled"))
     if counted is not None:
         facts.append(counted)
-    early = any(where.early for _, where in stalls or ())
+    pids = {rank.pid for rank in left}
+    there = [process.pid for process in job.processes if process.pid in pids and process.state not in DEAD_STATES]
+    if there:
+        facts.append(Fact(f"process {', '.join(map(str, there))} of {numbers} is still there", there, "/proc"))
+    early = bool(there) or any(where.early for _, where in stalls or ())
     finding = Finding(
         "G04",
         "warning" if early else "error",
