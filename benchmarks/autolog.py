@@ -1,7 +1,7 @@
 """What automatic tracking adds to a training step: a real torch loop whose steps are tracked and untracked in turns.
 
 Run: ``python benchmarks/autolog.py [--json] [--quick]``. Untracked steps run torch as it was: the wrappers are taken
-out and put back every 40 steps, so that whatever else the machine does hits both alike. The number of layers shows that
+out and put back every 20 steps, so that whatever else the machine does hits both alike. The number of layers shows that
 what is added does not grow with the model. Beside it stands what ``log`` of four metrics costs hot on this machine now, and
 what the looks for the doctor's facts take, which come some seconds apart and are left out of the mean: their share of the time.
 """
@@ -68,7 +68,7 @@ def step(inputs, targets):
     loss.item()
 
 
-BLOCK = 40
+BLOCK = 20  # short: a pause of over 50 ms makes the next steps ones that are looked at whole
 times = {True: [], False: []}
 wrappers, on, number = None, True, 0
 batches = iter(loader)

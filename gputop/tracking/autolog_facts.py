@@ -1,6 +1,6 @@
 """When facts are looked at and told: at steps that are the same on all ranks, some seconds apart, and only what is new.
 
-Looks come at multiples of a power of two that grows until two of them are ``EVERY_S`` apart, so that ranks which step
+Looks come at multiples of a power of two that grows, in leaps at first, until two of them are ``EVERY_S`` apart, so that ranks which step
 together say what they know of the same steps. All looks together take at most 1/``SHARE`` of the time. One that fails is
 not tried again; the others go on.
 """
@@ -113,7 +113,7 @@ class Facts:
     def _look(self, step: int, now: float) -> None:
         since, limit = now - self._looked_at, max(EVERY_S, SHARE * self._took_s)
         if step and since < limit:
-            self._stride *= 2
+            self._stride *= 8 if since < limit / 16 else 2
         elif since > 4 * limit:
             self._stride = max(1, self._stride // 2)
         self._look_next = (step // self._stride + 1) * self._stride

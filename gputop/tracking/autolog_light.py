@@ -30,7 +30,7 @@ WHOLE_PER_S = 20.0
 LEAST_SHARE = 32
 """At least one iteration in so many is looked at whole."""
 PLAIN_STEPS = 8
-"""So many iterations in a row have to be plain first."""
+"""So many iterations have to be plain first, and two more after one that was left."""
 FED, UNFED = ("step_s", "loss", "phase/data"), ("step_s", "loss")
 """What an iteration leaves, where batches come from a DataLoader and where not."""
 _GOLDEN = 0x9E3779B1
@@ -127,8 +127,11 @@ class Light:
     def choose(self, plain: bool) -> None:
         """An iteration has gone the long way; ``plain``: there was nothing special about it. May the next ones be light?"""
         steps = self._steps
+        if plain:
+            self._plain += 1
+        elif not steps.partly:
+            self._plain = 0
         steps.partly = False
-        self._plain = self._plain + 1 if plain else 0
         if self._plain < PLAIN_STEPS or steps.facts is None or steps.records is None or steps.journal is None:
             return
         site, feed, optimizer = steps.sites.only(), steps.loader, steps.last() if steps.last is not None else None
@@ -159,11 +162,17 @@ class Light:
             steps.journal.go_on_from(self.step)
         steps.fetched, steps.gc_s = 0, 0.0
 
+    def give_up(self) -> None:
+        """Something is not plain, and will not be in the next iterations."""
+        self.leave()
+        self._plain = 0
+
     def leave(self) -> None:
         """In the middle of an iteration: the rest of it goes the long way."""
         if not self.on:
             return
         steps, gc_s = self._steps, self._steps.gc_s
+        self._plain = min(self._plain, PLAIN_STEPS - 2)
         self.rest()
         steps.partly = True
         steps.gc_s, steps.data_s = gc_s, self.data_s

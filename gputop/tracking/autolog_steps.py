@@ -132,7 +132,7 @@ class Steps:
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember which loss a GradScaler made larger."""
-        self.lightly.leave()
+        self.lightly.give_up()
         self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
 
     def before_backward(self, tensors: Any) -> None:
