@@ -1,8 +1,8 @@
 """When facts are looked at and told: at steps that are the same on all ranks, some seconds apart, and only what is new.
 
-Looks come at multiples of a power of two that grows, in leaps at first, until two of them are ``EVERY_S`` apart, so that ranks which step
-together say what they know of the same steps. All looks together take at most 1/``SHARE`` of the time. One that fails is
-not tried again; the others go on.
+Looks come at multiples of a power of two that grows, in leaps at first, until two of them are ``EVERY_S`` apart, so that
+ranks which step together say what they know of the same steps. All looks together take at most 1/``SHARE`` of the time. One
+that fails is not tried again; the others go on.
 """
 
 from __future__ import annotations
