@@ -117,6 +117,48 @@ def test_gradient_accumulation(home: Home) -> None:
     assert rows == [24, 12, 24, 24, 12]
 
 
+@pytest.mark.parametrize("failing", [3, 30], ids=["of the first steps", "of one that is not looked at whole"])
+def test_a_backward_that_failed_and_is_tried_again_counts_once(home: Home, failing: int) -> None:
+    code, out, err = home.run(
+        f"""
+import json, torch, gputop
+
+class Failing(torch.autograd.Function):
+    forward = staticmethod(lambda ctx, value: value.clone())
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise MemoryError
+
+torch.set_num_threads(1)
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+losses = []
+
+def back(loss):
+    loss.backward()
+    losses.append(loss.item())
+
+for step in range(40):
+    optimizer.zero_grad()
+    loss = weight.square().sum() * (step + 1)
+    if step == {failing}:
+        try:
+            back(Failing.apply(loss * 100))
+        except MemoryError:
+            pass
+    back(loss)
+    optimizer.step()
+print(json.dumps(losses))
+"""
+    )
+    assert code == 0, err
+    found = series(home)["loss"]
+    assert list(found) == list(range(40))
+    assert list(found.values()) == pytest.approx(json.loads(out), rel=1e-6)
+    assert home.only_run().ranks[0].facts["gradients"]["accumulation"] == 1
+
+
 def test_backward_inside_of_backward_is_a_part_of_it(home: Home) -> None:
     found = assert_tracked(home, both(home, sys.executable, "reentrant.py"))
     for step, took in found["step_s"].items():

@@ -146,7 +146,7 @@ class Light:
             self.step, self.last, self.mark = steps.step, number - 1, int(steps.mark * 1e9)
             self._site, self.optimizer, self.thread = site, id(optimizer), steps.thread
             self.append = steps.journal.behind.append
-            self.loss, self.data_s = None, 0.0
+            self.loss, self.data_s, self.inside = None, 0.0, False
             self.on = steps.partly = True
 
     def rest(self) -> None:

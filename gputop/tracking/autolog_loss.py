@@ -88,6 +88,19 @@ class Sites:
         """Those that ran in the closure of the present optimizer's step: of each the first loss counts, which it returns."""
         self.pending: list[Site] = []
         self.settled = False
+        self.added: tuple[Site, Any] | None = None
+        """What was taken in of the backward that is going on."""
+
+    def take_back(self) -> None:
+        """Leave out the loss of a backward that failed: it may be tried again."""
+        added, self.added = self.added, None
+        if added is None or not added[0].count:
+            return
+        site, value = added
+        site.count -= 1
+        site.total = site.total - value if site.count else 0.0
+        if not site.count and site in self.pending:
+            self.pending.remove(site)
 
     def add(self, frame: FrameType | None, value: Any, divided: float | None, tensor: Any, in_closure: bool) -> bool:
         """Take in a backward that was called in ``frame`` or, through a library, further up; False where it is left out.
@@ -106,6 +119,7 @@ class Sites:
             self.inside.add(id(site))
         if divided == UNKNOWN and (site.count or site.accumulates or not self.settled):
             divided = divisor(tensor)
+        self.added = site, value
         if site.count:
             site.total += value
             site.count += 1
@@ -131,6 +145,7 @@ class Sites:
         site = self._by_place.get((id(frame.f_code), frame.f_lasti))
         if site is None or site.count or site.accumulates or not self.settled:
             return False
+        self.added = site, value
         self.pending.append(site)
         site.total, site.step_divisor, site.count = value, UNKNOWN, 1
         return True

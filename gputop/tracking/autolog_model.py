@@ -378,7 +378,7 @@ class Models:
         if reference is None and top.inner:
             reference = self._ddp
         module = reference() if reference is not None else None
-        if module is not None:
+        if module is not None and not self._steps.partly:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
 
     def _look_at_bypass(self, module: Any) -> None:

@@ -137,6 +137,7 @@ class Steps:
 
     def before_backward(self, tensors: Any) -> None:
         """Look at what backward is about to run on; called on the thread that trains, by what was called as ``backward``."""
+        self.sites.added = None
         if not self.partly:
             gradients = self.gradients
             gradients.backwards += 1

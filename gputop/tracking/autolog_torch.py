@@ -82,6 +82,9 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
                 light.inside = True
                 try:
                     return original(tensors, *args, **kwargs)
+                except BaseException:
+                    light.loss = None  # nothing was learnt from it; it may be tried again
+                    raise
                 finally:
                     light.inside = False
             if get_ident() == light.thread:
@@ -98,6 +101,10 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         steps.in_backward = True
         try:
             result = original(tensors, *args, **kwargs)
+        except BaseException:
+            steps.sites.take_back()
+            steps.gradients.backwards -= not steps.partly
+            raise
         finally:
             steps.in_backward = False
         took = perf_counter() - started
