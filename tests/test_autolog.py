@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import socket
 import subprocess
 import sys
@@ -56,7 +57,9 @@ def assert_tracked(home: Home, said: dict[str, Any]) -> dict[str, dict[int, floa
     for name, losses in said["losses"].items():
         assert list(found[name]) == steps
         assert list(found[name].values()) == pytest.approx(losses, rel=1e-6)
-    assert list(found["lr"]) == steps
+    # Of quick steps not all are looked at whole, once it has settled.
+    assert list(found["lr"])[:16] == steps[:16]
+    assert set(found["lr"]) <= set(steps)
     run = home.only_run()
     assert (run.name, run.state) == ("mine", "finished")
     (rank,) = run.ranks
@@ -161,8 +164,8 @@ print(json.dumps(losses))
 
 def test_backward_inside_of_backward_is_a_part_of_it(home: Home) -> None:
     found = assert_tracked(home, both(home, sys.executable, "reentrant.py"))
-    for step, took in found["step_s"].items():
-        assert found["phase/backward"][step] < took
+    for step, took in found["phase/backward"].items():
+        assert took < found["step_s"].get(step, math.inf)
     gradients = home.only_run().ranks[0].facts["gradients"]
     assert gradients["accumulation"] == 1
     assert gradients["backwards"] <= 20

@@ -139,7 +139,10 @@ def assert_called(home: Home, way: str, wrapper: str) -> None:
     for rank in home.only_run().ranks:
         rows = 8 * (rank.rank + 1)
         assert rank.facts["model"]["wrapper"] == wrapper
-        assert rank.facts["batches"]["called"] == [[step, rows, 4 * rows] for step in range(1, 12)]
+        called = rank.facts["batches"]["called"]
+        # Looked at from the second step on, and later on those that come before a look.
+        assert [step for step, *_ in called][:8] == list(range(1, 9))
+        assert {tuple(sizes) for _, *sizes in called} == {(rows, 4 * rows)}
 
 
 @pytest.mark.parametrize(("way", "wrapper"), [("fully_shard", "FSDPModule"), ("fsdp", "FullyShardedDataParallel")])
