@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -481,3 +482,36 @@ def test_an_input_without_a_plain_shape_ends_the_looking_and_nothing_else() -> N
     called.take((Nested(),), 1)
     called.take((torch.zeros(4, 2),), 2)
     assert called.fact() is None
+
+
+def test_facts_number_steps_as_the_script_does(home: Home) -> None:
+    code, out, err = home.run(
+        """
+import json, torch, gputop
+from torch import distributed as dist
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+run = gputop.init(name="own")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+gputop.watch(model, optimizer)
+rows = {}
+for step in range(1, 13):  # from 1 on
+    rows[step] = 3 + step
+    loss = model(torch.ones(rows[step], 4)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    run.log(loss=loss.item(), step=step)
+dist.destroy_process_group()
+print(json.dumps(rows))
+"""
+    )
+    assert code == 0, err
+    rows = {int(step): number for step, number in json.loads(out).items()}
+    facts = home.only_run().ranks[0].facts
+    called = {step: number for step, number, _ in facts["batches"]["called"]}
+    assert called
+    assert called.items() <= rows.items()
+    assert {step for step, *_ in facts["parameters"]["recent"]} <= set(rows) | {0}

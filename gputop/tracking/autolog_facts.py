@@ -7,7 +7,7 @@ that fails is not tried again; the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import perf_counter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,7 @@ class Facts:
             "batches": self._batches,
             "evaluation": models.evaluation,
             "process_group": self._group,
-            "parameters": lambda: self._probe.fact() if self._probe is not None else None,
+            "parameters": self._parameters,
         }
         """Those that look at nothing but numbers: also looked at by the thread that finds the training stalled."""
         self._dear: dict[str, Callable[[], Any]] = {
@@ -166,7 +166,18 @@ class Facts:
         feed = self._steps.loader
         found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
         called = self._models.called.fact()
-        return found if called is None else {**(found or {}), "called": called}
+        if found is not None:
+            found = {**found, "recent": self._numbered(found["recent"])}
+        return found if called is None else {**(found or {}), "called": self._numbered(called)}
+
+    def _parameters(self) -> dict[str, Any] | None:
+        found = self._probe.fact() if self._probe is not None else None
+        return None if found is None else {**found, "recent": self._numbered(found["recent"])}
+
+    def _numbered(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
+        """Return [step, ...] with the steps as the run numbers them: in the script's own, they are the script's."""
+        ahead = self._steps.records.ahead if self._steps.records is not None else 0
+        return [[step + ahead, *more] for step, *more in rows]
 
     def _about_torch(self) -> dict[str, Any] | None:
         """Return the fact ``torch``; torch is asked for devices only if CUDA is in use, and an answer is not taken back."""

@@ -38,6 +38,8 @@ class Records:
         self._their_names: frozenset[str] = frozenset()
         self._shapes_seen = -1
         self._waiting: list[tuple[int, dict[str, Any]]] = []
+        self.ahead = 0
+        """By how much the script's number of a step, under which ours are written, is above our own."""
 
     @property
     def direct(self) -> bool:
@@ -68,6 +70,7 @@ class Records:
             self._waiting = []
             kept = {name: value for name, value in values.items() if name not in theirs and not _is_loss_of(name, theirs)}
             self._remember(kept)
+            self.ahead = journal.step + 1 - step
             journal.aside(kept)
             return
         self._waiting.append((step, values))
