@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable
+from threading import get_ident
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from gputop.tracking.autolog_steps import Steps
 
 WHOLE_PER_S = 20.0
+LONGEST_NS = int(1e9 / WHOLE_PER_S)
 LEAST_SHARE = 32
 """At least one iteration in so many is looked at whole."""
 PLAIN_STEPS = 8
@@ -62,7 +64,6 @@ class Light:
         "_steps",
         "append",
         "data_s",
-        "inside",
         "last",
         "longest",
         "loss",
@@ -82,16 +83,14 @@ class Light:
         self._site: Site | None = None
         self.on = False
         """Whether the present iteration goes the short way."""
-        self.inside = False
-        """Whether its backward is going on."""
         self.loss: float | None = None
         self.data_s = 0.0
         self.mark = 0
         """When the last iteration ended, in ns: ``perf_counter`` and ``monotonic_ns`` read the same clock on Linux."""
         self.step = self.last = -1
         """Numbers of the last iteration, and of the last one before another is looked at whole."""
-        self.longest = int(1e9 / WHOLE_PER_S)
-        """An iteration that takes longer, in ns, is looked at."""
+        self.longest = LONGEST_NS
+        """An iteration that takes longer, in ns, is looked at; 0 where the present one is to be."""
         self.thread = 0
         self.optimizer = 0
         """The id of the only one."""
@@ -139,14 +138,14 @@ class Light:
             return
         if self._plain % PLAIN_STEPS == 0:
             self._share = share(statistics.median(steps.recent_s))
-        number, until, part = steps.step + 1, min(steps.facts.next, steps.batches_from), self._share
-        while number < until and number * _GOLDEN % _ALL >= part:
+        number, until = steps.step + 1, min(steps.facts.next, steps.batches_from)
+        while number < until and not is_whole(number, self._share):
             number += 1
         if number > steps.step + 1 and steps.mark is not None:
             self.step, self.last, self.mark = steps.step, number - 1, int(steps.mark * 1e9)
             self._site, self.optimizer, self.thread = site, id(optimizer), steps.thread
             self.append = steps.journal.behind.append
-            self.loss, self.data_s, self.inside = None, 0.0, False
+            self.loss, self.data_s, self.longest = None, 0.0, LONGEST_NS
             self.on = steps.partly = True
 
     def rest(self) -> None:
@@ -168,9 +167,15 @@ class Light:
         self._plain = 0
 
     def leave(self) -> None:
-        """In the middle of an iteration: the rest of it goes the long way."""
-        if not self.on:
+        """In the middle of an iteration: the rest of it goes the long way. From another thread: nothing."""
+        if not self.on or get_ident() != self.thread:
             return
+        try:
+            self._leave()
+        except Exception as error:  # noqa: BLE001 - the training goes on
+            self._steps.failed(error)
+
+    def _leave(self) -> None:
         steps, gc_s = self._steps, self._steps.gc_s
         self._plain = min(self._plain, PLAIN_STEPS - 2)
         self.rest()

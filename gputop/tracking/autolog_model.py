@@ -55,9 +55,9 @@ def _call_of(torch: Any, cls: Any, light: Light) -> Any:
     grad_enabled = torch.is_grad_enabled
 
     def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if tracing() or (light.on and self.training and grad_enabled()):
-            return (super(cls, self).__call__ if own is None else own.__get__(self))(*args, **kwargs)
         onward = super(cls, self).__call__ if own is None else own.__get__(self)
+        if tracing() or (light.on and self.training and grad_enabled()):
+            return onward(*args, **kwargs)
         if torch.compiler.is_compiling():
             return onward(*args, **kwargs)
         room = sys.modules.get("gputop.tracking.autolog_model")

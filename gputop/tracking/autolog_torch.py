@@ -71,25 +71,24 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
     @functools.wraps(original)
     def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
         # One inside of another is a part of it (reentrant checkpointing), also where autograd's own thread runs it for a GPU.
+        if steps.in_backward:
+            return original(tensors, *args, **kwargs)
         if light.on:
-            if light.inside:
-                return original(tensors, *args, **kwargs)
             if light.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == light.thread:
                 try:
                     light.loss = tensors.item()
                 except Exception:  # noqa: BLE001 - of more than one value: backward says what it makes of that
                     light.leave()
-                light.inside = True
+                steps.in_backward = True
                 try:
                     return original(tensors, *args, **kwargs)
                 except BaseException:
                     light.loss = None  # nothing was learnt from it; it may be tried again
                     raise
                 finally:
-                    light.inside = False
-            if get_ident() == light.thread:
-                light.leave()
-        if steps.off or steps.in_backward or (steps.thread and get_ident() != steps.thread):
+                    steps.in_backward = False
+            light.leave()
+        if steps.off or (steps.thread and get_ident() != steps.thread):
             return original(tensors, *args, **kwargs)
         try:
             steps.before_backward(tensors)
@@ -137,20 +136,26 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if light.on:
-            now = monotonic_ns()
-            loss, took, data_s = light.loss, now - light.mark, light.data_s
-            if loss is not None and took < light.longest and id(optimizer) == light.optimizer:
-                light.mark, light.step = now, light.step + 1
-                light.loss, light.data_s = None, 0.0
-                if data_s:
-                    light.append((FED, (took * 1e-9, loss, data_s), light.step, now))
-                else:
-                    light.append((UNFED, (took * 1e-9, loss), light.step, now))
-                if light.step == light.last:
-                    light.rest()
-                return
-            if get_ident() == light.thread:
+            try:
+                now = monotonic_ns()
+                took = now - light.mark
+                usual = took < light.longest and id(optimizer) == light.optimizer
+                # At once: a signal's handler that saves a checkpoint ends the short way between any two calls.
+                loss, light.loss = light.loss, None
+                if loss is not None and usual:
+                    data_s, light.data_s = light.data_s, 0.0
+                    light.mark, light.step = now, light.step + 1
+                    if data_s:
+                        light.append((FED, (took * 1e-9, loss, data_s), light.step, now))
+                    else:
+                        light.append((UNFED, (took * 1e-9, loss), light.step, now))
+                    if light.step == light.last or not light.on:
+                        light.rest()
+                    return
+                light.loss = loss
                 light.leave()
+            except Exception as error:  # noqa: BLE001 - as above
+                steps.failed(error)
         if steps.off or compiling():
             return
         try:
@@ -279,8 +284,8 @@ def _listen_to_gc(torch: Any, steps: Steps) -> None:
         else:
             took = perf_counter() - started
             steps.gc_s += took
-            if took >= GC_S and not steps.elsewhere():
-                steps.lightly.leave()
+            if took >= GC_S:
+                steps.lightly.longest = 0  # and no more: it may run between any two lines of ours
 
     unseen(torch, collected)
     gc.callbacks.append(collected)
