@@ -90,3 +90,85 @@ def test_what_is_out_of_the_ordinary_is_logged_as_if_every_iteration_were_looked
             assert facts[name] == known[name], name
         assert facts["evaluation"]["calls"] == known["evaluation"]["calls"]
         assert facts["checkpoint"]["step"] == known["checkpoint"]["step"]
+
+
+SMALL = """
+import time, torch, gputop
+from gputop.tracking import autolog, journal_files
+
+torch.set_num_threads(1)
+model, losses = torch.nn.Linear(4, 1), []
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(2, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+    return autolog.tracked()
+"""
+
+
+def test_quick_iterations_are_written_by_the_training_itself(home: Home) -> None:
+    code, said, error = home.run(
+        SMALL
+        + """
+journal_files.QUICK_NS = 10**15  # the thread never comes for them
+written, steps = 0, step()
+for number in range(3000):
+    light = steps.lightly.on
+    step()
+    written += light and not steps.journal.waits
+print(written)
+"""
+    )
+    assert code == 0, error
+    assert int(said) > 5
+    assert len(points(home, home.only_run())["loss"]) == 3001
+
+
+@pytest.mark.parametrize("arguments", ["tensors, grad_tensors=None, *, extra=None", "*tensors, **more"])
+def test_a_backward_with_other_arguments_than_todays_goes_the_long_way(home: Home, arguments: str) -> None:
+    code, said, error = home.run(
+        f"""
+import torch
+
+original = torch.autograd.backward
+
+def backward({arguments}):
+    return original(*tensors) if isinstance(tensors, tuple) else original(tensors, grad_tensors)
+
+torch.autograd.backward = backward
+torch.Tensor.backward = lambda self: torch.autograd.backward(self)
+{SMALL}
+light = 0
+for number in range(200):
+    light += step().lightly.on
+print(losses[-1], torch.autograd.backward.__wrapped__ is backward)
+"""
+    )
+    assert code == 0, error
+    last, wrapped = said.split()
+    assert wrapped == "True"
+    losses = points(home, home.only_run())["loss"]
+    assert list(losses) == list(range(200))
+    assert losses[199] == float(last)
+
+
+def test_a_loss_on_two_lines_is_found_at_the_line_that_calls_backward(home: Home) -> None:
+    code, _, error = home.run(
+        SMALL
+        + """
+for number in range(60):
+    optimizer.zero_grad()
+    first = model(torch.randn(2, 4)).square().mean()
+    first.backward()
+    second = model(torch.randn(2, 4)).abs().mean()
+    torch.autograd.backward(second)
+    optimizer.step()
+"""
+    )
+    assert code == 0, error
+    assert {"loss/first", "loss/second"} <= points(home, home.only_run()).keys()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import signal
 import threading
 import time
+from collections import deque
+from collections.abc import Iterator
+from time import monotonic_ns
 
 import gputop
-from gputop.tracking.journal_writer import BEHIND, Journal
+from gputop.tracking.journal_writer import BEHIND, Behind, Journal
 from gputop.tracking.run import Run
 from tests.tracking_kit import Home, eventually, home, read_all
 
@@ -120,7 +123,7 @@ def test_a_killed_process_loses_those_that_wait_and_no_others(home: Home) -> Non
         f"""
 import os, signal, sys, gputop
 run = gputop.init(name="killed")
-run.journal.quick = True  # the thread that would write them within 40 ms is not told
+run.journal.quick = True  # the thread that would write them soon is not told
 run.journal.later({{"loss": 0.0}}, 0)
 for step in range(1, {BEHIND} + 5):
     run.journal.later({{"loss": float(step)}}, step)
@@ -150,3 +153,46 @@ os.kill(os.getpid(), signal.SIGKILL)
     )
     process.communicate(timeout=60)
     assert points(home, "loss") == [(step, float(step)) for step in range(5)]
+
+
+def test_what_raises_while_they_are_written_leaves_the_others_for_later_and_writes_none_twice(home: Home) -> None:
+    class InterruptError(Exception):
+        pass
+
+    _, written = journal()
+    raises = True
+    left = deque(range(10))
+
+    class Stretch:
+        def __bool__(self) -> bool:
+            return bool(left)
+
+        def __iter__(self) -> Iterator[Behind]:
+            nonlocal raises
+            while left:
+                if len(left) == 5 and raises:
+                    raises = False
+                    raise InterruptError  # as a signal's handler does, in the middle
+                yield ("loss",), (0.5,), left.popleft(), monotonic_ns()
+
+    written.behind.append(Stretch())
+    written.behind.append(Stretch())
+    written.later({"loss": 1.0}, 10)
+    written.catch_up()
+    assert not raises
+    written.catch_up()
+    assert not written.waits
+    gputop.finish()
+    assert [step for step, _ in points(home, "loss")] == list(range(11))
+
+
+def test_those_that_the_training_has_just_written_others_of_are_left_to_it(home: Home) -> None:
+    _, written = journal()
+    written.quick = True
+    written.later({"loss": 0.0}, 0)
+    written.later({"loss": 1.0}, 1)
+    assert written.catch_up(10**12), "they wait"
+    assert written.waits
+    written.catch_up()
+    assert not written.waits
+    gputop.finish()

@@ -1,8 +1,8 @@
 """The short way through an iteration: most of the quick ones leave their loss, their time and the wait for data alone.
 
 What tracking adds to an iteration is mostly code and data that torch has driven out of the caches and that come back from
-memory. So of quick iterations one in 32 is looked at whole, and the others touch as little as can be. No more than
-``WHOLE_PER_S`` a second are needed: of iterations of 50 ms and more each is looked at.
+memory. So of quick iterations about ``WHOLE_PER_S`` a second are looked at whole, one in ``LEAST_SHARE`` at least, and the
+others touch as little as can be. Of 50 ms and more each is looked at.
 
 Which ones is settled by the number of the step alone, so that ranks which step together look at the same ones, and those
 of a lower share are among those of a higher one. Multiples of the golden ratio are spread evenly in whatever period (that
@@ -17,7 +17,8 @@ runs backward, once per step, in a run of our own.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from threading import get_ident
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -26,15 +27,24 @@ from gputop.tracking.autolog_loss import UNKNOWN, Site
 
 if TYPE_CHECKING:
     from gputop.tracking.autolog_steps import Steps
+    from gputop.tracking.journal_writer import Behind
 
 WHOLE_PER_S = 20.0
-LONGEST_NS = int(1e9 / WHOLE_PER_S)
-LEAST_SHARE = 32
+LONGEST_S = 1 / WHOLE_PER_S
+LEAST_SHARE = 128
 """At least one iteration in so many is looked at whole."""
 PLAIN_STEPS = 8
 """So many iterations have to be plain first, and two more after one that was left."""
-FED, UNFED = ("step_s", "loss", "phase/data"), ("step_s", "loss")
-"""What an iteration leaves, where batches come from a DataLoader and where not."""
+TOGETHER_S = 0.03
+LEFT_NS = int(TOGETHER_S / 2 * 1e9)
+TOGETHER_MIN = 8
+"""What the iterations of so long have left is written by the training itself: a thread that comes for it stops the training
+for longer, but where it comes for fewer than so many."""
+NOBODY = object()
+"""In place of a DataLoader's feed, where none feeds the training."""
+Left = tuple[int, float, float, float, float]
+"""What an iteration leaves: its number; its end, by ``perf_counter`` (which reads the journal's clock on Linux); how long it
+took, in s; its loss; how long it waited for data, in s, or 0."""
 _GOLDEN = 0x9E3779B1
 """2**32 divided by the golden ratio."""
 _ALL = 1 << 32
@@ -53,23 +63,49 @@ def is_whole(step: int, share: int) -> bool:
     return step * _GOLDEN % _ALL < share
 
 
+class Stretch:
+    """Consecutive iterations that went the short way, as far as their records are not written yet."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        self.waiting: deque[Left] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting)
+
+    def __iter__(self) -> Iterator[Behind]:
+        """Hand over each record once; on any thread."""
+        while self.waiting:
+            step, now, step_s, loss, data_s = self.waiting.popleft()
+            if data_s:
+                yield ("step_s", "loss", "phase/data"), (step_s, loss, data_s), step, int(now * 1e9)
+            else:
+                yield ("step_s", "loss"), (step_s, loss), step, int(now * 1e9)
+
+
 class Light:
     """The iterations that go the short way. Slots, side by side in memory: every wrapper looks at some of them."""
 
     __slots__ = (
         "_fetches",
+        "_last",
         "_plain",
         "_share",
         "_site",
         "_steps",
+        "_stretch",
+        "_together",
         "append",
         "data_s",
-        "last",
+        "feed",
+        "inside",
         "longest",
         "loss",
         "mark",
         "on",
         "optimizer",
+        "pause",
         "step",
         "thread",
     )
@@ -78,24 +114,31 @@ class Light:
         self._steps = steps
         self._plain = 0
         self._share = _ALL
+        self._together = 0
+        """After how many iterations the training writes; 0: never."""
         self._fetches = False
         """Whether each iteration fetches a batch from a DataLoader."""
         self._site: Site | None = None
+        self._stretch = Stretch()
         self.on = False
         """Whether the present iteration goes the short way."""
+        self.inside = False
+        """Whether a backward is going on, of whichever way."""
+        self.feed: object = NOBODY
+        """The DataLoader's feed whose batches are waited for, while ``on``."""
         self.loss: float | None = None
         self.data_s = 0.0
-        self.mark = 0
-        """When the last iteration ended, in ns: ``perf_counter`` and ``monotonic_ns`` read the same clock on Linux."""
-        self.step = self.last = -1
-        """Numbers of the last iteration, and of the last one before another is looked at whole."""
-        self.longest = LONGEST_NS
-        """An iteration that takes longer, in ns, is looked at; 0 where the present one is to be."""
+        self.mark = 0.0
+        """When the last iteration ended, in seconds of ``perf_counter``."""
+        self.step = self._last = self.pause = -1
+        """Numbers of the last iteration, of the last one before another is looked at whole, and of the one to ``halt`` at."""
+        self.longest = LONGEST_S
+        """An iteration that takes longer is looked at; 0 where the present one is to be."""
         self.thread = 0
         self.optimizer = 0
         """The id of the only one."""
-        self.append: Callable[[Any], None] = [].append
-        """Takes (names, values, step, ns) to the journal."""
+        self.append: Callable[[Left], None] = self._stretch.waiting.append
+        """Takes what an iteration leaves."""
 
     def __reduce__(self) -> Any:
         """Go along, as nothing, with a class that is pickled by value and whose call has a wrapper of ours."""
@@ -109,7 +152,7 @@ class Light:
     @property
     def marked(self) -> float | None:
         """When that was, in seconds of ``perf_counter``."""
-        return self.mark * 1e-9 if self.on else self._steps.mark
+        return self.mark if self.on else self._steps.mark
 
     def is_plain(self) -> bool:
         """Return whether there was nothing special about the iteration that is ending the long way."""
@@ -137,27 +180,48 @@ class Light:
         if site is None or optimizer is None or not steps.records.direct or (feed is not None and feed.batches.counting):
             return
         if self._plain % PLAIN_STEPS == 0:
-            self._share = share(statistics.median(steps.recent_s))
+            usual_s = statistics.median(steps.recent_s)
+            self._share = share(usual_s)
+            self._together = int(TOGETHER_S / usual_s) if usual_s * TOGETHER_MIN < TOGETHER_S else 0
         number, until = steps.step + 1, min(steps.facts.next, steps.batches_from)
         while number < until and not is_whole(number, self._share):
             number += 1
         if number > steps.step + 1 and steps.mark is not None:
-            self.step, self.last, self.mark = steps.step, number - 1, int(steps.mark * 1e9)
+            self.step, self._last, self.mark = steps.step, number - 1, steps.mark
+            self._next_pause()
             self._site, self.optimizer, self.thread = site, id(optimizer), steps.thread
-            self.append = steps.journal.behind.append
-            self.loss, self.data_s, self.longest = None, 0.0, LONGEST_NS
+            self._stretch = steps.journal.stretch = Stretch()
+            self.append = self._stretch.waiting.append
+            self.loss, self.data_s, self.longest = None, 0.0, LONGEST_S
+            self.feed = feed if self._fetches else NOBODY
             self.on = steps.partly = True
+
+    def _next_pause(self) -> None:
+        self.pause = min(self._last, self.step + self._together) if self._together else self._last
+
+    def halt(self) -> None:
+        """Between two iterations: write what they have left, or let the next one be looked at whole."""
+        journal = self._steps.journal
+        if not self.on or self.step >= self._last:
+            self.rest()
+        else:
+            self._next_pause()
+        if journal is not None and self._together:
+            journal.catch_up(LEFT_NS)
 
     def rest(self) -> None:
         """Between two iterations: the next one is looked at whole."""
         steps = self._steps
         self.on = steps.partly = False
+        self.feed = NOBODY
         taken = self.step - steps.step
         steps.taken += taken
         if steps.loader is not None and self._fetches:
             steps.loader.handed_out += taken
-        steps.step, steps.mark = self.step, self.mark * 1e-9
+        steps.step, steps.mark = self.step, self.mark
         if steps.journal is not None:
+            steps.journal.stretch = None
+            steps.journal.behind.append(self._stretch)
             steps.journal.go_on_from(self.step)
         steps.fetched, steps.gc_s = 0, 0.0
 

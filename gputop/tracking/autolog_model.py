@@ -293,7 +293,7 @@ class Models:
         """Call a module, and take the time if it is one of those that are trained and the outermost now."""
         steps = self._steps
         top = self.tops.get(id(module))
-        if top is None or self.inside or steps.off or steps.in_backward or top.module() is not module or steps.elsewhere():
+        if top is None or self.inside or steps.off or steps.lightly.inside or top.module() is not module or steps.elsewhere():
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
         self.light.leave()

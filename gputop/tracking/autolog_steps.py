@@ -105,7 +105,7 @@ class Steps:
         """How many loaders have fed the training: a script that makes a new one for each epoch does not tell us which it is."""
         self.stepping = False
         """Whether an optimizer's step is going on, so that a backward belongs to a closure."""
-        self.in_backward = False
+        self.lightly.inside = False
         self.interrupted = True
         self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
@@ -183,7 +183,7 @@ class Steps:
         if not self.stepping and divided is UNKNOWN and self.sites.add_plain(number):
             self.losses += 1
         else:
-            self.losses += self.sites.add(caller(2), number, divided, tensor, self.stepping)
+            self.losses += self.sites.add(caller(3), number, divided, tensor, self.stepping)
 
     def _listen_to_keras(self) -> None:
         if "keras" in sys.modules:

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import functools
 import gc
+import inspect
 import os
 import sys
 import weakref
 from collections.abc import Callable
 from threading import get_ident
-from time import monotonic_ns, perf_counter
+from time import perf_counter
 from types import FunctionType
 from typing import Any
 
 from gputop.tracking import autolog_cuda, autolog_ddp
 from gputop.tracking.autolog_batches import Batches
 from gputop.tracking.autolog_ddp import Gradients
-from gputop.tracking.autolog_light import FED, UNFED, Light
+from gputop.tracking.autolog_light import Light
 from gputop.tracking.autolog_loader import Feed, counts, first_tensor, is_integer
 from gputop.tracking.autolog_loss import Site, Sites, caller, divisor, label
 from gputop.tracking.autolog_steps import GC_S, Steps
@@ -68,26 +69,11 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
     original = torch.autograd.backward  # Tensor.backward calls it by this name
     light, tensor = steps.lightly, torch.Tensor
 
-    @functools.wraps(original)
-    def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+    def whole(tensors: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # One inside of another is a part of it (reentrant checkpointing), also where autograd's own thread runs it for a GPU.
-        if steps.in_backward:
+        if light.inside:
             return original(tensors, *args, **kwargs)
-        if light.on:
-            if light.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == light.thread:
-                try:
-                    light.loss = tensors.item()
-                except Exception:  # noqa: BLE001 - of more than one value: backward says what it makes of that
-                    light.leave()
-                steps.in_backward = True
-                try:
-                    return original(tensors, *args, **kwargs)
-                except BaseException:
-                    light.loss = None  # nothing was learnt from it; it may be tried again
-                    raise
-                finally:
-                    steps.in_backward = False
-            light.leave()
+        light.leave()
         if steps.off or (steps.thread and get_ident() != steps.thread):
             return original(tensors, *args, **kwargs)
         try:
@@ -97,7 +83,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         clock = steps.clock
         mark = clock.start() if clock is not None and clock.running else None
         started = perf_counter()
-        steps.in_backward = True
+        light.inside = True
         try:
             result = original(tensors, *args, **kwargs)
         except BaseException:
@@ -105,7 +91,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
             steps.gradients.backwards -= not steps.partly
             raise
         finally:
-            steps.in_backward = False
+            light.inside = False
         took = perf_counter() - started
         steps.backward_s += took
         steps.inside_step += took
@@ -113,8 +99,58 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
             clock.stop("cuda/backward_s", mark)
         return result
 
-    unseen(torch, backward)
-    torch.autograd.backward = backward
+    @functools.wraps(original)
+    def backward(
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: Any = None,
+        create_graph: Any = False,
+        grad_variables: Any = None,
+        inputs: Any = None,
+    ) -> Any:
+        # Arguments one by one: to pack them and unpack them again takes longer than all else here.
+        if (
+            light.on
+            and not light.inside
+            and light.loss is None
+            and type(tensors) is tensor
+            and tensors.is_cpu
+            and get_ident() == light.thread
+        ):
+            try:
+                light.loss = tensors.item()
+            except Exception:  # noqa: BLE001 - of more than one value: backward says what it makes of that
+                light.leave()
+            light.inside = True
+            try:
+                return original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+            except BaseException:
+                light.loss = None  # nothing was learnt from it; it may be tried again
+                raise
+            finally:
+                light.inside = False
+        return whole(tensors, (grad_tensors, retain_graph, create_graph, grad_variables, inputs), {})
+
+    @functools.wraps(original)
+    def of_other_arguments(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        return whole(tensors, args, kwargs)
+
+    for function in (whole, backward, of_other_arguments):
+        unseen(torch, function)
+    torch.autograd.backward = backward if takes(original, backward) else of_other_arguments
+
+
+def takes(original: Any, wrapper: Any) -> bool:
+    """Return whether a function takes the same arguments as a wrapper of it."""
+
+    def arguments(function: Any) -> list[tuple[Any, ...]]:
+        found = inspect.signature(function, follow_wrapped=False).parameters.values()
+        return [(one.name, one.kind, one.default) for one in found]
+
+    try:
+        return arguments(original) == arguments(wrapper)
+    except (TypeError, ValueError):
+        return False
 
 
 def _patch_optimizers(torch: Any, steps: Steps) -> None:
@@ -137,20 +173,18 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
         if light.on:
             try:
-                now = monotonic_ns()
+                now = perf_counter()
                 took = now - light.mark
                 usual = took < light.longest and id(optimizer) == light.optimizer
                 # At once: a signal's handler that saves a checkpoint ends the short way between any two calls.
                 loss, light.loss = light.loss, None
                 if loss is not None and usual:
-                    data_s, light.data_s = light.data_s, 0.0
-                    light.mark, light.step = now, light.step + 1
-                    if data_s:
-                        light.append((FED, (took * 1e-9, loss, data_s), light.step, now))
-                    else:
-                        light.append((UNFED, (took * 1e-9, loss), light.step, now))
-                    if light.step == light.last or not light.on:
-                        light.rest()
+                    light.step = step = light.step + 1
+                    light.append((step, now, took, loss, light.data_s))
+                    light.data_s = 0.0
+                    light.mark = now
+                    if step == light.pause or not light.on:
+                        light.halt()
                     return
                 light.loss = loss
                 light.leave()
@@ -229,7 +263,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
     @functools.wraps(original_next)
     def fetch(self: Any) -> Any:
         started = perf_counter()
-        if light.on and grad_enabled() and get_ident() == light.thread:
+        if self._gputop_feed is light.feed:
             try:
                 batch = original_next(self)
             except StopIteration:
@@ -237,6 +271,8 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                 raise
             light.data_s += perf_counter() - started
             return batch
+        if light.on:
+            light.leave()
         if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
             return original_next(self)
         try:
@@ -263,7 +299,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
     loader.__iter__, iterator.__next__ = iterate, fetch
 
 
-def _exhausted(steps: Steps, feed: Feed | None) -> None:
+def _exhausted(steps: Steps, feed: Any) -> None:
     try:
         steps.lightly.leave()
         if feed is not None:

@@ -2,7 +2,8 @@
 
 The thread runs almost no bytecode (a busy Python thread would make the training wait for the interpreter's lock): it
 wakes every half second, slices the ring once and writes once; while automatic tracking leaves records behind it wakes every
-40 ms to put them into the ring, so that who looks is not late. It holds no lock that ``log`` or a forked child needs.
+30 ms to put them into the ring if the training itself does not, so that who looks is not late. It holds no lock that ``log``
+or a forked child needs.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from gputop.tracking.journal_writer import Journal
 from gputop.tracking.notice import tell
 
 FLUSH_S = 0.5
-QUICK_S = 0.04
+QUICK_S = 0.032
+QUICK_NS = 30_000_000
 QUICK_FOR_S = 1.0
-"""Records that wait for others (``Journal.later``) are written this often by the thread, and so long after the last ones."""
+"""Records that wait for others (``Journal.later``) are looked after this often by the thread, which writes them if the training
+has written none for so long; and so long after the last ones."""
 FINISH_S = 2.0
 """How long ``finish`` waits for the disk."""
 ARCHIVE_BYTES_MAX = 4 << 30
@@ -175,7 +178,7 @@ class OpenJournal:
             self._alarm.acquire(timeout=QUICK_S if journal.quick else FLUSH_S)
             try:
                 now = time.monotonic()
-                if journal.catch_up():
+                if journal.catch_up(QUICK_NS):
                     slow_at = now + QUICK_FOR_S
                 elif journal.quick and now > slow_at:
                     journal.quick = journal.waits

@@ -15,7 +15,7 @@ import os
 import struct
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from time import monotonic_ns, sleep, time_ns
 from typing import Any
@@ -36,6 +36,9 @@ BEHIND_NS = 50_000_000
 """Records given to ``later`` wait for so many others, or for so long, whichever comes first."""
 ANCHOR_SHIFT_NS = 20_000_000
 """A wall clock that moved against the monotonic one by this much is written down again."""
+
+Behind = tuple[tuple[str, ...], tuple[float, ...], int, int]
+"""A record that waits to be written with others: names, values, step, time."""
 
 _all: weakref.WeakSet[Journal] = weakref.WeakSet()
 
@@ -59,8 +62,10 @@ class Journal(Turns, Stream):
         """Called on a logging thread, outside the lock, after ``want_attention``."""
         self._start_flusher = start_flusher
         self._schemas = 0
-        self.behind: deque[tuple[tuple[str, ...], tuple[float, ...], int, int]] = deque()
-        """Records that wait for others: names, values, step, time. Also filled by automatic tracking itself, without a call."""
+        self.behind: deque[Iterable[Behind]] = deque()
+        """Records that wait for others, each of which is handed out once."""
+        self.stretch: Iterable[Behind] | None = None
+        """More of them, which automatic tracking adds to without a call; false while there are none."""
         self._caught_up = 0
         self.quick = False
         """Whether the flusher's thread looks often: records are left behind."""
@@ -141,14 +146,14 @@ class Journal(Turns, Stream):
         self._guarded(partial(self._unplanned, metrics, step, now))
 
     def later(self, metrics: dict[str, float], step: int) -> None:
-        """Record floats soon: with the ones that follow, about 50 ms from now at most.
+        """Record floats soon: with the ones that follow, about 70 ms from now at most.
 
         For a caller between two operations of torch, whose code has to be fetched from memory each time: written
         together, records cost a fifth. A process that is killed loses those that wait.
         """
         now = monotonic_ns()
         self._step = step
-        self.behind.append(((*metrics,), (*metrics.values(),), step, now))
+        self.behind.append(iter((((*metrics,), (*metrics.values(),), step, now),)))
         if now - self._caught_up > BEHIND_NS or len(self.behind) >= BEHIND or self.through:
             self.catch_up()
             self._drain()
@@ -164,23 +169,34 @@ class Journal(Turns, Stream):
     @property
     def waits(self) -> bool:
         """Whether records wait."""
-        return bool(self.behind)
+        return bool(self.behind or self.stretch)
 
-    def catch_up(self) -> bool:
-        """Write the records that wait, and return whether any did; from any thread."""
-        if not self.behind:
+    def catch_up(self, after_ns: int = 0) -> bool:
+        """Write the records that wait, if none were written for so long, and return whether any waited; from any thread."""
+        if not self.waits:
             return False
-        self._caught_up = monotonic_ns()
+        now = monotonic_ns()
+        if now - self._caught_up < after_ns:
+            return True
+        self._caught_up = now
         try:
             self._alone(self._write_behind)
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
         return True
 
+    def _waiting(self) -> Iterator[Behind]:
+        behind = self.behind
+        while behind:
+            # First emptied and then taken out: what raises in between leaves the others in place.
+            yield from behind[0]
+            behind.popleft()
+        if self.stretch:
+            yield from self.stretch
+
     def _write_behind(self) -> None:
         words, doubles = self.words, self._doubles
-        while self.behind:
-            names, values, step, now = self.behind.popleft()
+        for names, values, step, now in self._waiting():
             plan = self._plans.get(names)
             if plan is None or self._position + plan[1] > self._limit:
                 self._unplanned(dict(zip(names, values, strict=True)), step, now, count=False)
@@ -257,7 +273,7 @@ class Journal(Turns, Stream):
         """Make this a dead journal: the ring belongs to the parent, and so may the lock."""
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
-        self.behind, self._late = deque(), LateValues()
+        self.behind, self.stretch, self._late = deque(), None, LateValues()
         self.archive_fd = -1
 
     def named(self) -> list[tuple[str, ...]]:
