@@ -172,3 +172,43 @@ for number in range(60):
     )
     assert code == 0, error
     assert {"loss/first", "loss/second"} <= points(home, home.only_run()).keys()
+
+
+def test_a_child_that_is_forked_meanwhile_begins_the_long_way(home: Home) -> None:
+    code, _, error = home.run(
+        """
+import os, torch, gputop
+from gputop.tracking import autolog
+
+torch.set_num_threads(1)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.utils.data.TensorDataset(torch.randn(8000, 4))
+loader = torch.utils.data.DataLoader(data, batch_size=4)
+
+
+def train(until):
+    for number, (inputs,) in enumerate(batches):
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+        if until(number):
+            return
+
+
+batches = iter(loader)
+train(lambda number: number > 100 and autolog.tracked().lightly.on)
+child = os.fork()
+train(lambda number: number == 20)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    )
+    assert code == 0, error
+    reader = RunReader(home.runs)
+    runs = reader.poll().runs
+    reader.close()
+    child, parent = sorted((points(home, run) for run in runs), key=lambda found: len(found["loss"]))
+    assert list(child["loss"]) == list(range(21))
+    assert list(child["phase/data"]) == list(range(1, 21))
+    assert parent["phase/data"].keys() >= set(range(1, 100))

@@ -225,6 +225,11 @@ class Light:
             steps.journal.go_on_from(self.step)
         steps.fetched, steps.gc_s = 0, 0.0
 
+    def drop(self) -> None:
+        """Begin anew, and hand over nothing."""
+        self.on = False
+        self.feed = NOBODY
+
     def give_up(self) -> None:
         """Something is not plain, and will not be in the next iterations."""
         self.leave()

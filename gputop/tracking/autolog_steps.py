@@ -70,7 +70,8 @@ class Steps:
         if self.facts is not None:
             self.facts.abandon()
         self.facts = None
-        self.lightly.on = self.partly = False
+        self.lightly.drop()
+        self.partly = False
         self.clock: Clock | None = None
         self._on_clock: Any = None
         self.gradients = Gradients()
@@ -116,7 +117,8 @@ class Steps:
     def failed(self, error: Exception) -> None:
         """Give up: whatever goes wrong in here, the training goes on without it."""
         if not self.off:
-            self.off, self.lightly.on = True, False
+            self.off = True
+            self.lightly.drop()
             if self.facts is not None:
                 self.facts.abandon()
             tell(f"automatic tracking stops, the training goes on ({type(error).__name__}: {str(error)[:200]}).")
