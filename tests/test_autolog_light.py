@@ -212,3 +212,35 @@ if child:
     assert list(child["loss"]) == list(range(21))
     assert list(child["phase/data"]) == list(range(1, 21))
     assert parent["phase/data"].keys() >= set(range(1, 100))
+
+
+def test_the_wait_for_a_second_loader_counts(home: Home) -> None:
+    code, said, error = home.run(
+        SMALL
+        + """
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, number):
+        time.sleep(0.02)
+        return torch.randn(4)
+
+
+quick, slow = iter(torch.utils.data.DataLoader(range(1000))), iter(torch.utils.data.DataLoader(Slow()))
+meant = []
+for number in range(700):
+    next(quick)
+    light = autolog.tracked().lightly
+    if number > 300 and number % 50 == 0 and light.on:
+        next(slow)
+        meant.append(light.reached + 1)
+    step()
+print(*meant)
+"""
+    )
+    assert code == 0, error
+    waits = points(home, home.only_run())["phase/data"]
+    steps = [int(step) for step in said.split()]
+    assert len(steps) > 3
+    assert all(waits[step] >= 0.02 for step in steps)

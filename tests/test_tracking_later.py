@@ -176,7 +176,6 @@ def test_what_raises_while_they_are_written_leaves_the_others_for_later_and_writ
                 yield ("loss",), (0.5,), left.popleft(), monotonic_ns()
 
     written.behind.append(Stretch())
-    written.behind.append(Stretch())
     written.later({"loss": 1.0}, 10)
     written.catch_up()
     assert not raises

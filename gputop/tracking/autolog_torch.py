@@ -109,14 +109,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         inputs: Any = None,
     ) -> Any:
         # Arguments one by one: to pack them and unpack them again takes longer than all else here.
-        if (
-            light.on
-            and not light.inside
-            and light.loss is None
-            and type(tensors) is tensor
-            and tensors.is_cpu
-            and get_ident() == light.thread
-        ):
+        if light.on and light.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == light.thread:
             try:
                 light.loss = tensors.item()
             except Exception:  # noqa: BLE001 - of more than one value: backward says what it makes of that

@@ -42,6 +42,7 @@ class Training:
         data = torch.utils.data.TensorDataset(torch.randn(97 * 4, 4), torch.randn(97 * 4, 1))
         self.loader = torch.utils.data.DataLoader(data, batch_size=4)
         self.batches = iter(self.loader)
+        self.more = iter(torch.utils.data.DataLoader(range(10 * ITERATIONS)))
 
     def batch(self):
         try:
@@ -139,6 +140,15 @@ class Training:
     def again(self):
         self.batches = iter(self.loader)
         self.plain()
+
+    def other_loader(self):
+        self.plain()
+        next(self.more)
+
+    def evaluation_of_a_batch(self):
+        self.plain()
+        with torch.no_grad():
+            self.model(self.batch()[0])
 
     def other_thread(self):
         def train():
