@@ -2,7 +2,7 @@
 
 What tracking adds to an iteration is mostly code and data that torch has driven out of the caches and that come back from
 memory. So of quick iterations about ``WHOLE_PER_S`` a second are looked at whole, one in ``LEAST_SHARE`` at least, and the
-others touch as little as can be. Of 50 ms and more each is looked at.
+others touch as little as can be. Of ``LONGEST_S`` and more each is looked at.
 
 Which ones is settled by the number of the step alone, so that ranks which step together look at the same ones, and those
 of a lower share are among those of a higher one. Multiples of the golden ratio are spread evenly in whatever period (that
@@ -35,7 +35,7 @@ LEAST_SHARE = 128
 """At least one iteration in so many is looked at whole."""
 PLAIN_STEPS = 8
 """So many iterations have to be plain first, and two more after one that was left."""
-TOGETHER_S = 0.03
+TOGETHER_S = 0.045
 LEFT_NS = int(TOGETHER_S / 2 * 1e9)
 TOGETHER_MIN = 8
 """What the iterations of so long have left is written by the training itself: a thread that comes for it stops the training
@@ -53,7 +53,7 @@ _ALL = 1 << 32
 def share(step_s: float) -> int:
     """Return the share of iterations of ``step_s`` seconds that are looked at whole, in parts of 2**32."""
     part = 1
-    while part < LEAST_SHARE and step_s * part < 1 / WHOLE_PER_S:
+    while part < LEAST_SHARE and step_s * part < LONGEST_S:
         part *= 2
     return _ALL // part
 
@@ -183,6 +183,7 @@ class Light:
             usual_s = statistics.median(steps.recent_s)
             self._share = share(usual_s)
             self._together = int(TOGETHER_S / usual_s) if usual_s * TOGETHER_MIN < TOGETHER_S else 0
+            steps.journal.own_ns = int(TOGETHER_S * 1e9) if self._together else 0
         number, until = steps.step + 1, min(steps.facts.next, steps.batches_from)
         while number < until and not is_whole(number, self._share):
             number += 1

@@ -25,7 +25,7 @@ What each kind of death loses:
 
 * exception, ``sys.exit``, kill -9, out-of-memory killer: nothing that ``log()`` returned from, where a ring exists (the
   ring outlives the process); a record in the making is not seen at all. Automatic tracking writes the steps of 30 to
-  70 ms together: a kill takes those of the last 70 ms along; an exception and an exit do not.
+  80 ms together: a kill takes those of the last 80 ms along; an exception and an exit do not.
 * machine crash: at most the last half second (more if the disk itself lies about writes: nothing is fsynced).
 * full or failing disk: what left the ring after that; the live view goes on, and ``ARCHIVE`` says "stopped".
 * a writer that outruns the disk by more than a ring: whole segments, seen as holes and counted in ``DROPPED``.

@@ -25,10 +25,8 @@ from gputop.tracking.notice import tell
 
 FLUSH_S = 0.5
 QUICK_S = 0.032
-QUICK_NS = 30_000_000
 QUICK_FOR_S = 1.0
-"""Records that wait for others (``Journal.later``) are looked after this often by the thread, which writes them if the training
-has written none for so long; and so long after the last ones."""
+"""So often the thread looks after records that wait for others (``Journal.later``), and so long after the last ones."""
 FINISH_S = 2.0
 """How long ``finish`` waits for the disk."""
 ARCHIVE_BYTES_MAX = 4 << 30
@@ -178,7 +176,7 @@ class OpenJournal:
             self._alarm.acquire(timeout=QUICK_S if journal.quick else FLUSH_S)
             try:
                 now = time.monotonic()
-                if journal.catch_up(QUICK_NS):
+                if journal.catch_up(journal.own_ns):
                     slow_at = now + QUICK_FOR_S
                 elif journal.quick and now > slow_at:
                     journal.quick = journal.waits

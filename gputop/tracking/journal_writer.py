@@ -66,6 +66,8 @@ class Journal(Turns, Stream):
         """Records that wait for others, each of which is handed out once."""
         self.stretch: Iterable[Behind] | None = None
         """More of them, which automatic tracking adds to without a call; false while there are none."""
+        self.own_ns = 0
+        """So long after the training has written what waits, the thread leaves more of it to the training."""
         self._caught_up = 0
         self.quick = False
         """Whether the flusher's thread looks often: records are left behind."""
@@ -146,7 +148,7 @@ class Journal(Turns, Stream):
         self._guarded(partial(self._unplanned, metrics, step, now))
 
     def later(self, metrics: dict[str, float], step: int) -> None:
-        """Record floats soon: with the ones that follow, about 70 ms from now at most.
+        """Record floats soon: with the ones that follow, about 80 ms from now at most.
 
         For a caller between two operations of torch, whose code has to be fetched from memory each time: written
         together, records cost a fifth. A process that is killed loses those that wait.
