@@ -36,10 +36,9 @@ LEAST_SHARE = 128
 PLAIN_STEPS = 8
 """So many iterations have to be plain first, and two more after one that was left."""
 TOGETHER_S = 0.045
-LEFT_NS = int(TOGETHER_S / 2 * 1e9)
 TOGETHER_MIN = 8
-"""What the iterations of so long have left is written by the training itself: a thread that comes for it stops the training
-for longer, but where it comes for fewer than so many."""
+"""What the iterations of so long have left is written by the training itself, where they are so many: a thread that comes for
+it stops the training for longer."""
 NOBODY = object()
 """In place of a DataLoader's feed, where none feeds the training."""
 Left = tuple[int, float, float, float, float]
@@ -208,7 +207,7 @@ class Light:
         else:
             self._next_pause()
         if journal is not None and self._together:
-            journal.catch_up(LEFT_NS)
+            journal.catch_up(int(TOGETHER_S / 2 * 1e9))
 
     def rest(self) -> None:
         """Between two iterations: the next one is looked at whole."""
