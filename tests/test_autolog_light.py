@@ -146,12 +146,12 @@ torch.Tensor.backward = lambda self: torch.autograd.backward(self)
 light = 0
 for number in range(200):
     light += step().lightly.on
-print(losses[-1], torch.autograd.backward.__wrapped__ is backward)
+print(losses[-1], torch.autograd.backward.__wrapped__ is backward, light)
 """
     )
     assert code == 0, error
-    last, wrapped = said.split()
-    assert wrapped == "True"
+    last, wrapped, light = said.split()
+    assert (wrapped, light) == ("True", "0")
     losses = points(home, home.only_run())["loss"]
     assert list(losses) == list(range(200))
     assert losses[199] == float(last)

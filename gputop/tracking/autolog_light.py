@@ -95,6 +95,7 @@ class Light:
         "_steps",
         "_stretch",
         "_together",
+        "able",
         "append",
         "data_s",
         "feed",
@@ -119,6 +120,8 @@ class Light:
         """Whether each iteration fetches a batch from a DataLoader."""
         self._site: Site | None = None
         self._stretch = Stretch()
+        self.able = True
+        """Whether the wrapper of backward knows the short way."""
         self.on = False
         """Whether the present iteration goes the short way."""
         self.inside = False
@@ -173,7 +176,7 @@ class Light:
         elif not steps.partly:
             self._plain = 0
         steps.partly = False
-        if self._plain < PLAIN_STEPS or steps.facts is None or steps.records is None or steps.journal is None:
+        if not self.able or self._plain < PLAIN_STEPS or steps.facts is None or steps.records is None or steps.journal is None:
             return
         site, feed, optimizer = steps.sites.only(), steps.loader, steps.last() if steps.last is not None else None
         if site is None or optimizer is None or not steps.records.direct or (feed is not None and feed.batches.counting):

@@ -130,7 +130,8 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
 
     for function in (whole, backward, of_other_arguments):
         unseen(torch, function)
-    torch.autograd.backward = backward if takes(original, backward) else of_other_arguments
+    light.able = takes(original, backward)
+    torch.autograd.backward = backward if light.able else of_other_arguments
 
 
 def takes(original: Any, wrapper: Any) -> bool:
