@@ -195,3 +195,23 @@ def test_those_that_the_training_has_just_written_others_of_are_left_to_it(home:
     written.catch_up()
     assert not written.waits
     gputop.finish()
+
+
+def test_what_another_thread_logs_while_they_are_written_is_written_with_them(home: Home) -> None:
+    run, written = journal()
+    run.log(loss=0.0, step=0)
+
+    def slowly() -> Iterator[Behind]:
+        yield ("loss",), (1.0,), 1, monotonic_ns()
+        thread = threading.Thread(target=run.log, args=({"other": 1.0},), kwargs={"step": 1})
+        thread.start()
+        thread.join()
+        yield ("loss",), (2.0,), 2, monotonic_ns()
+
+    written.behind.append(slowly())
+    written.catch_up()
+    (archive,), (ring,) = home.archives(), home.rings()
+    found = read_all(archive, ring).series  # as after a kill -9: nothing comes after
+    assert list(found["other"]) == [(1, 1.0)]
+    assert len(found["loss"]) == 3
+    run.finish()

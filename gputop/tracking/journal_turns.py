@@ -63,10 +63,13 @@ class Turns:
             del self._writing[0]
 
     def _drain(self) -> None:
+        self._do_left()
+        self._after_turn()
+
+    def _do_left(self) -> None:
         """Do what is parked, unless somebody else is at it: then they do it when they leave."""
         while self._parked and self._alone(self._do_parked):
             pass
-        self._after_turn()
 
     def _do_parked(self) -> None:
         while self._parked:

@@ -183,6 +183,7 @@ class Journal(Turns, Stream):
         self._caught_up = now
         try:
             self._alone(self._write_behind)
+            self._do_left()
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
         return True
