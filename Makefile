@@ -49,7 +49,7 @@ bench: $(VENV)/.measured
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 picture: $(VENV)/.developed
-	$(BIN)/python -m tests.picture docs/dashboard.svg
+	$(BIN)/python -m tests.tui.picture docs/dashboard.svg
 
 clean:
 	rm -rf $(VENV) build dist tests/nvml_sim/build

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from _doctor_truth import Truth
 
-from gputop.agent import Sampler
+from gputop.agent.sampler import Sampler
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.finding import Abstained, Finding
-from gputop.launch import jobs
-from gputop.launch.recipes import prepare
+from gputop.doctor.findings.finding import Abstained, Finding
+from gputop.jobs import store
+from gputop.recipes.catalogue import prepare
 from gputop.snapshot import Snapshot
 from gputop.sources.virtual import VirtualSource, default_count
 
@@ -119,19 +119,19 @@ def watch(truth: Truth, seconds: float) -> Outcome:
         devices = sampler.take().devices
         recipe = truth.recipe
         launch = prepare(recipe, devices[: max(recipe.min_devices, recipe.default_devices)], truth.values)
-        job = jobs.start(launch)
+        job = store.start(launch)
         began = time.monotonic()
         try:
             _watch(outcome, sampler, doctor, job.id, began, seconds)
         finally:
-            if jobs.find(job.id).active:
-                jobs.stop(job.id, grace_s=2.0)
+            if store.find(job.id).active:
+                store.stop(job.id, grace_s=2.0)
             outcome.log = "\n".join(_tail(job))
             source.close()
     return outcome
 
 
-def _tail(job: jobs.Job) -> list[str]:
+def _tail(job: store.Job) -> list[str]:
     lines = []
     for path in sorted(job.directory.rglob("*.log")):
         text = path.read_text(errors="replace")[-4000:]
@@ -152,7 +152,7 @@ def _watch(outcome: Outcome, sampler: Sampler, doctor: Doctor, job_id: str, bega
         if findings:
             outcome.evidence = tuple(fact.text for fact in findings[0].evidence)
         outcome.abstained = doctor.abstained
-        job = jobs.find(job_id)
+        job = store.find(job_id)
         outcome.state = job.state
         if not job.active and ended_s is None:
             ended_s = at_s

@@ -1,4 +1,4 @@
-"""Plays the simulated scenes of tests/doctor_scenes_*.py and tests/test_doctor_healthy.py, one snapshot a second."""
+"""Plays the simulated scenes of tests/doctor/scenes and tests/doctor/rules/test_healthy.py, one snapshot a second."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gputop.snapshot import Snapshot
 ROOT = Path(__file__).parent.parent
 Doctor.raises = True  # a rule that fails is a failure here
 HEALTHY_S = 150
-"""The scenes of tests/test_doctor_healthy.py are watched for so long."""
+"""The scenes of tests/doctor/rules/test_healthy.py are watched for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +40,9 @@ class SceneOutcome:
 def play_all(only: Callable[[str], bool]) -> Iterator[SceneOutcome]:
     """Play every scene whose rule or name is asked for."""
     sys.path.insert(0, str(ROOT))
-    for path in sorted((ROOT / "tests").glob("doctor_scenes_*.py")):
-        module = importlib.import_module(f"tests.{path.stem}")
-        room = path.stem.removeprefix("doctor_scenes_")
+    for path in sorted((ROOT / "tests" / "doctor" / "scenes").glob("[a-z]*.py")):
+        module = importlib.import_module(f"tests.doctor.scenes.{path.stem}")
+        room = path.stem
         for rule, name, scene, seconds in getattr(module, "FAULTS", ()):
             if only(rule) or only(name):
                 yield _play(room, "fault", name, rule, scene, seconds)
@@ -52,7 +52,7 @@ def play_all(only: Callable[[str], bool]) -> Iterator[SceneOutcome]:
         for name, scene, seconds in getattr(module, "HEALTHY", ()):
             if only("healthy") or only(name):
                 yield _play(room, "healthy", name, None, scene, seconds)
-    for scene in importlib.import_module("tests.test_doctor_healthy").SCENES:
+    for scene in importlib.import_module("tests.doctor.rules.test_healthy").SCENES:
         name = scene.__name__.replace("_", " ")
         if only("healthy") or only(name):
             yield _play("healthy", "healthy", name, None, scene, HEALTHY_S)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from _doctor_truth import Truth
 
-from gputop.launch.recipes import prepare
+from gputop.recipes.catalogue import prepare
 from gputop.snapshot import Device
 
 ROOT = Path(__file__).parent.parent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from gputop.launch.recipes import RECIPES, Recipe
+from gputop.recipes.catalogue import RECIPES, Recipe
 
 
 @dataclass(frozen=True, slots=True)

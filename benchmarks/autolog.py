@@ -23,7 +23,7 @@ LOOP = """
 import json, sys, time
 import torch
 import gputop
-from gputop.tracking.autolog_facts import Facts
+from gputop.tracking.auto.facts import Facts
 
 torch.set_num_threads(1)
 layers, steps = int(sys.argv[1]), int(sys.argv[2])

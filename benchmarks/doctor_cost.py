@@ -90,7 +90,7 @@ def main() -> int:
 def stream(second: int) -> Snapshot:
     """Return the snapshot of one second of DDP in order, beside runs that have ended."""
     sys.path.insert(0, str(ROOT))
-    scenes: Any = importlib.import_module("tests.doctor_tracked")
+    scenes: Any = importlib.import_module("tests.doctor.tracked")
     metrics = {**scenes.CALM, "phase/forward": _constant(0.1), "phase/backward": _constant(0.15), "lr": _constant(0.1)}
     snapshot: Snapshot = scenes.ddp(second, RANKS, metrics=metrics)
     return replace(snapshot, runs=(*snapshot.runs, *_ended(snapshot.runs[0])))

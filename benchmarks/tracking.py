@@ -81,7 +81,7 @@ def import_ms(repeats: int) -> dict[str, float]:
 def load_s(records: int) -> dict[str, float]:
     """Write a run of four metrics and time a new reader's first poll and its later ones, in seconds."""
     import gputop
-    from gputop.tracking.reader import RunReader
+    from gputop.tracking.reader.runs import RunReader
 
     with tempfile.TemporaryDirectory() as directory:
         run = gputop.init(name="load", dir=directory)

@@ -1,11 +1,11 @@
 """gputop: watch and understand GPU training from a terminal.
 
 In a training script: ``run = gputop.init(name=…)``, ``run.log(loss=loss)``, ``run.finish()``; or the import alone, and
-the training is tracked as it is (``gputop.tracking.autolog``). Names are loaded when they are first used, so that
+the training is tracked as it is (``gputop.tracking.auto.install``). Names are loaded when they are first used, so that
 ``import gputop`` costs a training script nothing; a test guards what it may load.
 """
 
-from gputop.tracking.autolog_import import arm_from_package
+from gputop.tracking.import_hook import arm_from_package
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _HOMES = {
     "watch": "gputop.tracking.watch",
     "GputopHandler": "gputop.tracking.handler",
     "adapters": "gputop.adapters",
-    **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.elsewhere"),
+    **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.wandb"),
 }
 _OF_THE_ACTIVE_RUN = ("config", "run", "summary")
 __version__ = "0.1.0"

@@ -28,4 +28,4 @@ def own_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def loud_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a rule or a reading that fails fail the test: to people it is only told as what could not be judged or read."""
     monkeypatch.setattr("gputop.doctor.diagnosis.Doctor.raises", True)
-    monkeypatch.setattr("gputop.agent.Sampler.raises", True)
+    monkeypatch.setattr("gputop.agent.sampler.Sampler.raises", True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.tracking_kit import Home, home, read_all
+from tests.tracking.kit import Home, home, read_all
 
 assert home
 

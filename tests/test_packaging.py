@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests import REPOSITORY
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     target = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "--no-index", "-w", str(target)]
-    subprocess.run([*command, str(ROOT)], check=True)
+    subprocess.run([*command, str(REPOSITORY)], check=True)
     return next(target.glob("*.whl"))
 
 
 def test_every_demo_is_in_the_wheel(wheel: Path) -> None:
     packed = set(zipfile.ZipFile(wheel).namelist())
-    scripts = [path.relative_to(ROOT / "demos") for path in (ROOT / "demos").rglob("*.py")]
+    scripts = [path.relative_to(REPOSITORY / "demos") for path in (REPOSITORY / "demos").rglob("*.py")]
     assert len(scripts) >= 8
     assert {f"gputop/_demos/{path}" for path in scripts} <= packed
     assert "gputop/tui/gputop.tcss" in packed
@@ -33,7 +33,7 @@ def test_every_demo_is_in_the_wheel(wheel: Path) -> None:
 def test_recipes_are_found_from_an_installed_wheel_and_run(wheel: Path, tmp_path: Path) -> None:
     site = tmp_path / "site"
     zipfile.ZipFile(wheel).extractall(site)
-    code = "from gputop.launch.recipes import RECIPES, demos_dir; print(demos_dir()); [print(r.script) for r in RECIPES]"
+    code = "from gputop.recipes.catalogue import RECIPES, demos_dir; print(demos_dir()); [print(r.script) for r in RECIPES]"
     environment = {**os.environ, "PYTHONPATH": str(site)}
     out = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=tmp_path, env=environment
@@ -53,9 +53,9 @@ def test_recipes_are_found_from_an_installed_wheel_and_run(wheel: Path, tmp_path
 
 
 def test_recipes_are_found_from_the_checkout() -> None:
-    from gputop.launch.recipes import RECIPES, demos_dir
+    from gputop.recipes.catalogue import RECIPES, demos_dir
 
-    assert demos_dir() == ROOT / "demos"
+    assert demos_dir() == REPOSITORY / "demos"
     assert {recipe.id for recipe in RECIPES} >= {
         "single",
         "data-parallel",
@@ -66,15 +66,15 @@ def test_recipes_are_found_from_the_checkout() -> None:
 
 
 def test_the_distribution_has_its_name_in_one_place() -> None:
-    name = re.search(r'^name = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    name = re.search(r'^name = "(.+)"$', (REPOSITORY / "pyproject.toml").read_text(), re.MULTILINE)
     assert name is not None
-    tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=False).stdout.split()
-    texts = [ROOT / path for path in tracked if Path(path).suffix in {".py", ".md", ".toml", ".txt", ""}]
+    tracked = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=REPOSITORY, check=False).stdout.split()
+    texts = [REPOSITORY / path for path in tracked if Path(path).suffix in {".py", ".md", ".toml", ".txt", ""}]
     holding = [path.name for path in texts if path.is_file() and name[1] in path.read_text(errors="ignore")]
     assert holding == ["pyproject.toml"]
 
 
 def test_nobody_is_told_to_install_the_other_gputop() -> None:
     pattern = re.compile(r"(pip|pipx|uv|uvx)\s+(tool\s+)?(install|run)?\s*['\"]?gputop\b")
-    for path in (ROOT / "README.md", *(ROOT / "gputop").rglob("*.py"), *(ROOT / "demos").rglob("*.py")):
+    for path in (REPOSITORY / "README.md", *(REPOSITORY / "gputop").rglob("*.py"), *(REPOSITORY / "demos").rglob("*.py")):
         assert not pattern.search(path.read_text()), path

@@ -34,10 +34,10 @@ PURE_ROOMS = {
     "doctor": ("gputop.doctor", "gputop.snapshot", "gputop.units", "gputop.errors"),
     "tui/drawing": (
         "gputop.tui.drawing",
-        "gputop.tui.view",
+        "gputop.tui.state.view",
         "gputop.snapshot",
         "gputop.units",
-        "gputop.history",
+        "gputop.history.series",
         "gputop.doctor",
     ),
 }
@@ -97,4 +97,4 @@ def test_import_gputop_is_light(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["textual", "torch", "numpy", "plotext", "rich", "psutil"])
 def test_the_sampler_loads_no_screen(name: str) -> None:
-    assert name not in loaded_by("import gputop.agent, gputop.cli, gputop.report")
+    assert name not in loaded_by("import gputop.agent.sampler, gputop.cli.parser, gputop.cli.once")

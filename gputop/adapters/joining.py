@@ -7,8 +7,8 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from gputop.tracking import run as runs
-from gputop.tracking.autolog_records import claim, release
-from gputop.tracking.notice import tell
+from gputop.tracking.auto.records import claim, release
+from gputop.tracking.journal.notice import tell
 from gputop.tracking.run import Run
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
-from gputop.doctor.evidence import KEPT_S, Evidence
-from gputop.doctor.finding import EVIDENCE, Abstained, Episode, Finding, Verdict
-from gputop.doctor.jobs import Job
+from gputop.doctor.evidence.evidence import KEPT_S, Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.findings.finding import EVIDENCE, Abstained, Episode, Finding, Verdict
 from gputop.doctor.rules import FAMILIES, HIDES, MACHINE_RULES, RULES, Judgement, MachineRule, Rule, Suspicion
 from gputop.errors import PLEASE_REPORT, told_of
 from gputop.snapshot import NOT_READ, Snapshot

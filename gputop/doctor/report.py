@@ -5,10 +5,10 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from gputop.doctor import words
-from gputop.doctor.finding import Abstained, Finding
-from gputop.doctor.preflight import Report
-from gputop.doctor.preflight_record import Check
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Abstained, Finding
+from gputop.doctor.preflight.checks import Report
+from gputop.doctor.preflight.record import Check
 from gputop.snapshot import Snapshot
 
 WIDTH = 100

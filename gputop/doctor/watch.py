@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.finding import Finding
+from gputop.doctor.findings.finding import Finding
 from gputop.snapshot import Snapshot
 
 

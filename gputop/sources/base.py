@@ -37,7 +37,7 @@ class Reading:
 
 
 class Source(Protocol):
-    """Reads devices. Two exist: ``sources/nvml.py`` and ``sources/virtual.py``."""
+    """Reads devices. Two exist: ``sources/nvml/source.py`` and ``sources/virtual.py``."""
 
     name: str
     """"nvml" or "virtual"."""

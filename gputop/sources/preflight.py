@@ -15,8 +15,8 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from gputop.doctor.preflight_record import Preflight
-from gputop.sources import procfs
+from gputop.doctor.preflight.record import Preflight
+from gputop.sources.host import procfs
 
 TORCH_TIMEOUT_S = 30.0
 """Importing torch from a slow disk takes so long, at most."""

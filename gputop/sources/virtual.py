@@ -3,7 +3,7 @@
 Owns who works as which virtual GPU and how much. A virtual GPU's utilisation is the CPU time that the operating system
 counts for what works as it, over the time that passed, in percent of one core and 100 at the most. Its memory is an equal
 share of the machine's. What a CPU cannot tell (power, temperature, clocks) stays unknown. Imports the standard library
-alone; reads through ``host_book`` and ``procfs``.
+alone; reads through ``host/book`` and ``procfs``.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from gputop.errors import NoGpuError, UsageError
 from gputop.snapshot import Device, DeviceUse, Problem
-from gputop.sources import procfs
 from gputop.sources.base import Claim, Reading
-from gputop.sources.host_book import Facts, ProcessBook
-from gputop.sources.host_launchers import launcher_name
+from gputop.sources.host import procfs
+from gputop.sources.host.book import Facts, ProcessBook
+from gputop.sources.host.launchers import launcher_name
 
 NAME = "Virtual GPU (CPU)"
 MOST_BY_DEFAULT = 8

@@ -125,7 +125,7 @@ def shortened(message: str) -> str:
 
 def _is_library() -> Callable[[str], bool]:
     """Return what tells libraries from the script: automatic tracking knows frameworks from packages that train."""
-    automatic: Any = sys.modules.get("gputop.tracking.autolog")
+    automatic: Any = sys.modules.get("gputop.tracking.auto.install")
     steps = automatic.tracked() if automatic is not None else None
     if steps is not None:
         known: Callable[[str], bool] = steps.sites.is_library

@@ -5,7 +5,7 @@ is opened once lines have shown a measured quantity a few times (see ``printed``
 aside for any other run: the script's own, or that of automatic tracking. A launched job's output lies in files, which are
 read where somebody looks: this is for the rest.
 
-Stands alone at its top, as ``autolog_import``, which loads it: any Python under ``gputop run`` reads this file.
+Stands alone at its top, as ``import_hook``, which loads it: any Python under ``gputop run`` reads this file.
 """
 
 from __future__ import annotations

@@ -24,12 +24,13 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from gputop.places import state_dir
-from gputop.tracking import elsewhere, ending, evidence, identity
-from gputop.tracking import journal as form
-from gputop.tracking.journal_files import OpenJournal
-from gputop.tracking.journal_writer import Journal
-from gputop.tracking.notice import tell
-from gputop.tracking.stated import Stated
+from gputop.tracking import ending, evidence, wandb
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import identity
+from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.writer import Journal
+from gputop.tracking.recorded import Stated
 
 _GOALS = {"minimize": "min", "maximize": "max"}
 
@@ -132,10 +133,10 @@ class Run:
         return str(path.parent) if path else None
 
     def __getattr__(self, name: str) -> Any:
-        if name in elsewhere.RUN_METHODS:
-            return elsewhere.NotKept(name)
-        if name in elsewhere.RUN_ATTRIBUTES:
-            return elsewhere.RUN_ATTRIBUTES[name]
+        if name in wandb.RUN_METHODS:
+            return wandb.NotKept(name)
+        if name in wandb.RUN_ATTRIBUTES:
+            return wandb.RUN_ATTRIBUTES[name]
         raise AttributeError(f"'Run' object has no attribute {name!r}")
 
     def _describe(self, **card: Any) -> None:

@@ -13,8 +13,8 @@ from typing import Any
 
 from gputop.tracking import evidence
 from gputop.tracking import run as runs
-from gputop.tracking.autolog_describe import describe_model
-from gputop.tracking.notice import tell
+from gputop.tracking.describe import describe_model
+from gputop.tracking.journal.notice import tell
 
 UNEVEN_BELOW = 0.75
 """Smallest over largest share of rows below which a call counts as uneven (doctor-catalogue B02)."""
@@ -158,10 +158,10 @@ def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any)
     "underused_calls" (a replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module",
     "output_device", "dim", and of the last call "tensor_leaves" and "leaf_sizes" (of each tensor along "dim")}.
     With anything else beside the model, ``watch(model, optimizer, loader)``, loss, learning rate, throughput and times
-    are recorded from now on without a call of ``log``: see ``gputop.tracking.autolog``.
+    are recorded from now on without a call of ``log``: see ``gputop.tracking.auto.install``.
     """
     if others:
-        from gputop.tracking.autolog import turn_on
+        from gputop.tracking.auto.install import turn_on
 
         turn_on()
     run = run or runs.current()

@@ -12,16 +12,16 @@ from dataclasses import replace
 from textual.app import App
 from textual.binding import Binding
 
-from gputop.feed import Feed, ReplayFeed
-from gputop.history import History
+from gputop.agent.feed import Feed, ReplayFeed
+from gputop.history.series import History
 from gputop.snapshot import Snapshot
-from gputop.tui.keys import APP_KEYS
-from gputop.tui.late_doctor import LateDoctor
+from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.messages import FeedArrived
-from gputop.tui.opening import OPENERS, AnyScreen, process_screen, run_screen
+from gputop.tui.screen_factory import OPENERS, AnyScreen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
+from gputop.tui.state.keys import APP_KEYS
+from gputop.tui.state.view import Settings, View, newest_run
 from gputop.tui.terminal_watch import answer_signals
-from gputop.tui.view import Settings, View, newest_run
 from gputop.tui.widgets.palette import THEMES, theme_name
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
 
@@ -177,7 +177,7 @@ class GputopApp(App[None]):
 
     def action_leave(self) -> None:
         """Quit; launched jobs go on, and the terminal says so."""
-        from gputop.launch.jobs import list_jobs
+        from gputop.jobs.store import list_jobs
 
         running = [job.id for job in list_jobs() if job.active]
         if running:

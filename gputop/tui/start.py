@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TextIO
 
-from gputop.feed import Feed
-from gputop.tui.chosen import Settings
-from gputop.tui.lasting import lasting
+from gputop.agent.feed import Feed
+from gputop.tui.gc_freeze import lasting
+from gputop.tui.state.settings import Settings
 from gputop.tui.terminal_watch import watch
 
 FRAMES_PER_S = "15"

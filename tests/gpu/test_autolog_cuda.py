@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.tracking_kit import Home, home, read_all
+from tests.tracking.kit import Home, home, read_all
 
 torch = pytest.importorskip("torch")
 assert home

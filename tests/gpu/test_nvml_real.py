@@ -11,8 +11,8 @@ import pytest
 
 from gputop.errors import NoGpuError
 from gputop.sources.base import Reading
-from gputop.sources.nvml import NvmlSource
-from gputop.sources.nvml_worker import EVERY_S
+from gputop.sources.nvml.source import NvmlSource
+from gputop.sources.nvml.worker import EVERY_S
 
 pytestmark = pytest.mark.gpu
 

@@ -89,15 +89,16 @@ class Watch:
 def main(interval_s: float, options: dict[str, float]) -> None:
     """Obey commands until the input ends: read, pcie 0|1, interval S, close."""
     from gputop.errors import NoGpuError
-    from gputop.sources import nvml, nvml_events, nvml_worker
+    from gputop.sources.nvml import events, worker
+    from gputop.sources.nvml import source as nvml_source
 
     for name, value in options.items():
-        if name in nvml_worker.EVERY_S:
-            nvml_worker.EVERY_S[name] = value
+        if name in worker.EVERY_S:
+            worker.EVERY_S[name] = value
             continue
-        module = next(module for module in (nvml_worker, nvml_events, nvml) if hasattr(module, name))
+        module = next(module for module in (worker, events, nvml_source) if hasattr(module, name))
         setattr(module, name, type(getattr(module, name))(value))
-    source = nvml.NvmlSource()
+    source = nvml_source.NvmlSource()
     answer: Any = "started"
     try:
         source.start(interval_s)

@@ -9,39 +9,20 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from gputop.doctor.rules import (
-    clocks,
-    collectives,
-    cpu_only,
-    cpu_share,
-    data_parallel,
-    ddp_data,
-    ddp_gradients,
-    ddp_model,
-    dp_balance,
-    dp_calls,
-    efficiency,
-    feeding,
-    frameworks,
-    hangs,
-    hardware,
-    launching,
-    log_texts,
-    long_runs,
-    lost_ranks,
-    memory,
-    mig,
-    misplaced,
-    occupied,
-    placement,
-    settings,
-    spinning,
-    spread,
-    stragglers,
-    visibility,
-    wrapper_texts,
-)
+from gputop.doctor.rules.data_parallel import balance as dp_balance
+from gputop.doctor.rules.data_parallel import batches as data_parallel
+from gputop.doctor.rules.data_parallel import calls as dp_calls
+from gputop.doctor.rules.ddp import data as ddp_data
+from gputop.doctor.rules.ddp import gradients as ddp_gradients
+from gputop.doctor.rules.ddp import model as ddp_model
+from gputop.doctor.rules.launching import cpu_only, frameworks, mig, misplaced, placement, visibility
+from gputop.doctor.rules.launching import ranks as launching
+from gputop.doctor.rules.machine import clocks, hardware, memory, occupied
+from gputop.doctor.rules.pace import cpu_share, efficiency, feeding, long_runs, settings, spread, stragglers
 from gputop.doctor.rules.rule import Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.standstill import collectives, hangs, lost_ranks, spinning
+from gputop.doctor.rules.texts import known as log_texts
+from gputop.doctor.rules.texts import wrappers as wrapper_texts
 
 FAMILIES: tuple[ModuleType, ...] = (
     hardware,

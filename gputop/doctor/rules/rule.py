@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gputop.doctor.evidence import Evidence
-from gputop.doctor.finding import Abstained, Finding
-from gputop.doctor.jobs import Job
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.findings.finding import Abstained, Finding
 
 EVERY_LOOK = 0.0
 """Of rules for what ends or stops a run, for the roots of most others, and for what a run said: they look at every snapshot."""

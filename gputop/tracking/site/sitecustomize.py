@@ -17,7 +17,7 @@ try:
     _here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [_entry for _entry in sys.path if os.path.abspath(_entry or os.curdir) != _here]
     if os.environ.get("GPUTOP") != "0" and sys.version_info >= (3, 10):
-        _spec = spec_from_file_location("_gputop_autolog_import", os.path.join(os.path.dirname(_here), "autolog_import.py"))
+        _spec = spec_from_file_location("_gputop_import_hook", os.path.join(os.path.dirname(_here), "import_hook.py"))
         if _spec is not None and _spec.loader is not None:
             _module = module_from_spec(_spec)
             _spec.loader.exec_module(_module)

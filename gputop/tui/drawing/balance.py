@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gputop import units
-from gputop.doctor.stated import data_parallel
-from gputop.doctor.visible import devices_behind, mask_of
-from gputop.history import Series
+from gputop.doctor.evidence.visible import devices_behind, mask_of
+from gputop.doctor.facts.stated import data_parallel
+from gputop.history.series import Series
 from gputop.snapshot import Device, Process
 from gputop.tui.drawing.bars import balance_columns
 from gputop.tui.drawing.line import Line, Span, clip
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 
 WINDOW_S = 10.0
 """Long enough to hide the gap between two steps, short enough to follow a start."""

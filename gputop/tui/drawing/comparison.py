@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gputop import units
-from gputop.history import History, MetricSeries
+from gputop.history.series import History, MetricSeries
 from gputop.snapshot import Snapshot
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import bar

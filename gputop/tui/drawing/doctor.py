@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gputop.doctor.finding import Finding
+from gputop.doctor.findings.finding import Finding
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 
 MOST_EVIDENCE = 3
 MOST_FIX_LINES = 8

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from gputop import units
-from gputop.doctor.finding import Abstained, Episode, Finding, Verdict
+from gputop.doctor.findings.finding import Abstained, Episode, Finding, Verdict
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.gpus import draw_gpus
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.drawing.ranks import draw_ranks
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 
 MOST_DEVICES = 8
 _STATES = {

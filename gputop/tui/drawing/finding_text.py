@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gputop.doctor.finding import Fact, Finding
+from gputop.doctor.findings.finding import Fact, Finding
 from gputop.snapshot import Snapshot
 from gputop.tui.drawing.line import Line, Span, clean, text_width
 from gputop.tui.drawing.line import width as line_width

@@ -8,12 +8,12 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from gputop import units
-from gputop.history import Series
+from gputop.history.series import Series
 from gputop.snapshot import Device, Process
 from gputop.tui.drawing.balance import balance_line
 from gputop.tui.drawing.bars import bar, sparkline
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, wrap
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 
 SECONDS_PER_COLUMN = 10.0
 """Of the sparkline. Columns begin at multiples of it, so that a tick changes one character, not the whole line."""

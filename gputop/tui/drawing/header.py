@@ -9,7 +9,7 @@ from gputop import units
 from gputop.snapshot import Device
 from gputop.tui.drawing.gpus import short_name
 from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line, spread, width
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 
 _GAP = Span("   ")
 _DOT = Span(" · ", "dim")

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gputop import units
-from gputop.history import Bucket, MetricSeries, Series
+from gputop.history.series import Bucket, MetricSeries, Series
 from gputop.tui.drawing.line import STYLES, Line, Span
 
 LABEL_COLUMNS = 8

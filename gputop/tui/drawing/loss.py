@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.history import Bucket, MetricSeries
+from gputop.history.columns import LiveColumns, steady_end
+from gputop.history.series import Bucket, MetricSeries
 from gputop.tui.drawing.braille import Trace, chart, dot_columns, smoothed
-from gputop.tui.drawing.columns import LiveColumns, steady_end
 from gputop.tui.drawing.line import Line, Span, fit
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 
 MOST_CURVES = 8
 """More curves than styles cannot be told apart: the ranks after that are drawn as mean and spread."""

@@ -11,7 +11,7 @@ from gputop import units
 from gputop.snapshot import Device, DeviceUse, Problem, Process, Run, Snapshot
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, wrap
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 
 UNATTRIBUTED_BYTES = 512 * 2**20
 """Memory in use that no listed process holds is told from here on: contexts and the driver's own take less."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gputop import units
-from gputop.history import History, MetricSeries
+from gputop.history.series import History, MetricSeries
 from gputop.snapshot import LOSS_METRICS, Run, Snapshot, loss_metric
 
 LIVE_STATES = ("starting", "running", "stalled")

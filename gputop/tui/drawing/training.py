@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.doctor import words
+from gputop.doctor.findings import words
 from gputop.snapshot import Rank, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import ENDED, MOST_CURVES, LossChart
 from gputop.tui.drawing.ranks import STATE_STYLES
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 
 CHART_MIN_LINES = 3
 LEGEND_MIN_LINES = 5

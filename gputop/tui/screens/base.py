@@ -13,7 +13,7 @@ from textual.screen import Screen
 from gputop import units
 from gputop.tui.drawing.header import badges_of
 from gputop.tui.drawing.line import Line, Span, clean, joined, spread, text_width
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
 
 SMALL = (100, 30)

@@ -10,13 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gputop.launch import jobs
-from gputop.launch.jobs import Job
+from gputop.jobs import store
+from gputop.jobs.store import Job
 from gputop.tui.drawing import comparison
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import Pane
 
 POLL_S = 1.0
@@ -101,7 +101,7 @@ class CompareScreen(SubScreen):
     @work(thread=True, exclusive=True)
     def poll(self) -> None:
         """Look at the jobs."""
-        self.post_message(self.Polled(jobs.list_jobs()))
+        self.post_message(self.Polled(store.list_jobs()))
 
     def on_compare_screen_polled(self, event: Polled) -> None:
         """Take in what was found."""

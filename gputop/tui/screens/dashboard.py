@@ -14,7 +14,7 @@ from textual.screen import Screen
 from gputop.snapshot import Process, Run
 from gputop.tui.drawing.gpus import lines_wanted
 from gputop.tui.screens.base import KeyBar, KeyHint
-from gputop.tui.view import Settings, View
+from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.compositor import send_changed_cells_only
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane

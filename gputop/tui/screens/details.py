@@ -14,8 +14,8 @@ from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.process_text import environment_lines, process_lines
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.stopping import not_here
-from gputop.tui.view import View
+from gputop.tui.screens.stopping import not_here
+from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import Pane
 
 DETAILS_EVERY_S = 2.0
@@ -64,7 +64,7 @@ class ProcessScreen(SubScreen):
     @work(thread=True, exclusive=True)
     def read_details(self) -> None:
         """Read in a thread: /proc can wait for a process that hangs in the kernel."""
-        from gputop.sources.host import details_of
+        from gputop.sources.host.reader import details_of
 
         if self.view is not None and not not_here(self.view) and self.process.in_namespace:
             self.post_message(self.Read(details_of(self.process.pid)))
@@ -133,7 +133,7 @@ class EnvironmentScreen(SubScreen):
     @work(thread=True, exclusive=True)
     def read_environment(self) -> None:
         """Read /proc in a thread: it can wait for a process that hangs in the kernel."""
-        from gputop.sources.host import environment_of
+        from gputop.sources.host.reader import environment_of
 
         refused = self.view is not None and not_here(self.view)
         found = None if refused else environment_of(self.process.pid)

@@ -8,14 +8,14 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Container, Vertical
 
-from gputop.doctor.finding import EVIDENCE, Finding
+from gputop.doctor.findings.finding import EVIDENCE, Finding
 from gputop.tui.drawing import finding_text
 from gputop.tui.drawing.doctor import headline
 from gputop.tui.drawing.doctor_beside import draw_beside, history_lines, why_not_lines
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.lines import Pane
 

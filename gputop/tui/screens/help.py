@@ -10,9 +10,9 @@ from textual.binding import Binding, BindingType
 
 from gputop.tui.drawing.line import Line, Span, fit_text
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
-from gputop.tui.keys import KEYS
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.view import View
+from gputop.tui.state.keys import KEYS
+from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import Pane
 
 WORDS = (

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 
 from gputop import units
-from gputop.history import X_MAX
+from gputop.history.series import X_MAX
 from gputop.snapshot import Run
 from gputop.tui.drawing import large_chart, run_numbers, training
 from gputop.tui.drawing.line import Line, Span, clean
@@ -19,7 +19,7 @@ from gputop.tui.drawing.line import width as line_width
 from gputop.tui.drawing.prose import pairs, wrapped
 from gputop.tui.drawing.ranks import STATE_STYLES, draw_ranks
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.view import Settings, View
+from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget, Pane
 

@@ -11,11 +11,11 @@ from textual.binding import Binding, BindingType
 
 from gputop import places, units
 from gputop.errors import GputopError
-from gputop.tui import settings_file
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.view import Settings, View
+from gputop.tui.state import settings_file
+from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.form import Field, Form
 
 THEMES = ("auto", "dark", "light", "ansi")

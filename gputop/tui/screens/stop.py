@@ -11,8 +11,8 @@ from textual.screen import ModalScreen
 from gputop.errors import GputopError
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, wrapped
-from gputop.tui.stopping import StopTarget, stop, target_of_job, target_of_process, target_of_run
-from gputop.tui.view import View
+from gputop.tui.screens.stopping import StopTarget, stop, target_of_job, target_of_process, target_of_run
+from gputop.tui.state.view import View
 from gputop.tui.widgets.form import Field, Form
 
 __all__ = ["StopScreen", "open_stop", "target_of_job", "target_of_process", "target_of_run"]

@@ -8,7 +8,7 @@ from textual.binding import Binding, BindingType
 
 from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.line import Drawing
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import ViewPane
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.tui.drawing.header import header_line
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
 
 

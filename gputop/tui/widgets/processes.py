@@ -12,7 +12,7 @@ from gputop.snapshot import Process
 from gputop.tui.drawing.line import Drawing, Line, clean, line
 from gputop.tui.drawing.processes import COLUMNS, SORTABLE, Order, Row, draw_processes, process_rows
 from gputop.tui.drawing.table import column_at, fitting
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget, ViewPane
 from gputop.tui.widgets.requests import ProcessChosen, RunOpened
 

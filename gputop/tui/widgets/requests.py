@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.message import Message
 
-from gputop.tui.view import Settings
+from gputop.tui.state.view import Settings
 
 
 class ProcessChosen(Message):

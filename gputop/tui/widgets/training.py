@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from gputop.tui.drawing.line import Drawing
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
-from gputop.tui.view import View
+from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import ViewPane
 from gputop.tui.widgets.requests import RunOpened
 

@@ -1,0 +1,384 @@
+"""The sampler: joins a device source, the host and the journals into snapshots, and writes them as a stream.
+
+``Sampler`` makes one snapshot at a time; ``serve`` writes one line of JSON per interval. ``gputop agent`` is ``serve`` in a
+process of its own with commands on standard input, so that a driver call that hangs never freezes a screen. ``--once``,
+``--stream`` and ``record`` use the same ``Sampler``: there is no second path.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import queue
+import select
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar
+
+from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, told_of
+from gputop.places import jobs_dir
+from gputop.snapshot import NOT_READ, Device, DeviceUse, Host, LogMatch, Problem, Process, Run, SamplerCost, Snapshot
+from gputop.sources.base import Claim, Reading, Source
+from gputop.sources.host.procfs import read_boot_id
+from gputop.sources.host.reader import HostReader, namespace_note
+from gputop.sources.nccl.ras import RasWatch
+from gputop.tracking.reader.runs import RunReader, RunUpdate
+from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
+
+if TYPE_CHECKING:
+    from gputop.jobs.output.matches import LogMatches
+    from gputop.jobs.output.printed_runs import PrintedRuns
+
+T = TypeVar("T")
+WARM_UP_S = 0.25
+"""Between the two readings of ``--once`` on virtual GPUs: their utilisation is a difference."""
+
+
+class NoSource:
+    """Stands where there is no GPU and nobody asked for virtual ones: no devices, and the reason."""
+
+    name = "none"
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+
+    def start(self, interval_s: float) -> None:
+        """Nothing to start."""
+
+    def read(self, claims: Sequence[Claim] = ()) -> Reading:
+        """Return no devices and the reason."""
+        return Reading((), {}, problem=self.problem)
+
+    def want_pcie(self, wanted: bool) -> None:
+        """There is no PCIe to read."""
+
+    def close(self) -> None:
+        """Nothing to stop."""
+
+
+def choose_source(interval_s: float, virtual: int | None = None, *, fall_back: bool = True) -> tuple[Source, Problem | None]:
+    """Return a started source, and why it is not NVML.
+
+    ``virtual`` asks for that many virtual GPUs (0: the number that suits this machine). Without it NVML is tried, and where
+    there is no GPU virtual GPUs stand in (``fall_back``) or nothing does.
+    """
+    from gputop.sources.virtual import VirtualSource
+
+    if virtual is None:
+        from gputop.sources.nvml.source import NvmlSource
+
+        nvml = NvmlSource()
+        try:
+            nvml.start(interval_s)
+        except NoGpuError as error:
+            problem = Problem(error.code, error.message, error.hint)
+            if not fall_back:
+                return NoSource(problem), problem
+        else:
+            return nvml, None
+    else:
+        problem = None
+    source = VirtualSource(virtual or None)
+    source.start(interval_s)
+    return source, problem
+
+
+class Sampler:
+    """Makes snapshots of this machine. Not thread-safe: one thread takes them.
+
+    What fails at reading is missing from the snapshot, which says so in its notes; the rest is there.
+    """
+
+    raises: ClassVar[bool] = False
+    """What fails ends ``take``: for tests, where that must be seen."""
+
+    def __init__(
+        self,
+        source: Source,
+        interval_s: float,
+        *,
+        problem: Problem | None = None,
+        gpus: Sequence[str] = (),
+        runs: RunReader | None = None,
+    ) -> None:
+        self.source = source
+        self.interval_s = interval_s
+        self._problem = problem
+        self._gpus = tuple(gpus)
+        self._runs = runs or RunReader()
+        self._host = HostReader()
+        self._ras = RasWatch()
+        self._sequence = 0
+        self._known_runs: tuple[Run, ...] = ()
+        self._failed: list[Problem] = []
+        self._cpu_at: tuple[float, float] | None = None
+        self._printed: PrintedRuns | None = None
+        self._logs: LogMatches | None = None
+
+    def take(self) -> Snapshot:
+        """Read everything once and return it; takes milliseconds, whatever the driver does."""
+        began = time.monotonic()
+        self._failed = []
+        update = self._read("The runs", lambda: self._runs.poll(partial(self._lose, "A run"))) or RunUpdate()
+        update = self._read("The output of jobs", lambda: self._with_printed(update)) or update
+        self._known_runs = update.runs
+        reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
+        devices = select_devices(reading.devices, self._gpus)
+        uses = _uses_on(reading.uses, devices) if self._gpus else reading.uses
+        pids = pids_of(update.runs)
+        lose = partial(self._lose, "A process")
+        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, lose)) or ()
+        host = self._host_record(reading)
+        logs = self._read("The errors in the output of jobs", self._log_matches) or ()
+        beside = self._read("NCCL's own account", lambda: self._beside(processes)) or {}
+        snapshot = Snapshot(
+            sequence=self._sequence,
+            time=time.time(),
+            monotonic_s=time.monotonic(),
+            interval_s=self.interval_s,
+            host=host,
+            devices=devices,
+            processes=processes,
+            runs=update.runs,
+            points=update.points,
+            notes=(*_notes(reading, processes), *self._failed),
+            logs=logs,
+            **beside,
+            cost=self._cost(time.monotonic() - began, reading.nvml_calls),
+        )
+        self._sequence += 1
+        return snapshot
+
+    def _read(self, what: str, read: Callable[[], T]) -> T | None:
+        """Return what ``read`` does; None and a note where it fails in a way that nobody foresaw."""
+        try:
+            return read()
+        except GputopError:
+            raise  # it is meant for the person
+        except Exception as error:  # noqa: BLE001 - one reader's mistake takes nothing from what the others read
+            self._lose(what, error)
+            return None
+
+    def _lose(self, what: str, error: Exception) -> None:
+        if self.raises:
+            raise error
+        told = Problem(NOT_READ, f"{what} could not be read: {told_of(error)}.", f"It needs {PLEASE_REPORT}.")
+        if told not in self._failed:
+            self._failed.append(told)
+
+    def _unread(self) -> Reading:
+        """Return that no device was read, with the reason: they are not gone."""
+        return Reading((), {}, problem=self._failed[-1])
+
+    def _beside(self, processes: tuple[Process, ...]) -> dict[str, Any]:
+        """Return what is learnt from others than the driver, /proc and the journals, by the snapshot's field names.
+
+        Whatever joins here must return at once: what takes time belongs on a thread of its own.
+        """
+        return {"communicators": self._ras.look(processes)}
+
+    def _with_printed(self, update: RunUpdate) -> RunUpdate:
+        """Add the runs of jobs that keep no journal, as their output tells of them."""
+        if self._printed is None:
+            if not jobs_dir().is_dir():
+                return update
+            from gputop.jobs.output.printed_runs import PrintedRuns
+
+            self._printed = PrintedRuns()
+        printed = self._printed.poll({run.run_id for run in update.runs})
+        if not printed.runs:
+            return update
+        runs = sorted(update.runs + printed.runs, key=lambda run: run.created_at or 0.0, reverse=True)
+        return RunUpdate(tuple(runs), update.points + printed.points)
+
+    def _log_matches(self) -> tuple[LogMatch, ...]:
+        """Return the known error texts in the output of jobs; not in the first snapshot, which a screen waits for."""
+        if self._logs is None:
+            if not self._sequence or not jobs_dir().is_dir():
+                return ()
+            from gputop.jobs.output.matches import LogMatches
+
+            self._logs = LogMatches()
+        return self._logs.poll()
+
+    def _host_record(self, reading: Reading) -> Host:
+        host = self._read("The machine", lambda: self._host.read_host(self.source.name))
+        if host is None:
+            host = Host(os.uname().nodename, read_boot_id(), self.source.name)
+        return dataclasses.replace(
+            host,
+            driver_version=reading.driver_version,
+            cuda_version=reading.cuda_version,
+            simulated=reading.simulated,
+            problem=reading.problem or self._problem,
+        )
+
+    def _cost(self, read_s: float, nvml_calls: int | None) -> SamplerCost:
+        now, cpu = time.monotonic(), time.process_time()
+        before, self._cpu_at = self._cpu_at, (now, cpu)
+        share = 100 * (cpu - before[1]) / (now - before[0]) if before and now > before[0] else None
+        return SamplerCost(share, read_s, nvml_calls, self._host.own_memory_bytes())
+
+    def set_interval(self, interval_s: float) -> None:
+        """Change the interval; the source follows."""
+        self.interval_s = min(INTERVAL_MAX_S, max(INTERVAL_MIN_S, interval_s))
+        self.source.start(self.interval_s)
+
+
+def _notes(reading: Reading, processes: tuple[Process, ...]) -> tuple[Problem, ...]:
+    hidden = namespace_note(processes)
+    return (*reading.notes, hidden) if hidden else reading.notes
+
+
+def _uses_on(uses: Mapping[int, tuple[DeviceUse, ...]], devices: Iterable[Device]) -> dict[int, tuple[DeviceUse, ...]]:
+    shown = {device.uuid for device in devices}
+    kept = {pid: tuple(use for use in of if use.device_uuid in shown) for pid, of in uses.items()}
+    return {pid: of for pid, of in kept.items() if of}
+
+
+def select_devices(devices: tuple[Device, ...], gpus: Sequence[str]) -> tuple[Device, ...]:
+    """Return the devices named by index, UUID or the beginning of a UUID; all when nothing is named.
+
+    Raises:
+        UsageError: a name fits no device.
+    """
+    if not gpus or not devices:
+        return devices
+    chosen = set()
+    for name in gpus:
+        found = {
+            device.uuid
+            for device in devices
+            if (name.isdigit() and device.index == int(name)) or (not name.isdigit() and device.uuid.startswith(name))
+        }
+        if not found:
+            known = ", ".join(str(device.index) for device in devices)
+            raise UsageError(f"There is no GPU {name!r} here.", f"This machine has {known}.")
+        chosen |= found
+    return tuple(device for device in devices if device.uuid in chosen or device.parent_uuid in chosen)
+
+
+def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
+    """Return PID -> (run id, rank) for every rank that is still alive."""
+    return {
+        rank.pid: (run.run_id, rank.rank)
+        for run in runs
+        for rank in run.ranks
+        if rank.pid is not None and rank.state in ("starting", "running", "stalled")
+    }
+
+
+def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
+    """Return which process or thread says that it works as which virtual GPU (the journal's fact ``devices``)."""
+    claims = []
+    for run in runs:
+        for rank in run.ranks:
+            if rank.pid is None or rank.state not in ("starting", "running", "stalled"):
+                continue
+            stated = rank.facts.get("devices")
+            for item in stated if isinstance(stated, list | tuple) else ():
+                claim = _claim(rank.pid, item)
+                if claim:
+                    claims.append(claim)
+    return tuple(claims)
+
+
+def _claim(pid: int, item: Any) -> Claim | None:
+    if not isinstance(item, Mapping) or not isinstance(item.get("virtual_index"), int):
+        return None
+    thread, size = item.get("thread_id"), item.get("memory_bytes")
+    return Claim(
+        pid, item["virtual_index"], thread if isinstance(thread, int) else None, size if isinstance(size, int) else None
+    )
+
+
+def take_once(sampler: Sampler) -> Snapshot:
+    """Return one snapshot. A driver knows utilisation at once; on virtual GPUs it takes a second reading a moment later."""
+    first = sampler.take()
+    if sampler.source.name != "virtual":
+        return first
+    time.sleep(WARM_UP_S)
+    second = sampler.take()
+    return dataclasses.replace(second, points=first.points + second.points)
+
+
+def serve(
+    sampler: Sampler,
+    write: Callable[[str], None],
+    commands: queue.Queue[dict[str, Any] | None] | None = None,
+    *,
+    compact: bool = False,
+) -> None:
+    """Write a line per interval until ``write`` fails or the command stream ends (a ``None`` in ``commands``).
+
+    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}``. A tick that comes late is skipped, never caught up.
+    """
+    due = time.monotonic()
+    while True:
+        write(sampler.take().to_json(compact))
+        due = max(due + sampler.interval_s, time.monotonic())
+        while (wait := due - time.monotonic()) > 0:
+            if commands is None:
+                time.sleep(wait)
+                continue
+            try:
+                command = commands.get(timeout=wait)
+            except queue.Empty:
+                continue
+            if command is None:
+                return
+            if apply(sampler, command):
+                due = time.monotonic()
+
+
+def apply(sampler: Sampler, command: Mapping[str, Any]) -> bool:
+    """Carry out one command; True when a snapshot should follow at once."""
+    if isinstance(command.get("interval_s"), int | float):
+        sampler.set_interval(float(command["interval_s"]))
+        return True
+    if isinstance(command.get("pcie"), bool):
+        sampler.source.want_pcie(command["pcie"])
+    return False
+
+
+def read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any] | None]) -> None:
+    """Put each line of ``stream`` into ``commands``; ``None`` at its end, which means that whoever started us is gone."""
+    for line in stream:
+        try:
+            command = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(command, dict):
+            commands.put(command)
+    commands.put(None)
+
+
+def main(interval_s: float, virtual: int | None, gpus: Sequence[str]) -> int:
+    """Run the agent on standard input and output until either closes; never waits for a driver call."""
+    commands: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    threading.Thread(target=read_commands, args=(sys.stdin.buffer, commands), daemon=True, name="commands").start()
+    source, problem = choose_source(interval_s, virtual)
+    sampler = Sampler(source, interval_s, problem=problem, gpus=gpus)
+    with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
+        serve(sampler, write_line, commands, compact=True)
+    source.close()
+    # A thread stuck in the driver would keep the interpreter from exiting: leave without it.
+    os._exit(0)
+
+
+def write_line(line: str) -> None:
+    """Write one line to standard output at once.
+
+    Raises:
+        BrokenPipeError: nobody reads any more.
+    """
+    data = line.encode() + b"\n"
+    descriptor = sys.stdout.fileno()
+    while data:
+        select.select((), (descriptor,), ())
+        data = data[os.write(descriptor, data) :]

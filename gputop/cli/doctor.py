@@ -1,0 +1,252 @@
+"""``gputop doctor``: watches this machine, reads a recording, explains logs, or checks the machine before a run."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_PROBLEM, UsageError
+
+if TYPE_CHECKING:
+    from gputop.agent.sampler import Sampler
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.findings.finding import Finding
+    from gputop.doctor.preflight.checks import Report
+    from gputop.doctor.watch import Outcome
+    from gputop.snapshot import Snapshot
+
+DOCTOR_FOR_S = 15.0
+"""How long ``gputop doctor`` watches by default: the time in which a placement fault is certain."""
+
+
+def add_parser(commands: Any) -> argparse.ArgumentParser:
+    """Add the command to the command line's and return its parser."""
+    doctor: argparse.ArgumentParser = commands.add_parser("doctor", help="name what is wrong with the training on this machine")
+    doctor.add_argument("--for", dest="seconds", default=f"{DOCTOR_FOR_S:g}s", metavar="TIME", help="watch so long (15s)")
+    doctor.add_argument("--json", action="store_true", dest="as_json")
+    doctor.add_argument("--run", metavar="RUN", help="only findings of this run (id or name)")
+    what = doctor.add_mutually_exclusive_group()
+    what.add_argument("--replay", type=Path, metavar="FILE", help="diagnose a recording instead of this machine")
+    what.add_argument("--log", nargs="+", metavar="FILE", help="explain the error in these logs of one run (- or a job too)")
+    what.add_argument("--before", action="store_true", help="check this machine before a run: driver, torch, ports, limits ...")
+    doctor.add_argument("--watch", metavar="TIME", help="print again when something changes, looking so often, until Ctrl-C")
+    return doctor
+
+
+def doctor(
+    options: argparse.Namespace,
+    make_sampler: Callable[[argparse.Namespace], Sampler],
+    leave: Callable[[Sampler, int], int],
+) -> int:
+    """Run the command. ``leave`` ends the process without waiting for a thread that hangs in the driver."""
+    if options.watch and (options.log or options.before or options.replay):
+        raise UsageError("--watch looks at this machine while it works.", "Leave out --log, --before and --replay.")
+    if options.log:
+        return _explain_logs(options)
+    if options.replay:
+        return _replay(options)
+    sampler = make_sampler(options)
+    if options.before:
+        return leave(sampler, _before(options, sampler))
+    if options.watch:
+        return leave(sampler, _watch(options, sampler))
+    return leave(sampler, _look(options, sampler))
+
+
+def _look(options: argparse.Namespace, sampler: Sampler) -> int:
+    """Watch the machine for a while; where nothing trains on it, check it for the next run too."""
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.report import checks_text, text_report
+    from gputop.doctor.watch import Outcome, trains, watch
+    from gputop.units import parse_duration
+
+    physician = Doctor()
+    outcome = watch(physician, _live_snapshots(sampler, parse_duration(options.seconds), options.run), run=options.run)
+    none = sampler.source.name == "none"
+    report = None
+    if outcome.snapshot is not None and not options.run and sampler.source.name != "virtual" and not trains(outcome.snapshot):
+        report = _preflight(outcome.snapshot)
+        ids = {finding.id for finding in outcome.findings}
+        more = () if none else tuple(finding for finding in report.findings if finding.id not in ids)
+        outcome = Outcome((*outcome.findings, *more), outcome.snapshot, outcome.suppressed)
+    code = _exit_code(outcome, sampler)
+    outcome = _with_driver(outcome, options.run)
+    if options.as_json:
+        _print_json(outcome, physician, report)
+    else:
+        print(text_report(outcome.findings, physician.abstained, outcome.snapshot, outcome.suppressed))
+        if report is not None:
+            print(f"\n{checks_text(report.checks)}")
+    return code
+
+
+def _exit_code(outcome: Outcome, sampler: Sampler) -> int:
+    """Return the exit code of what the rules say: that there is no GPU counts where nothing else is wrong."""
+    code = _code(outcome.findings)
+    return EXIT_NO_GPU if sampler.source.name == "none" and code == EXIT_OK else code
+
+
+def _with_driver(outcome: Outcome, run: str | None) -> Outcome:
+    """Add what keeps this machine from showing a GPU at all, where all of it is asked about and no rule says so."""
+    from gputop.doctor.preflight.gpu_checks import no_driver
+    from gputop.doctor.watch import Outcome
+
+    snapshot = outcome.snapshot
+    if snapshot is None or run is not None or snapshot.host.source != "none":
+        return outcome
+    finding = no_driver(snapshot)
+    if finding is None or finding.id in {item.id for item in outcome.findings}:
+        return outcome
+    return Outcome((finding, *outcome.findings), snapshot, outcome.suppressed)
+
+
+def _replay(options: argparse.Namespace) -> int:
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.report import text_report
+    from gputop.doctor.watch import watch
+    from gputop.sources.recording import read_recording
+
+    physician = Doctor()
+    outcome = watch(physician, _recorded_snapshots(read_recording(options.replay), options.run), run=options.run)
+    if options.as_json:
+        _print_json(outcome, physician)
+    else:
+        print(text_report(outcome.findings, physician.abstained, outcome.snapshot, outcome.suppressed))
+    return _code(outcome.findings)
+
+
+def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
+    """Print what stands whenever it has changed, until Ctrl-C; the exit code is that of the last state."""
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.report import text_report
+    from gputop.doctor.watch import changed, standing
+    from gputop.units import clock, parse_duration
+
+    physician, seconds = Doctor(), parse_duration(options.watch)
+    last: Outcome | None = None
+    code = EXIT_OK
+    due = time.monotonic() + min(seconds, sampler.interval_s)
+    try:
+        while True:
+            snapshot = sampler.take()
+            if last is None:
+                _require(options.run, snapshot)
+            outcome = standing(physician, snapshot, options.run)
+            code = _exit_code(outcome, sampler)
+            outcome = _with_driver(outcome, options.run)
+            if time.monotonic() >= due:
+                due = time.monotonic() + seconds
+                if last is None or changed(last, outcome):
+                    last = outcome
+                    if options.as_json:
+                        _print_json(outcome, physician)
+                    else:
+                        stamp = clock(snapshot.time)
+                        text = text_report(outcome.findings, (), snapshot, outcome.suppressed)
+                        print(f"--- {stamp}\n{text}\n", flush=True)
+            time.sleep(sampler.interval_s)
+    except KeyboardInterrupt:
+        return code
+
+
+def _before(options: argparse.Namespace, sampler: Sampler) -> int:
+    """Check the machine before a run: exit code 0 fine, 1 a problem, 3 no GPU."""
+    from gputop.agent.sampler import take_once
+    from gputop.doctor.report import preflight_report
+
+    snapshot = take_once(sampler)
+    report = _preflight(snapshot)
+    if options.as_json:
+        from gputop.doctor.findings.finding import findings_json
+
+        print(json.dumps({**findings_json(report.findings), "checked": _checked(report)}))
+    else:
+        print(preflight_report(report))
+    return EXIT_NO_GPU if snapshot.host.source == "none" else _code(report.findings)
+
+
+def _preflight(snapshot: Snapshot) -> Report:
+    from gputop.doctor.preflight.checks import check
+    from gputop.sources.preflight import read_preflight
+
+    return check(read_preflight(), snapshot)
+
+
+def _checked(report: Report) -> list[dict[str, str]]:
+    return [{"name": check.name, "state": check.state, "text": check.text} for check in report.checks]
+
+
+def _print_json(outcome: Outcome, physician: Doctor, report: Report | None = None) -> None:
+    from gputop.doctor.findings.finding import findings_json
+
+    data = findings_json(outcome.findings, outcome.suppressed, physician.abstained)
+    print(json.dumps(data if report is None else {**data, "checked": _checked(report)}), flush=True)
+
+
+def _code(findings: Sequence[Finding]) -> int:
+    return EXIT_PROBLEM if any(finding.severity != "info" for finding in findings) else EXIT_OK
+
+
+def _explain_logs(options: argparse.Namespace) -> int:
+    """Explain logs: exit code 0 nothing found, 1 an error or a warning, 2 a file cannot be read."""
+    from gputop.doctor.findings.finding import findings_json
+    from gputop.doctor.logs.explain import explain, verdicts
+    from gputop.doctor.report import log_report
+    from gputop.jobs.output.scan import scan_all
+
+    if options.run:
+        raise UsageError("--run chooses among tracked runs, and --log reads files.", "Leave one of them out.")
+    scans = scan_all(options.log)
+    explanation = explain(scans)
+    if options.as_json:
+        print(json.dumps(findings_json(explanation.findings)))
+    else:
+        print(log_report(explanation.findings, [(scan.name, scan.lines) for scan in scans]))
+    return EXIT_PROBLEM if verdicts(explanation.findings) else EXIT_OK
+
+
+def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterator[Snapshot]:
+    """Yield snapshots at the sampler's interval for so long; one alone where there is no GPU to watch."""
+    end = time.monotonic() + seconds
+    first = True
+    while True:
+        snapshot: Snapshot = sampler.take()
+        if first:
+            _require(run, snapshot)
+            first = False
+        yield snapshot
+        if time.monotonic() + sampler.interval_s > end or (sampler.source.name == "none" and not snapshot.runs):
+            return
+        time.sleep(sampler.interval_s)
+
+
+def _recorded_snapshots(snapshots: Iterable[Snapshot], run: str | None) -> Iterator[Snapshot]:
+    """Yield a recording's snapshots; at its end, raise UsageError where the wanted run was in none of them."""
+    names: dict[str, str] = {}
+    for snapshot in snapshots:
+        names.update((seen.run_id, seen.name) for seen in snapshot.runs)
+        yield snapshot
+    if run is not None and run not in {*names, *names.values()}:
+        held = ", ".join(sorted(set(names.values()))) or "none"
+        raise UsageError(f"There is no run {run!r} in this recording.", f"Its runs: {held}.")
+
+
+def _require(run: str | None, snapshot: Snapshot) -> None:
+    """Make sure that the wanted run is among those that are watched.
+
+    Raises:
+        UsageError: there is no such run, or it ended longer ago than runs are watched.
+    """
+    if run is None or any(run in (seen.run_id, seen.name) for seen in snapshot.runs):
+        return
+    from gputop.cli.runs import find_run
+
+    find_run(run)
+    raise UsageError(
+        f"The run {run!r} ended too long ago: the doctor looks at those that train, and at the newest that ended.",
+        f"gputop runs show {run} tells what it logged.",
+    )

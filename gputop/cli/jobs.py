@@ -1,0 +1,144 @@
+"""``gputop demo``, ``jobs``, ``logs`` and ``stop``: the launching room, from the command line."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+from gputop import units
+from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
+from gputop.jobs import attached
+from gputop.jobs import store as job_store
+from gputop.recipes import catalogue
+from gputop.recipes.recipe import YES
+from gputop.snapshot import Device, encode
+
+FOLLOW_S = 0.2
+
+
+class _RecipeParser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", "gputop demo --list tells the recipes and their options.")
+
+
+def demo(options: argparse.Namespace) -> int:
+    """Run a recipe in this terminal; when it ends, however that is, none of its processes is left."""
+    if options.list_recipes or not options.name:
+        print(recipe_list())
+        return EXIT_OK
+    recipe = catalogue.find(options.name)
+    chosen, values = recipe_values(recipe, options.options)
+    wanted = options.devices or chosen
+    devices = _devices(recipe, wanted, options)
+    launch = catalogue.prepare(recipe, devices, values)
+    names = ", ".join(f"{'virtual ' if device.kind == 'virtual' else ''}GPU {device.index}" for device in devices)
+    print(f"{recipe.id} on {names}: {' '.join(launch.argv)}", flush=True)
+    return attached.run(launch.argv, {**os.environ, **launch.env}, launch.cwd)
+
+
+def recipe_values(recipe: catalogue.Recipe, arguments: list[str]) -> tuple[str | None, Mapping[str, object]]:
+    """Return ``--devices`` and the recipe's options as given on the command line."""
+    parser = _RecipeParser(prog=f"gputop demo {recipe.id}", description=recipe.description, allow_abbrev=False)
+    parser.add_argument("--devices", metavar="LIST", help="GPUs to use, e.g. 0,1")
+    for option in recipe.options:
+        choices = f" ({', '.join(option.choices)})" if option.choices else ""
+        text = f"{option.help}{choices}; default {option.default}"
+        # A switch may stand alone, as in the script: --amp is --amp yes.
+        bare: dict[str, Any] = {"nargs": "?", "const": YES} if option.switch else {}
+        parser.add_argument(option.flag, dest=option.name, help=text, **bare)
+    given = vars(parser.parse_args(arguments))
+    wanted = given.pop("devices")
+    return wanted, {name: value for name, value in given.items() if value is not None}
+
+
+def _devices(recipe: catalogue.Recipe, wanted: str | None, options: argparse.Namespace) -> tuple[Device, ...]:
+    from gputop.agent.sampler import choose_source, select_devices
+
+    source, problem = choose_source(1.0, options.virtual)
+    found = source.read().devices
+    source.close()
+    if problem:
+        print(f"{problem.message} The recipe runs on virtual GPUs: CPU work, measured.", file=sys.stderr)
+    if wanted:
+        return select_devices(found, [part for part in wanted.split(",") if part])
+    usable = tuple(device for device in found if device.state == "ok" and not device.mig_enabled)
+    return usable[: max(recipe.min_devices, recipe.default_devices)]
+
+
+def recipe_list() -> str:
+    """Return the recipes, one a paragraph, with their options."""
+    parts = []
+    for recipe in catalogue.RECIPES:
+        flags = " ".join(f"{option.flag}" for option in recipe.options)
+        parts.append(f"{recipe.id}\n    {recipe.description}\n    {recipe.teaches}\n    {flags}")
+    return "\n".join(parts)
+
+
+def jobs(options: argparse.Namespace) -> int:
+    """List the jobs of this user, newest first."""
+    found = job_store.list_jobs()
+    if options.as_json:
+        print(json.dumps([job_record(job) for job in found]))
+        return EXIT_OK
+    if not found:
+        print("No jobs yet. Start one with l in gputop.")
+        return EXIT_OK
+    rows = [("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), *(_job_row(job) for job in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    return EXIT_OK
+
+
+def job_record(job: job_store.Job) -> dict[str, Any]:
+    """Return a job as JSON data."""
+    data = {item.name: getattr(job, item.name) for item in dataclasses.fields(job)} | {"directory": str(job.directory)}
+    encoded: dict[str, Any] = encode(data)
+    return encoded
+
+
+def _job_row(job: job_store.Job) -> tuple[str, ...]:
+    end = job.ended_at or (time.time() if job.active else None)
+    took = end - job.started_at if end is not None and job.started_at is not None else None
+    code = job.signal or ("" if job.exit_code is None else str(job.exit_code))
+    return (job.id, job.state, job.recipe_id or job.name, str(len(job.device_uuids)), units.duration(took), code)
+
+
+def logs(options: argparse.Namespace) -> int:
+    """Print the end of a job's log, and what comes after it with ``--follow``."""
+    job = job_store.find(options.job)
+    follower = job_store.LogFollower(job.id)
+    while True:
+        ended = not job_store.find(job.id).active
+        for line in follower.poll():
+            print(line, flush=True)
+        if ended or not options.follow:
+            pending = follower.pending
+            if pending:
+                print(pending)
+            _explain(job.id)
+            return EXIT_OK
+        time.sleep(FOLLOW_S)
+
+
+def _explain(job_id: str) -> None:
+    """Say on standard error why a job failed: what is printed of its log stays its log."""
+    from gputop.jobs.output.explained import explanation_of, paragraph
+
+    finding = explanation_of(job_id)
+    if finding is not None:
+        sys.stdout.flush()
+        print(f"\n{paragraph(finding)}", file=sys.stderr)
+
+
+def stop(options: argparse.Namespace) -> int:
+    """Stop a job and wait until none of its processes is left."""
+    job = job_store.stop(options.job)
+    print(f"{job.id}: {job.state}")
+    return EXIT_OK if not job.survivors else EXIT_PROBLEM

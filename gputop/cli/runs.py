@@ -1,0 +1,123 @@
+"""``gputop runs``: lists, shows, exports and prunes tracked runs. Imports the standard library and gputop's records alone."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Iterator
+
+from gputop import units
+from gputop.errors import EXIT_OK, UsageError
+from gputop.snapshot import LOSS_METRICS, Points, Run, encode, loss_metric
+from gputop.tracking.reader.runs import RunReader
+
+EVERYTHING = 1 << 62
+"""As a number of points or runs: no decimation, no limit."""
+LISTED = 50
+
+
+def runs(options: argparse.Namespace) -> int:
+    """List the runs, show or export one, or delete old ones."""
+    if options.runs_command == "show":
+        print(show_text(find_run(options.run)))
+    elif options.runs_command == "export":
+        export(options.run, as_csv=options.csv)
+    elif options.runs_command == "prune":
+        from gputop.cli.prune import prune
+
+        prune(options.older_than, options.keep, yes=options.yes)
+    else:
+        print(list_text(RunReader(recent_runs=LISTED, backlog_points=2).poll().runs))
+    return EXIT_OK
+
+
+def find_run(name: str, found: tuple[Run, ...] | None = None) -> Run:
+    """Return the run with this id, or the newest with this name.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if found is None:
+        found = RunReader(recent_runs=EVERYTHING, backlog_points=2).poll().runs
+    by_id = [run for run in found if run.run_id == name]
+    by_name = [run for run in found if run.name == name]
+    if not by_id and not by_name:
+        raise UsageError(f"There is no run {name!r}.", "gputop runs lists them.")
+    return (by_id or by_name)[0]
+
+
+def list_text(found: tuple[Run, ...]) -> str:
+    """Return the runs as a table, newest first."""
+    if not found:
+        return "No runs yet. A script makes one with gputop.init(), and l in gputop launches a demo."
+    rows = [("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED")]
+    for run in found:
+        steps = [rank.step for rank in run.ranks if rank.step is not None]
+        loss = _loss_text(run)
+        started = units.clock(run.created_at or None, "%Y-%m-%d %H:%M:%S")
+        step = str(max(steps)) if steps else units.UNKNOWN
+        rows.append((run.run_id, _printable(run.name), run.state, str(len(run.ranks)), step, loss, started))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def _loss_text(run: Run) -> str:
+    """Return the loss, as a mean over the ranks; with its name where that says of what it is the loss."""
+    name = loss_metric(name for rank in run.ranks for name in rank.metrics)
+    values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
+    if name is None or not values:
+        return units.UNKNOWN
+    mean = units.metric(units.mean(values))
+    return mean if name in LOSS_METRICS else f"{mean} ({_printable(name.removeprefix('loss/'))})"
+
+
+def show_text(run: Run) -> str:
+    """Return one run: its configuration, and each rank with its latest values."""
+    lines = [f"{_printable(run.name)}  {run.run_id}  {run.state}"]
+    if run.command:
+        lines.append(f"command: {_printable(' '.join(run.command))}")
+    lines += [f"{name} = {_printable(json.dumps(encode(value)))}" for name, value in run.config.items()]
+    for rank in run.ranks:
+        values = "  ".join(f"{_printable(name)} {units.metric(value)}" for name, value in rank.metrics.items())
+        where = f"pid {rank.pid}, {rank.state}, step {units.count(rank.step)}"
+        lines.append(f"rank {rank.rank} ({where}): {values or 'nothing logged'}")
+    return "\n".join(lines)
+
+
+def export(name: str, *, as_csv: bool) -> None:
+    """Print every value of a run: CSV with a heading, or one JSON object per value.
+
+    Columns: metric, rank, step, time (seconds since the epoch), value.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    reader = RunReader(recent_runs=EVERYTHING, backlog_points=EVERYTHING)
+    update = reader.poll()
+    run = find_run(name, update.runs)
+    writer = csv.writer(sys.stdout)
+    if as_csv:
+        writer.writerow(("metric", "rank", "step", "time", "value"))
+    points = update.points
+    while points:
+        for metric, rank, step, at, value in _values(points, run.run_id):
+            if as_csv:
+                writer.writerow((metric, rank, step, repr(at), repr(value)))
+            else:
+                record = {"metric": metric, "rank": rank, "step": step, "time": at, "value": encode(value)}
+                sys.stdout.write(json.dumps(record) + "\n")
+        points = reader.poll().points
+
+
+def _values(found: tuple[Points, ...], run_id: str) -> Iterator[tuple[str, int, int, float, float]]:
+    for points in found:
+        if points.run_id == run_id:
+            for step, at, value in zip(points.steps, points.times, points.values, strict=True):
+                yield points.metric, points.rank, step, at, value
+
+
+def _printable(text: str) -> str:
+    """Return the text without control characters: a name may hold anything."""
+    return "".join(character if character.isprintable() else " " for character in text)

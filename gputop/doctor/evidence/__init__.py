@@ -1,0 +1,1 @@
+"""What rules judge by: snapshots grouped and kept over time."""

@@ -1,0 +1,347 @@
+"""What the rules judge by: the newest snapshot, grouped into jobs, and what the last two minutes of snapshots showed.
+
+Incremental: one observation costs a walk over the newest snapshot. No clock: time is what the snapshots say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gputop.doctor.evidence.device_history import DeviceHistory
+from gputop.doctor.evidence.jobs import LIVE, Job, Member, compute_uses, jobs_of
+from gputop.doctor.evidence.series import EMPTY, Series
+from gputop.doctor.evidence.stillness import Stillness
+from gputop.doctor.facts import stated
+from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot
+
+KEPT_S = 120.0
+KEPT_SAMPLES = 1200
+LOAD_WINDOW_S = 12.0
+"""The catalogue watches utilisation for 30 s; who owns a GPU is read from contexts and not from utilisation, so that 12 s
+of agreement are enough here, and a fault is named within 15 s."""
+LOAD_SPAN_MIN_S = 9.5
+BUSY_PERCENT = 10.0
+"""Mean utilisation of a device that works (catalogue, section 2)."""
+IDLE_PERCENT = 3.0
+IDLE_SHARE = 0.95
+"""A device is idle when 95 % of its samples lie below 3 % (catalogue, section 2)."""
+FREE_MEMORY_BYTES = 2**30
+"""Unused memory as the driver counts it stays below this: an idle data-centre GPU with driver reserve shows up to 0.6 GiB."""
+WARM_UP_S = 30.0
+WARM_UP_STEPS = 20
+"""No finding about utilisation in the first 30 s or 20 steps: cuDNN, NCCL, compilation (catalogue, section 1.2)."""
+PROGRESS_S = 60.0
+CPU_BUSY_PERCENT = 80.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A device's utilisation over the last ``span_s`` seconds: the mean, and the share of samples in which it idled."""
+
+    mean_percent: float
+    idle_share: float
+    span_s: float
+
+    @property
+    def busy(self) -> bool:
+        """It works."""
+        return self.mean_percent >= BUSY_PERCENT
+
+    @property
+    def idle(self) -> bool:
+        """It does nothing, and has been watched for long enough to say so."""
+        return self.idle_share >= IDLE_SHARE and self.span_s >= LOAD_SPAN_MIN_S
+
+
+@dataclass(slots=True)
+class _ProcessTrack:
+    first_seen: float
+    cpu_busy_since: float | None = None
+    backward_s: float = 0.0
+    backward_at: float | None = None
+
+
+@dataclass(slots=True)
+class _RankTrack:
+    step: int | None = None
+    moved_at: float | None = None
+    seen_at: float = 0.0
+    calls: deque[tuple[float, int, int, int]] = field(default_factory=lambda: deque(maxlen=KEPT_SAMPLES))
+
+
+def _raise(what: str, error: Exception) -> None:
+    raise error
+
+
+class Evidence:
+    """A bounded memory of the stream, and the questions that rules ask of it."""
+
+    def __init__(self, lost: Callable[[str, Exception], None] = _raise) -> None:
+        """``lost`` is told what of a snapshot could not be taken in, and why; the rest is. It may raise the error."""
+        self._lost = lost
+        self.now = -math.inf
+        self.snapshot: Snapshot | None = None
+        self.history = DeviceHistory()
+        self.still = Stillness()
+        self.memo: dict[str, Any] = {}
+        """What rules worked out from this snapshot and share; emptied with each one."""
+        self.jobs: tuple[Job, ...] = ()
+        self._devices: dict[str, Device] = {}
+        self._samples: dict[str, deque[tuple[float, float]]] = {}
+        self._processes: dict[tuple[int, float | None], _ProcessTrack] = {}
+        self._ranks: dict[tuple[str, int], _RankTrack] = {}
+        self._ended: dict[tuple[str, int], float] = {}
+        self._loads: dict[str, Load | None] = {}
+        self._owners: dict[str, list[Process]] = {}
+        self._points: dict[tuple[str, int, str], Series] = {}
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Take in the next snapshot of the stream."""
+        self.now, self.snapshot = snapshot.monotonic_s, snapshot
+        stated.forget()
+        self._devices, self._loads, self._owners, self.memo, self.jobs = {}, {}, {}, {}, ()
+        for what, take in (
+            ("the devices", self._observe_devices),
+            ("the processes", self._observe_processes),
+            ("the history of the devices", self.history.observe),
+            ("what stands still", self.still.observe),
+            ("the runs", self._observe_runs),
+            ("the metrics", self._observe_points),
+            ("the jobs", self._observe_jobs),
+        ):
+            try:
+                take(self.snapshot)
+            except Exception as error:  # noqa: BLE001 - one bad snapshot ends neither the screen nor the other rules
+                self._lost(what, error)
+
+    def _observe_jobs(self, snapshot: Snapshot) -> None:
+        self.jobs = jobs_of(snapshot, lambda error: self._lost("a job", error))
+
+    def _observe_devices(self, snapshot: Snapshot) -> None:
+        self._devices = {device.uuid: device for device in snapshot.devices}
+        for device in snapshot.devices:
+            value = device.utilization_percent
+            if device.state != "ok" or value is None or not math.isfinite(value):
+                continue
+            samples = self._samples.setdefault(device.uuid, deque(maxlen=KEPT_SAMPLES))
+            samples.append((self.now, value))
+            while samples[0][0] < self.now - KEPT_S:
+                samples.popleft()
+        for uuid in self._samples.keys() - self._devices.keys():
+            del self._samples[uuid]
+
+    def _observe_processes(self, snapshot: Snapshot) -> None:
+        seen = {}
+        kept = []
+        for process in snapshot.processes:
+            try:
+                for use in compute_uses(process):
+                    self._owners.setdefault(use.device_uuid, []).append(process)
+                seen[process.pid, process.started_at] = self._followed(process)
+                kept.append(process)
+            except Exception as error:  # noqa: BLE001 - one process takes none of the others with it
+                self._lost("a process", error)
+        self._processes = seen
+        if len(kept) < len(snapshot.processes):
+            self.snapshot = replace(snapshot, processes=tuple(kept))
+
+    def _followed(self, process: Process) -> _ProcessTrack:
+        known = self._processes.get((process.pid, process.started_at))
+        track = known or _ProcessTrack(self.now)
+        busy = process.cpu_percent is not None and process.cpu_percent > CPU_BUSY_PERCENT
+        track.cpu_busy_since = (track.cpu_busy_since if track.cpu_busy_since is not None else self.now) if busy else None
+        seconds = sum(value for _, value in process.autograd_threads if math.isfinite(value))
+        if seconds > track.backward_s and known is not None:
+            track.backward_at = self.now
+        track.backward_s = seconds
+        return track
+
+    def _observe_runs(self, snapshot: Snapshot) -> None:
+        seen: dict[tuple[str, int], _RankTrack] = {}
+        ended: dict[tuple[str, int], float] = {}
+        for run in snapshot.runs:
+            for rank in run.ranks if run.state != "finished" else ():
+                try:
+                    self._observe_rank((run.run_id, rank.rank), rank, seen, ended)
+                except Exception as error:  # noqa: BLE001 - as above
+                    self._lost("a rank", error)
+        self._ranks, self._ended = seen, ended
+
+    def _observe_rank(
+        self, key: tuple[str, int], rank: Rank, seen: dict[tuple[str, int], _RankTrack], ended: dict[tuple[str, int], float]
+    ) -> None:
+        if rank.state not in LIVE:
+            ended[key] = self._ended.get(key, self.now)
+            return  # no rule asks what one that has ended did lately
+        known = self._ranks.get(key)
+        track = seen[key] = known or _RankTrack(rank.step, seen_at=self.now)
+        if known is not None and rank.step is not None and rank.step != track.step:
+            track.step, track.moved_at = rank.step, self.now
+        fact = stated.data_parallel(rank)
+        if fact is None:
+            return
+        counted = (fact.calls, fact.underused_calls, fact.uneven_calls)
+        if not track.calls or track.calls[-1][1:] != counted:
+            track.calls.append((self.now, *counted))
+        while len(track.calls) > 1 and track.calls[1][0] < self.now - KEPT_S:
+            track.calls.popleft()
+
+    def _observe_points(self, snapshot: Snapshot) -> None:
+        alive = {run.run_id for run in snapshot.runs}
+        for key in [key for key in self._points if key[0] not in alive]:
+            del self._points[key]
+        for points in snapshot.points:
+            try:
+                key = (points.run_id, points.rank, points.metric)
+                kept = self._points.get(key)
+                if kept is None:
+                    kept = self._points[key] = Series()
+                kept.extend(points.steps, points.times, points.values)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._lost("a metric", error)
+
+    def series(self, run_id: str | None, rank: int, metric: str) -> Series:
+        """Return the newest values of a rank's metric in the order of their coming; empty when there are none."""
+        return self._points.get((run_id or "", rank, metric), EMPTY)
+
+    def logs(self, job: Job) -> tuple[LogMatch, ...]:
+        """Return the known error texts in the job's output, first failure first."""
+        if self.snapshot is None:
+            return ()
+        jobs = {p.environment.gputop_job_id for p in job.processes if p.environment is not None} - {None}
+        return tuple(
+            match
+            for match in self.snapshot.logs
+            if (match.run_id is not None and match.run_id == job.run_id) or (match.job_id is not None and match.job_id in jobs)
+        )
+
+    def communicators(self, job: Job) -> tuple[Communicator, ...]:
+        """Return the NCCL communicators in which a process of the job takes part, matched by PID."""
+        pids = {process.pid for process in job.processes} | set(job.pids)
+        found = self.snapshot.communicators if self.snapshot is not None else ()
+        return tuple(item for item in found if any(rank.pid in pids for rank in item.ranks))
+
+    def load(self, uuid: str) -> Load | None:
+        """Return the device's load over the window; None when its utilisation is unknown."""
+        if uuid not in self._loads:
+            self._loads[uuid] = self._load(uuid)
+        return self._loads[uuid]
+
+    def _load(self, uuid: str) -> Load | None:
+        device, samples = self._devices.get(uuid), self._samples.get(uuid)
+        if device is None or device.utilization_percent is None or not samples:
+            return None
+        values = []
+        begin = self.now
+        for time, value in reversed(samples):
+            if time < self.now - LOAD_WINDOW_S:
+                break
+            values.append(value)
+            begin = time
+        if not values:
+            return None
+        idle = sum(value < IDLE_PERCENT for value in values)
+        return Load(sum(values) / len(values), idle / len(values), self.now - begin)
+
+    def owners(self, uuid: str) -> list[Process]:
+        """Return the processes that compute on the device."""
+        return self._owners.get(uuid, [])
+
+    def device(self, uuid: str) -> Device | None:
+        """Return the newest reading of a device."""
+        return self._devices.get(uuid)
+
+    def is_free(self, device: Device) -> bool | None:
+        """True when nobody uses the device and it idles; None while that is unknown."""
+        if self.owners(device.uuid):
+            return False
+        if device.kind == "gpu" and (device.memory_used_bytes or 0) >= FREE_MEMORY_BYTES:
+            return False
+        load = self.load(device.uuid)
+        if load is None or device.state != "ok" or load.span_s < LOAD_SPAN_MIN_S:
+            return None
+        return load.idle
+
+    def free(self, devices: Iterable[Device]) -> tuple[Device, ...]:
+        """Return those of the devices that are surely free."""
+        return tuple(device for device in devices if self.is_free(device))
+
+    def works(self, job: Job) -> bool | None:
+        """True when one of the job's devices is busy or its steps move; None when neither is known yet."""
+        if self.progressing(job):
+            return True
+        loads = [self.load(uuid) for uuid in job.used]
+        if any(load is not None and load.busy for load in loads):
+            return True
+        return None if not loads or any(load is None or load.span_s < LOAD_SPAN_MIN_S for load in loads) else False
+
+    def progressing(self, job: Job) -> bool:
+        """True when a rank's step has moved within the last minute of the stream."""
+        return any(self._moved(job, member) for member in job.members)
+
+    def _moved(self, job: Job, member: Member) -> bool:
+        track = self._ranks.get((job.run_id, member.journal.rank)) if job.run_id and member.journal else None
+        return track is not None and track.moved_at is not None and self.now - track.moved_at <= PROGRESS_S
+
+    def stood_s(self, run_id: str, rank: int) -> float:
+        """Return for how long a living rank has made no step, as far as it was watched; 0 for one that is not known."""
+        track = self._ranks.get((run_id, rank))
+        if track is None:
+            return 0.0
+        return self.now - (track.moved_at if track.moved_at is not None else track.seen_at)
+
+    def ended_s(self, run_id: str, rank: int) -> float:
+        """Return for how long a rank is known to have ended; 0 for one that has not."""
+        return self.now - self._ended.get((run_id, rank), self.now)
+
+    def trains(self, job: Job) -> bool:
+        """True when the job is seen to train: steps move or were just logged, or its backward threads use the CPU."""
+        if self.progressing(job) or any(self._logged_lately(member.journal) for member in job.members):
+            return True
+        return any(
+            track.backward_at is not None and self.now - track.backward_at <= PROGRESS_S
+            for track in map(self._track, job.processes)
+            if track is not None
+        )
+
+    def _logged_lately(self, journal: Rank | None) -> bool:
+        if journal is None or self.snapshot is None or not journal.step or journal.last_log_at is None:
+            return False
+        return journal.state == "running" and abs(self.snapshot.time - journal.last_log_at) <= PROGRESS_S
+
+    def is_warm(self, job: Job) -> bool:
+        """True when the start is over: 20 steps, or 30 s since every rank began."""
+        steps = [member.journal.step for member in job.members if member.journal and member.journal.step is not None]
+        if steps and min(steps) >= WARM_UP_STEPS:
+            return True
+        return all(self.age_s(process) >= WARM_UP_S for process in job.processes)
+
+    def age_s(self, process: Process) -> float:
+        """Return for how long the process has run, or at least been seen."""
+        track = self._track(process)
+        seen = self.now - track.first_seen if track is not None else 0.0
+        if process.started_at is None or self.snapshot is None:
+            return seen
+        lived = self.snapshot.time - process.started_at
+        return max(seen, lived) if math.isfinite(lived) else seen
+
+    def cpu_busy_s(self, process: Process) -> float:
+        """Return for how long the process has used more than 80 % of a core without a pause."""
+        track = self._track(process)
+        return self.now - track.cpu_busy_since if track is not None and track.cpu_busy_since is not None else 0.0
+
+    def _track(self, process: Process) -> _ProcessTrack | None:
+        return self._processes.get((process.pid, process.started_at))
+
+    def recent_calls(self, job: Job, member: Member, least: int) -> tuple[int, int, int]:
+        """Return (calls, underused, uneven) of DataParallel over the last two minutes; since the start if those are few."""
+        track = self._ranks.get((job.run_id, member.journal.rank)) if job.run_id and member.journal else None
+        if track is None or not track.calls:
+            return 0, 0, 0
+        first, last = track.calls[0][1:], track.calls[-1][1:]
+        recent = tuple(new - old for new, old in zip(last, first, strict=True))
+        return (recent[0], recent[1], recent[2]) if recent[0] >= least and min(recent) >= 0 else last

@@ -1,0 +1,333 @@
+"""Which processes belong together, which rank each is, and on which device it mainly works. Pure functions of a snapshot.
+
+Ranks belong together by run id, else by their launcher, else by the launch that gputop made. Everything is joined by PID
+and UUID, never by index.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.facts import stated
+from gputop.errors import raised
+from gputop.snapshot import Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
+
+DEAD_STATES = ("X", "Z")
+"""Process states: it has ended, though the driver may still hold its memory."""
+LIVE = ("starting", "running", "stalled")
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One rank of a job on this machine. ``main`` is the UUID of the device with its heaviest context, None if unknown."""
+
+    rank: int | None
+    local_rank: int | None
+    process: Process | None
+    journal: Rank | None
+    uses: tuple[DeviceUse, ...]
+    main: str | None
+    main_source: str
+
+    @property
+    def pid(self) -> int | None:
+        """The PID of the rank, from its process, else from its journal."""
+        if self.process is not None:
+            return self.process.pid
+        return self.journal.pid if self.journal is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One training job as far as it runs on this machine.
+
+    ``pool`` are the machine's devices of the job's kind (GPUs, or virtual GPUs), ``visible`` those that the masks of its
+    ranks leave together, in the order of the masks, ``visible_count`` how many the job really sees. None: unknown.
+    """
+
+    key: str
+    run: Run | None
+    members: tuple[Member, ...]
+    processes: tuple[Process, ...]
+    launcher: Ancestor | None
+    virtual: bool
+    pool: tuple[Device, ...]
+    visible: tuple[Device, ...] | None
+    visible_count: int | None
+    visible_source: str
+    masks: tuple[str, ...]
+    used: frozenset[str]
+    """UUIDs of every device that any process of the job computes on."""
+
+    @property
+    def run_id(self) -> str | None:
+        """The run's id, None for a job without a journal."""
+        return self.run.run_id if self.run is not None else None
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """PIDs of the ranks."""
+        return tuple(member.pid for member in self.members if member.pid is not None)
+
+    @property
+    def local_world_size(self) -> int | None:
+        """Ranks that were started on this machine: from the environment at launch, else those seen."""
+        stated_sizes = [
+            member.process.environment.local_world_size
+            for member in self.members
+            if member.process and member.process.environment and member.process.environment.local_world_size
+        ]
+        return max(stated_sizes) if stated_sizes else (len(self.members) or None)
+
+    @property
+    def main_process(self) -> Process | None:
+        """The process of the lowest rank that is seen."""
+        return next((member.process for member in self.members if member.process is not None), None)
+
+    @property
+    def uids(self) -> frozenset[int]:
+        """The users whose processes these are."""
+        return frozenset(process.uid for process in self.processes if process.uid is not None)
+
+
+def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
+    """Return the uses that are no pure graphics."""
+    return tuple(use for use in process.devices if use.contexts != "G")
+
+
+def twins(job: Job) -> list[Member]:
+    """Return processes that say that they are a rank which another process is already: both were given the same run id.
+
+    They run the same command for the same parent, and compute; a DataLoader worker is its rank's child.
+    """
+    if len(job.members) != 1 or job.run is None or job.run.world_size != 1:
+        return []
+    member = job.members[0]
+    known = member.process
+    found = []
+    for process in job.processes:
+        if known is None or process.pid == known.pid or (process.ppid, process.command) != (known.ppid, known.command):
+            continue
+        uses = compute_uses(process)
+        if uses and process.state not in DEAD_STATES:
+            uuids = {use.device_uuid for use in uses}
+            found.append(replace(member, process=process, uses=uses, main=min(uuids) if len(uuids) == 1 else None))
+    return found
+
+
+def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = raised) -> tuple[Job, ...]:
+    """Group the snapshot's processes and live runs into jobs; ``lost`` is told of one that cannot be put together."""
+    runs = {run.run_id: run for run in snapshot.runs}
+    groups: dict[str, list[Process]] = {}
+    for position, key in _keys(snapshot.processes).items():
+        groups.setdefault(key, []).append(snapshot.processes[position])
+    for run in snapshot.runs:
+        if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
+            groups.setdefault(f"run:{run.run_id}", [])
+    real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))
+    fake = tuple(sorted((d for d in snapshot.devices if d.kind == "virtual"), key=lambda d: d.index))
+    jobs = []
+    for key, group in groups.items():
+        try:
+            jobs.append(_job(key, group, runs.get(key.removeprefix("run:")), snapshot, real, fake))
+        except Exception as error:  # noqa: BLE001 - one job takes none of the others with it
+            lost(error)
+    return tuple(job for job in jobs if job.members)
+
+
+def _here(rank: Rank, snapshot: Snapshot) -> bool:
+    return rank.state in LIVE and rank.hostname in (None, snapshot.host.hostname)
+
+
+def _keys(processes: Sequence[Process]) -> dict[int, str]:
+    """Return the job's key of each process, by its position."""
+    by_pid = {process.pid: process for process in processes}
+    launchers = {process.launcher.pid for process in processes if process.launcher is not None}
+    names = [_names(process, launchers) for process in processes]
+    # What names the same job twice (a run and its launcher) leads from the weaker name to the stronger.
+    stronger: dict[str, str] = {}
+    for own in names:
+        for name in own[1:]:
+            stronger.setdefault(name, own[0])
+    keys = {}
+    for position, process in enumerate(processes):
+        own = names[position] or _inherited(process, by_pid, launchers)
+        keys[position] = stronger.get(own[0], own[0])
+    return keys
+
+
+def _names(process: Process, launchers: set[int]) -> list[str]:
+    environment = process.environment
+    names = []
+    if process.run_id is not None:
+        names.append(f"run:{process.run_id}")
+    if process.launcher is not None:
+        names.append(f"launcher:{process.launcher.pid}")
+    elif process.pid in launchers:
+        names.append(f"launcher:{process.pid}")
+    # "none" is torchrun's default id: two jobs may both have it.
+    if environment is not None and environment.torchelastic_run_id not in (None, "", "none"):
+        names.append(f"elastic:{environment.torchelastic_run_id}")
+    if environment is not None and environment.gputop_job_id:
+        names.append(f"job:{environment.gputop_job_id}")
+    return names
+
+
+def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]) -> list[str]:
+    """Return the names of the nearest listed ancestor that has some: a DataLoader worker belongs to its rank."""
+    root = process
+    for pid in [ancestor.pid for ancestor in process.ancestors] or ([process.ppid] if process.ppid is not None else []):
+        parent = by_pid.get(pid)
+        if parent is None or parent.pid == process.pid:
+            continue
+        names = _names(parent, launchers)
+        if names:
+            return names
+        root = parent
+    if root.ppid is not None and "multiprocessing.spawn" in " ".join(root.command or ()):
+        return [f"spawn:{root.ppid}"]
+    return [f"pid:{root.pid}"]
+
+
+def _job(
+    key: str,
+    group: list[Process],
+    run: Run | None,
+    snapshot: Snapshot,
+    real: tuple[Device, ...],
+    fake: tuple[Device, ...],
+) -> Job:
+    virtual = bool(fake) and (not real or _works_on(group, run, fake))
+    pool = fake if virtual else real
+    members = _members(group, run, snapshot, pool, virtual)
+    visible, count, source, masks = _visible(members, pool, virtual)
+    launcher = next((process.launcher for process in group if process.launcher is not None), None)
+    used = {use.device_uuid for process in group for use in compute_uses(process)}
+    used.update(member.main for member in members if member.main is not None)
+    return Job(key, run, members, tuple(group), launcher, virtual, pool, visible, count, source, masks, frozenset(used))
+
+
+def _works_on(group: Iterable[Process], run: Run | None, devices: Sequence[Device]) -> bool:
+    uuids = {device.uuid for device in devices}
+    if any(use.device_uuid in uuids for process in group for use in process.devices):
+        return True
+    return run is not None and any(index is not None for rank in run.ranks for _, index in stated.stated_devices(rank))
+
+
+def _members(
+    group: list[Process], run: Run | None, snapshot: Snapshot, pool: tuple[Device, ...], virtual: bool
+) -> tuple[Member, ...]:
+    by_rank: dict[int, list[Process]] = {}
+    unranked: list[Process] = []
+    pids = {process.pid for process in group}
+    for process in group:
+        rank = process.rank if process.rank is not None else (process.environment.rank if process.environment else None)
+        if rank is not None and process.state not in DEAD_STATES:
+            by_rank.setdefault(rank, []).append(process)
+        elif process.ppid not in pids and process.state not in DEAD_STATES:
+            unranked.append(process)
+    journals = {rank.rank: rank for rank in run.ranks} if run is not None else {}
+    members = []
+    for number in sorted(by_rank.keys() | journals.keys()):
+        journal = journals.get(number)
+        chief = _chief(by_rank.get(number, ()), journal, pids)
+        if journal is not None and journal.state not in LIVE:
+            continue
+        if chief is None and (journal is None or not _here(journal, snapshot)):
+            continue
+        members.append(_member(number, chief, journal, pool, virtual))
+    if not members:
+        members = [_member(None, process, None, pool, virtual) for process in unranked]
+    return tuple(members)
+
+
+def _chief(processes: Sequence[Process], journal: Rank | None, pids: set[int]) -> Process | None:
+    """Return the rank itself among the processes that carry its environment: its DataLoader workers inherit RANK."""
+    if journal is not None:
+        for process in processes:
+            if process.pid == journal.pid:
+                return process
+    roots = [process for process in processes if process.ppid not in pids]
+    return next(iter(roots or processes), None)
+
+
+def _member(
+    number: int | None, process: Process | None, journal: Rank | None, pool: tuple[Device, ...], virtual: bool
+) -> Member:
+    environment = process.environment if process is not None else None
+    local = environment.local_rank if environment is not None else None
+    if local is None and journal is not None:
+        local = journal.local_rank
+    uses = compute_uses(process) if process is not None else ()
+    main, source = _main_device(uses, journal, pool, virtual)
+    return Member(number, local, process, journal, uses, main, source)
+
+
+def _main_device(
+    uses: tuple[DeviceUse, ...], journal: Rank | None, pool: tuple[Device, ...], virtual: bool
+) -> tuple[str | None, str]:
+    source = "virtual GPU readings" if virtual else "NVML"
+    uuids = {use.device_uuid for use in uses}
+    if len(uuids) == 1:
+        return next(iter(uuids)), source
+    if uuids:
+        sizes = [(use.memory_used_bytes, use.device_uuid) for use in uses if use.memory_used_bytes is not None]
+        if len(sizes) == len(uses):
+            return max(sizes)[1], source
+    found = set()
+    for uuid, index in stated.stated_devices(journal):
+        for device in pool:
+            if (virtual and index == device.index) or (not virtual and uuid is not None and same_uuid(uuid, device.uuid)):
+                found.add(device.uuid)
+    return (next(iter(found)), "journal") if len(found) == 1 else (None, "")
+
+
+def _visible(
+    members: Sequence[Member], pool: tuple[Device, ...], virtual: bool
+) -> tuple[tuple[Device, ...] | None, int | None, str, tuple[str, ...]]:
+    """Return the devices that the members' masks leave together, their number, who says so, and the masks."""
+    masks: Counter[str] = Counter()
+    seen: dict[str, Device] = {}
+    known = bool(members)
+    for member in members:
+        process = member.process
+        if process is None or process.environment is None:
+            known = False
+            continue
+        mask = mask_of(process, virtual)
+        if mask is not None:
+            masks[mask] += 1
+        elif process.container is not None and not virtual:
+            # A container may hold fewer devices than the driver shows us.
+            known = False
+            continue
+        seen.update((device.uuid, device) for device in devices_behind(mask, pool))
+    visible = tuple(seen.values()) if known else None
+    count = len(visible) if visible is not None else None
+    source = ("GPUTOP_VIRTUAL_DEVICES" if virtual else "CUDA_VISIBLE_DEVICES") + " at launch (/proc/<pid>/environ)"
+    if virtual and len(members) == 1 and count is not None:
+        now = model_facts.mask_now(members[0].journal, virtual)
+        left = devices_behind(now, pool)
+        if now not in (None, *masks) and 0 < len(left) < count:
+            return left, len(left), "GPUTOP_VIRTUAL_DEVICES in os.environ now (journal)", tuple(masks)
+    inside = {_seen_inside(member) for member in members} if not virtual and (visible is None or len(members) == 1) else set()
+    if len(inside) == 1:
+        # Only inside the process is it known what a mask set later, or a container, leaves.
+        number, said = inside.pop()
+        if number is not None and (count is None or number < count):
+            count, source, visible = number, said, pool if number == len(pool) else None
+    return visible, count, source, tuple(masks)
+
+
+def _seen_inside(member: Member) -> tuple[int | None, str]:
+    count = stated.device_count(member.journal)
+    if count is not None:
+        return count, "torch.cuda.device_count() (journal)"
+    threads = member.process.autograd_threads if member.process is not None else ()
+    if threads and member.uses:
+        return max(index for index, _ in threads) + 1, "pt_autograd threads (/proc/<pid>/task)"
+    return None, ""

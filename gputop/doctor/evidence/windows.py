@@ -1,0 +1,273 @@
+"""Statistics over the newest values of a rank's metrics: shares by sums, medians, trends, stalls. Pure.
+
+Sums and never medians for shares: with four workers the median wait for data was 1.3 ms where the mean was 80 ms
+(catalogue, section 2). The past that a stream begins with is decimated to its extremes, so that only the newest stretch
+of closely spaced steps is looked at.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import statistics
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from gputop import units
+from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.series import EMPTY, KEPT_POINTS, Point, Series
+from gputop.snapshot import Rank
+
+STEPS = 200
+STEPS_MIN = 20
+GAP_MAX = 3
+POWER_SPAN_MIN_S = 30.0
+CHAIN_MIN = 5
+CHAIN_SHARE = 0.75
+"""With so many stalls, a quarter of them may be strangers to the rhythm of the others (ours)."""
+
+
+class Stalls(NamedTuple):
+    """Long steps that return: at which steps, every how many, and the share of time that they add."""
+
+    steps: tuple[int, ...]
+    period: float
+    excess_share: float
+    median_s: float
+    mean_s: float
+
+
+def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> Series:
+    """Return the newest values whose steps follow each other closely, oldest first, those of the warm-up left out."""
+    memo: dict[tuple[str | None, int, str, int], Series] = evidence.memo.setdefault("windows.newest", {})
+    key = (job.run_id, rank, metric, limit)
+    if key not in memo:
+        memo[key] = _newest(evidence, job, rank, metric, limit)
+    return memo[key]
+
+
+def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> Series:
+    found = evidence.series(job.run_id, rank, metric)[-limit:]
+    if found and min(found.steps) < WARM_UP_STEPS:
+        found = _of([point for point in found if point.step >= WARM_UP_STEPS])
+    if _every(found.steps):
+        return found
+    distances = list(map(operator.sub, found.steps[1:], found.steps))
+    usual = min((distance for distance in distances[-STEPS_MIN:] if distance > 0), default=1)
+    # A step that an evaluation or a checkpoint stretched has no time of its own: a gap of one or two is no decimation.
+    widest = GAP_MAX * usual
+    if min(distances) > 0 and max(distances) <= widest:
+        return found
+    return found[max(at for at, distance in enumerate(distances, 1) if not 0 < distance <= widest) :]
+
+
+def _every(steps: list[int]) -> bool:
+    """True when the steps follow one another without a gap; what is compared here is compared without a loop."""
+    return not steps or (steps[-1] - steps[0] == len(steps) - 1 and steps == list(range(steps[0], steps[-1] + 1)))
+
+
+def _of(points: Sequence[Point]) -> Series:
+    return Series(*zip(*points, strict=True)) if points else Series()
+
+
+def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], least: int = STEPS_MIN) -> float | None:
+    """Return which share of the step's time a phase takes in one rank, by sums over the newest steps; None when unknown."""
+    steps = newest(evidence, job, rank, "step_s")
+    total = steps.total()
+    if len(steps) < least or total <= 0:
+        return None
+    begin = steps.steps[0]
+    names = (part,) if isinstance(part, str) else part
+    series = [evidence.series(job.run_id, rank, name) for name in names]
+    if not any(series):
+        return None
+    return sum(since(points, begin).total() for points in series) / total
+
+
+def since(points: Series, step: int) -> Series:
+    """Return the newest points of which none lies before a step; the cost is that of these points alone."""
+    number = points.steps[-1] - step + 1 if points else 0
+    if 0 < number < len(points) and points.steps[-number - 1] < step and _every(points.steps[-number:]):
+        return points[-number:]
+    number = next((at for at, known in enumerate(reversed(points.steps)) if known < step), len(points))
+    return points[len(points) - number :]
+
+
+def latest(points: Series, number: int) -> dict[int, float]:
+    """Return the newest values by step, the newest first."""
+    return dict(zip(points.steps[: -number - 1 : -1], points.values[: -number - 1 : -1], strict=True))
+
+
+def at(points: Series, wanted: Collection[int]) -> dict[int, float]:
+    """Return the values at these steps, as far as they are kept: of quick iterations few are looked at whole."""
+    recent = since(points, min(wanted)) if wanted else EMPTY
+    return {step: value for step, value in zip(recent.steps, recent.values, strict=True) if step in wanted}
+
+
+def squares(values: Iterable[float], middle: float) -> float:
+    """Return the sum of the squared distances from ``middle``; infinite where it is too large (``**`` raises there)."""
+    return sum([(value - middle) * (value - middle) for value in values])
+
+
+def spread(values: Sequence[float]) -> float:
+    """Return the standard deviation of all the values (``statistics.pstdev`` takes fifty times as long)."""
+    return math.sqrt(squares(values, units.mean(values)) / len(values))
+
+
+def data_share(evidence: Evidence, job: Job) -> float | None:
+    """Return the share of time for which the median rank waits for data."""
+    shares = [share(evidence, job, rank.rank, "phase/data") for rank in _ranks(job)]
+    known = [value for value in shares if value is not None]
+    return statistics.median(known) if known else None
+
+
+def pause_share(evidence: Evidence, job: Job) -> float:
+    """Return the share of time that goes to evaluation and checkpoints, of the rank with most; 0 when it is unknown."""
+    shares = [share(evidence, job, rank.rank, ("phase/evaluation", "checkpoint_s")) for rank in _ranks(job)]
+    return max((value for value in shares if value is not None), default=0.0)
+
+
+def step_s(evidence: Evidence, job: Job, rank: int, least: int = STEPS_MIN) -> float | None:
+    """Return the mean time of a rank's newest steps, in seconds."""
+    steps = newest(evidence, job, rank, "step_s")
+    return steps.total() / len(steps) if len(steps) >= least else None
+
+
+def median_step_s(evidence: Evidence, job: Job, least: int = STEPS_MIN) -> float | None:
+    """Return the median time of a step over the newest steps of all ranks, in seconds."""
+    memo: dict[str, tuple[int, float]] = evidence.memo.setdefault("windows.median_step_s", {})
+    if job.key not in memo:
+        values = [value for rank in _ranks(job) for value in newest(evidence, job, rank.rank, "step_s").values]
+        if not math.isfinite(sum(values)):
+            values = [value for value in values if math.isfinite(value)]
+        memo[job.key] = len(values), statistics.median(values or [0.0])
+    number, median = memo[job.key]
+    return median if number >= least else None
+
+
+def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s: float) -> float | None:
+    """Return which share of the wall clock a metric in seconds sums up to, over the steps that are kept."""
+    steps = evidence.series(job.run_id, rank, "step_s")
+    points = evidence.series(job.run_id, rank, metric)
+    if not steps or not points:
+        return None
+    begin, end = steps.times[0], max(steps.times[-1], points.times[-1])
+    # Of quick steps no more are kept than fill a part of that time: they are as many as any share needs.
+    if end - begin < span_min_s and len(steps) < KEPT_POINTS:
+        return None
+    spent = sum(value for time, value in zip(points.times, points.values, strict=True) if time > begin and math.isfinite(value))
+    return min(1.0, spent / (end - begin))
+
+
+def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str]) -> Series:
+    """Return the newest steps, those that a pause stretched with the pause's time: they have no ``step_s`` of their own."""
+    steps = newest(evidence, job, rank, "step_s", KEPT_POINTS)
+    if len(steps) < STEPS_MIN:
+        return Series()
+    pauses = [since(evidence.series(job.run_id, rank, metric), steps.steps[0]) for metric in metrics]
+    if not any(pauses):
+        return steps
+    usual = statistics.median(steps.values)
+    timed = {point.step: point for point in steps}
+    for points in pauses:
+        for point in reversed(points):
+            known, before = timed.get(point.step), timed.get(point.step - 1)
+            if known is not None and known.value >= point.value:
+                continue
+            # The pause's own time is that of the model's calls: the clock tells what the step took in all.
+            passed = point.time - before.time if before is not None and known is None else 0.0
+            took = point.value + (known.value if known is not None else usual)
+            timed[point.step] = Point(point.step, point.time, max(took, passed))
+    return _of([timed[step] for step in sorted(timed)])
+
+
+def steady(points: Series, factor: float) -> bool:
+    """True when none of the values is ``factor`` times another: then no part of them has a stall."""
+    return not points or (points.finite() and max(points.values) <= factor * min(points.values))
+
+
+def stalls(points: Series, factor: float) -> Stalls | None:
+    """Return the steps that take over ``factor`` times the median, with their period; None when there are none."""
+    values = points.values if points.finite() else [value for value in points.values if math.isfinite(value)]
+    # The median is no less than the least: most runs are done with here.
+    if len(values) < STEPS_MIN or max(values) <= factor * min(values):
+        return None
+    median = statistics.median(values)
+    long = [point for point in points if point.value > factor * median and math.isfinite(point.value)]
+    if not long or median <= 0:
+        return None
+    gaps = [after.step - before.step for before, after in itertools.pairwise(long)]
+    excess = sum(point.value - median for point in long) / sum(values)
+    usual = units.mean([point.value for point in long])
+    return Stalls(tuple(point.step for point in long), statistics.median(gaps) if gaps else 0.0, excess, median, usual)
+
+
+def regular(steps: Sequence[int], variation: float) -> bool:
+    """True when the distances between steps vary by less than this share of their mean.
+
+    A few strangers are left out: a test every 20 steps, and another one at the end of each epoch.
+    """
+    gaps = [after - before for before, after in itertools.pairwise(steps)]
+    if len(gaps) < 2:
+        return False
+    usual = units.mean(gaps)
+    if usual > 0 and spread(gaps) / usual < variation:
+        return True
+    period = statistics.median(gaps)
+    return len(steps) >= CHAIN_MIN and _chain(steps, period, variation * period) >= CHAIN_SHARE * len(steps)
+
+
+def _chain(steps: Sequence[int], period: float, off: float) -> int:
+    """Return how many of the steps follow one another at this distance, others between them left out."""
+    lengths: list[int] = []
+    for at, step in enumerate(steps):
+        before = [lengths[n] for n in range(at) if abs(step - steps[n] - period) <= off]
+        lengths.append(1 + max(before, default=0))
+    return max(lengths, default=0)
+
+
+def finite(points: Series) -> Series:
+    """Return the points without those that are NaN or infinite."""
+    return points if points.finite() else _of([point for point in points if math.isfinite(point.value)])
+
+
+def trend(points: Series) -> tuple[float, float] | None:
+    """Return the growth over the window (by a straight line through the values) and R²; None for too few values."""
+    known = finite(points)
+    steps, values = known.steps, known.values
+    if len(known) < STEPS_MIN or steps[-1] <= steps[0]:
+        return None
+    if min(values) == max(values):
+        return 0.0, 0.0
+    mean_x, mean_y = sum(steps) / len(steps), units.mean(values)
+    off_x, off_y = [step - mean_x for step in steps], [value - mean_y for value in values]
+    spread_x, spread_y = sum(map(operator.mul, off_x, off_x)), sum(map(operator.mul, off_y, off_y))
+    if spread_y <= 0:
+        return 0.0, 0.0
+    slope = sum(map(operator.mul, off_x, off_y)) / spread_x
+    growth, fit = slope * (steps[-1] - steps[0]), slope * slope * spread_x / spread_y
+    return (growth, fit) if math.isfinite(growth + fit) else None
+
+
+def mean_utilization(evidence: Evidence, uuid: str) -> float | None:
+    """Return a device's mean utilisation over the last minute; None before 30 s of it were seen."""
+    values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
+    return sum(values) / len(values) if values and evidence.history.span_s(uuid) >= POWER_SPAN_MIN_S else None
+
+
+def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
+    """Return an upper bound of the active power fraction (catalogue, section 2): mean power over the limit, last minute.
+
+    What the device draws at rest is not known; as long as it draws less than its limit, the fraction without that is lower.
+    """
+    device = evidence.device(uuid)
+    values = [r.power_w for r in evidence.history.readings(uuid) if r.power_w is not None]
+    if device is None or not device.power_limit_w or not values or evidence.history.span_s(uuid) < POWER_SPAN_MIN_S:
+        return None
+    return sum(values) / len(values) / device.power_limit_w
+
+
+def _ranks(job: Job) -> Iterable[Rank]:
+    return [member.journal for member in job.members if member.journal is not None]

@@ -1,0 +1,1 @@
+"""What ranks report about themselves, read without trusting it."""

@@ -1,0 +1,109 @@
+"""Commands for this very run: its script, arguments and GPUs, ready to copy. Pure text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+
+from gputop.doctor.evidence.jobs import Job
+from gputop.snapshot import Device
+
+SCRIPT_UNKNOWN = "YOUR_SCRIPT.py"
+_FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+_COUNT_FLAGS = {
+    "torchrun": ("--nproc-per-node", "--nproc_per_node"),
+    "accelerate": ("--num_processes", "--num-processes"),
+    "deepspeed": ("--num_gpus", "--num-gpus"),
+}
+_LOCAL_RANK = re.compile(r"--local[-_]rank(=.*)?$")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+
+
+def script_of(command: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the script (or "-m", module) and its arguments, without the interpreter and what a launcher added."""
+    if not command:
+        return (SCRIPT_UNKNOWN,)
+    if not _PYTHON.search(command[0].rpartition("/")[2]):
+        return tuple(command)
+    rest = list(command[1:])
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
+        taken = rest.pop(0)
+        if taken in _FLAGS_WITH_VALUE and rest:
+            rest.pop(0)
+    if not rest or rest[0] in ("-c", "-"):
+        return (SCRIPT_UNKNOWN,)
+    return tuple(item for item in rest if not _LOCAL_RANK.match(item))
+
+
+def option(command: Sequence[str], names: Sequence[str]) -> str | None:
+    """Return the value of a command-line option, written "--name value" or "--name=value"."""
+    for position, item in enumerate(command):
+        name, equals, value = item.partition("=")
+        if name in names:
+            if equals:
+                return value
+            return command[position + 1] if position + 1 < len(command) else None
+    return None
+
+
+def with_option(command: Sequence[str], names: Sequence[str], value: str) -> tuple[str, ...]:
+    """Return the command with the option set to ``value``; unchanged when it has none of these options."""
+    changed = list(command)
+    for position, item in enumerate(changed):
+        name, equals, _ = item.partition("=")
+        if name not in names:
+            continue
+        if equals:
+            changed[position] = f"{name}={value}"
+        elif position + 1 < len(changed):
+            changed[position + 1] = value
+    return tuple(changed)
+
+
+def launch_line(job: Job, ranks: int, devices: Sequence[Device] = ()) -> str:
+    """Return the command that starts this job with ``ranks`` ranks, on ``devices`` if they are not all that there are."""
+    return f"{mask_prefix(job, devices)}{shlex.join(_launch_command(job, ranks))}"
+
+
+def _launch_command(job: Job, ranks: int) -> tuple[str, ...]:
+    started = job.run.command if job.run is not None and job.run.command else ()
+    for launcher, flags in _COUNT_FLAGS.items():
+        position = next((at for at, item in enumerate(started) if item.rpartition("/")[2] == launcher), None)
+        if position is None:
+            continue
+        if option(started, flags) is not None:
+            return with_option(started[position:], flags, str(ranks))
+        head = started[position:]
+        lead = 2 if launcher == "accelerate" and len(head) > 1 and head[1] == "launch" else 1
+        return (launcher, *head[1:lead], f"{flags[0]}={ranks}", *head[lead:])
+    process = job.main_process
+    script = script_of(process.command if process is not None and process.command else started)
+    launcher = job.launcher.name if job.launcher is not None else "torchrun"
+    if launcher == "accelerate":
+        return ("accelerate", "launch", f"--num_processes={ranks}", *script)
+    if launcher == "deepspeed":
+        return ("deepspeed", f"--num_gpus={ranks}", *script)
+    return ("torchrun", "--standalone", f"--nproc-per-node={ranks}", *script)
+
+
+def own_command(job: Job) -> str:
+    """Return the command by which the job is started, as far as it is known, without changes to it."""
+    ranks = job.local_world_size or 1
+    if job.launcher is not None or (ranks > 1 and len(job.members) > 1):
+        return launch_line(job, ranks)
+    process = job.main_process
+    if job.run is not None and job.run.command:
+        return shlex.join(job.run.command)
+    return shlex.join(process.command) if process is not None and process.command else f"python {SCRIPT_UNKNOWN}"
+
+
+def mask_prefix(job: Job, devices: Sequence[Device]) -> str:
+    """Return "CUDA_VISIBLE_DEVICES=… " for these devices; empty when they are all that there are."""
+    if not devices or len(devices) == len(job.pool):
+        return ""
+    ordered = sorted(devices, key=lambda device: device.index)
+    name = "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
+    # CUDA numbers unequal cards by speed and not by slot, so that an index would name another card there.
+    by_uuid = not job.virtual and len({device.name for device in job.pool}) > 1
+    return f"{name}={','.join(device.uuid if by_uuid else str(device.index) for device in ordered)} "

@@ -1,0 +1,1 @@
+"""Explains the output of failed runs."""

@@ -1,0 +1,304 @@
+"""Explains a failed run by its logs: the first failure of the first rank that failed, and not what followed from it.
+
+A text that follows from a failure elsewhere ("Connection closed by peer", ChildFailedError, an NCCL abort) is evidence of
+when and where, never the cause. Which failure came first is told by torchrun's "Root Cause (first observed failure)", by
+the times in the lines, and by the order in one log. Pure: the logs were read by whoever scanned them (``scan``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
+from gputop.doctor.logs import xids
+from gputop.doctor.logs.patterns.pattern import HINT
+from gputop.doctor.logs.refuted import REFUTED_BY
+from gputop.doctor.logs.scan import LogScan, Observation, Root
+
+QUOTE_CHARS = 400
+UNKNOWN_ID = "exception"
+"""Id of a finding about an exception that no pattern knows: it has no rule."""
+_SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+_FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
+_STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What logs tell: the root first in ``findings``, then remarks. ``root`` is None where no run failed in them."""
+
+    root: Observation | None
+    findings: tuple[Finding, ...]
+    consequences: tuple[Observation, ...] = ()
+    """Lines that follow from the root."""
+
+
+def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = False) -> Explanation:
+    """Return what the logs of one run tell; they belong together, each was read to its end. ``failed``: it is known to have."""
+    seen = [item for scan in scans for item in scan.observations]
+    launcher = next((scan.root for scan in scans if scan.root is not None), None)
+    if (failed or launcher is not None) and not any(item.failure for item in seen):
+        # It did not go on for long: of a script that catches its error, says so, and ends.
+        seen = [replace(item, went_on=False) for item in seen]
+    if failed or launcher is not None:
+        seen = [replace(item, followed=False) for item in seen]
+    consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
+    failures = _fatal([item for item in seen if item.failure])
+    root = _first(failures, launcher, scans)
+    findings = [] if root is None else [_of_root(root, seen, scans, launcher)]
+    if root is None and launcher is not None and launcher.exit_code is not None:
+        findings.append(_without_text(launcher, consequences, scans))
+    elif root is None and consequences:
+        findings.append(_consequence_alone(consequences, scans, launcher))
+    told = {finding.title for finding in findings}
+    for item in seen:
+        shown = item.went_on or (item.pattern is not None and (item.pattern.kind == HINT or item.warned))
+        if shown and item is not root and not item.failure:
+            finding = finding_of(item)
+            if finding.severity == "error":
+                finding = replace(finding, severity="warning")
+            if finding.title not in told:
+                told.add(finding.title)
+                findings.append(finding)
+    return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences)
+
+
+def finding_of(seen: Observation) -> Finding:
+    """Return one observation as a finding, from its own line alone."""
+    facts: tuple[Fact, ...] = (Fact(quote(seen), _short(seen.line), place(seen)),)
+    pattern = seen.pattern
+    if seen.went_on:
+        facts = (*facts, Fact("the job went on after this text: the lines that follow are no traceback", True, place(seen)))
+    if seen.followed:
+        facts = (*facts, Fact(_FOLLOWED, True, place(seen)))
+    if pattern is None:
+        return _exception(seen, facts)
+    finding = Finding(
+        id=pattern.cause or pattern.id,
+        severity=pattern.severity,
+        confidence=_sure(seen, pattern.confidence),
+        title=_sentence(pattern.said(pattern.title, seen.groups)),
+        evidence=facts,
+        cause=_sentence(pattern.said(pattern.means, seen.groups)),
+        fix=pattern.said(pattern.fix, seen.groups),
+        refuted_by=pattern.refuted_by or REFUTED_BY.get(pattern.id, ""),
+    )
+    return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
+
+
+def _sure(seen: Observation, otherwise: str) -> str:
+    if seen.went_on:
+        return "possible"
+    # A script whose output is buffered writes what it had printed before, after the traceback that ended it.
+    return "likely" if seen.followed and otherwise == "certain" else otherwise
+
+
+def _of_xid(seen: Observation, finding: Finding) -> Finding:
+    """Say of an error of the driver what is known of its number."""
+    address = xids.pci_address(seen.groups["pci"])
+    told = xids.told(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
+    title = f"The driver reported {told.short} (GPU at {address})"
+    return replace(finding, title=title, cause=told.cause, fix=told.fix, refuted_by=told.refuted_by)
+
+
+def quote(seen: Observation) -> str:
+    """Return who said what."""
+    who = f"rank {seen.rank} said: " if seen.rank is not None else ""
+    return f"{who}{_short(seen.line)}"
+
+
+def place(seen: Observation) -> str:
+    """Return where the line stands: "train.log:412"."""
+    return f"{seen.file}:{seen.line_number}" if seen.line_number else seen.file
+
+
+def _fatal(failures: list[Observation]) -> list[Observation]:
+    """Leave out exceptions without a known text after which their rank failed again: the rank had gone on."""
+    last = {(item.file, item.rank): item for item in failures}
+    return [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
+
+
+def _first(failures: list[Observation], launcher: Root | None, scans: Sequence[LogScan]) -> Observation | None:
+    if not failures:
+        return None
+    own = [item for item in failures if launcher is not None and item.rank is not None and item.rank == launcher.rank]
+    if launcher is not None and not own:
+        # A log without prefixes, or a rank that says nothing: what no other rank claims may be its own.
+        own = [item for item in failures if item.rank is None]
+    files = {scan.name: position for position, scan in enumerate(scans)}
+    written = {scan.name: scan.written_at or 0.0 for scan in scans}
+    position = {id(item): number for number, item in enumerate(failures)}
+    timed = all(item.time is not None for item in failures)
+    if timed:
+        return min(failures, key=lambda item: (item.time or 0.0, position[id(item)]))
+    candidates = own or failures
+    one_each = len({item.file for item in candidates}) > 1
+    return min(
+        candidates,
+        key=lambda item: (
+            # The log of the rank that failed first ends first; a time in a line is better still.
+            (item.time if item.time is not None else written[item.file]) if one_each else 0.0,
+            files[item.file],
+            position[id(item)],
+        ),
+    )
+
+
+def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan], launcher: Root | None) -> Finding:
+    finding = finding_of(root)
+    facts = list(finding.evidence)
+    if root.where is not None:
+        facts.append(Fact(f"at {root.where}", root.where, "traceback"))
+    beside = [item for item in seen if item.block and (item.block, item.file) == (root.block, root.file) and item is not root]
+    confidence = finding.confidence
+    other = {item.line: item for item in reversed(beside) if item.line != root.line}
+    facts += [Fact(quote(item), _short(item.line), place(item)) for item in [*other.values()][::-1][:3]]
+    inner = next((scan.inner.get(root.block) for scan in scans if scan.name == root.file and root.block), None)
+    if root.pattern is not None and root.pattern.id == "dp_replica_error":
+        # Certain only where the inner error is the one that replicas make; else the inner error is the thing to read.
+        confidence = "certain" if any(item.pattern and item.pattern.id == "two_devices" for item in beside) else "likely"
+        if inner is not None and not any(inner in item.line for item in beside):
+            facts.append(Fact(f"inner error: {_short(inner)}", _short(inner), "traceback"))
+    same = {item.rank for item in seen if _same(item, root) and item.rank is not None} - {root.rank}
+    if same:
+        facts.append(Fact(f"the same on {words.ranks(sorted(same))}", sorted(same), "log"))
+    facts += _launcher_facts(launcher)
+    after = [item for item in seen if item.pattern is not None and item.pattern.cascade and item.pattern.id != "child_failed"]
+    if after:
+        names = ", ".join(dict.fromkeys(item.pattern.id for item in after if item.pattern is not None))
+        lines = "1 line that follows" if len(after) == 1 else f"{len(after)} lines that follow"
+        facts.append(Fact(f"{lines} from it: {names}", len(after), place(after[0])))
+    return replace(finding, evidence=tuple(facts), confidence=confidence)
+
+
+def _same(one: Observation, other: Observation) -> bool:
+    if one.pattern is None or other.pattern is None:
+        return one.pattern is other.pattern and one.line == other.line
+    return one.pattern.id == other.pattern.id
+
+
+def _launcher_facts(launcher: Root | None) -> list[Fact]:
+    if launcher is None or launcher.rank is None:
+        return []
+    ended = _ended(launcher.exit_code)
+    when = f", at {launcher.time.replace('_', ' ')}" if launcher.time else ""
+    return [Fact(f"the first failure that torchrun observed: rank {launcher.rank} {ended}{when}", launcher.rank, "torchrun")]
+
+
+def _ended(code: int | None) -> str:
+    if code is None:
+        return "failed"
+    return f"was ended by {_SIGNALS.get(-code, f'signal {-code}')}" if code < 0 else f"ended with exit code {code}"
+
+
+def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
+    name, _, message = seen.line.partition(":")
+    raised = f" It was raised from: {_short(seen.raised_from)}" if seen.raised_from else ""
+    what = "went on" if seen.went_on else "failed"
+    who = f"Rank {seen.rank} {what}" if seen.rank is not None else f"The script {what}"
+    where = f" at {seen.where}" if seen.where else ""
+    return Finding(
+        id=UNKNOWN_ID,
+        severity="error",
+        confidence=_sure(seen, "certain"),
+        title=f"{who} {'after' if seen.went_on else 'with'} {name.rpartition('.')[2]}{where}",
+        evidence=facts,
+        cause=f"{_short(seen.line)}.{raised}" if message else f"{name}.{raised}",
+        fix=f"# read {seen.where or 'the traceback'}; the traceback stands before {place(seen)}",
+        refuted_by="The script goes on after it, or ends with exit code 0: then it was caught.",
+    )
+
+
+def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding:
+    """Return the finding for a rank of which only the launcher tells."""
+    stuck = _stuck(consequences, scans)
+    if stuck is not None:
+        return replace(stuck, evidence=(*stuck.evidence, *_launcher_facts(launcher)))
+    who = f"Rank {launcher.rank}" if launcher.rank is not None else "A rank"
+    host = f" on {launcher.host}" if launcher.host and launcher.host != "localhost" else ""
+    facts = (*_launcher_facts(launcher), *(Fact(quote(item), _short(item.line), place(item)) for item in consequences[:2]))
+    killed = launcher.exit_code == -9
+    logs = f"\n# torchrun noted more in {launcher.error_file}" if launcher.error_file else ""
+    return Finding(
+        id="H05" if killed else "G04",
+        severity="error",
+        confidence="likely" if killed else "possible",
+        title=f"{who}{host} {_ended(launcher.exit_code)}",
+        evidence=facts,
+        cause="SIGKILL comes from outside: the kernel's or the batch system's memory limit, or somebody's kill -9."
+        if killed
+        else "The rank's own words are not in these logs; the others followed it.",
+        fix="sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail"
+        if killed
+        else f"torchrun --log-dir logs --tee 3 ...  # keeps what each rank says{logs}",
+        refuted_by="dmesg and the batch system know of no kill for memory at that time."
+        if killed
+        else "The rank ended after another one had failed: its log, or theirs, has an earlier error.",
+    )
+
+
+def _consequence_alone(consequences: Sequence[Observation], scans: Sequence[LogScan], launcher: Root | None) -> Finding:
+    stuck = _stuck(consequences, scans)
+    if stuck is not None:
+        return stuck
+    first = consequences[0]
+    told = finding_of(first)
+    return replace(
+        told,
+        confidence="possible",
+        evidence=(*told.evidence, *_launcher_facts(launcher)),
+        cause=f"{told.cause} These logs have only what followed.",
+        fix="# read the log of the rank that failed first: torchrun --log-dir logs --tee 3 ... keeps one for each rank",
+    )
+
+
+def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding | None:
+    """Return the finding for a collective that timed out: who waited in which, and who did not come."""
+    stuck = [item for item in consequences if item.pattern is not None and item.pattern.id in _STUCK]
+    if not stuck:
+        return None
+    reports = {item.rank: item for item in reversed(stuck) if item.rank is not None and "sequence" in item.groups}
+    base = finding_of(stuck[0])
+    facts = [Fact(quote(item), _short(item.line), place(item)) for item in (list(reports.values()) or stuck)[:4]]
+    calls = {rank: (int(item.groups["sequence"]), item.groups["op"]) for rank, item in sorted(reports.items())}
+    known = {rank for scan in scans for rank in scan.ranks}
+    silent = sorted(known - set(reports))
+    if len(set(calls.values())) > 1:
+        behind = min(calls.values())
+        late = [rank for rank, call in calls.items() if call == behind]
+        ahead = max(calls.values())
+        return replace(
+            base,
+            id="C08",
+            confidence="likely",
+            title=f"{_upper(words.ranks(late))} waited in {behind[1]} number {behind[0]}, "
+            f"others in {ahead[1]} number {ahead[0]}",
+            evidence=tuple(facts),
+            cause="The ranks did not run the same collective operations: a branch, a break or uneven data on some of them.",
+        )
+    if silent and reports:
+        facts.append(Fact(f"{words.ranks(silent)} reported no timeout", silent, "log"))
+        title = f"{base.title}; {words.ranks(silent)} did not come"
+        return replace(base, confidence="likely", title=title, evidence=tuple(facts))
+    return replace(base, confidence="likely", evidence=tuple(facts))
+
+
+def verdicts(findings: Iterable[Finding]) -> bool:
+    """Return whether something is wrong: remarks that are information alone do not count."""
+    return any(finding.severity != "info" for finding in findings)
+
+
+def _short(text: str | None) -> str:
+    flat = " ".join((text or "").split())
+    return flat if len(flat) <= QUOTE_CHARS else f"{flat[: QUOTE_CHARS - 1]}…"
+
+
+def _sentence(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _upper(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,1 @@
+"""Known error texts, one table per origin."""

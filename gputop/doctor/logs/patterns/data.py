@@ -1,0 +1,114 @@
+"""Error texts of DataLoader workers, limits of the machine and forked processes. Pure."""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
+
+_SHM_FIX = (
+    "docker run --shm-size=8g ...  # or --ipc=host\ndf -h /dev/shm\n"
+    'torch.multiprocessing.set_sharing_strategy("file_system")  # where it cannot be enlarged'
+)
+
+PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "worker_bus",
+        "D08",
+        "killed by signal: Bus error",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: Bus error",
+        "/dev/shm is full: DataLoader worker {pid} died of it",
+        "Workers hand batches over through /dev/shm; a container has 64 MB of it unless told otherwise.",
+        _SHM_FIX,
+    ),
+    failure(
+        "worker_bus",
+        "D08",
+        "Unexpected bus error encountered in worker",
+        r"Unexpected bus error encountered in worker",
+        "/dev/shm is full: a DataLoader worker died of it",
+        "Workers hand batches over through /dev/shm; a container has 64 MB of it unless told otherwise.",
+        _SHM_FIX,
+    ),
+    failure(
+        "worker_killed",
+        "H05",
+        "is killed by signal:",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>Killed)",
+        "DataLoader worker {pid} was ended by a signal: {signal}",
+        "The machine or the container ran out of memory, each worker holding its own copy of Python lists and dicts.",
+        "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
+        "DataLoader(..., num_workers=2)  # fewer; arrays or tensors instead of lists of Python objects\n"
+        "DataLoader(..., num_workers=0)  # shows the error itself where it is not memory",
+        confidence="likely",
+        refuted_by="dmesg and the cgroup know of no kill for memory at that time.",
+    ),
+    failure(
+        "worker_crashed",
+        None,
+        "is killed by signal:",
+        r"DataLoader worker \(pid (?P<pid>\d+)\) is killed by signal: (?P<signal>(?!Killed|Bus error)[A-Z][\w ]*)",
+        "DataLoader worker {pid} was ended by a signal: {signal}",
+        "Segmentation fault, Aborted, Illegal instruction: native code of the dataset (image or video decoding, a fork after "
+        "threads). Terminated: somebody, or the batch system, ended it.",
+        "DataLoader(..., num_workers=0)  # the error comes in the main process then: python -X faulthandler train.py\n"
+        'DataLoader(..., multiprocessing_context="spawn")  # where a library does not bear a fork',
+    ),
+    failure(
+        "worker_killed",
+        "H05",
+        "exited unexpectedly",
+        r"DataLoader worker \(pid(?:\(s\))? (?P<pid>[\d, ]+)\) exited unexpectedly",
+        "DataLoader worker {pid} ended without a word",
+        "It was killed (usually for memory), or native code in the dataset ended it.",
+        "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
+        "DataLoader(..., num_workers=0)  # shows the error itself where it is not memory",
+        confidence="likely",
+        refuted_by="dmesg and the cgroup know of no kill for memory at that time.",
+    ),
+    failure(
+        "fd_limit",
+        "D08",
+        "Too many open files",
+        r"Too many open files",
+        "The limit of open files is reached",
+        "Tensors that workers hand over each hold a file open, until they are released.",
+        'ulimit -n 65536\ntorch.multiprocessing.set_sharing_strategy("file_system")',
+    ),
+    failure(
+        "fd_limit",
+        "D08",
+        "items of ancdata",
+        r"received \d+ items of ancdata",
+        "The limit of open files is reached",
+        "A worker's tensor could not be received: each holds a file open, and the limit is reached.",
+        'ulimit -n 65536\ntorch.multiprocessing.set_sharing_strategy("file_system")',
+    ),
+    hint(
+        "too_many_workers",
+        "D02",
+        "worker processes in total",
+        r"This DataLoader will create (?P<workers>\d+) worker processes in total\. "
+        r"Our suggested max number of worker in current system is (?P<cores>\d+)",
+        "{workers} workers for each rank on {cores} cores",
+        "More workers than cores wait for each other; with several ranks their number multiplies.",
+        "DataLoader(..., num_workers={cores})  # divided by the number of ranks on this machine",
+    ),
+    failure(
+        "fork_cuda",
+        "D09",
+        "CUDA in forked subprocess",
+        r"Cannot re-initialize CUDA in forked subprocess",
+        "CUDA was used in a forked process",
+        "A worker that was forked after CUDA had been initialized uses it: the dataset returns or makes CUDA tensors.",
+        "# return CPU tensors from __getitem__ and move the batch in the loop; or:\n"
+        'DataLoader(..., multiprocessing_context="spawn")',
+    ),
+    hint(
+        "pin_no_accel",
+        "A12",
+        "'pin_memory' argument is set as true",
+        r"'pin_memory' argument is set as true but (?:no accelerator is found|not supported)",
+        "pin_memory is on, and torch sees no GPU",
+        "Torch finds no accelerator: the training runs on the CPU.",
+        "gputop doctor --before  # says why torch sees no GPU; on the CPU on purpose: pin_memory=False",
+    ),
+)

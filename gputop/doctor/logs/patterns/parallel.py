@@ -1,0 +1,261 @@
+"""Error texts of DataParallel, DistributedDataParallel, samplers and checkpoints of wrapped models. Pure."""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure, hint
+
+PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "dp_replica_error",
+        "B10",
+        " in replica ",
+        r"Caught (?P<type>[\w.]+) in replica (?P<replica>\d+) on device (?P<device>\d+)",
+        "Replica {replica} of DataParallel failed on GPU {device} with {type}",
+        "The failure lies in the copy of the model on GPU {device}; the inner error says what it is. "
+        "Replicas have no parameters "
+        "of their own, and tensors that are no registered buffers stay on GPU 0.",
+        'self.register_buffer("mask", mask)  # not self.mask = mask.cuda(); in forward use x.device\n'
+        "torchrun --standalone --nproc-per-node=gpu train.py  # with DistributedDataParallel nothing is replicated",
+    ),
+    failure(
+        "dp_not_on_dev0",
+        "B09",
+        "must have its parameters and buffers on device",
+        r"module must have its parameters and buffers on device (?P<first>\S+) \(device_ids\[0\]\) "
+        r"but found one of them on device: (?P<found>\S+)",
+        "DataParallel wants the model on {first}, and part of it is on {found}",
+        "DataParallel copies the model from its first device, and does not move it there.",
+        'model = model.to("{first}")  # before nn.DataParallel(model)',
+    ),
+    failure(
+        "dp_kwargs_mismatch",
+        "B05",
+        "number of modules",
+        r"The number of modules (?P<modules>\d+) is not equal to the number of (?P<what>kwargs_tup|inputs) (?P<count>\d+)",
+        "DataParallel split one argument into {modules} and another into {count}",
+        "Every tensor argument is split along its first dimension; one of them has fewer rows than the batch ({count} against "
+        "{modules} pieces).",
+        "mask = mask.expand(x.size(0), *mask.shape[1:])  # as many rows as the batch, or make it inside forward",
+    ),
+    failure(
+        "dp_scatter_scalar",
+        "B05",
+        "chunk expects at least",
+        r"chunk expects at least a 1-dimensional tensor",
+        "DataParallel cannot split a tensor without dimensions",
+        "A 0-dimensional tensor was passed to the wrapped model; DataParallel splits every tensor along its first dimension.",
+        "model(x, float(scale))  # a plain number is copied to each replica; or scale.expand(x.size(0))",
+    ),
+    hint(
+        "dp_gather_scalar",
+        "A09",
+        "input tensors were scalars",
+        r"Was asked to gather along dimension 0, but all input tensors were scalars",
+        "nn.DataParallel is at work, in one process",
+        "The model returns a scalar loss for each GPU and DataParallel stacks them. Often a framework (Hugging Face's Trainer) "
+        "wrapped the model because it saw several GPUs.",
+        "torchrun --standalone --nproc-per-node=gpu train.py  # the Trainer uses DistributedDataParallel then\n"
+        "CUDA_VISIBLE_DEVICES=0 python train.py  # or one GPU on purpose",
+    ),
+    hint(
+        "hf_n_gpu",
+        "A09",
+        "Training with DataParallel",
+        r"Training with DataParallel so batch size has been adjusted to: (?P<batch>[\d,]+)",
+        "Hugging Face's Trainer wrapped the model in nn.DataParallel (batch {batch})",
+        "Started with plain python, the Trainer uses all visible GPUs through DataParallel, one process with the GIL.",
+        "torchrun --standalone --nproc-per-node=gpu train.py\nCUDA_VISIBLE_DEVICES=0 python train.py  # or one GPU on purpose",
+    ),
+    hint(
+        "dp_imbalance",
+        "B11",
+        "imbalance between your GPUs",
+        r"There is an imbalance between your GPUs\. You may want to exclude GPU (?P<gpu>\d+)",
+        "GPU {gpu} has less than 75 % of the memory or cores of the others",
+        "DataParallel gives every GPU the same share, so that the smallest card sets the pace and the limit of the batch.",
+        "nn.DataParallel(model, device_ids=[...])  # without {gpu}; or leave it out of CUDA_VISIBLE_DEVICES",
+    ),
+    failure(
+        "ddp_devids_cpu",
+        "C15",
+        "device_ids and output_device arguments only work",
+        r"DistributedDataParallel device_ids and output_device arguments only work with .*?"
+        r"but got device_ids \[(?P<ids>[^\]]*)\], .*?module parameters \{(?P<devices>[^}]*cpu[^}]*)\}",
+        "DistributedDataParallel was given device_ids [{ids}], and the model is on {devices}",
+        "The model was wrapped before it was moved to its GPU (or only part of it was moved).",
+        'local_rank = int(os.environ["LOCAL_RANK"])\nmodel = model.to(local_rank)\nmodel = DDP(model, device_ids=[local_rank])',
+    ),
+    failure(
+        "ddp_devids_spread",
+        None,
+        "device_ids and output_device arguments only work",
+        r"DistributedDataParallel device_ids and output_device arguments only work with .*?"
+        r"but got device_ids \[(?P<ids>[^\]]*)\], .*?module parameters \{(?P<devices>(?:(?!cpu)[^}])*)\}",
+        "DistributedDataParallel was given device_ids [{ids}], and the model is spread over {devices}",
+        "With device_ids the whole model has to be on that one GPU. One whose layers lie on several GPUs is wrapped without.",
+        "model = DDP(model)  # layers on several GPUs: no device_ids, no output_device\n"
+        "# meant for one GPU: model.to(local_rank) before wrapping, and no device in forward or __init__",
+    ),
+    failure(
+        "ddp_not_needed",
+        "C15",
+        "is not needed when a module",
+        r"DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient",
+        "Nothing in the wrapped model is to be trained",
+        "Every parameter has requires_grad=False at the time of wrapping: frozen entirely, or unfrozen only later.",
+        "# unfreeze first, wrap then; a model for inference alone needs no DDP",
+    ),
+    failure(
+        "unused_params",
+        "C09",
+        "Expected to have finished reduction",
+        r"Expected to have finished reduction in the prior iteration before starting a new one",
+        "Parts of the model took no part in the loss",
+        "DistributedDataParallel waits for a gradient of every parameter; some got none in this step.",
+        "print([n for n, p in model.named_parameters() if p.grad is None])  # or TORCH_DISTRIBUTED_DEBUG=DETAIL\n"
+        "DDP(model, device_ids=[local_rank], find_unused_parameters=True)  # where a branch is left out on purpose",
+    ),
+    failure(
+        "unused_idx",
+        "C09",
+        "did not receive grad for rank",
+        r"Parameter(?:s which| indices which) did not receive grad for rank (?P<rank>\d+): (?P<parameters>.+)",
+        "Parameters {parameters} got no gradient on rank {rank}",
+        "DistributedDataParallel waits for a gradient of every parameter; these got none in this step.",
+        "names = [n for n, _ in model.named_parameters()]  # {parameters}\n"
+        "DDP(model, device_ids=[local_rank], find_unused_parameters=True)  # where a branch is left out on purpose",
+    ),
+    failure(
+        "ready_twice",
+        "C09",
+        "ready only once",
+        r"Expected to mark a variable ready only once",
+        "A parameter's gradient came twice in one step",
+        "The same parameter is used in several reentrant checkpoints, or shared between modules of which one was called twice.",
+        "checkpoint(f, x, use_reentrant=False)\nDDP(model, static_graph=True)  # if the graph is the same in every step",
+    ),
+    hint(
+        "fup_useless",
+        "C09",
+        "find_unused_parameters=True was specified",
+        r"find_unused_parameters=True was specified in DDP constructor, but did not find any unused parameters",
+        "find_unused_parameters=True costs time and finds nothing",
+        "DDP walks the graph in every step to find parameters without a gradient; there are none.",
+        "DDP(model, device_ids=[local_rank])  # without find_unused_parameters",
+        severity="info",
+    ),
+    failure(
+        "module_prefix",
+        "C13",
+        'key(s) in state_dict: "module.',
+        r'(?P<which>Missing|Unexpected) key\(s\) in state_dict: "module\.(?P<name>[^"]*)"',
+        'The checkpoint and the model differ by the prefix "module."',
+        'One of them is wrapped in DataParallel or DDP and the other is not ("module.{name}").',
+        'state = {{k.removeprefix("module."): v for k, v in state.items()}}\n'
+        "(model.module if hasattr(model, 'module') else model).load_state_dict(state)\n"
+        "torch.save(model.module.state_dict(), path)  # when saving, so that it does not come again",
+    ),
+    failure(
+        "state_dict_names",
+        None,
+        'key(s) in state_dict: "',
+        r'(?P<which>Missing|Unexpected) key\(s\) in state_dict: "(?P<name>[^"]*)"',
+        "The names of the checkpoint are not those of the model ({which}: {name})",
+        "The checkpoint was saved from another model, or from one in a wrapper: torch.compile "
+        "puts _orig_mod. before each name.",
+        "print(state.keys() ^ model.state_dict().keys())  # what only one of them has\n"
+        "model.load_state_dict(state, strict=False)  # where a part is new on purpose, as another head",
+    ),
+    failure(
+        "sampler_excl",
+        "C05",
+        "mutually exclusive with",
+        r"(?P<what>batch_sampler|sampler) option is mutually exclusive with (?P<other>shuffle|batch_size)?",
+        "A DataLoader takes a sampler or shuffle=True, not both",
+        "The sampler shuffles already.",
+        "sampler = DistributedSampler(dataset, shuffle=True)\nDataLoader(dataset, sampler=sampler, shuffle=False)\n"
+        "sampler.set_epoch(epoch)  # in each epoch",
+    ),
+    failure(
+        "coll_mismatch",
+        "C08",
+        "mismatch between collectives on ranks",
+        r"Detected mismatch between collectives on ranks\. Rank (?P<rank>\d+) is running collective: "
+        r"CollectiveFingerPrint\((?:SequenceNumber=(?P<sequence>\d+), )?OpType=(?P<op>\w+).*?"
+        r"but Rank (?P<other>\d+) is running collective: "
+        r"CollectiveFingerPrint\((?:SequenceNumber=(?P<other_sequence>\d+), )?OpType=(?P<other_op>\w+)",
+        "Rank {rank} called {op} while rank {other} called {other_op}",
+        "The ranks ran different code: a collective operation stands in a branch that not all of them take, or shapes differ.",
+        "# call it on every rank; what only rank 0 does (evaluate, save) uses model.module and no collective\n"
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # shows the stack of each rank",
+    ),
+    failure(
+        "coll_mismatch",
+        "C08",
+        "distributed collective mismatch",
+        r"(?P<got>\d+) vs (?P<expected>\d+)\. Received data size doesn't match expected size\. "
+        r"Is there a distributed collective mismatch",
+        "Ranks met in one collective with {got} and {expected} bytes",
+        "The ranks ran different code or had tensors of different shapes in the same collective operation.",
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # names the operation and the shape on each rank",
+    ),
+    failure(
+        "param_shape",
+        "C08",
+        "appears not to match sizes of the same param",
+        r"\[(?P<rank>\d+)\]: params\[(?P<index>\d+)\] in this process with (?:sizes )?\[(?P<sizes>[^\]]*)\] "
+        r"appears not to match "
+        r"sizes of the same param in process (?P<other>\d+)",
+        "Parameter {index} has the shape [{sizes}] on rank {rank} and another on rank {other}",
+        "The ranks built different models: sizes that depend on the rank, on its data, or on its arguments.",
+        "# build the model from the same configuration on every rank; compare: print(rank, [p.shape for p in "
+        "model.parameters()])",
+    ),
+    failure(
+        "param_shape",
+        "C08",
+        "DDP expects same model across all ranks",
+        r"DDP expects same model across all ranks, but Rank (?P<rank>\d+) has (?P<count>\d+) params, "
+        r"while rank (?P<other>\d+) has inconsistent (?P<other_count>\d+) params",
+        "Rank {rank} has {count} parameters, rank {other} has {other_count}",
+        "The ranks built different models.",
+        "# build the model from the same configuration on every rank; compare: print(rank, len(list(model.parameters())))",
+    ),
+    cascade(
+        "gloo_peer",
+        "G04",
+        "gloo/transport",
+        r"gloo/transport/.*(?:Connection closed by peer|Connection reset by peer|Broken pipe)",
+        "Another rank is gone",
+        "A rank ended, and this one noticed when they next met. What ended the other one is the cause.",
+        "# read the log of the rank that failed first",
+    ),
+    cascade(
+        "gloo_timeout",
+        "G01",
+        "Timed out waiting",
+        r"Timed out waiting (?P<ms>\d+)ms for (?P<what>recv|send) operation to complete",
+        "A rank waited {ms} ms in a collective for another one",
+        "Another rank did not come to the same collective operation: it is stuck, slower than the timeout, or runs other code.",
+        "gputop doctor  # while it hangs: says which rank is behind, and where it is\n"
+        "dist.init_process_group(..., timeout=timedelta(minutes=30))  # if the wait is rightly so long",
+    ),
+    failure(
+        "monitored_barrier",
+        "G01",
+        "failed to pass monitoredBarrier",
+        r"Ranks? (?P<ranks>[\d, ]+?) failed to pass monitoredBarrier in (?P<ms>\d+) ms",
+        "Rank {ranks} did not come to the barrier within {ms} ms",
+        "Rank {ranks} is stuck, slower than the timeout, or runs other code.",
+        "# read the log of rank {ranks}\ngputop doctor  # while it hangs: says where each rank is",
+    ),
+    hint(
+        "rnn_flat",
+        "B08",
+        "single contiguous chunk of memory",
+        r"RNN module weights are not part of single contiguous chunk of memory",
+        "The weights of an RNN are copied together at every call",
+        "In replicas of DataParallel the weights of an RNN lie apart in memory; each forward compacts them anew.",
+        "self.rnn.flatten_parameters()  # first line of forward; better: DistributedDataParallel, which does not replicate",
+    ),
+)

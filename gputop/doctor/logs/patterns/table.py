@@ -1,0 +1,47 @@
+"""All known error texts, the more telling first where one line has several, and the lines that are advice. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from gputop.doctor.logs.patterns import cuda, data, launch, parallel
+from gputop.doctor.logs.patterns.pattern import Pattern
+
+PATTERNS: tuple[Pattern, ...] = (
+    *cuda.PATTERNS,
+    *data.PATTERNS,
+    *parallel.PATTERNS,
+    *launch.PATTERNS,
+)
+IDS: tuple[str, ...] = tuple(dict.fromkeys(pattern.id for pattern in PATTERNS))
+
+_ADVICE = re.compile(
+    r"[Cc]onsider passing CUDA_LAUNCH_BLOCKING|[Ii]t is possible that|might be incorrect|"
+    r"For debugging consider|Compile with `?TORCH_USE_CUDA_DSA"
+)
+"""Such a line advises; where it stands after a text in the same line, that text counts (rules of the catalogue, section 5)."""
+
+
+def matches(line: str) -> tuple[tuple[Pattern, Mapping[str, str]], ...]:
+    """Return the patterns that the line has, one for each id, the most telling first, each with the values in it."""
+    advice = _ADVICE.search(line)
+    text = line[: advice.start()] if advice else line
+    found: dict[str, tuple[Pattern, Mapping[str, str]]] = {}
+    for pattern in PATTERNS:
+        if pattern.id in found:
+            continue
+        groups = pattern.match(text)
+        if groups is not None:
+            found[pattern.id] = (pattern, groups)
+    return tuple(found.values())
+
+
+def pattern_of(name: str, line: str) -> tuple[Pattern, Mapping[str, str]] | None:
+    """Return the row of this id that the line has; its first row, without values, where the line was cut short."""
+    rows = [pattern for pattern in PATTERNS if pattern.id == name]
+    for pattern in rows:
+        groups = pattern.match(line)
+        if groups is not None:
+            return pattern, groups
+    return None

@@ -1,0 +1,400 @@
+"""Reads a log piece by piece and notes what it knows of: error texts, exceptions with their place, torchrun's summary.
+
+Bytes in, observations out; memory stays bounded however long the log is. Python's tracebacks are followed for each rank
+by its prefix ("[rank0]:"), through chained exceptions. A line that holds nothing known costs a search for literals, and no
+more. Pure: whoever opens the file passes its bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gputop.doctor.logs.after import Afterwards, is_progress, says_went_on
+from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of
+from gputop.doctor.logs.names import settle
+from gputop.doctor.logs.patterns.pattern import FAILURE, Pattern
+from gputop.doctor.logs.patterns.table import PATTERNS, matches
+
+KEPT_FIRST = 300
+KEPT_LAST = 300
+"""Observations kept of one log: the first ones and the last ones."""
+LINE_BYTES = 65_536
+"""What has no end after so many bytes is cut into lines of this length."""
+TEXT_CHARS = 4_000
+"""Looked at of one line, around what was found in it."""
+MESSAGE_LINES = 40
+TRACEBACK_LINES = 400
+"""A traceback that does not end within so many lines of its rank is none."""
+
+_TRACEBACK = "Traceback (most recent call last):"
+_ROOT = "Root Cause (first observed failure)"
+_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_WEAK = ("Exception ignored in", "--- Logging error ---")
+_TRIGGERS = tuple(
+    {pattern.key.encode(): None for pattern in PATTERNS} | dict.fromkeys((_TRACEBACK[:21].encode(), _ROOT.encode()))
+)
+_TRIGGER = re.compile(b"|".join(re.escape(trigger) for trigger in _TRIGGERS))
+_FRAME = re.compile(r'^\s+File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>.+)$')
+_EXCEPTION = re.compile(r"^\s{0,2}(?P<type>[A-Za-z_][\w.]*)(?::\s?(?P<message>.*))?$")
+_EXCEPTION_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning|Timeout|Failure|Unreachable|NotFound|Stop\w*)$")
+_FIELD = re.compile(r"^\s+(?P<name>time|host|rank|exitcode|error_file|traceback)\s*: (?P<value>.*)$")
+_LIBRARY = re.compile(r"site-packages|dist-packages|/lib/python\d|<frozen|<string>")
+_STOPPED = ("KeyboardInterrupt", "SignalException", "SystemExit", "GeneratorExit", "BdbQuit")
+_WARNING = re.compile(r"^\[?[WI]\d{4} |Warning: |\bWARNING?\b(?! Err)")
+_NCCL_WARN = "NCCL WARN"
+_ABORT = re.compile(
+    r"core dumped|^(?:Aborted|Killed|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code"
+)
+_BREAKS = re.compile(rb"[\r\n]")
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A known text, or (``pattern`` None) an exception that no pattern knows. ``block`` joins lines of one traceback."""
+
+    line: str
+    file: str
+    line_number: int
+    """0 where it is unknown, a part of the log having been left out."""
+    rank: int | None
+    time: float | None = None
+    pattern: Pattern | None = None
+    groups: Mapping[str, str] = field(default_factory=dict)
+    where: str | None = None
+    """The innermost line of the person's own code, as "train.py:41 (main)"."""
+    raised_from: str | None = None
+    block: int = 0
+    warned: bool = False
+    """Said as a warning: the run went on."""
+    went_on: bool = False
+    """The log goes on after it: the script caught the error, and showed it."""
+    followed: bool = False  # progress follows its traceback: it was caught, or that was written later
+    in_library: bool = False
+    """Whether ``where`` is a library's line, no line of the person's own being in the traceback."""
+
+    @property
+    def failure(self) -> bool:
+        """Whether a run fails with such a text, and it is no consequence of another failure."""
+        if self.pattern is None or self.block > 0:
+            return not self.went_on and (self.pattern is None or not self.pattern.cascade)
+        return not (self.pattern.cascade or self.warned or self.went_on) and self.pattern.kind == FAILURE
+
+
+@dataclass(slots=True)
+class Root:
+    """torchrun's root cause: the first failure that the launcher observed."""
+
+    rank: int | None = None
+    host: str | None = None
+    exit_code: int | None = None
+    pid: int | None = None
+    time: str | None = None
+    error_file: str | None = None
+    others: int = 0
+
+
+@dataclass(slots=True)
+class _Traceback:
+    """The traceback that a rank is writing."""
+
+    number: int
+    weak: bool = False
+    lines: int = 0
+    where: str | None = None
+    fallback: str | None = None
+    exception: str | None = None
+    exception_at: int = 0
+    first: str | None = None
+    message_lines: int = 0
+    known: bool = False
+    in_message: bool = False
+    own_words: bool = False
+    cut: bool = False
+    """It stands in the middle of a line of buffered output."""
+
+
+class LogScan:
+    """One log. ``feed`` it in order, then ``end``."""
+
+    def __init__(self, name: str, rank: int | None = None, written_at: float | None = None) -> None:
+        """``rank`` is whose log it is, if one rank's; ``written_at`` (wall clock) tells the year of times without one."""
+        self.name = name
+        self.rank = rank
+        self.written_at = written_at
+        self.root: Root | None = None
+        self.ranks: set[int] = set() if rank is None else {rank}
+        """Ranks that said something known, or whose log this is."""
+        self.lines = 0
+        self.inner: dict[int, str] = {}
+        """The last exception of a traceback, by its block."""
+        self._first: list[Observation] = []
+        self._last: deque[Observation] = deque(maxlen=KEPT_LAST)
+        self._new: list[Observation] = []
+        self._open: dict[int | None, _Traceback] = {}
+        self._blocks = 0
+        self._summary = False
+        self._weak_next = False
+        self._chain: dict[int | None, bool] = {}
+        self._rest = b""
+        self._numbered = True
+        self._after = Afterwards()
+
+    @property
+    def observations(self) -> list[Observation]:
+        """What was noted, in the order of the log."""
+        return settle([*self._first, *self._last])
+
+    def feed(self, data: bytes) -> list[Observation]:
+        """Take in the next bytes and return what is new in their whole lines."""
+        data = self._rest + data
+        end = data.rfind(b"\n") + 1
+        if len(data) - end > LINE_BYTES:
+            end = len(data)
+        self._rest = data[end:]
+        self._piece(data[:end])
+        return self._taken()
+
+    def skip(self) -> None:
+        """Tell that a part of the log is left out: what was open ends, and lines have no numbers from here on."""
+        self._rest = b""
+        self._summary = self._numbered = False
+        self._close_all()
+
+    def end(self) -> list[Observation]:
+        """Take in the line without an end and close what is open."""
+        self._piece(self._rest + b"\n" if self._rest else b"")
+        self._rest = b""
+        self._close_all()
+        return self._taken()
+
+    def _taken(self) -> list[Observation]:
+        new, self._new = self._new, []
+        return new
+
+    def _piece(self, data: bytes) -> None:
+        if not data:
+            return
+        if not self._following and not any(trigger in data for trigger in _TRIGGERS):
+            self.lines += data.count(b"\n")
+            return
+        position = counted = 0
+        while position < len(data):
+            if not self._following:
+                hit = _TRIGGER.search(data, position)
+                if hit is None:
+                    break
+                # The words that announce a chained or an ignored exception stand just before it.
+                begin = max(position, data.rfind(b"\n", 0, hit.start()) + 1, data.rfind(b"\r", 0, hit.start()) + 1)
+                self._announce(data[max(0, begin - 200) : begin])
+                at = hit.start()
+            else:
+                begin = at = position
+            stop = _BREAKS.search(data, at)
+            finish = stop.start() if stop else len(data)
+            self.lines += data.count(b"\n", counted, begin)
+            counted = begin
+            left = max(begin, at - TEXT_CHARS // 4)
+            self._line(clean(data[left : min(finish, left + TEXT_CHARS)]), self.lines + 1 if self._numbered else 0)
+            position = finish + 1
+        self.lines += data.count(b"\n", counted)
+
+    @property
+    def _following(self) -> bool:
+        """Whether each line counts at present: in a traceback, torchrun's summary, and behind a text that may be the end."""
+        return self._summary or bool(self._open) or self._after.waiting
+
+    def _announce(self, before: bytes) -> None:
+        lines = [line for line in before.decode("utf-8", "replace").splitlines() if line.strip()][-2:]
+        self._weak_next = any(marker in line for line in lines[-1:] for marker in _WEAK)
+        for line in lines:
+            if any(marker in line for marker in _CHAINED):
+                self._chain[rank_and_text(line)[0]] = True
+
+    def _line(self, raw: str, number: int) -> None:
+        prefixed, text = rank_and_text(raw)
+        rank = prefixed if prefixed is not None else self.rank
+        if self._summary:
+            self._summarize(text)
+        if _ROOT in text:
+            self._after.failed()
+            self.root, self._summary = Root(others=self.root.others if self.root else 0), True
+            return
+        key = prefixed
+        if text.rstrip().endswith(_TRACEBACK) and not self._summary:
+            self._after.failed()
+            self._begin(key, "Original Traceback" in text)
+            self._open[key].cut = is_progress(text)
+            return
+        block = self._open.get(key)
+        if block is not None:
+            self._within(key, block, text, number)
+            block = self._open.get(key)
+        if block is not None and not block.in_message and text[:1] in (" ", "\t"):
+            return  # a line of source code that a traceback quotes
+        found = matches(text)
+        if self._after.waiting and block is None and not found:
+            self._goes_on(text, key)
+        warned = bool(found) and is_warning(text)
+        for pattern, groups in found:
+            told = rank if rank is not None else _number(groups.get("rank"))
+            if told is None and self._summary and self.root is not None:
+                told = self.root.rank
+            in_exception = block is not None and block.in_message
+            if block is not None and in_exception:
+                block.known = True
+            self._note(
+                Observation(
+                    text.strip(),
+                    self.name,
+                    number,
+                    told,
+                    time_of(raw, self.written_at),
+                    pattern,
+                    groups,
+                    block.where or block.fallback if block is not None and in_exception else None,
+                    block=block.number if block is not None and in_exception else 0,
+                    warned=warned,
+                    in_library=block is not None and in_exception and block.where is None,
+                )
+            )
+
+    def _goes_on(self, text: str, key: int | None) -> None:
+        """Note of texts that the log goes on after them."""
+        if _ABORT.search(text) is not None:
+            for number in self._after.failed():
+                self._mark(number, False, False)
+        for number, surely in self._after.line(text, key):
+            self._mark(number, surely, not surely)
+
+    def _mark(self, number: int, went_on: bool, followed: bool) -> None:
+        for kept in (self._first, self._last, self._new):
+            for place, item in enumerate(kept):
+                if item.block == -number if number < 0 else (item.line_number == number and not item.block):
+                    kept[place] = replace(item, went_on=went_on, followed=followed)
+
+    def _begin(self, key: int | None, inner: bool) -> None:
+        before = self._open.get(key)
+        if before is not None and (inner or self._chain.pop(key, False)):
+            before.first = before.first or before.exception
+            before.in_message, before.lines, before.message_lines = False, 0, 0
+            before.where, before.fallback = (None, None) if not inner else (before.where, before.fallback)
+            return
+        if before is not None:
+            self._close(key)
+        self._chain.pop(key, None)
+        self._blocks += 1
+        self._open[key] = _Traceback(self._blocks, weak=self._weak_next)
+        self._weak_next = False
+
+    def _within(self, key: int | None, block: _Traceback, text: str, number: int) -> None:
+        """Take one line of a rank into its traceback, or end it."""
+        block.lines += 1
+        if any(marker in text for marker in _CHAINED):
+            self._chain[key] = True
+            return
+        if any(marker in text for marker in _WEAK):
+            self._weak_next = True
+        if not block.in_message and (frame := _FRAME.match(text)) is not None:
+            place = f"{frame['file'].rpartition('/')[2]}:{frame['line']} ({frame['function'].strip()})"
+            block.fallback = place
+            if not _LIBRARY.search(frame["file"]):
+                block.where = place
+            return
+        if block.in_message:
+            block.message_lines += 1
+            waits = not text.strip() or self._chain.get(key, False)
+            if block.message_lines > MESSAGE_LINES or (not waits and (starts_anew(text) or is_progress(text))):
+                self._close(key)
+            block.own_words = block.own_words or says_went_on(text)
+            return
+        if text[:1] in (" ", "\t") and block.exception is None:
+            if block.lines > TRACEBACK_LINES:
+                self._close(key)
+            return
+        exception = _EXCEPTION.match(text)
+        if exception is not None and (_EXCEPTION_NAME.search(exception["type"]) or "." in exception["type"] or block.lines > 1):
+            block.exception, block.exception_at = text.strip(), number
+            block.in_message, block.message_lines = True, 0
+            self.inner[block.number] = block.exception
+            if len(self.inner) > KEPT_FIRST + KEPT_LAST:
+                self.inner.pop(next(iter(self.inner)))
+            if exception["type"].rpartition(".")[2] in _STOPPED:
+                block.known = True
+        elif block.lines > TRACEBACK_LINES:
+            self._close(key)
+
+    def _close(self, key: int | None) -> None:
+        block = self._open.pop(key, None)
+        if block is not None and block.known and block.where is not None:
+            self._place(block.number, block.where)
+        if block is not None and block.exception is not None and not block.weak and not block.cut:
+            self._after.said(-block.number, block.exception, key, True, block.own_words)
+        if block is None or block.known or block.weak or block.exception is None:
+            return
+        rank = key if key is not None else self.rank
+        self._note(
+            Observation(
+                block.exception,
+                self.name,
+                block.exception_at,
+                rank,
+                None,
+                where=block.where or block.fallback,
+                raised_from=block.first,
+                block=block.number,
+            )
+        )
+
+    def _place(self, block: int, where: str) -> None:
+        """Say where the user's code was, for what was noted of a traceback that at first went through libraries alone."""
+        for kept in (self._first, self._last, self._new):
+            for place, item in enumerate(kept):
+                if item.block == block and item.where is not None and item.in_library:
+                    kept[place] = replace(item, where=where, in_library=False)
+
+    def _close_all(self) -> None:
+        for key in list(self._open):
+            self._close(key)
+
+    def _summarize(self, text: str) -> None:
+        found = _FIELD.match(text)
+        if found is None or self.root is None:
+            if text.startswith("====="):
+                self._summary = False
+            return
+        name, value = found["name"], found["value"].strip()
+        if name == "rank":
+            self.root.rank = _number(value.split(" ")[0])
+        elif name == "exitcode":
+            self.root.exit_code = _number(value.split(" ")[0])
+            pid = re.search(r"\(pid: (\d+)\)", value)
+            self.root.pid = int(pid[1]) if pid else None
+        elif name == "host":
+            self.root.host = value
+        elif name == "time":
+            self.root.time = value
+        elif name == "error_file" and value != "<N/A>":
+            self.root.error_file = value
+
+    def _note(self, observation: Observation) -> None:
+        if observation.rank is not None:
+            self.ranks.add(observation.rank)
+        self._new.append(observation)
+        if observation.failure and not observation.block and observation.line_number:
+            self._after.said(observation.line_number, observation.line)
+        (self._first if len(self._first) < KEPT_FIRST else self._last).append(observation)
+
+
+def is_warning(text: str) -> bool:
+    """Return whether a line says of itself that it is a warning; NCCL warns where it fails."""
+    return _WARNING.search(text) is not None and _NCCL_WARN not in text
+
+
+def _number(value: str | None) -> int | None:
+    try:
+        return int(value) if value is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,314 @@
+"""nn.DataParallel as it uses the GPUs: one does more (B07), all wait (B08), they are unequal (B11), evaluation on one (B13)."""
+
+from __future__ import annotations
+
+import statistics
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import BUSY_PERCENT, Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import Evaluation, arguments, evaluation, wrapped_by
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.data_parallel.batches import wrapped_devices
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.outputs import quoted
+from gputop.snapshot import Device
+from gputop.units import bytes_text
+
+MEMORY_RATIO_MIN = 1.3
+MEMORY_EXCESS_MIN_BYTES = 2**30
+LOAD_EXCESS_MIN_PERCENT = 15.0
+"""Memory of the first GPU over the median of the others, and its utilisation above theirs (catalogue B07, [H])."""
+OVERHEAD_LOAD_MAX_PERCENT = 60.0
+OVERHEAD_DATA_SHARE_MAX = 0.15
+"""Mean utilisation, and share of the wait for data (catalogue B08, [H])."""
+PAUSE_SHARE_MAX = 0.1
+UNEQUAL_RATIO = 0.75
+"""torch's own check of balance warns below this ratio of memory (catalogue B11)."""
+EVALUATION_SHARE_MIN = 0.15
+EVALUATION_SPAN_MIN_S = 30.0
+EVALUATIONS_MIN = 3
+EVALUATIONS_SPAN_S = 5.0
+"""With so many evaluations in it, as E07 needs of its stalls, a share over so short a time is that of the run (ours)."""
+EVALUATION_OTHERS_MAX = 0.2
+_DDP_WRAP = """\
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = DDP(net.to(local_rank), device_ids=[local_rank])"""
+
+
+def _wrapper(evidence: Evidence, job: Job) -> tuple[Member, tuple[Device, ...], bool] | None:
+    """Return the process that drives several GPUs by nn.DataParallel, these GPUs in order, and whether it says so itself."""
+    if len(job.members) != 1 or job.virtual:
+        return None
+    member = job.members[0]
+    fact = stated.data_parallel(member.journal)
+    if fact is not None:
+        devices = wrapped_devices(job, fact)
+        return (member, tuple(devices), True) if len(devices) >= 2 else None
+    if stated.model_inspected(member.journal) or member.process is None:
+        return None
+    # Backward threads that move on several devices at once: replicas, or layers spread over devices.
+    if len(evidence.history.backward_seconds(member.process)) < 2:
+        return None
+    devices = [device for device in job.pool if device.uuid in job.used]
+    return (member, tuple(devices), False) if len(devices) >= 2 else None
+
+
+def first_is_full(evidence: Evidence, job: Job) -> Judgement:
+    """B07: the GPU on which nn.DataParallel gathers holds far more and works far more than the others."""
+    found = _wrapper(evidence, job)
+    if found is None or not evidence.trains(job):
+        return None
+    member, devices, said = found
+    loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
+    sizes = [_held(member, device) for device in devices]
+    known_loads = [load for load in loads if load is not None]
+    known = [size for size in sizes if size is not None]
+    if len(known_loads) < len(devices) or len(known) < len(devices):
+        return None
+    output = arguments(member.journal).output_device
+    ids = stated.data_parallel(member.journal)
+    first = ids.device_ids.index(output) if ids is not None and output in ids.device_ids and output is not None else 0
+    if not said:
+        first = known.index(max(known))
+    rest = [position for position in range(len(devices)) if position != first]
+    usual = statistics.median([known[position] for position in rest])
+    usual_load = statistics.median([known_loads[position] for position in rest])
+    if known[first] < MEMORY_RATIO_MIN * usual or known[first] - usual < MEMORY_EXCESS_MIN_BYTES:
+        return None
+    if known_loads[first] - usual_load < LOAD_EXCESS_MIN_PERCENT or usual_load < BUSY_PERCENT:
+        return None
+    name = words.gpu(devices[first])
+    facts = [
+        Fact(f"{name} holds {bytes_text(known[first])}, the others {bytes_text(int(usual))} (median)", known, "NVML"),
+        Fact(f"{name} works {known_loads[first]:.0f} % of the time, the others {usual_load:.0f} %", known_loads, "NVML"),
+        _driven(member, devices, said),
+    ]
+    finding = tracked.about(
+        job,
+        "B07",
+        "warning",
+        "likely",
+        f"{name} carries more than the others: DataParallel gathers there",
+        facts,
+        "nn.DataParallel gathers the outputs of all replicas on one GPU, where the loss is computed and the optimizer keeps "
+        "its state: that GPU fills up first and the others wait for it.",
+        "# return the loss from forward, so that one number per GPU is gathered and not all outputs\n"
+        "return loss.unsqueeze(0)  # and loss = model(x, y).mean() in the loop\n"
+        f"# better, one process for each GPU:\n{_DDP_WRAP}\n# {fixes.launch_line(job, len(devices))}",
+        "Another program holds the memory on that GPU.",
+        devices,
+    )
+    return Suspicion(finding)
+
+
+def _held(member: Member, device: Device) -> int | None:
+    return next((use.memory_used_bytes for use in member.uses if use.device_uuid == device.uuid), None)
+
+
+def _driven(member: Member, devices: tuple[Device, ...], said: bool) -> Fact:
+    if said:
+        return Fact(f"nn.DataParallel drives {words.gpus(devices)} from one process", len(devices), "journal")
+    text = f"process {member.pid} runs backward on {words.count(len(devices), 'device')}"
+    return Fact(text, len(devices), "pt_autograd threads (/proc/<pid>/task)")
+
+
+def overhead(evidence: Evidence, job: Job) -> Judgement:
+    """B08: all GPUs of nn.DataParallel idle for much of the time, though data is there."""
+    found = _wrapper(evidence, job)
+    if found is None or not evidence.trains(job) or not evidence.is_warm(job):
+        return None
+    member, devices, said = found
+    loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
+    known = [load for load in loads if load is not None]
+    if not said or len(known) < len(devices):
+        return None
+    mean = sum(known) / len(known)
+    if mean >= OVERHEAD_LOAD_MAX_PERCENT or min(known) < BUSY_PERCENT:
+        return None
+    data = windows.data_share(evidence, job)
+    if data is None:
+        why = f"nn.DataParallel keeps its GPUs at {mean:.0f} %, and whether it waits for data is not known."
+        return tracked.untracked("B08", job, why)
+    if data >= OVERHEAD_DATA_SHARE_MAX or windows.pause_share(evidence, job) >= PAUSE_SHARE_MAX:
+        return None
+    facts = [
+        Fact(f"mean utilisation of {words.gpus(devices)} over the last minute: {mean:.0f} %", known, "NVML"),
+        Fact(f"the loop waits for data {data:.0%} of the time", data, "journal"),
+        _driven(member, devices, said),
+    ]
+    if member.process is not None and member.process.cpu_percent is not None:
+        text = f"the process uses {member.process.cpu_percent:.0f} % of a core"
+        facts.append(Fact(text, member.process.cpu_percent, f"/proc/{member.pid}/stat"))
+    finding = tracked.about(
+        job,
+        "B08",
+        "warning",
+        "likely",
+        f"DataParallel keeps {len(devices)} GPUs at {mean:.0f} %: one process is the bottleneck",
+        facts,
+        "In every step nn.DataParallel copies all weights from the first GPU to the others, runs one Python thread for each "
+        "GPU under the same interpreter lock, and sums the gradients on the first GPU.",
+        f"# one process for each GPU\n{_DDP_WRAP}\n# {fixes.launch_line(job, len(devices))}",
+        "The batch for each GPU is so small that DDP would idle too.",
+        devices,
+    )
+    return Suspicion(finding)
+
+
+def unequal(evidence: Evidence, job: Job) -> Judgement:
+    """B11: nn.DataParallel gives equal shares to GPUs that are not equal."""
+    if len(job.members) != 1 or job.virtual:
+        return None
+    match = next((match for match in evidence.logs(job) if match.pattern == "dp_imbalance"), None)
+    fact = stated.data_parallel(job.members[0].journal)
+    devices = wrapped_devices(job, fact) if fact is not None else [d for d in job.pool if d.uuid in job.used]
+    sizes = [device.memory_total_bytes for device in devices if device.memory_total_bytes]
+    ratio = min(sizes) / max(sizes) if len(sizes) == len(devices) >= 2 else None
+    if match is None and (fact is None or ratio is None or ratio >= UNEQUAL_RATIO):
+        return None
+    facts = [
+        Fact(f"{words.gpu(device)}: {device.name or 'N/A'}, {bytes_text(device.memory_total_bytes)}", device.name, "NVML")
+        for device in devices[:4]
+    ]
+    if match is not None:
+        facts.insert(0, quoted(match))
+    small = min(devices, key=lambda device: device.memory_total_bytes or 0) if ratio is not None else None
+    keep = [device for device in devices if device is not small]
+    finding = tracked.about(
+        job,
+        "B11",
+        "warning",
+        "certain",
+        f"DataParallel over unequal GPUs: {words.gpu(small)} sets the pace" if small else "DataParallel over unequal GPUs",
+        facts,
+        "nn.DataParallel cuts the batch into equal parts: the card with least memory limits the batch, the slowest the step.",
+        f"{fixes.mask_prefix(job, keep)}{fixes.own_command(job)}" if keep else "model = nn.DataParallel(net, device_ids=[0])",
+        "The cards differ by name only.",
+        devices,
+    )
+    return Suspicion(finding)
+
+
+def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
+    """B13: evaluation takes much of the time and runs on one GPU, while the others wait."""
+    said = [(member, fact) for member in job.members if (fact := evaluation(member.journal)) is not None and fact.calls > 0]
+    if not said or len(job.used) < 2 or not evidence.is_warm(job):
+        return None
+    member, fact = max(said, key=lambda item: item[1].seconds)
+    if member.journal is None:
+        return None
+    kind = wrapped_by(member.journal)
+    alone = _alone(job, member) if len(job.members) > 1 else kind == "data_parallel" and fact.wrapped is False
+    if not alone:
+        return None
+    number = len(evidence.series(job.run_id, member.journal.rank, "phase/evaluation"))
+    least_s = EVALUATIONS_SPAN_S if number >= EVALUATIONS_MIN else EVALUATION_SPAN_MIN_S
+    share = windows.wall_share(evidence, job, member.journal.rank, "phase/evaluation", least_s)
+    if share is None or share < EVALUATION_SHARE_MIN:
+        return None
+    devices = tracked.used_devices(job)
+    one = _evaluates(job, member, fact)
+    name = words.gpu(one) if one is not None else "one GPU"
+    facts = [
+        Fact(f"evaluation takes {share:.0%} of the time", share, "journal"),
+        Fact(f"{fact.calls} calls of the model without gradients, {fact.seconds:.0f} s", fact.seconds, "journal"),
+    ]
+    if len(job.members) > 1:
+        facts.append(Fact(f"only rank {member.rank} evaluates; the other ranks wait for it", member.rank, "journal"))
+    else:
+        facts.append(Fact("these calls went around the wrapper", False, "journal"))
+    finding = tracked.about(
+        job,
+        "B13",
+        "warning",
+        "likely",
+        f"Evaluation runs on {name} alone, {share:.0%} of the time",
+        facts,
+        "While one GPU evaluates, the others have nothing to do."
+        + ("" if len(job.members) > 1 else " nn.DataParallel divides the work only when the wrapper itself is called."),
+        _evaluation_fix(job),
+        "The other GPUs work during evaluation.",
+        devices,
+    )
+    return Suspicion(finding)
+
+
+def _evaluates(job: Job, member: Member, fact: Evaluation) -> Device | None:
+    """Return the device on which the model is evaluated; None where nobody says."""
+    if len(job.members) > 1:
+        return next((device for device in job.pool if device.uuid == member.main), None)
+    # A process that drives several GPUs is most on the one with most memory, which need not be the one that evaluates.
+    kind, _, index = (fact.parameter_device or "").partition(":")
+    known = job.visible if kind == "cuda" and index.isdigit() else None
+    return known[int(index)] if known is not None and int(index) < len(known) else None
+
+
+def _alone(job: Job, member: Member) -> bool:
+    others = [evaluation(other.journal) for other in job.members if other is not member]
+    own = evaluation(member.journal)
+    if own is None or any(other.journal is None or other.journal.step is None for other in job.members):
+        return False
+    return all(other is None or other.seconds < EVALUATION_OTHERS_MAX * own.seconds for other in others)
+
+
+def _evaluation_fix(job: Job) -> str:
+    if len(job.members) > 1:
+        return (
+            "sampler = DistributedSampler(val_set, shuffle=False)\n"
+            "loader = DataLoader(val_set, batch_size=..., sampler=sampler)  # every rank evaluates its part\n"
+            "dist.all_reduce(correct); dist.all_reduce(total)  # counts, summed over the ranks"
+        )
+    return (
+        "model.eval()\nwith torch.no_grad():\n    outputs = model(x)  # the wrapper, not model.module\n"
+        f"loader = DataLoader(val_set, batch_size={32 * len(job.used)})  # {len(job.used)} GPUs"
+    )
+
+
+RULES = (
+    Rule(
+        "B07",
+        "data_parallel",
+        ("NVML memory per process", "NVML utilisation", "journal: data_parallel, else pt_autograd threads"),
+        windows.POWER_SPAN_MIN_S,
+        f"memory of the gathering GPU over {MEMORY_RATIO_MIN} times the others' median and 1 GiB more, utilisation "
+        f"{LOAD_EXCESS_MIN_PERCENT:.0f} points above theirs, 30 to 60 s (catalogue B07, [H])",
+        first_is_full,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "B08",
+        "data_parallel",
+        ("journal: data_parallel, phase/data", "NVML utilisation"),
+        windows.POWER_SPAN_MIN_S,
+        f"mean utilisation below {OVERHEAD_LOAD_MAX_PERCENT:.0f} % with a data share below {OVERHEAD_DATA_SHARE_MAX}, "
+        "30 to 60 s (catalogue B08, [H])",
+        overhead,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "B11",
+        "data_parallel",
+        ("journal: data_parallel", "NVML", "the run's output"),
+        0.0,
+        f"torch's warning, or least over most memory below {UNEQUAL_RATIO} (catalogue B11, torch's own limit)",
+        unequal,
+    ),
+    Rule(
+        "B13",
+        "data_parallel",
+        ("journal: evaluation, phase/evaluation",),
+        EVALUATIONS_SPAN_S,
+        f"evaluation by one GPU alone takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over {EVALUATION_SPAN_MIN_S:.0f} s, "
+        f"or {EVALUATIONS_SPAN_S:.0f} s with {EVALUATIONS_MIN} evaluations in them (catalogue B13)",
+        evaluates_on_one,
+        every_s=SELDOM_S,
+    ),
+)
+
+HIDES = {"B07": ("H02",), "B08": ("E01", "E02"), "B11": ("B07", "B08", "F02", "I06"), "B13": ("B08", "E02", "E07")}

@@ -1,0 +1,204 @@
+"""nn.DataParallel: a batch smaller than the devices (B01), one that does not divide among them (B02), or an argument that
+does not divide like the batch (B05)."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.facts import stated
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import utilization
+from gputop.snapshot import Device
+
+CALLS_MIN = 20
+SHARE_MIN = 0.8
+"""Only the last batch of an epoch may be small: 80 % of 20 calls (catalogue, B01)."""
+ROWS_PER_DEVICE = 32
+"""The batch per device that a fix proposes: a start, not a rule."""
+_BATCH_OPTIONS = ("--batch-size", "--batch_size", "--bs", "--batch")
+
+
+def split_rows(batch: int, devices: int) -> tuple[int, ...]:
+    """Return the rows that each device gets of a batch, as ``torch.chunk`` cuts it: fewer pieces when they run out."""
+    if batch <= 0 or devices <= 0:
+        return ()
+    piece = -(-batch // devices)
+    pieces = -(-batch // piece)
+    return (*[piece] * (pieces - 1), batch - piece * (pieces - 1))
+
+
+def good_batch(batch: int, devices: int) -> int:
+    """Return the multiple of ``devices`` that lies nearest to ``batch``, at least one row for each."""
+    return max(devices, (batch + devices // 2) // devices * devices)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How most calls of one wrapper divided their batch."""
+
+    member: Member
+    fact: stated.DataParallelFact
+    batch: int
+    rows: tuple[int, ...]
+    calls: int
+    bad_calls: int
+    underused: bool
+
+    @property
+    def number(self) -> int:
+        """How many devices the wrapper has."""
+        return self.fact.devices
+
+    @property
+    def used(self) -> int:
+        """How many of them got rows."""
+        return sum(row > 0 for row in self.rows)
+
+    @property
+    def rule(self) -> str:
+        """Which rule explains it: an argument that divides into fewer pieces than the batch, or the batch itself."""
+        if self.batch < self.number:
+            return "B01"
+        return "B05" if self.used < len(split_rows(self.batch, self.number)) else "B02"
+
+
+def batch_too_small(evidence: Evidence, job: Job) -> Judgement:
+    """B01: most calls have fewer rows than there are devices."""
+    split = _bad_split(evidence, job)
+    if split is not None:
+        return _told(evidence, job, split) if split.rule == "B01" else None
+    wraps = any(stated.data_parallel(member.journal) is not None for member in job.members)
+    if len(job.members) == 1 and len(job.used) > 1 and not wraps:
+        # It may be DataParallel: only the tracking sees the batch.
+        why = "One process works on several GPUs; how it divides a batch cannot be seen from outside."
+        return Abstained("B01", why, "gputop.watch(model) in the script", job.run_id)
+    return None
+
+
+def batch_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
+    """B02: most calls have rows enough, but leave a device without any or with far fewer than the others."""
+    split = _bad_split(evidence, job)
+    return _told(evidence, job, split) if split is not None and split.rule == "B02" else None
+
+
+def argument_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
+    """B05: the batch would reach more devices, but another argument of the call divides into fewer pieces."""
+    split = _bad_split(evidence, job)
+    return _told(evidence, job, split) if split is not None and split.rule == "B05" else None
+
+
+def _bad_split(evidence: Evidence, job: Job) -> _Split | None:
+    for member in job.members:
+        fact = stated.data_parallel(member.journal)
+        if fact is None or fact.devices < 2:
+            continue
+        calls, underused, uneven = evidence.recent_calls(job, member, CALLS_MIN)
+        batch = fact.batch_rows if fact.batch_rows is not None else sum(fact.rows)
+        bad = max(underused, uneven)
+        if calls < CALLS_MIN or batch <= 0 or bad < SHARE_MIN * calls:
+            continue
+        rows = fact.rows if any(fact.rows) else split_rows(batch, fact.devices)
+        split = _Split(member, fact, batch, rows, calls, bad, underused >= SHARE_MIN * calls)
+        if split.rule != "B01" or split.underused:
+            return split
+    return None
+
+
+def _told(evidence: Evidence, job: Job, split: _Split) -> Suspicion:
+    batch, number = split.batch, split.number
+    devices = wrapped_devices(job, split.fact)
+    shown = " / ".join(str(row) for row in (*split.rows, *[0] * (number - len(split.rows))))
+    facts = [
+        Fact(f"batch of {words.count(batch, 'row')} over {number} devices: {shown} rows", list(split.rows), "journal"),
+        Fact(f"so in {split.bad_calls} of the last {split.calls} calls", split.bad_calls, "journal"),
+    ]
+    if split.fact.module:
+        facts.append(Fact(f"DataParallel wraps {split.fact.module}", split.fact.module, "journal"))
+    facts += utilization(evidence, devices)
+    if split.underused:
+        title = f"DataParallel: batch of {batch} feeds {split.used} of {number} GPUs"
+    else:
+        got = [row for row in split.rows if row]
+        title = f"DataParallel: {batch} rows split unevenly, {max(got)} to {min(got)}"
+    finding = Finding(
+        id=split.rule,
+        severity="warning" if split.rule == "B02" else "error",
+        confidence="certain",
+        title=title,
+        evidence=tuple(facts),
+        cause=_cause(split),
+        fix=_fix(job, split),
+        refuted_by=f"{(1 - SHARE_MIN) * 100:.0f} % or more of the calls give every device an equal share.",
+        devices=tuple(device.uuid for device in devices),
+        pids=(split.member.pid,) if split.member.pid is not None else (),
+        run=job.run_id,
+    )
+    return Suspicion(finding)
+
+
+def _cause(split: _Split) -> str:
+    if split.rule == "B05":
+        return (
+            "nn.DataParallel makes only as many pieces as every tensor among the arguments divides into: a mask or another "
+            "argument with fewer rows than the batch leaves devices without work, and rows of the batch are lost."
+        )
+    return "nn.DataParallel cuts each batch into pieces of ceil(batch / devices) rows until the rows run out; " + (
+        "devices without a piece do nothing." if split.used < split.number else "the device with most rows sets the pace."
+    )
+
+
+def wrapped_devices(job: Job, fact: stated.DataParallelFact) -> list[Device]:
+    """Return the devices behind the wrapper's ids: indices into what the process sees; its used devices if that is unknown."""
+    seen = job.visible or ()
+    chosen = [seen[position] for position in fact.device_ids if position < len(seen)]
+    if len(chosen) == fact.devices:
+        return chosen
+    return [device for device in job.pool if device.uuid in job.used]
+
+
+def _fix(job: Job, split: _Split) -> str:
+    number = split.number
+    if split.rule == "B05":
+        return "mask = mask.expand(x.size(0), *mask.shape[1:])  # every tensor argument needs the rows of the batch"
+    small = split.rule == "B01"
+    size = number * ROWS_PER_DEVICE if small else good_batch(split.batch, number)
+    reason = f"{ROWS_PER_DEVICE} for each of {number} GPUs" if small else f"a multiple of {number}, nearest to yours"
+    lines = [f"loader = DataLoader(dataset, batch_size={size}, shuffle=True, drop_last=True)  # {reason}"]
+    process = job.main_process
+    command = process.command if process is not None and process.command else ()
+    if fixes.option(command, _BATCH_OPTIONS) is not None:
+        script = fixes.script_of(fixes.with_option(command, _BATCH_OPTIONS, str(size)))
+        lines = [shlex.join(("python", *script)) + f"  # {reason}"]
+    # The command of a DataParallel script under torchrun would start as many whole trainings: the wrapper has to change too.
+    lines.append(f"# better still, one process for each GPU: DistributedDataParallel, by torchrun --nproc-per-node={number}")
+    return "\n".join(lines)
+
+
+_COUNTED = f"in {SHARE_MIN:.0%} of at least {CALLS_MIN} calls within two minutes (catalogue B01, B02, B05)"
+RULES = (
+    Rule("B01", "data_parallel", ("journal: data_parallel",), 0.0, f"rows < devices {_COUNTED}", batch_too_small),
+    Rule(
+        "B02",
+        "data_parallel",
+        ("journal: data_parallel",),
+        0.0,
+        f"a device without rows, or least/most rows below 0.75, {_COUNTED}",
+        batch_does_not_divide,
+    ),
+    Rule(
+        "B05",
+        "data_parallel",
+        ("journal: data_parallel",),
+        0.0,
+        f"fewer pieces than torch.chunk makes of the batch, {_COUNTED}",
+        argument_does_not_divide,
+    ),
+)
+
+_SYMPTOMS = ("A01", "A02", "B07", "B08", "E02")
+HIDES = {"B01": _SYMPTOMS, "B02": _SYMPTOMS, "B05": _SYMPTOMS}

@@ -1,0 +1,255 @@
+"""nn.DataParallel as it is called: around it (B03), with what it cannot split (B04, B06), over one device
+(B12)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import arguments, model_class, wrapped_by, wrapper_calls
+from gputop.doctor.facts.ddp import loader
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.shared import siblings, utilization
+from gputop.snapshot import Device
+
+BYPASSED_STEPS_MIN = 5
+"""Optimizer steps in a row without a call of the wrapper (catalogue, B03)."""
+CALLS_MIN = 20
+CHANNELS = (1, 3, 4)
+B06_HOLD_S = 5.0
+
+
+def goes_around(evidence: Evidence, job: Job) -> Judgement:
+    """B03: the module inside nn.DataParallel is called, so that nothing is split and one GPU does all."""
+    for member in job.members:
+        rank = member.journal
+        calls = wrapper_calls(rank)
+        if calls is None or wrapped_by(rank) != "data_parallel":
+            continue
+        number = _devices_number(job, member)
+        if (calls.bypassed_steps or 0) < BYPASSED_STEPS_MIN or (number is not None and number < 2):
+            continue
+        name = calls.module or model_class(rank) or "the module"
+        devices = _seen_devices(job, number)
+        facts = [
+            Fact(
+                f"{calls.bypassed_steps} steps in a row called {name} inside the wrapper{tracked.at(calls.where)}",
+                calls.bypassed_steps,
+                "journal",
+            ),
+            Fact(f"calls of the wrapper {calls.wrapped}, around it {calls.bypassed}", calls.wrapped, "journal"),
+        ]
+        if number is not None:
+            facts.append(Fact(f"the wrapper has {words.count(number, 'device')}", number, "journal"))
+        facts += utilization(evidence, devices)
+        finding = tracked.about(
+            job,
+            "B03",
+            "error",
+            "certain",
+            "DataParallel is bypassed: one GPU does all the work",
+            facts,
+            "Only a call of the wrapper splits the batch. A call of what is inside, model.module(x) or "
+            "model.module.method(x), runs on the first GPU alone.",
+            _bypass_fix(job, name, calls.where, number),
+            "The calls around the wrapper are an auxiliary loss, and the wrapper is called in every step too.",
+            devices,
+        )
+        return Suspicion(finding)
+    return None
+
+
+def _bypass_fix(job: Job, name: str, where: str | None, number: int | None) -> str:
+    line = f"in place of the call in {where}" if where is not None else "in place of model.module(x)"
+    return (
+        f"loss = model(x)  # the wrapper itself, {line}\n"
+        f"# a method other than forward goes behind forward, in {name}:\n"
+        "def forward(self, x, mode=None):\n"
+        '    return getattr(self, mode)(x) if mode else self.plain(x)  # called as model(x, mode="loss")\n'
+        f"# better: DistributedDataParallel, and\n# {fixes.launch_line(job, number or job.visible_count or 2)}"
+    )
+
+
+def _devices_number(job: Job, member: Member) -> int | None:
+    fact = stated.data_parallel(member.journal)
+    if fact is not None:
+        return fact.devices
+    return _seen_number(job, member)
+
+
+def _seen_number(job: Job, member: Member) -> int | None:
+    """Return how many devices the process sees; torch counts no virtual GPU, but the rank lists those that it uses."""
+    count = stated.device_count(member.journal) if not job.virtual else None
+    return count or job.visible_count or len(stated.stated_devices(member.journal)) or None
+
+
+def _seen_devices(job: Job, number: int | None) -> tuple[Device, ...]:
+    """Return the devices of the wrapper, as far as they can be told: those visible, else those used."""
+    if job.visible is not None and (number is None or len(job.visible) == number):
+        return job.visible
+    return tracked.used_devices(job)
+
+
+def nothing_to_split(evidence: Evidence, job: Job) -> Judgement:
+    """B04: the arguments hold no tensor, so that every GPU gets all of them and does the whole batch."""
+    for member in job.members:
+        fact, given = stated.data_parallel(member.journal), arguments(member.journal)
+        if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or given.tensor_leaves != 0:
+            continue
+        feed = loader(member.journal)
+        if feed is not None and feed.type == "DataListLoader":
+            # PyTorch Geometric's own DataParallel scatters lists of graphs.
+            continue
+        devices = _seen_devices(job, fact.devices)
+        facts = [
+            Fact("no tensor among the arguments of the wrapper's calls", 0, "journal"),
+            Fact(f"{fact.calls} calls on {words.count(fact.devices, 'device')}", fact.calls, "journal"),
+            *utilization(evidence, devices),
+        ]
+        finding = tracked.about(
+            job,
+            "B04",
+            "error",
+            "certain",
+            f"DataParallel copies the whole batch to each of {fact.devices} GPUs",
+            facts,
+            "nn.DataParallel splits tensors, also within lists, tuples and dicts. Everything else (an object of one's own, "
+            "strings, numbers, a graph) is copied whole, so that each GPU does the same work.",
+            "loss = model(batch.x, batch.y)  # tensors, or a dict of tensors, with the batch in the first dimension\n"
+            "# graphs: torch_geometric.nn.DataParallel with torch_geometric.loader.DataListLoader\n"
+            f"# any input: DistributedDataParallel, {fixes.launch_line(job, fact.devices)}",
+            "The wrapper has a scatter of its own that splits these objects.",
+            devices,
+        )
+        return Suspicion(finding)
+    return None
+
+
+def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
+    """B06: the dimension that is cut is not the batch: time comes first, or images are cut along their channels."""
+    for member in job.members:
+        fact, given, feed = stated.data_parallel(member.journal), arguments(member.journal), loader(member.journal)
+        if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or feed is None or not given.leaf_sizes:
+            continue
+        size, sizes = feed.batch_size, given.leaf_sizes
+        images = size is not None and len(sizes) >= size > 1 and set(sizes) <= set(CHANNELS) and len(set(sizes)) == 1
+        if size is None or size < 2 or not (images or all(_no_batch(item, size, feed.dataset_length) for item in sizes)):
+            continue
+        cut = f"{len(sizes)} tensors of {sizes[0]}" if images else " / ".join(str(item) for item in sizes[:4])
+        facts = [
+            Fact(f"the loader's batch size is {size}", size, "journal"),
+            Fact(f"dimension {given.dim}, which is cut, has size {cut}", list(sizes[:16]), "journal"),
+            Fact(f"{fact.calls} calls on {words.count(fact.devices, 'device')}", fact.calls, "journal"),
+        ]
+        what = "images along their channels" if images else f"dimension {given.dim}, which is not the batch"
+        finding = tracked.about(
+            job,
+            "B06",
+            "error",
+            "likely",
+            f"DataParallel cuts {what}",
+            facts,
+            "nn.DataParallel cuts every tensor along one dimension, the first unless told otherwise: sequences with time "
+            "first are cut in time, and a list of images is cut through each image.",
+            _dimension_fix(job, fact.devices, images, given.dim),
+            "The script regroups its batches on purpose, so that this dimension holds independent samples.",
+            _seen_devices(job, fact.devices),
+        )
+        return Suspicion(finding, B06_HOLD_S)
+    return None
+
+
+def _no_batch(size: int, batch: int, dataset_length: int | None) -> bool:
+    """True when a size is neither the batch, nor a part or a multiple of it, nor what is left at the end of an epoch."""
+    if size == 0 or size % batch == 0 or batch % size == 0:
+        return False
+    return dataset_length is None or size != dataset_length % batch
+
+
+def _dimension_fix(job: Job, number: int, images: bool, dim: int) -> str:
+    ddp = f"DistributedDataParallel: {fixes.launch_line(job, number)}"
+    if images:
+        return f"# detectors that take lists of images need one process for each GPU: {ddp}"
+    other = 1 if dim == 0 else 0
+    return (
+        f"model = nn.DataParallel(net, dim={other})  # the batch is dimension {other}; or batch_first=True in the RNN\n# {ddp}"
+    )
+
+
+def one_device(evidence: Evidence, job: Job) -> Judgement:
+    """B12: the wrapper has one device while the process sees more."""
+    for member in job.members:
+        fact = stated.data_parallel(member.journal)
+        count = _seen_number(job, member)
+        if fact is None or fact.devices != 1 or count is None or count < 2 or siblings(evidence, job) or len(job.members) > 1:
+            continue
+        others = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
+        if others and all(evidence.owners(device.uuid) for device in others):
+            continue
+        facts = [
+            Fact(f"device_ids has one entry: {list(fact.device_ids)}", list(fact.device_ids), "journal"),
+            Fact(f"the process sees {words.count(count, 'GPU')}", count, job.visible_source or "journal"),
+            *utilization(evidence, [*tracked.used_devices(job), *others]),
+        ]
+        finding = tracked.about(
+            job,
+            "B12",
+            "warning",
+            "certain",
+            f"DataParallel has 1 of {count} GPUs: it passes every call through",
+            facts,
+            "With a single entry in device_ids, nn.DataParallel only calls the module: nothing is split.",
+            f"model = nn.DataParallel(net)  # all {count} GPUs, without device_ids\n"
+            f"# better, one process for each GPU: DistributedDataParallel, {fixes.launch_line(job, count)}",
+            f"One GPU is meant; then say so: {fixes.mask_prefix(job, tracked.used_devices(job))}{fixes.own_command(job)}",
+            [*tracked.used_devices(job), *others],
+        )
+        return Suspicion(finding)
+    return None
+
+
+RULES = (
+    Rule(
+        "B03",
+        "data_parallel",
+        ("journal: wrapper_calls, model",),
+        0.0,
+        f"{BYPASSED_STEPS_MIN} optimizer steps in a row call only what is inside nn.DataParallel (catalogue B03)",
+        goes_around,
+    ),
+    Rule(
+        "B04",
+        "data_parallel",
+        ("journal: data_parallel",),
+        0.0,
+        f"no tensor among the arguments, {CALLS_MIN} calls, two devices or more (catalogue B04)",
+        nothing_to_split,
+    ),
+    Rule(
+        "B06",
+        "data_parallel",
+        ("journal: data_parallel, loader",),
+        B06_HOLD_S,
+        "the size of the dimension that is cut is no part, multiple or rest of the loader's batch size, or a list of images "
+        f"of 1, 3 or 4 channels, {CALLS_MIN} calls, {B06_HOLD_S:.0f} s (catalogue B06)",
+        wrong_dimension,
+    ),
+    Rule(
+        "B12",
+        "data_parallel",
+        ("journal: data_parallel, torch", "CUDA_VISIBLE_DEVICES"),
+        0.0,
+        "device_ids has one entry and the process sees more devices, none of them taken by others (catalogue B12)",
+        one_device,
+    ),
+)
+_SPLIT = ("B01", "B02", "B05")
+HIDES = {
+    "B03": (*_SPLIT, "B04", "B06", "B07", "B08", "B13", "A01", "A02", "E02"),
+    "B04": (*_SPLIT, "B06", "B07", "B08", "E02"),
+    "B06": (*_SPLIT, "B07", "B08"),
+    "B12": (*_SPLIT, "A01", "A02", "B08", "E02"),
+}

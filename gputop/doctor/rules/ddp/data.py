@@ -1,0 +1,380 @@
+"""What the ranks of a run read and write: the same batches (C05), the same order in each epoch (C06), unequal numbers of
+batches (C07), the same file (C14)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import text, wrapped_by
+from gputop.doctor.facts.ddp import Loader, Sampler, batches, divides_models, loader, sampler, stall
+from gputop.doctor.facts.model import frameworks
+from gputop.doctor.facts.stated import whole
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Rank, Run
+
+EQUAL_STEPS_MIN = 5
+"""Steps in a row with equal batches on all ranks (catalogue, C05)."""
+DISTINCT_MIN = 3
+"""Checksums that do not even change from step to step tell nothing: images with a black border, one batch again and again."""
+UNDIVIDED = ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
+PLAIN_LOADERS = ("DataLoader",)
+"""Accelerate, Lightning and others give loaders of their own types, or put in a sampler that divides."""
+_OWN_PART = ("subset", "shard", "split", "part", "local", "rank", "worker", "iterable", "mapped")
+_DATA_ENDINGS = (
+    ".arrow", ".bin", ".ckpt", ".csv", ".db", ".download", ".gz", ".h5", ".hdf5", ".incomplete", ".json", ".jsonl", ".npy",
+    ".npz", ".parquet", ".part", ".pickle", ".pkl", ".pt", ".pth", ".safetensors", ".tar", ".tgz", ".tmp", ".tsv", ".ubyte",
+    ".zip",
+)  # fmt: skip
+"""Files of data and checkpoints: logs that all ranks share are usual and harmless."""
+C14_HOLD_S = 3.0
+
+_SAMPLER = """\
+sampler = DistributedSampler(dataset, shuffle=True)
+loader = DataLoader(dataset, batch_size={size}, sampler=sampler, shuffle=False)
+for epoch in range(epochs):
+    sampler.set_epoch(epoch)"""
+
+
+def same_batches(evidence: Evidence, job: Job) -> Judgement:
+    """C05: all ranks read the same batches, or each one walks through the whole data set."""
+    size = tracked.world(job)
+    if size < 2:
+        return None
+    if tracked.unseen_ranks(evidence, job):
+        return tracked.untracked("C05", job, "Which samples each rank reads cannot be seen from outside.")
+    ranks = tracked.ranks_of(job)
+    if not tracked.all_speak(job) or divides_models(ranks):
+        return None
+    steps = _equal_steps(ranks)
+    feeds = [loader(rank) for rank in ranks]
+    samplers = [sampler(rank) for rank in ranks]
+    if steps:
+        return Suspicion(_same(evidence, job, ranks, steps, feeds[0], samplers[0]))
+    return _undivided(job, ranks, feeds, samplers)
+
+
+def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
+    """Return the newest steps, without a gap among those known, in which the batches of all ranks are equal."""
+    first, second = (fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks[:2])
+    shared = first.keys() & second.keys()
+    if not shared or first[max(shared)] != second[max(shared)]:
+        return []  # so it is in most runs: two ranks tell it
+    said = [fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks]
+    common = sorted(set(said[0]).intersection(*said[1:]))
+    equal: list[int] = []
+    for step in reversed(common):
+        if len({repr(recent[step]) for recent in said}) > 1:
+            break
+        equal.append(step)
+    if len(equal) < EQUAL_STEPS_MIN or len({repr(said[0][step]) for step in equal}) < DISTINCT_MIN:
+        return []
+    return sorted(equal)
+
+
+def _same(
+    evidence: Evidence, job: Job, ranks: Sequence[Rank], steps: list[int], feed: Loader | None, used: Sampler | None
+) -> Finding:
+    size = tracked.world(job)
+    facts = [
+        Fact(
+            f"{tracked.who([rank.rank for rank in ranks], size)} read the same batch in all steps {steps[0]}-{steps[-1]}",
+            len(steps),
+            "journal: batches (checksums)",
+        )
+    ]
+    name = tracked.loss_of(ranks)
+    losses = _equal_losses(evidence, job, ranks, name) if name is not None else 0
+    if losses:
+        facts.append(Fact(f"and had the same loss, to the last digit, in {losses} steps", losses, f"journal: {name}"))
+    facts += _loader_facts(feed, used)
+    return tracked.about(
+        job,
+        "C05",
+        "error",
+        "certain",
+        f"{tracked.capital(tracked.who([rank.rank for rank in ranks], size))} train on the same batches",
+        facts,
+        f"Nothing divides the data among the ranks: each of them walks through all of it in the same order, so that {size} "
+        "GPUs learn what one would.",
+        _SAMPLER.format(size=feed.batch_size if feed is not None and feed.batch_size else "..."),
+        "The ranks share one replica of the model (tensor, sequence or pipeline parallelism) and have to see equal data.",
+    )
+
+
+def _equal_losses(evidence: Evidence, job: Job, ranks: Sequence[Rank], name: str) -> int:
+    """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 when they differ in one."""
+    series = [windows.latest(evidence.series(job.run_id, rank.rank, name), 40) for rank in ranks]
+    common = sorted(set(series[0]).intersection(*series[1:]))[-20:]
+    return len(common) if common and all(len({values[step] for values in series}) == 1 for step in common) else 0
+
+
+def _loader_facts(feed: Loader | None, used: Sampler | None) -> list[Fact]:
+    facts = []
+    if used is not None:
+        facts.append(Fact(f"the sampler is {used.type}", used.type, "journal: sampler"))
+    if feed is not None and feed.length is not None and feed.dataset_length is not None:
+        text_ = f"an epoch of each rank is {feed.length} batches of {feed.batch_size}: {feed.dataset_length} samples are all"
+        facts.append(Fact(text_, feed.length, "journal: loader"))
+    return facts
+
+
+def _undivided(
+    job: Job, ranks: Sequence[Rank], feeds: Sequence[Loader | None], samplers: Sequence[Sampler | None]
+) -> Judgement:
+    """Judge by the sampler: every rank walks through the whole data set, in an order of its own."""
+    feed, used = feeds[0], samplers[0]
+    if feed is None or used is None or any(wrapped_by(rank) is None for rank in ranks):
+        return None
+    if any(one is None or not _walks_through_all(one) for one in feeds):
+        return None
+    if any(one is None or one.type not in UNDIVIDED or (one.replicas or 1) > 1 for one in samplers):
+        return None
+    if len({one.dataset_length for one in feeds if one is not None}) > 1 or _brings_sampler(ranks):
+        return None
+    own_part = any(part in (feed.dataset or "").lower() for part in _OWN_PART)
+    size = tracked.world(job)
+    finding = tracked.about(
+        job,
+        "C05",
+        "warning",
+        "possible" if own_part else "likely",
+        f"Each of the {size} ranks walks through the whole data set: an epoch costs {size} times the work",
+        _loader_facts(feed, used),
+        "Without a DistributedSampler each rank draws from all of the data. With different seeds the batches differ, but an "
+        f"epoch is {size} passes over the data and takes as long as on one GPU.",
+        _SAMPLER.format(size=feed.batch_size or "..."),
+        "The data set of each rank is already its own part.",
+    )
+    return Suspicion(finding, 3.0)
+
+
+def _walks_through_all(feed: Loader) -> bool:
+    if feed.type not in PLAIN_LOADERS or feed.iterable or not feed.length or not feed.batch_size or not feed.dataset_length:
+        return False
+    return abs(feed.length * feed.batch_size - feed.dataset_length) < feed.batch_size
+
+
+def _brings_sampler(ranks: Sequence[Rank]) -> bool:
+    own = {"accelerate", "lightning", "transformers", "deepspeed", "mmengine", "ultralytics"}
+    return any(own & set(frameworks(rank)) for rank in ranks)
+
+
+def same_order(evidence: Evidence, job: Job) -> Judgement:
+    """C06: a DistributedSampler shuffles every epoch in the same way, because set_epoch is not called."""
+    if tracked.world(job) < 2:
+        return None
+    for rank in tracked.ranks_of(job):
+        used = sampler(rank)
+        if used is None or "Distributed" not in used.type or used.shuffle is not True or used.set_epoch is not False:
+            continue
+        fact, feed = batches(rank), loader(rank)
+        begins = list(fact.epochs.items()) if fact is not None else []
+        if len(begins) >= 2 and len({repr(checksum) for _, checksum in begins}) == len(begins):
+            # Another way to shuffle anew: the sampler's seed, or a data set that changes.
+            continue
+        facts = [Fact(f"{used.type} with shuffle=True, and no call of set_epoch between epochs", False, "journal: sampler")]
+        if feed is not None and feed.iterations:
+            facts.append(Fact(f"the loader was gone through {feed.iterations} times", feed.iterations, "journal: loader"))
+        repeated = [epoch for epoch, checksum in begins if sum(other == checksum for _, other in begins) > 1]
+        if len(repeated) > 1:
+            text_ = f"epochs {words.span(repeated)} began with the same batches"
+            facts.append(Fact(text_, repeated, "journal: batches (checksums)"))
+        finding = tracked.about(
+            job,
+            "C06",
+            "warning",
+            "certain",
+            "Every epoch has the same order: set_epoch is not called",
+            facts,
+            "DistributedSampler shuffles by its seed and its epoch. Without set_epoch that stays 0, and so does the order.",
+            "for epoch in range(epochs):\n    sampler.set_epoch(epoch)  # before the loop over the loader\n"
+            "    for x, y in loader: ...",
+            "The same order in each epoch is meant.",
+        )
+        return Suspicion(finding)
+    return None
+
+
+def uneven_inputs(evidence: Evidence, job: Job) -> Judgement:
+    """C07: the ranks have unequal numbers of batches: those with more wait for ever at the end of the epoch."""
+    run = job.run
+    if run is None or tracked.world(job) < 2:
+        return None
+    found = _uneven(job, run)
+    return None if found is None or divides_models(run.ranks) else found
+
+
+def _uneven(job: Job, run: Run) -> Suspicion | None:
+    waiting = [rank for rank in tracked.ranks_of(job) if stall(rank) is not None]
+    done = [
+        rank for rank in run.ranks if waiting and (feed := loader(rank)) is not None and feed.exhausted and rank not in waiting
+    ]
+    done = [rank for rank in done if all((rank.step or 0) < (other.step or 0) + 2 for other in waiting)]
+    if waiting and done and all(not (f.exhausted if (f := loader(rank)) is not None else True) for rank in waiting):
+        return Suspicion(_hangs(job, waiting, done))
+    ranks = tracked.ranks_of(job)
+    if not tracked.all_speak(job) or any(wrapped_by(rank) is None for rank in ranks):
+        return None
+    # Of most runs the lengths alone tell it: what else the loaders say is not read for them.
+    lengths = [whole(stated.mapping(rank, "loader").get("length")) for rank in ranks]
+    known = [length for length in lengths if length is not None]
+    if len(known) < len(ranks) or min(known) == max(known):
+        return None
+    feeds = [loader(rank) for rank in ranks]
+    if any(feed is not None and (feed.iterations or 0) > 1 for feed in feeds):
+        # An epoch has ended, and nothing hung: Join, or a fixed number of steps.
+        return None
+    return Suspicion(_will_hang(job, ranks, known), 3.0)
+
+
+_EVEN = """\
+DistributedSampler(dataset, drop_last=True)  # the same number of batches on each rank
+# where the data decides (packing, filters, iterable data sets), stop together:
+steps = torch.tensor(len(loader), device=device); dist.all_reduce(steps, dist.ReduceOp.MIN)
+# or, for DDP alone:
+with Join([model]): ...  # from torch.distributed.algorithms.join"""
+
+
+def _hangs(job: Job, waiting: Sequence[Rank], done: Sequence[Rank]) -> Finding:
+    out = tracked.who([rank.rank for rank in done], tracked.world(job))
+    facts = [Fact(f"{out} came to the end of the data", [rank.rank for rank in done], "journal: loader")]
+    for rank in waiting[:3]:
+        where = stall(rank)
+        if where is not None:
+            frame = f" in {where.stack[0]}" if where.stack else ""
+            facts.append(Fact(f"rank {rank.rank} waits since step {where.step}{frame}", where.step, "journal: stalled"))
+    lengths = {rank.rank: feed.length for rank in (*done, *waiting) if (feed := loader(rank)) is not None and feed.length}
+    if len(set(lengths.values())) > 1:
+        facts.append(Fact(f"batches per epoch by rank: {lengths}", lengths, "journal: loader"))
+    return tracked.about(
+        job,
+        "C07",
+        "error",
+        "certain",
+        f"{tracked.capital(out)} ran out of data; the others wait for {'it' if len(done) == 1 else 'them'} for ever",
+        facts,
+        "The ranks have unequal numbers of batches. A rank that has one more waits in its next averaging of gradients for "
+        "ranks that have left the loop.",
+        _EVEN,
+        "A rank left its loop because of an error or a break, and not because its data ended.",
+        pids=[rank.pid for rank in (*done, *waiting) if rank.pid is not None],
+    )
+
+
+def _will_hang(job: Job, ranks: Sequence[Rank], lengths: Sequence[int]) -> Finding:
+    least, most = min(lengths), max(lengths)
+    short = [rank.rank for rank, length in zip(ranks, lengths, strict=True) if length == least]
+    shown = " / ".join(str(length) for length in lengths[:16])
+    return tracked.about(
+        job,
+        "C07",
+        "error",
+        "likely",
+        f"Unequal numbers of batches, {least} to {most}: the run will hang at the end of the epoch",
+        [
+            Fact(f"batches in an epoch, rank by rank: {shown}", list(lengths), "journal: loader"),
+            Fact(f"{tracked.who(short, tracked.world(job))} will end first", short, "journal: loader"),
+        ],
+        "Each step averages gradients over all ranks. Ranks that still have batches when another one has none wait for ever.",
+        _EVEN,
+        "The loop ends after a fixed number of steps, or runs within Join.",
+    )
+
+
+def same_file(evidence: Evidence, job: Job) -> Judgement:
+    """C14: several ranks write the same file at once: a checkpoint, or a data set that each of them downloads."""
+    open_by: dict[str, set[int]] = {}
+    for member in job.members:
+        for path in member.process.files_written if member.process is not None else ():
+            if member.rank is not None and path.lower().endswith(_DATA_ENDINGS):
+                open_by.setdefault(path, set()).add(member.rank)
+    shared = {path: ranks for path, ranks in open_by.items() if len(ranks) > 1}
+    source = "/proc/<pid>/fd"
+    saved = _saved_by_several(job) if not shared else None
+    if saved is not None:
+        shared, source = {saved[0]: saved[1]}, "journal: checkpoint"
+    if not shared:
+        return None
+    path, numbers = max(shared.items(), key=lambda item: (len(item[1]), item[0]))
+    name = path.rpartition("/")[2]
+    who = tracked.who(sorted(numbers), tracked.world(job))
+    finding = tracked.about(
+        job,
+        "C14",
+        "warning",
+        "likely",
+        f"{tracked.capital(who)} write {name} at the same time",
+        [Fact(f"{who} {'have it open for writing' if source[0] == '/' else 'saved it'}: {path}", sorted(numbers), source)],
+        "Every rank runs the same script. Without a condition each of them saves the checkpoint, or downloads and unpacks the "
+        "data, and they overwrite each other.",
+        'if dist.get_rank() == 0:\n    torch.save(model.module.state_dict(), "checkpoint.pt")\ndist.barrier()\n'
+        "# downloads: rank 0 first, then the barrier, then the others with download=False",
+        "The ranks write different parts of the file on purpose.",
+    )
+    return Suspicion(finding, C14_HOLD_S if source[0] == "/" else 0.0)
+
+
+def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
+    """Return a path to which several ranks of one machine saved at the same step."""
+    said: Counter[tuple[str, int, str | None]] = Counter()
+    ranks: dict[tuple[str, int, str | None], set[int]] = {}
+    for rank in tracked.ranks_of(job):
+        fact = stated.mapping(rank, "checkpoint")
+        path, step = text(fact.get("path")), whole(fact.get("step"))
+        if path is None or step is None:
+            continue
+        key = (path, step, rank.hostname)
+        said[key] += 1
+        ranks.setdefault(key, set()).add(rank.rank)
+    most = said.most_common(1)
+    return (most[0][0][0], ranks[most[0][0]]) if most and most[0][1] > 1 else None
+
+
+RULES = (
+    Rule(
+        "C05",
+        "ddp",
+        ("journal: batches, sampler, loader, process_group",),
+        3.0,
+        f"equal checksums on all ranks in {EQUAL_STEPS_MIN} steps in a row; or a sampler that does not divide, and batches x "
+        "batch size equal to the data set (likely); not where a mesh or further groups divide the model (catalogue C05)",
+        same_batches,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "C06",
+        "ddp",
+        ("journal: sampler, batches",),
+        0.0,
+        "DistributedSampler with shuffle iterated twice without set_epoch (catalogue C06)",
+        same_order,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "C07",
+        "ddp",
+        ("journal: loader, stalled",),
+        3.0,
+        "the loaders' lengths differ in the first epoch (likely), or ranks wait while another's data has ended (catalogue C07)",
+        uneven_inputs,
+        every_s=EVERY_LOOK,
+    ),
+    Rule(
+        "C14",
+        "ddp",
+        ("/proc/<pid>/fd", "journal: checkpoint"),
+        C14_HOLD_S,
+        "a file of data or a checkpoint open for writing in two ranks, or saved by two at the same step (catalogue C14)",
+        same_file,
+    ),
+)
+
+HIDES = {"C05": ("C12", "C11", "C06"), "C07": ("G01", "G03", "G04", "C08", "F01", "F03")}

@@ -1,0 +1,370 @@
+"""DistributedDataParallel and gradients that are not averaged: the wrapper is called around (C01), the model was changed after
+wrapping (C02), there is no wrapper (C03), no_sync is at the wrong backward (C04)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import model_class, parameter_dtypes, wrapped_by, wrapper_calls
+from gputop.doctor.facts.ddp import Ddp, Gradients, ddp, divides_models, gradients, group, has_engine, weights_differ
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Rank
+
+BYPASSED_STEPS_MIN = 5
+"""Optimizer steps in a row without a call of the wrapper (catalogue, C01)."""
+STEPS_MIN = 20
+"""Steps without a collective before a missing wrapper is a fault (catalogue, C03)."""
+UNSYNCED_SHARE_MIN = 0.5
+"""The last, shorter accumulation of an epoch may end unsynchronized."""
+COMMUNICATION_SHARE_MIN = 0.1
+"""Reducing every micro-batch is told when it costs this share (catalogue, C04)."""
+_RIGHT_ORDER = """\
+model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
+model = DDP(model, device_ids=[local_rank])  # 2 wrap
+optimizer = torch.optim.{optimizer}(model.parameters(), ...)  # 3 the optimizer last"""
+_WRAP = """\
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl")
+model = DDP(model.to(local_rank), device_ids=[local_rank])  # and call model(x), not model.module(x)"""
+_WRAP_CPU = """\
+dist.init_process_group("gloo")
+model = DDP(model)  # and call model(x), not model.module(x)"""
+_NO_SYNC = """\
+last = (i + 1) % {steps} == 0
+with nullcontext() if last else model.no_sync():  # forward and backward, both inside
+    loss = model(x) / {steps}
+    loss.backward()
+if last:
+    optimizer.step(); optimizer.zero_grad()"""
+
+
+def _differ(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool | None, list[Fact]]:
+    """Return whether the ranks' weights differ (None: unknown), and that as evidence."""
+    found = weights_differ(ranks, from_step)
+    if found is None:
+        return None, []
+    step, differ = found
+    text = f"at step {step} the weights {'differ between' if differ else 'are the same on'} the ranks"
+    return differ, [Fact(text, differ, "journal: parameters")]
+
+
+def goes_around(evidence: Evidence, job: Job) -> Judgement:
+    """C01: the module inside DDP is called, so that its hooks never average the gradients."""
+    ranks = tracked.ranks_of(job)
+    if tracked.world(job) < 2:
+        return None
+    around = [
+        (rank, calls)
+        for rank in ranks
+        if wrapped_by(rank) == "ddp"
+        and (calls := wrapper_calls(rank)) is not None
+        and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN
+    ]
+    if not around:
+        return None
+    differ, weights = _differ(ranks)
+    if differ is False:
+        return None
+    synced = [fact.synced_backwards for rank, _ in around if (fact := gradients(rank)) is not None]
+    by_hand = any((own := group(rank)) is not None and own.exchanges > 0 for rank, _ in around)
+    if differ is None and by_hand:
+        return None
+    rank, calls = around[0]
+    name = calls.module or model_class(rank) or "the module"
+    numbers = [item.rank for item, _ in around]
+    facts = [
+        Fact(
+            f"{calls.bypassed_steps} steps in a row called {name} inside the wrapper{tracked.at(calls.where)}, "
+            f"on {tracked.who(numbers, tracked.world(job))}",
+            calls.bypassed_steps,
+            "journal: wrapper_calls",
+        ),
+        *weights,
+    ]
+    if synced:
+        facts.append(Fact(f"backwards that DDP reduced: {min(synced)}", min(synced), "journal: gradients"))
+    line = f"  # in place of the call in {calls.where}" if calls.where is not None else "  # not model.module(x)"
+    finding = tracked.about(
+        job,
+        "C01",
+        "error",
+        "certain" if differ else "likely",
+        f"DDP is bypassed: {words.count(tracked.world(job), 'rank')} train {tracked.world(job)} different models",
+        facts,
+        "DDP prepares the averaging of gradients when the wrapper itself is called. After model.module(x) or "
+        "model.module.method(x) each rank steps with its own gradients, faster and without an error.",
+        f"loss = model(x){line}\n"
+        f"# a method other than forward goes behind forward, in {name}:\n"
+        "def forward(self, x, mode=None):\n"
+        '    return getattr(self, mode)(x) if mode else self.plain(x)  # called as model(x, mode="loss")',
+        "The gradients are averaged by hand (dist.all_reduce), so that the weights stay equal.",
+    )
+    return Suspicion(finding)
+
+
+def changed_after_wrapping(evidence: Evidence, job: Job) -> Judgement:
+    """C02: parameters were replaced, or moved to another device or dtype, after DDP had wrapped them."""
+    if tracked.world(job) < 2:
+        return None
+    ranks = tracked.ranks_of(job)
+    for rank in ranks:
+        fact = ddp(rank)
+        if fact is None or wrapped_by(rank) == "sharded":
+            continue
+        changes = _changes(rank, fact)
+        if not changes:
+            continue
+        differ, weights = _differ(ranks)
+        finding = tracked.about(
+            job,
+            "C02",
+            "error",
+            "certain",
+            "The model was changed after DDP had wrapped it: its gradients are not averaged",
+            [*changes, *(weights if differ else ())],
+            "DDP keeps the parameters that it was given, and averages their gradients. Parameters that come later, or are "
+            "moved to another device or dtype, are trained by each rank for itself.",
+            _RIGHT_ORDER.format(optimizer=_optimizer(rank)),
+            "The changed parameters are frozen, or averaged by hand.",
+        )
+        return Suspicion(finding)
+    return None
+
+
+def _changes(rank: Rank, fact: Ddp) -> list[Fact]:
+    found = []
+    if fact.replaced_parameters:
+        text = f"{words.count(fact.replaced_parameters, 'parameter')} of rank {rank.rank} are not those that DDP wrapped"
+        found.append(Fact(text, fact.replaced_parameters, "journal: ddp"))
+    device = stated.parameter_device(rank)
+    if fact.parameter_device is not None and device is not None and device != fact.parameter_device:
+        found.append(Fact(f"wrapped on {fact.parameter_device}, now on {device}", device, "journal: ddp, model"))
+    dtypes = parameter_dtypes(rank)
+    wrapped = (fact.parameter_dtype or "").removeprefix("torch.")
+    if wrapped and dtypes and wrapped not in dtypes:
+        now = ", ".join(dtypes)
+        found.append(Fact(f"wrapped as {wrapped}, now {now}", list(dtypes), "journal: ddp, model"))
+    return found
+
+
+def _optimizer(rank: Rank) -> str:
+    name = stated.mapping(rank, "optimizer").get("type")
+    return name if isinstance(name, str) and name.isidentifier() else "AdamW"
+
+
+def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
+    """C03: several ranks, no wrapper, and nothing that averages gradients: each rank trains a model of its own."""
+    size = tracked.world(job)
+    if size < 2:
+        return None
+    if tracked.unseen_ranks(evidence, job):
+        return _outside(evidence, job)
+    ranks = tracked.ranks_of(job)
+    if not tracked.all_speak(job) or any(wrapped_by(rank) is not None for rank in ranks):
+        return None
+    if not all(stated.model_inspected(rank) for rank in ranks) or divides_models(ranks) or has_engine(ranks):
+        return None
+    if min((rank.step or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, job):
+        return None
+    differ, weights = _differ(ranks, STEPS_MIN)
+    groups = [group(rank) for rank in ranks]
+    exchanges = max((fact.exchanges for fact in groups if fact is not None), default=0)
+    silent = exchanges == 0 and (differ is True or all(fact is not None for fact in groups))
+    if not silent and not differ:
+        return None
+    if differ is False and exchanges:
+        return None
+    calls = sum(sum(fact.collectives.values()) for fact in groups if fact is not None)
+    facts = [
+        Fact(
+            f"no DDP, FSDP or other wrapper around {model_class(ranks[0]) or 'the model'} on any rank", None, "journal: model"
+        ),
+        Fact(
+            f"{words.count(exchanges, 'collective')} that could average gradients, in {ranks[0].step} steps ({calls} in all)",
+            exchanges,
+            "journal: process_group",
+        ),
+        *weights,
+    ]
+    finding = tracked.about(
+        job,
+        "C03",
+        "error",
+        "certain" if silent else "likely",
+        f"The model is not wrapped: {size} ranks train {size} models of their own",
+        facts,
+        "The launcher starts the ranks, and nothing connects them: without DistributedDataParallel or FSDP no gradient is "
+        "exchanged, and each rank learns from its own part of the data alone.",
+        _WRAP_CPU if job.virtual or not job.used else _WRAP,
+        "The ranks are independent on purpose, or an engine averages the gradients outside torch.distributed.",
+    )
+    return Suspicion(finding)
+
+
+def _outside(evidence: Evidence, job: Job) -> Judgement:
+    if _nccl_counts(evidence, job):
+        return None
+    why = "Whether the ranks exchange gradients cannot be seen from outside (NCCL's RAS service does not tell)."
+    return tracked.untracked("C03", job, why)
+
+
+def _nccl_counts(evidence: Evidence, job: Job) -> bool:
+    """True when NCCL itself counted collectives that may average gradients."""
+    return any(
+        count > 0 and name.lower() in ("allreduce", "reducescatter", "allgather", "reduce", "alltoall")
+        for communicator in evidence.communicators(job)
+        for rank in communicator.ranks
+        for name, count in rank.counts.items()
+    )
+
+
+def no_sync_misused(evidence: Evidence, job: Job) -> Judgement:
+    """C04: with gradient accumulation, DDP averages at the wrong backward, or at every one."""
+    ranks = tracked.ranks_of(job)
+    if tracked.world(job) < 2:
+        return None
+    said = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := gradients(rank)) is not None]
+    if not said or any(_bypassed(rank) or _replaced(rank) for rank, _ in said):
+        return None
+    wrong = [
+        (rank, fact)
+        for rank, fact in said
+        if fact.steps >= STEPS_MIN and fact.unsynced_steps >= UNSYNCED_SHARE_MIN * fact.steps
+    ]
+    if wrong:
+        return _wrong_backward(job, ranks, *wrong[0])
+    return _every_backward(evidence, job, said)
+
+
+def _bypassed(rank: Rank) -> bool:
+    calls = wrapper_calls(rank)
+    return calls is not None and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN
+
+
+def _replaced(rank: Rank) -> bool:
+    fact = ddp(rank)
+    return fact is not None and bool(_changes(rank, fact))
+
+
+def _wrong_backward(job: Job, ranks: tuple[Rank, ...], rank: Rank, fact: Gradients) -> Judgement:
+    differ, weights = _differ(ranks)
+    by_hand = group(rank)
+    if differ is False or (differ is None and by_hand is not None and by_hand.exchanges > 0):
+        return None
+    steps = max(2, round(fact.accumulation)) if fact.accumulation else 2
+    facts = [
+        Fact(
+            f"{fact.unsynced_steps} of {fact.steps} optimizer steps came after a backward that DDP did not reduce",
+            fact.unsynced_steps,
+            "journal: gradients",
+        ),
+        Fact(
+            f"{fact.synced_backwards} of {fact.backwards} backwards were reduced", fact.synced_backwards, "journal: gradients"
+        ),
+        *weights,
+    ]
+    finding = tracked.about(
+        job,
+        "C04",
+        "error",
+        "certain" if differ else "likely",
+        "no_sync is on at the wrong backward: the ranks train apart",
+        facts,
+        "Under no_sync DDP leaves gradients as they are. The backward before optimizer.step() has to be outside of it; here "
+        "the condition is inverted, or no_sync is never left.",
+        _NO_SYNC.format(steps=steps),
+        "The weights are averaged by hand now and then (local SGD).",
+    )
+    return Suspicion(finding)
+
+
+def _every_backward(evidence: Evidence, job: Job, said: list[tuple[Rank, Gradients]]) -> Judgement:
+    rank, fact = said[0]
+    accumulation = fact.accumulation or 0.0
+    if accumulation < 2 or fact.steps < STEPS_MIN or fact.synced_backwards < 0.95 * fact.backwards:
+        return None
+    shares = []
+    for rank, _ in said:
+        told_of, step = ddp(rank), windows.step_s(evidence, job, rank.rank)
+        if told_of is None or told_of.waiting_s is None or not step:
+            return None
+        shares.append(told_of.waiting_s * accumulation / step)
+    share = min(shares)
+    if share < COMMUNICATION_SHARE_MIN:
+        return None
+    steps = max(2, round(accumulation))
+    facts = [
+        Fact(
+            f"{accumulation:.0f} backwards for each step, and DDP reduced {fact.synced_backwards} of {fact.backwards}",
+            fact.synced_backwards,
+            "journal: gradients",
+        ),
+        Fact(f"communication that nothing hides takes {share:.0%} of a step on every rank", share, "DDP's counters (journal)"),
+    ]
+    finding = tracked.about(
+        job,
+        "C04",
+        "warning",
+        "likely",
+        f"Gradients are averaged {steps} times for each step: once is enough",
+        facts,
+        "Without no_sync around forward and backward, DDP averages the gradients of every micro-batch. no_sync around the "
+        "backward alone changes nothing, because DDP decides in forward.",
+        _NO_SYNC.format(steps=steps),
+        "The model is so large that gradients are sharded while they accumulate.",
+    )
+    return Suspicion(finding, 5.0)
+
+
+RULES = (
+    Rule(
+        "C02",
+        "ddp",
+        ("journal: ddp, model",),
+        0.0,
+        "a wrapped parameter was replaced, or is of another dtype or device than at wrapping (catalogue C02)",
+        changed_after_wrapping,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "C01",
+        "ddp",
+        ("journal: wrapper_calls, parameters, gradients",),
+        0.0,
+        f"{BYPASSED_STEPS_MIN} steps in a row call only what is inside DDP; certain where the weights differ (catalogue C01)",
+        goes_around,
+        every_s=EVERY_LOOK,
+    ),
+    Rule(
+        "C03",
+        "ddp",
+        ("journal: model, process_group, parameters", "NCCL RAS"),
+        0.0,
+        f"several ranks, no wrapper, no collective that could average in {STEPS_MIN} steps; likely where there are some and "
+        "weights differ (catalogue C03)",
+        not_wrapped,
+        every_s=EVERY_LOOK,
+    ),
+    Rule(
+        "C04",
+        "ddp",
+        ("journal: gradients, parameters, ddp",),
+        5.0,
+        f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward that was not reduced, certain where weights differ; "
+        f"or every micro-batch is reduced, at {COMMUNICATION_SHARE_MIN:.0%} of the step on all ranks (catalogue C04)",
+        no_sync_misused,
+        every_s=SELDOM_S,
+    ),
+)
+HIDES = {
+    "C01": ("C04",),
+    "C02": ("C01", "C04"),
+    "C03": ("C05", "C10", "C11", "C12"),
+    "C04": ("E06",),
+}

@@ -1,0 +1,314 @@
+"""The model of a DDP run: BatchNorm over few rows (C10), a loss that hides other ranks (C11), a batch that became small (C12),
+gradients that travel through the CPU (C16)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from gputop import units
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import model_class, wrapped_by
+from gputop.doctor.facts.ddp import batch_norm, batches, ddp, divides_models, group, loader
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Rank
+
+LOSS_STEPS = 20
+LOSS_DEVIATION = 6.0
+"""Standard deviations of the other ranks (catalogue, C11)."""
+NAN_STEPS_MIN = 3
+ROWS_LIKELY = 4
+ROWS_POSSIBLE = 8
+"""Rows for each GPU below which BatchNorm's statistics are poor (catalogue, C10)."""
+SMALL_ROWS = 32
+POWER_SHARE_MAX = 0.35
+"""Active power fraction of GPUs that have too little to do (catalogue C12, [H])."""
+C16_HOLD_S = 10.0
+
+
+def statistics_of_few(evidence: Evidence, job: Job) -> Judgement:
+    """C10: BatchNorm computes its statistics over the few rows of one rank."""
+    if tracked.world(job) < 2:
+        return None
+    ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) == "ddp"]
+    if not ranks or divides_models(ranks):
+        return None
+    norm = batch_norm(ranks[0])
+    feed, seen = loader(ranks[0]), batches(ranks[0])
+    rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
+    if norm is None or norm.layers - norm.synced - norm.frozen <= 0 or rows is None or not 0 < rows <= ROWS_POSSIBLE:
+        return None
+    each = words.count(rows, "row")
+    finding = tracked.about(
+        job,
+        "C10",
+        "info",
+        "likely" if rows <= ROWS_LIKELY else "possible",
+        f"BatchNorm sees {each} on each GPU",
+        [
+            Fact(
+                f"{words.count(norm.layers - norm.synced - norm.frozen, 'BatchNorm layer')}, not synced", norm.layers, "journal"
+            ),
+            Fact(f"{each} for each rank", rows, "journal: loader"),
+        ],
+        "Under DDP each rank normalizes over its own rows, and rank 0's running statistics are kept. Over few rows they are "
+        "noisy, and the model is worse than on one GPU with the whole batch.",
+        "model = nn.SyncBatchNorm.convert_sync_batchnorm(model)  # before DDP(model)\n"
+        "# or GroupNorm, or more rows for each GPU",
+        "The layers are in eval mode.",
+    )
+    return Suspicion(finding)
+
+
+def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
+    """C11: another rank's loss is NaN or far off, and the one of rank 0 does not show it."""
+    ranks = tracked.ranks_of(job)
+    if tracked.world(job) < 2 or len(ranks) < 2 or divides_models(ranks):
+        return None
+    name = tracked.loss_of(ranks)
+    if name is None:
+        return None
+    losses = {
+        rank.rank: dict(zip(series.steps[-60:], series.values[-60:], strict=True))
+        for rank in ranks
+        for series in (evidence.series(job.run_id, rank.rank, name),)
+    }
+    if not losses.get(0):
+        return None
+    for number, values in losses.items():
+        if math.isfinite(sum(values.values())):
+            continue
+        steps = sorted(step for step in values.keys() & losses[0].keys())[-LOSS_STEPS:]
+        lost = [step for step in steps[-NAN_STEPS_MIN:] if not math.isfinite(values[step]) and math.isfinite(losses[0][step])]
+        if number and len(lost) >= NAN_STEPS_MIN:
+            return Suspicion(_nan_finding(job, name, number, lost, losses[0][lost[-1]]))
+    return _deviates(job, name, losses)
+
+
+_REDUCE = """\
+mean = loss.detach().clone()
+dist.all_reduce(mean, op=dist.ReduceOp.AVG)  # what is printed and plotted; gloo: SUM, divided by the world size"""
+
+
+def _nan_finding(job: Job, name: str, number: int, steps: Sequence[int], shown: float) -> Finding:
+    return tracked.about(
+        job,
+        "C11",
+        "error",
+        "certain",
+        f"The loss of rank {number} is not finite, and rank 0 does not show it",
+        [
+            Fact(f"rank {number}: NaN or infinite at steps {words.span(steps)}", list(steps), f"journal: {name}"),
+            Fact(f"rank 0 at step {steps[-1]}: {shown:.4g}", shown, f"journal: {name}"),
+        ],
+        "What is logged is the loss of one rank. The gradients of another one spoil the average for all.",
+        f"{_REDUCE}\nassert torch.isfinite(loss), batch  # on every rank: which sample it is",
+        "The steps with NaN are skipped on purpose (a gradient scaler), on all ranks together.",
+        pids=[rank.pid for rank in tracked.ranks_of(job) if rank.rank == number and rank.pid is not None],
+    )
+
+
+def _deviates(job: Job, name: str, losses: dict[int, dict[int, float]]) -> Judgement:
+    common = set.intersection(*(set(values) for values in losses.values()))
+    if not all(math.isfinite(sum(values.values())) for values in losses.values()):
+        common = {step for step in common if all(math.isfinite(values[step]) for values in losses.values())}
+    steps = sorted(common)[-LOSS_STEPS:]
+    if len(steps) < LOSS_STEPS:
+        return None
+    far = _far({number: [values[step] for step in steps] for number, values in losses.items()})
+    for number, values in losses.items():
+        if number not in far:
+            continue
+        others = [other for rank, other in losses.items() if rank != number]
+        if number == 0 or not others:
+            continue
+        gap = units.mean([values[step] - units.mean([other[step] for other in others]) for step in steps])
+        usual = [other[step] for other in others for step in steps]
+        spread = windows.spread(usual)
+        if spread > 0 and abs(gap) > LOSS_DEVIATION * spread:
+            finding = tracked.about(
+                job,
+                "C11",
+                "info",
+                "possible",
+                f"The loss of rank {number} is far from that of the others",
+                [
+                    Fact(
+                        f"rank {number} lies {gap:+.3g} from the mean of the others over {len(steps)} steps, "
+                        f"{abs(gap) / spread:.1f} of their standard deviations",
+                        gap,
+                        f"journal: {name}",
+                    )
+                ],
+                "Its data differs from that of the other ranks, or its weights do. Only rank 0 is usually logged.",
+                _REDUCE,
+                "The ranks are given different kinds of data on purpose.",
+                pids=[rank.pid for rank in tracked.ranks_of(job) if rank.rank == number and rank.pid is not None],
+            )
+            return Suspicion(finding)
+    return None
+
+
+def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
+    """Return the ranks whose loss may be far from the others', from the sums of each rank: in most runs none."""
+    size = len(next(iter(columns.values())))
+    means = {rank: units.mean(values) for rank, values in columns.items()}
+    squares = {rank: windows.squares(values, means[rank]) for rank, values in columns.items()}
+    far = []
+    for rank, mean in means.items():
+        others = [other for other in means if other != rank]
+        middle = units.mean([means[other] for other in others]) if others else 0.0
+        between = windows.squares((means[other] for other in others), middle)
+        variance = (sum(squares[other] for other in others) + size * between) / max(1, size * len(others))
+        # Sums round in another order than what decides: half of the threshold leaves nothing out.
+        if abs(mean - middle) > LOSS_DEVIATION / 2 * math.sqrt(variance) or variance <= 0:
+            far.append(rank)
+    return far
+
+
+def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
+    """C12: the batch was divided among the ranks and not multiplied, so that each GPU has little to do."""
+    size = tracked.world(job)
+    ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) in ("ddp", "sharded")]
+    if size < 2 or not ranks or job.virtual:
+        return None
+    feed, seen = loader(ranks[0]), batches(ranks[0])
+    rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
+    powers = [power for uuid in job.used if (power := windows.power_share_at_most(evidence, uuid)) is not None]
+    if not rows or (feed is not None and feed.iterable) or seen is None or not powers or len(powers) < len(job.used):
+        return None
+    mean = sum(powers) / len(powers)
+    if mean >= POWER_SHARE_MAX:
+        return None
+    alone = _rows_alone(evidence, job, ranks[0])
+    halved = alone is not None and rows <= alone / 2
+    if not (halved or rows <= SMALL_ROWS):
+        return None
+    facts = [
+        Fact(f"{words.count(rows, 'row')} for each of {size} GPUs, {rows * size} together", rows, "journal: loader"),
+        Fact(f"the GPUs draw {mean:.0%} of their power limit", mean, "NVML"),
+    ]
+    if halved and alone is not None:
+        facts.append(Fact(f"the run on one GPU had {words.count(alone, 'row')}", alone, "journal of that run"))
+    target = alone if halved and alone is not None else rows * 4
+    finding = tracked.about(
+        job,
+        "C12",
+        "info",
+        "possible",
+        f"{words.count(rows, 'row')} for each GPU is little: more GPUs do not make it faster",
+        facts,
+        "A fixed batch that is divided among more GPUs gives each of them less to do, while what a step costs besides stays.",
+        f"loader = DataLoader(dataset, batch_size={target}, ...)  # for each rank; {target * size} together\n"
+        f"lr = lr * {target / rows:g}  # linear scaling with the batch, with a warm-up",
+        "The batch must stay as it is for the result's sake.",
+    )
+    return Suspicion(finding, 10.0)
+
+
+def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
+    """Return the rows of a run of the same model on one GPU, of the newest that is listed."""
+    name = model_class(rank)
+    runs = evidence.snapshot.runs if evidence.snapshot is not None else ()
+    for run in sorted(runs, key=lambda run: -(run.created_at or 0)):
+        other = run.ranks[0] if len(run.ranks) == 1 and (run.world_size or 1) == 1 else None
+        seen = batches(other)
+        if other is not None and seen is not None and seen.rows and name is not None and model_class(other) == name:
+            return seen.rows
+    return None
+
+
+def gloo_on_gpus(evidence: Evidence, job: Job) -> Judgement:
+    """C16: gradients of GPUs travel through gloo, which is through the host's memory."""
+    size = tracked.world(job)
+    if size < 2 or job.virtual or not job.used:
+        return None
+    ranks = tracked.ranks_of(job)
+    backends = {backend for rank in ranks if (backend := _backend(rank)) is not None}
+    on_gpu = [rank for rank in ranks if (stated.parameter_device(rank) or "").startswith("cuda")]
+    if backends == {"gloo"} and on_gpu:
+        facts = [
+            Fact("the process group's backend is gloo", "gloo", "journal: ddp, process_group"),
+            Fact(f"parameters are on {stated.parameter_device(on_gpu[0])}", None, "journal: model"),
+        ]
+        return Suspicion(_gloo_finding(job, facts, "certain"))
+    if backends or len(job.members) < 2 or not evidence.trains(job):
+        return None
+    names = [{name for name, _ in m.process.threads} if m.process is not None else set() for m in job.members]
+    if not all("pt_gloo_runloop" in one for one in names) or any(_speaks_nccl(one) for one in names):
+        return None
+    text = "threads pt_gloo_runloop on every rank, and none of NCCL"
+    return Suspicion(_gloo_finding(job, [Fact(text, None, "/proc/<pid>/task")], "likely"), C16_HOLD_S)
+
+
+def _backend(rank: Rank) -> str | None:
+    wrapper, own = ddp(rank), group(rank)
+    return (wrapper.backend if wrapper is not None else None) or (own.backend if own is not None else None)
+
+
+def _speaks_nccl(threads: set[str]) -> bool:
+    return any(name.startswith(("pt_nccl", "NCCL")) for name in threads)
+
+
+def _gloo_finding(job: Job, facts: Sequence[Fact], confidence: str) -> Finding:
+    return tracked.about(
+        job,
+        "C16",
+        "warning",
+        confidence,
+        "Gradients travel through the CPU: the backend is gloo",
+        facts,
+        "gloo copies every gradient from the GPU to the host's memory and back. NCCL moves them from GPU to GPU.",
+        f'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))\n{fixes.own_command(job)}',
+        "NCCL does not work on this machine, or several ranks share one GPU on purpose.",
+    )
+
+
+RULES = (
+    Rule(
+        "C16",
+        "ddp",
+        ("journal: ddp, process_group, model", "thread names"),
+        C16_HOLD_S,
+        "parameters on CUDA and backend gloo; from outside, gloo's threads and none of NCCL (likely) (catalogue C16)",
+        gloo_on_gpus,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "C10",
+        "ddp",
+        ("journal: model, loader",),
+        0.0,
+        f"BatchNorm that is neither synced nor frozen, {ROWS_LIKELY} rows a rank (likely) or {ROWS_POSSIBLE} (possible) "
+        "(catalogue C10, [H])",
+        statistics_of_few,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "C11",
+        "ddp",
+        ("journal: loss of each rank",),
+        0.0,
+        f"not finite at {NAN_STEPS_MIN} steps where rank 0 is; or {LOSS_DEVIATION:.0f} standard deviations over {LOSS_STEPS} "
+        "steps (possible) (catalogue C11)",
+        hidden_losses,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "C12",
+        "ddp",
+        ("journal: loader, batches", "NVML power"),
+        windows.POWER_SPAN_MIN_S,
+        f"{SMALL_ROWS} rows a rank or half of the run on one GPU, power below {POWER_SHARE_MAX:.0%} of the limit "
+        "(catalogue C12, [H]: possible)",
+        batch_became_small,
+        every_s=SELDOM_S,
+    ),
+)
+HIDES = {"C16": ("E06",)}

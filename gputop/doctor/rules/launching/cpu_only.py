@@ -1,0 +1,174 @@
+"""A12: training runs on the CPU although the machine has GPUs."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence.evidence import CPU_BUSY_PERCENT, Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.visible import parse_mask
+from gputop.doctor.facts import stated
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.snapshot import Process
+
+CPU_LOAD_S = 120.0
+"""So long may a script prepare its data before it touches CUDA (catalogue, A12)."""
+_HIDES_ALL = ("", "-1")
+"""The two usual ways of hiding the GPUs on purpose."""
+_CPU_WORDS = ("--cpu", "--no-cuda", "--no_cuda", "--use_cpu", "--use-cpu")
+
+
+def cpu_only(evidence: Evidence, job: Job) -> Judgement:
+    """A12: no process of the job has anything on a GPU, and it trains, or computes with torch for two minutes."""
+    if job.virtual or not job.pool or job.used or any(process.devices for process in job.processes):
+        return None
+    stated_on_cpu = [member for member in job.members if _says_cpu(member)]
+    if stated_on_cpu and evidence.progressing(job):
+        if _hides_pids(evidence) and not any(_without_cuda(member) for member in stated_on_cpu):
+            why = "Which process is on which GPU is unknown: the driver reports PIDs that this container cannot see."
+            return Abstained("A12", why, "the host's PID namespace (docker run --pid=host)", job.run_id)
+        return Suspicion(_finding(evidence, job, stated_on_cpu[0], certain=True))
+    process = job.main_process
+    if process is None or not process.torch_mapped or process.nvidia_open is not False:
+        return None
+    busy_s = evidence.cpu_busy_s(process)
+    free = any(evidence.is_free(device) for device in job.pool)
+    if busy_s >= CPU_LOAD_S and free:
+        return Suspicion(_finding(evidence, job, job.members[0], certain=False))
+    if busy_s > 0:
+        why = f"Process {process.pid} computes with torch on the CPU; watched for {busy_s:.0f} of {CPU_LOAD_S:.0f} s."
+        return Abstained("A12", why, "more time, or import gputop in the script", job.run_id)
+    return None
+
+
+def _says_cpu(member: Member) -> bool:
+    if member.uses:
+        return False
+    where = stated.parameter_device(member.journal)
+    return where == "cpu" or (where is None and _without_cuda(member))
+
+
+def _without_cuda(member: Member) -> bool:
+    return stated.cuda_available(member.journal) is False or stated.cuda_built(member.journal) is False
+
+
+def _hides_pids(evidence: Evidence) -> bool:
+    return evidence.snapshot is not None and any(not process.in_namespace for process in evidence.snapshot.processes)
+
+
+def _finding(evidence: Evidence, job: Job, member: Member, *, certain: bool) -> Finding:
+    deliberate = _deliberate(job)
+    idle = all(evidence.is_free(device) for device in job.pool)
+    number = len(job.pool)
+    everything = "the GPU" if number == 1 else f"all {number} GPUs"
+    severity = "info" if deliberate is not None else "error" if certain else "warning"
+    return Finding(
+        id="A12",
+        severity=severity,
+        confidence="certain" if certain else "likely",
+        title=f"Training runs on the CPU: {everything} idle" if idle else "Training runs on the CPU, not on a GPU",
+        evidence=tuple(_evidence(evidence, job, member, deliberate)),
+        cause=_cause(job, member, deliberate),
+        fix=_fix(evidence, job, member),
+        refuted_by="The run opens /dev/nvidia* or appears on a GPU later, or it is meant for the CPU.",
+        devices=tuple(device.uuid for device in job.pool),
+        pids=job.pids,
+        run=job.run_id,
+    )
+
+
+def _evidence(evidence: Evidence, job: Job, member: Member, deliberate: str | None) -> list[Fact]:
+    facts = []
+    where, available = stated.parameter_device(member.journal), stated.cuda_available(member.journal)
+    if where is not None:
+        facts.append(Fact(f"the model's parameters are on {where}, and steps progress", where, "journal"))
+    if available is not None:
+        facts.append(Fact(f"torch.cuda.is_available() is {available}", available, "journal"))
+    built = stated.cuda_built(member.journal)
+    if built is False:
+        facts.append(Fact("this torch is built without CUDA", built, "journal"))
+    process = member.process
+    if process is not None and process.cpu_percent is not None:
+        busy_s = evidence.cpu_busy_s(process)
+        text = f"process {process.pid} uses {process.cpu_percent:.0f} % of a core"
+        facts.append(
+            Fact(text + (f", for {busy_s:.0f} s now" if busy_s else ""), process.cpu_percent, f"/proc/{process.pid}/stat")
+        )
+    if process is not None and process.torch_cuda_mapped is False and built is None:
+        facts.append(
+            Fact("libtorch_cuda.so is not loaded: this torch is built for the CPU", False, f"/proc/{process.pid}/maps")
+        )
+    if process is not None and process.nvidia_open is False:
+        facts.append(Fact("no /dev/nvidia* file is open", False, f"/proc/{process.pid}/fd"))
+    mask = _mask(process)
+    if mask is not None and not parse_mask(mask):
+        facts.append(Fact(f"CUDA_VISIBLE_DEVICES={mask!r} leaves no GPU", mask, "/proc/<pid>/environ"))
+    if deliberate is not None:
+        facts.append(Fact(deliberate, None, "the run's command or configuration"))
+    facts.append(Fact(f"the machine has {words.count(len(job.pool), 'GPU')}, none used by this run", len(job.pool), "NVML"))
+    return facts
+
+
+def _mask(process: Process | None) -> str | None:
+    environment = process.environment if process is not None else None
+    return environment.cuda_visible_devices if environment is not None else None
+
+
+def _deliberate(job: Job) -> str | None:
+    """Return how the run asked for the CPU; None when it did not."""
+    if any(_mask(member.process) in _HIDES_ALL for member in job.members):
+        return "CUDA_VISIBLE_DEVICES hides every GPU"
+    if job.run is not None and job.run.config.get("device") == "cpu":
+        return "the configuration says device: cpu"
+    process = job.main_process
+    command = process.command if process is not None and process.command else ()
+    if fixes.option(command, ("--device", "--accelerator", "device")) == "cpu" or any(word in command for word in _CPU_WORDS):
+        return "the command line asks for the CPU"
+    return None
+
+
+def _cause(job: Job, member: Member, deliberate: str | None) -> str:
+    if deliberate is not None:
+        return f"It was asked for: {deliberate}."
+    mask = _mask(member.process)
+    if mask is not None and not parse_mask(mask):
+        return "CUDA reads nothing from this CUDA_VISIBLE_DEVICES, so that torch finds no GPU and falls back to the CPU."
+    if stated.cuda_available(member.journal):
+        return "torch has CUDA, but the model was never moved to a GPU: parameters start on the CPU and stay there."
+    unmapped = member.process is not None and member.process.torch_cuda_mapped is False
+    if stated.cuda_built(member.journal) is False or unmapped:
+        return "The installed torch is the CPU build, so that torch.cuda.is_available() is False and the script falls back."
+    return (
+        "torch does not use CUDA here: a CPU build, a driver that is too old for it, or a script that falls back to the CPU "
+        "when torch.cuda.is_available() is False."
+    )
+
+
+def _fix(evidence: Evidence, job: Job, member: Member) -> str:
+    mask = _mask(member.process)
+    if mask is not None and not parse_mask(mask):
+        return f"env -u CUDA_VISIBLE_DEVICES {fixes.own_command(job)}"
+    if stated.cuda_available(member.journal):
+        return 'model = model.to("cuda")\nx, y = x.to("cuda", non_blocking=True), y.to("cuda", non_blocking=True)'
+    host = evidence.snapshot.host if evidence.snapshot is not None else None
+    driver = host.driver_version if host is not None and host.driver_version else "N/A"
+    cuda = host.cuda_version if host is not None and host.cuda_version else "N/A"
+    return (
+        "python -c 'import torch; print(torch.__version__, torch.version.cuda, torch.cuda.is_available())'\n"
+        f"# install the torch build that pytorch.org's selector names for CUDA {cuda} (driver {driver}); and in the script:\n"
+        "assert torch.cuda.is_available()"
+    )
+
+
+RULES = (
+    Rule(
+        "A12",
+        "cpu",
+        ("journal: parameter device, steps", "/proc: torch mapped, /dev/nvidia*, CPU time"),
+        CPU_LOAD_S,
+        f"steps progress on CPU parameters; or torch mapped, no /dev/nvidia* and over {CPU_BUSY_PERCENT:.0f} % of a core "
+        "for 120 s beside a free GPU (catalogue A12)",
+        cpu_only,
+        every_s=EVERY_LOOK,
+    ),
+)

@@ -1,0 +1,328 @@
+"""What frameworks do by themselves: DataParallel by Hugging Face's Trainer (A09), layers spread by device_map (A10), one GPU
+in a notebook (A11), one GPU by a framework's default (A16)."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from gputop import units
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.visible import devices_behind
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.facts import stated
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.logs.patterns.table import pattern_of
+from gputop.doctor.rules.launching import ranks
+from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.snapshot import LogMatch
+
+TURNS_S = 60.0
+TURNS_ROWS_MIN = 30
+TURNS_CORRELATION = -0.2
+TURNS_SUM_PERCENT = (70.0, 130.0)
+"""GPUs that take turns: utilisation of each pair correlates below -0.2, and all together are one GPU's (catalogue A10, [H])."""
+SPREAD_BYTES_MIN = 1e9
+_TRAINER = "transformers.trainer"
+"""A script that takes only its model from transformers does not import this: a wrapper there is its own."""
+_NOTEBOOK_FRAMEWORKS = ("accelerate", "transformers", "lightning")
+
+_DEVICE_MAP_FIX = """\
+# if the model fits on one GPU: no device_map, a copy on each GPU
+model = AutoModelForCausalLM.from_pretrained(name)
+{launch}
+
+# quantized: the whole model on the rank's own GPU
+device_map={{"": int(os.environ["LOCAL_RANK"])}}
+# too large for one GPU: FSDP or ZeRO-3 (accelerate config)"""
+
+
+def _log(evidence: Evidence, job: Job, *patterns: str) -> LogMatch | None:
+    return next((match for match in evidence.logs(job) if match.pattern in patterns), None)
+
+
+def _quote(match: LogMatch) -> Fact:
+    return Fact(" ".join(match.line.split())[:160], match.line, match.file or "the run's output")
+
+
+def _frameworks(job: Job) -> set[str]:
+    return {name for member in job.members for name in model_facts.frameworks(member.journal)}
+
+
+def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
+    """A09: Hugging Face's Trainer wrapped the model in nn.DataParallel, because no launcher was used."""
+    if len(job.members) != 1 or job.launcher is not None:
+        return None
+    member = job.members[0]
+    fact = stated.data_parallel(member.journal)
+    match = _log(evidence, job, "hf_n_gpu")
+    wrapped = fact is not None and fact.devices > 1 and _TRAINER in _frameworks(job)
+    moving = _moving(evidence, member)
+    told = wrapped or match is not None
+    if not told and (_TRAINER not in _frameworks(job) or len(moving) < 2 or stated.model_inspected(member.journal)):
+        return None
+    number = fact.devices if fact is not None else max(len(moving), len(job.used))
+    devices = sorted((device for device in job.pool if device.uuid in job.used), key=lambda device: device.index)
+    facts = []
+    if fact is not None and wrapped:
+        facts.append(
+            Fact(f"the model runs in nn.DataParallel on {words.count(fact.devices, 'device')}", fact.devices, "journal")
+        )
+    if match is not None:
+        facts.append(_quote(match))
+    if _TRAINER in _frameworks(job):
+        facts.append(Fact("the Trainer of transformers is imported", _TRAINER, "journal"))
+    if len(moving) > 1:
+        text = f"backward runs on devices {words.span(moving)} of one process"
+        facts.append(Fact(text, sorted(moving), "pt_autograd threads (/proc/<pid>/task)"))
+    facts.append(Fact("one process, no launcher above it", job.pids, "/proc/<pid>/stat"))
+    finding = Finding(
+        id="A09",
+        severity="warning",
+        confidence="certain" if told else "likely",
+        title=f"The Trainer runs nn.DataParallel on {words.count(number, 'GPU')}: one process, slower than DDP",
+        evidence=tuple(facts),
+        cause="Started without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees "
+        "several GPUs: one process drives them all, copies the weights each step and gathers on GPU 0.",
+        fix=f"{fixes.launch_line(job, number)}\n# the Trainer then uses DDP by itself; or one GPU: "
+        f"{fixes.mask_prefix(job, devices[:1])}{fixes.own_command(job)}",
+        refuted_by="The script wraps its model in nn.DataParallel itself, on purpose.",
+        devices=tuple(device.uuid for device in devices),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return Suspicion(finding, 0.0 if told else 10.0)
+
+
+def _moving(evidence: Evidence, member: Member) -> set[int]:
+    return set(evidence.history.backward_seconds(member.process)) if member.process is not None else set()
+
+
+def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
+    """A10: a device_map spreads the layers over GPUs, which then work one after the other."""
+    for member in job.members:
+        places = model_facts.device_map_places(member.journal)
+        if places is not None and places > 1 and evidence.trains(job):
+            fact = Fact(f"model.hf_device_map spreads the layers over {places} places", places, "journal")
+            return Suspicion(_turns(job, places, [fact], "certain"))
+    match = _log(evidence, job, "hf_devicemap_dist")
+    if match is not None and len(job.members) > 1:
+        # With this text Accelerate stops; a job that is still there may have caught it. What has ended is judged by its output.
+        return Suspicion(_turns(job, len(job.used), [_quote(match)], "possible"))
+    return _seen_turns(evidence, job)
+
+
+def _seen_turns(evidence: Evidence, job: Job) -> Judgement:
+    """Judge from outside: one process, memory on several GPUs, and utilisation that alternates."""
+    if len(job.members) != 1 or job.virtual or not evidence.trains(job):
+        return None
+    member = job.members[0]
+    heavy = [use.device_uuid for use in member.uses if (use.memory_used_bytes or 0) >= SPREAD_BYTES_MIN]
+    if len(heavy) < 2 or stated.model_inspected(member.journal) or stated.data_parallel(member.journal) is not None:
+        return None
+    rows = evidence.history.utilizations(heavy)
+    if len(rows) < TURNS_ROWS_MIN:
+        return None
+    total = sum(map(sum, rows)) / len(rows)
+    if not TURNS_SUM_PERCENT[0] <= total <= TURNS_SUM_PERCENT[1]:
+        return None
+    columns = list(zip(*rows, strict=True))
+    pairs = [_correlation(one, other) for place, one in enumerate(columns) for other in columns[place + 1 :]]
+    worst = max((value for value in pairs if value is not None), default=None)
+    if worst is None:
+        why = "One process holds memory on several GPUs that are together as busy as one; whether they take turns is not seen."
+        return Abstained("A10", why, f"gputop run -- {fixes.own_command(job)}", job.run_id)
+    if worst >= TURNS_CORRELATION:
+        return None
+    facts = [
+        Fact(f"their utilisation alternates: correlation {worst:.2f} or less over {len(rows)} readings", worst, "NVML"),
+        Fact(f"together they are as busy as one GPU: {total:.0f} %", total, "NVML"),
+    ]
+    return Suspicion(_turns(job, len(heavy), facts, "likely"), 3.0)
+
+
+def _correlation(one: tuple[float, ...], other: tuple[float, ...]) -> float | None:
+    """Return Pearson's correlation; None for a column that does not vary."""
+    mean_one, mean_other = units.mean(one), units.mean(other)
+    spread_one, spread_other = windows.squares(one, mean_one), windows.squares(other, mean_other)
+    if spread_one <= 0 or spread_other <= 0:
+        return None
+    product = sum((a - mean_one) * (b - mean_other) for a, b in zip(one, other, strict=True))
+    return float(product / (spread_one * spread_other) ** 0.5)
+
+
+def _turns(job: Job, places: int, facts: list[Fact], confidence: str) -> Finding:
+    devices = [device for device in job.pool if device.uuid in job.used]
+    used = Fact(f"one process holds {words.gpus(devices)}", [device.index for device in devices], "NVML, journal")
+    return Finding(
+        id="A10",
+        severity="warning",
+        confidence=confidence,
+        title=f"Layers are spread over {places} GPUs, which work one at a time",
+        evidence=(*facts, *((used,) if devices else ())),
+        cause="device_map puts consecutive layers on different GPUs. A batch passes them one after the other, so that all "
+        "but one wait at any moment: memory of many GPUs, speed of one.",
+        fix=_DEVICE_MAP_FIX.format(launch=fixes.launch_line(job, max(2, len(job.visible or job.pool)))),
+        refuted_by="The model does not fit on one GPU and the speed is accepted, or micro-batches keep all GPUs busy.",
+        devices=tuple(device.uuid for device in devices),
+        pids=job.pids,
+        run=job.run_id,
+    )
+
+
+def notebook(evidence: Evidence, job: Job) -> Judgement:
+    """A11: a notebook trains on one GPU while others are free; frameworks do not use more there by themselves."""
+    if not ranks.is_notebook(job):
+        return None
+    judgement = ranks.lone_process(evidence, job)
+    if isinstance(judgement, Abstained):
+        return None if job.run is None else replace(judgement, rule="A11")
+    if judgement is None:
+        return None
+    match = _log(evidence, job, "pl_notebook")
+    names = [name for name in _NOTEBOOK_FRAMEWORKS if name in _frameworks(job)]
+    number = len(judgement.finding.devices)
+    facts = [Fact("the process is a notebook's kernel (ipykernel)", True, "/proc/<pid>/cmdline")]
+    if match is not None:
+        facts.append(_quote(match))
+    if names:
+        facts.append(Fact(f"{' and '.join(names)} imported", names, "journal"))
+    confidence = "certain" if match is not None else "likely" if names else "possible"
+    finding = replace(
+        judgement.finding,
+        id="A11",
+        # A notebook on one GPU may well be meant; a framework that says it holds back is not.
+        severity="warning" if match is not None or names else "info",
+        confidence=confidence,
+        title=f"A notebook trains on one GPU of {number}",
+        evidence=(*facts, *judgement.finding.evidence[2:]),
+        cause="A notebook's kernel is one process that no launcher started, and frameworks refuse to start ranks from it by "
+        "themselves, because the kernel cannot be run again for each rank.",
+        fix=_notebook_fix(names, number),
+        refuted_by="One GPU is meant.",
+    )
+    return replace(judgement, finding=finding)
+
+
+def _notebook_fix(names: list[str], number: int) -> str:
+    if "lightning" in names:
+        return f'trainer = Trainer(accelerator="gpu", devices={number}, strategy="ddp_notebook")'
+    return (
+        "from accelerate import notebook_launcher  # before any CUDA call in the notebook\n"
+        f"notebook_launcher(train, args=(), num_processes={number})"
+    )
+
+
+def framework_default(evidence: Evidence, job: Job) -> Judgement:
+    """A16: a framework with a command of its own took one GPU, or passed over CUDA_VISIBLE_DEVICES."""
+    match = _log(evidence, job, "ds_cvd_ignored")
+    if match is not None:
+        mask = _mask_in(match, job)
+        meant = {device.uuid for device in devices_behind(mask, job.pool)}
+        # --include may name the very GPUs of the mask.
+        return None if job.used and job.used <= meant else Suspicion(_mask_ignored(job, match, mask))
+    name = None if ranks.is_notebook(job) else ranks.framework_of(job)
+    if name is None:
+        return None
+    judgement = ranks.lone_process(evidence, job)
+    if isinstance(judgement, Abstained):
+        return replace(judgement, rule="A16")
+    if judgement is None:
+        return None
+    title = ranks.FRAMEWORKS[name]
+    number = len(judgement.finding.devices)
+    finding = replace(
+        judgement.finding,
+        id="A16",
+        title=f"{title} trains on one GPU of {number}: its default",
+        evidence=(Fact(f"the run is one of {title}", name, "/proc/<pid>/cmdline, journal"), *judgement.finding.evidence),
+        cause=f"{title} uses one GPU unless its own command names more; the number of GPUs in the machine changes nothing.",
+        fix=_framework_fix(name, job, [device.index for device in job.pool if device.uuid in judgement.finding.devices]),
+    )
+    return replace(judgement, finding=finding)
+
+
+def _framework_fix(name: str, job: Job, indices: list[int]) -> str:
+    process = job.main_process
+    script = fixes.script_of(process.command if process is not None else None)
+    if name == "ultralytics":
+        listed = ",".join(map(str, indices))
+        if script[0].rpartition("/")[2] == "yolo":
+            rest = shlex.join([item for item in script[1:] if not item.startswith("device=")])
+            return f"yolo {rest} device={listed}"
+        return f"model.train(..., device={indices})"
+    config = next((item for item in script[1:] if not item.startswith("-")), "CONFIG.py")
+    return f"bash tools/dist_train.sh {shlex.quote(config)} {len(indices)}"
+
+
+def _mask_in(match: LogMatch, job: Job) -> str:
+    """Return the mask that DeepSpeed says it passed over; it writes another one into the environment of its ranks."""
+    row = pattern_of(match.pattern, match.line)
+    return row[1]["mask"] if row is not None and "mask" in row[1] else next(iter(job.masks), "0,1")
+
+
+def _mask_ignored(job: Job, match: LogMatch, mask: str) -> Finding:
+    process = job.main_process
+    script = shlex.join(fixes.script_of(process.command if process is not None else None))
+    return Finding(
+        id="A16",
+        severity="warning",
+        confidence="certain",
+        title=f"DeepSpeed ignores CUDA_VISIBLE_DEVICES={mask}",
+        evidence=(_quote(match),),
+        cause="With --num_gpus, --num_nodes or --include, DeepSpeed chooses the GPUs itself and passes over the mask.",
+        fix=f"deepspeed --include localhost:{mask} {script}",
+        refuted_by="The GPUs that DeepSpeed took are the ones that were meant.",
+        devices=tuple(sorted(job.used)),
+        pids=job.pids,
+        run=job.run_id,
+    )
+
+
+RULES = (
+    Rule(
+        "A09",
+        "frameworks",
+        ("journal: DataParallel, frameworks", "the run's output", "pt_autograd threads"),
+        10.0,
+        "one process without a launcher, transformers' Trainer, and nn.DataParallel or its log line (certain), or backward "
+        "threads of two devices that move, 10 s (catalogue A09)",
+        trainer_data_parallel,
+    ),
+    Rule(
+        "A10",
+        "frameworks",
+        ("journal: hf_device_map", "NVML memory per process and utilisation"),
+        TURNS_S,
+        "hf_device_map with two places in training (certain); or one process with over 1 GB on several GPUs whose utilisation "
+        "correlates below -0.2 and sums to 70-130 % in 60 s ([H], catalogue A10)",
+        layers_take_turns,
+    ),
+    Rule(
+        "A11",
+        "frameworks",
+        ("/proc/<pid>/cmdline", "journal: frameworks", "NVML"),
+        12.0,
+        "ipykernel on one busy GPU beside free ones: certain by its log line, likely with a framework, else possible "
+        "(catalogue A11)",
+        notebook,
+    ),
+    Rule(
+        "A16",
+        "frameworks",
+        ("/proc/<pid>/cmdline", "journal: frameworks", "the run's output", "NVML"),
+        12.0,
+        "the pattern of A01 in a framework with a launch command of its own, or its log line (catalogue A16)",
+        framework_default,
+    ),
+)
+
+HIDES = {
+    "A09": ("A01", "B07", "B08", "E02"),
+    "A10": ("B07", "E02", "E08", "F02"),
+    "A11": ("A01", "E02"),
+    "A16": ("A01", "A02", "E02"),
+}

@@ -1,0 +1,402 @@
+"""Ranks and tensors in the wrong place: the global rank as a device (A08), a model or batch that was not moved (A13), an
+argument --local-rank that the script refuses (A17), ranks that know nothing of each other (A18), DataParallel in DDP (A19)."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member, twins
+from gputop.doctor.evidence.visible import mask_of
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.facts import stated
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.logs.refuted import REFUTED_BY
+from gputop.doctor.rules.machine.memory import GHOST_BYTES_MAX
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
+from gputop.snapshot import LogMatch, Process
+from gputop.units import bytes_text
+
+A18_START_S = 10.0
+A18_HOLD_S = 10.0
+A19_HOLD_S = 20.0
+"""Catalogue A18, A19."""
+_MEETS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
+"""Threads of a process that has joined others."""
+_TENSOR_DEVICES = re.compile(r"\b(cuda:\d+|cpu)\b")
+
+_LOCAL_RANK = """\
+local_rank = int(os.environ["LOCAL_RANK"])  # 0, 1, … on every machine; RANK counts over all machines
+torch.cuda.set_device(local_rank)
+model = DDP(model.to(local_rank), device_ids=[local_rank])"""
+_MOVE = """\
+model.to(device)                          # in place: a module keeps its parameters
+x = x.to(device, non_blocking=True)       # not in place: assign the result
+y = y.to(device, non_blocking=True)
+# tensors that belong to the model: self.register_buffer("name", tensor) moves with it"""
+_ARGUMENT = """\
+{command}
+
+# and in the script, instead of the argument:
+local_rank = int(os.environ["LOCAL_RANK"])"""
+_ONE_WRAPPER = """\
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+model = DDP(model.to(local_rank), device_ids=[local_rank])  # and no nn.DataParallel"""
+
+
+def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
+    """A08: "invalid device ordinal" on a machine where the ranks' numbers are not those of its GPUs."""
+    judged: dict[str, Judgement] = {}
+    for said in told(evidence):
+        if (match := said.first("invalid_ordinal")) is None or said.goes_on:
+            continue
+        number = sum(device.kind == "gpu" for device in evidence.snapshot.devices) if evidence.snapshot is not None else 0
+        here = _ranks_here(evidence, said)
+        apart = {rank: local for rank, local in here.items() if _beyond(said, rank, local, number)}
+        # torchrun's own prefix tells the local rank: a number that no rank here has.
+        failed = match.rank if match.rank in apart else None if match.rank in here else next(iter(apart), None)
+        if failed is None:
+            continue
+        finding = Finding(
+            id="A08",
+            severity="error",
+            confidence="certain",
+            title=f"Rank {failed} took GPU {failed} of a machine with {words.count(number, 'GPU')}: RANK is not LOCAL_RANK",
+            evidence=(
+                quoted(match),
+                Fact(f"rank {failed} is local rank {apart[failed]} on this machine", apart[failed], "LOCAL_RANK"),
+                Fact(f"the machine has {words.count(number, 'GPU')}", number, "NVML"),
+            ),
+            cause="The script chooses its GPU by RANK, which counts over all machines. It works on the first machine and "
+            "leaves the range of GPUs on the second.",
+            fix=_LOCAL_RANK,
+            refuted_by="The ordinal comes from an argument or a mask that names too few GPUs.",
+            devices=said.devices,
+            pids=said.pids,
+            run=said.run_id,
+        )
+        judged[said.subject] = Suspicion(finding)
+    return judged
+
+
+def _beyond(said: Told, rank: int, local: int, number: int) -> bool:
+    """Return whether the rank's number is no device that it sees, and its local rank is one: else the mask is too short."""
+    seen = stated.device_count(said.rank(rank)) or number
+    return local != rank and (not seen or local < seen <= rank)
+
+
+def _ranks_here(evidence: Evidence, said: Told) -> dict[int, int]:
+    """Return rank -> local rank of this machine's ranks."""
+    here = evidence.snapshot.host.hostname if evidence.snapshot is not None else None
+    found = {
+        rank.rank: rank.local_rank
+        for rank in (said.run.ranks if said.run is not None else ())
+        if rank.local_rank is not None and rank.hostname in (None, here)
+    }
+    for member in said.job.members if said.job is not None else ():
+        if member.rank is not None and member.local_rank is not None:
+            found.setdefault(member.rank, member.local_rank)
+    return found
+
+
+def not_moved(evidence: Evidence) -> dict[str, Judgement]:
+    """A13: tensors of one operation on two devices, or a model that stays on the CPU beside a GPU that the process opened."""
+    judged: dict[str, Judgement] = {}
+    for said in told(evidence):
+        match = said.first("two_devices")
+        if match is not None and not said.goes_on and said.first("dp_replica_error") is None:
+            judged[said.subject] = Suspicion(_two_devices(said, match))
+    for job in evidence.jobs:
+        if job.key.removeprefix("run:") not in judged and (member := _left_on_cpu(evidence, job)) is not None:
+            judged[job.run_id or job.key] = Suspicion(_model_on_cpu(job, member), 3.0)
+    return judged
+
+
+def _two_devices(said: Told, match: LogMatch) -> Finding:
+    named = list(dict.fromkeys(_TENSOR_DEVICES.findall(match.line)))
+    failure = model_facts.failure(said.rank(match.rank))
+    where = [Fact(f"at {failure.where}", failure.where, "journal")] if failure is not None and failure.where else []
+    between = f"{named[0]} and {named[1]}" if len(named) > 1 else "two devices"
+    return Finding(
+        id="A13",
+        severity="error",
+        confidence="certain",
+        title=f"Tensors on {between} met in one operation",
+        evidence=(quoted(match), *where),
+        cause="A tensor (or a part of the model) was left where it was made. Tensor.to returns a copy and changes nothing in "
+        "place, and a tensor kept in a plain attribute or list does not move with its module.",
+        fix=_MOVE,
+        refuted_by="The operation runs in a replica of nn.DataParallel, where the first error of the replica counts.",
+        devices=said.devices,
+        pids=said.pids,
+        run=said.run_id,
+    )
+
+
+def _left_on_cpu(evidence: Evidence, job: Job) -> Member | None:
+    """Return a rank that trains CPU parameters although it has a context on a GPU."""
+    if job.virtual or not evidence.progressing(job):
+        return None
+    for member in job.members:
+        if stated.parameter_device(member.journal) != "cpu" or not member.uses:
+            continue
+        wraps = stated.wrapper(member.journal)
+        offloads = "deepspeed" in model_facts.frameworks(member.journal) or (wraps is not None and wraps.startswith("FSDP"))
+        devices = model_facts.parameters_by_device(member.journal)
+        # Only where every parameter is on the CPU: a part of it may be offloaded on purpose.
+        if not offloads and (not devices or set(devices) == {"cpu"}):
+            return member
+    return None
+
+
+def _model_on_cpu(job: Job, member: Member) -> Finding:
+    held = sum(use.memory_used_bytes or 0 for use in member.uses)
+    devices = [device for device in job.pool if device.uuid in {use.device_uuid for use in member.uses}]
+    return Finding(
+        id="A13",
+        severity="error",
+        confidence="certain",
+        title=f"The model trains on the CPU; {words.gpus(devices) if devices else 'its GPU'} holds only a context",
+        evidence=(
+            Fact("the model's parameters are on cpu, and steps progress", "cpu", "journal"),
+            Fact(
+                f"process {member.pid} holds {bytes_text(held)} on {words.gpus(devices) if devices else 'a GPU'}", held, "NVML"
+            ),
+        ),
+        cause="Something opened the GPU (a tensor that was moved, a call of torch.cuda), but the model was never moved there.",
+        fix=_MOVE,
+        refuted_by="The parameters are offloaded to the CPU on purpose.",
+        devices=tuple(device.uuid for device in devices),
+        pids=(member.pid,) if member.pid is not None else (),
+        run=job.run_id,
+    )
+
+
+def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
+    """A17: the script does not know the argument --local-rank that the launcher passes."""
+    judged: dict[str, Judgement] = {}
+    for said in told(evidence):
+        if (match := said.first("local_rank_dash")) is None or said.goes_on:
+            continue
+        finding = Finding(
+            id="A17",
+            severity="error",
+            confidence="certain",
+            title="The script refuses --local-rank, which the launcher passes",
+            evidence=(quoted(match),),
+            cause="torch.distributed.launch passes --local-rank to each rank, with a dash since torch 2.0; a parser that "
+            "knows only --local_rank, or neither, ends every rank with exit code 2.",
+            fix=_ARGUMENT.format(command=_torchrun(command_of(said))),
+            refuted_by=REFUTED_BY["local_rank_dash"],
+            devices=said.devices,
+            pids=said.pids,
+            run=said.run_id,
+        )
+        judged[said.subject] = Suspicion(finding)
+    return judged
+
+
+def _torchrun(command: str) -> str:
+    """Return the command with torchrun in the place of torch.distributed.launch, which passes no argument."""
+    items = shlex.split(command)
+    if "torch.distributed.launch" in items:
+        rest = [item for item in items[items.index("torch.distributed.launch") + 1 :] if item not in ("--use_env", "--use-env")]
+        return shlex.join(["torchrun", *rest])
+    return command
+
+
+def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
+    """A18: processes of one command, started together, each of which believes to be alone."""
+    groups: dict[tuple[object, ...], list[tuple[Job, Member, Process]]] = {}
+    for job in evidence.jobs:
+        for member in (*job.members, *twins(job)):
+            process = member.process
+            if process is None or process.environment is None or not process.command:
+                continue
+            if process.started_at is None or (process.environment.world_size or 1) > 1:
+                continue
+            launcher = process.launcher.pid if process.launcher is not None else process.ppid
+            key = (process.uid, process.command, launcher, mask_of(process, job.virtual))
+            groups.setdefault(key, []).append((job, member, process))
+    judged: dict[str, Judgement] = {}
+    for found in groups.values():
+        starts = [process.started_at for _, _, process in found if process.started_at is not None]
+        if len(found) > 1 and max(starts) - min(starts) <= A18_START_S:
+            judged[f"pid:{min(process.pid for _, _, process in found)}"] = _worlds(evidence, found)
+    return judged
+
+
+def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) -> Judgement:
+    if not all(evidence.trains(job) for job, _, _ in found) or any(
+        _joined(evidence, job, member, process) for job, member, process in found
+    ):
+        return None
+    crowds = Counter(member.main for _, member, _ in found if member.main is not None)
+    job, _, process = found[0]
+    number, crowd = len(found), max(crowds.values(), default=0)
+    launcher = process.launcher.name if process.launcher is not None else None
+    together = crowd == number and len(job.pool) > 1
+    configs = [item.run.config if item.run is not None else None for item, _, _ in found]
+    alike = configs[0] is not None and configs[0] and all(config == configs[0] for config in configs)
+    # Without a launcher, processes on a GPU each are a sweep, in which every run has its share on purpose.
+    if not together and launcher is None:
+        return None
+    devices = [device for device in job.pool if device.uuid in crowds]
+    script = fixes.script_of(process.command)[0]
+    facts = [
+        Fact(f"{number} processes run {script} with the same arguments, started together", number, "/proc/<pid>/cmdline"),
+        Fact("WORLD_SIZE is 1 or not set in each of them", 1, "/proc/<pid>/environ"),
+        _alone(found),
+        *([Fact(f"{launcher} started them", launcher, "parent processes")] if launcher is not None else []),
+        *([Fact(f"they compute on {words.gpus(devices)}", [device.index for device in devices], "NVML")] if devices else []),
+    ]
+    finding = Finding(
+        id="A18",
+        severity="warning",
+        confidence="likely" if together or alike else "possible",
+        title=f"{number} processes of one script train {number} models: none knows of the others",
+        evidence=tuple(facts),
+        cause="Nothing told these processes their RANK and WORLD_SIZE, so that each is a world of its own: the same training "
+        "several times over, and without a LOCAL_RANK all on the first GPU.",
+        fix=_one_world(job, process, number),
+        refuted_by="They are independent runs on purpose (a sweep that reads its settings elsewhere).",
+        devices=tuple(device.uuid for device in devices),
+        pids=tuple(process.pid for _, _, process in found),
+    )
+    return Suspicion(finding, A18_HOLD_S)
+
+
+def _joined(evidence: Evidence, job: Job, member: Member, process: Process) -> bool:
+    """Return whether the process has met others, or may have: a group of one has the threads of a group, too."""
+    sizes = [item.size for item in evidence.communicators(job) if any(rank.pid == process.pid for rank in item.ranks)]
+    group = model_facts.group_size(member.journal)
+    if sizes or group is not None:
+        return max([*sizes, group or 1]) > 1
+    return "threads" in process.hidden or any(name.startswith(_MEETS) for name, _ in process.threads)
+
+
+def _alone(found: Sequence[tuple[Job, Member, Process]]) -> Fact:
+    if all(model_facts.group_size(member.journal) == 1 for _, member, _ in found):
+        return Fact("each is a process group of its own: world size 1", 1, "torch.distributed (journal)")
+    return Fact("none has met another by NCCL or gloo", None, "threads (/proc/<pid>/task), NCCL")
+
+
+def _one_world(job: Job, process: Process, number: int) -> str:
+    script = shlex.join(fixes.script_of(process.command))
+    torchrun = f"torchrun --standalone --nproc-per-node={number} {script}"
+    if process.launcher is not None and process.launcher.name == "srun":
+        return f"srun --ntasks-per-node=1 torchrun --nproc-per-node={number} {script}\n# on one machine:\n{torchrun}"
+    return torchrun
+
+
+def data_parallel_in_ddp(evidence: Evidence, job: Job) -> Judgement:
+    """A19: several ranks, and each of them works on several GPUs."""
+    ranks = [member for member in job.members if member.rank is not None]
+    if len(ranks) < 2:
+        return None
+    wrapped = [(m, fact) for m in ranks if (fact := stated.data_parallel(m.journal)) is not None and fact.devices > 1]
+    if wrapped:
+        number = wrapped[0][1].devices
+        said = Fact(f"each rank runs nn.DataParallel on {words.count(number, 'device')}", number, "journal")
+        return Suspicion(_doubled(job, [member for member, _ in wrapped], [said], "certain"))
+    heavy = [{use.device_uuid for use in m.uses if (use.memory_used_bytes or 0) > GHOST_BYTES_MAX} for m in ranks]
+    shared = {uuid for uuid, times in Counter(uuid for uuids in heavy for uuid in uuids).items() if times > 1}
+    doubled = [m for m, uuids in zip(ranks, heavy, strict=True) if len(uuids) > 1 and len(uuids & shared) > 1]
+    if len(doubled) < 2:
+        unknown = [m for m in ranks if len(m.uses) > 1 and all(use.memory_used_bytes is None for use in m.uses)]
+        if len(unknown) > 1:
+            why = "Ranks have contexts on several GPUs, but memory per process is N/A."
+            return Abstained("A19", why, f"gputop run -- {fixes.own_command(job)}", job.run_id)
+        return None
+    sizes = [use.memory_used_bytes for use in doubled[0].uses if (use.memory_used_bytes or 0) > GHOST_BYTES_MAX]
+    text = f"process {doubled[0].pid} holds {' / '.join(bytes_text(size) for size in sizes)} on {len(sizes)} GPUs"
+    return Suspicion(_doubled(job, doubled, [Fact(text, sizes, "NVML")], "likely"), A19_HOLD_S)
+
+
+def _doubled(job: Job, ranks: Sequence[Member], facts: list[Fact], confidence: str) -> Finding:
+    contexts = sum(len(member.uses) for member in ranks)
+    devices = [device for device in job.pool if device.uuid in {use.device_uuid for m in ranks for use in m.uses}]
+    if contexts:
+        text = f"{contexts} contexts of {len(ranks)} ranks on {words.count(len(devices), 'GPU')}"
+        facts = [*facts, Fact(text, contexts, "NVML")]
+    numbers = [member.rank for member in ranks if member.rank is not None]
+    return Finding(
+        id="A19",
+        severity="error",
+        confidence=confidence,
+        title=f"{words.count(len(numbers), 'rank')}, and each works on all GPUs: DataParallel within DDP",
+        evidence=tuple(facts),
+        cause="The script keeps nn.DataParallel (or moves its model to every GPU) although a launcher now starts a rank for "
+        "each GPU: every rank copies the weights to all GPUs, and they stand in each other's way.",
+        fix=_ONE_WRAPPER,
+        refuted_by="Each rank splits its model over GPUs of its own, which no other rank uses.",
+        devices=tuple(device.uuid for device in devices) or tuple(sorted(job.used)),
+        pids=tuple(member.pid for member in ranks if member.pid is not None),
+        run=job.run_id,
+    )
+
+
+RULES = (
+    Rule(
+        "A19",
+        "placement",
+        ("journal: DataParallel", "NVML memory per process"),
+        A19_HOLD_S,
+        "ranks with nn.DataParallel on several devices (certain), or two ranks with over 1.5 GB each on the same two GPUs, "
+        "20 s (catalogue A19)",
+        data_parallel_in_ddp,
+    ),
+)
+MACHINE_RULES = (
+    MachineRule(
+        "A08",
+        "placement",
+        ("the run's output or exception", "RANK, LOCAL_RANK"),
+        0.0,
+        "invalid_ordinal, and here a RANK that is no GPU of those it sees, and a LOCAL_RANK that is one (catalogue A08)",
+        global_rank_as_device,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "A13",
+        "placement",
+        ("the run's output or exception", "journal: parameter device", "NVML"),
+        3.0,
+        "two_devices in the run's output; or steps on CPU parameters in a process with a context on a GPU (catalogue A13)",
+        not_moved,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "A17",
+        "launching",
+        ("the run's output or exception",),
+        0.0,
+        "local_rank_dash in the run's output (catalogue A17)",
+        local_rank_refused,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "A18",
+        "launching",
+        ("/proc/<pid>/cmdline", "WORLD_SIZE at launch", "thread names", "NVML"),
+        A18_HOLD_S,
+        "processes with one command and parent that started within 10 s, world size 1 and no collective threads: likely on "
+        "one GPU or with one configuration, else possible (catalogue A18)",
+        independent_worlds,
+        every_s=EVERY_LOOK,
+    ),
+)
+
+HIDES = {
+    "A08": ("A03", "G01", "G03", "G04"),
+    "A13": ("A12", "G04"),
+    "A17": ("G03", "G04"),
+    "A18": ("A01", "A02", "A07", "A16", "C03", "G03", "H03"),
+    "A19": ("A07", "B07", "B08", "C03", "H01", "H02", "H03"),
+}

@@ -1,0 +1,264 @@
+"""Placement: on which devices the ranks sit (A07), and which devices the visibility mask leaves them (A03)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.visible import parse_mask
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.facts import stated
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import siblings, utilization
+from gputop.snapshot import Device
+from gputop.units import bytes_text
+
+A07_HOLD_S = 10.0
+"""Contexts come and go while ranks start (catalogue, A07)."""
+A07_STATED_HOLD_S = 3.0
+"""A rank that says itself where it computes leaves nothing to wait for but the other ranks."""
+A03_HOLD_S = 5.0
+
+_SET_DEVICE = """\
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)  # before any other CUDA call
+model = DDP(model.to(local_rank), device_ids=[local_rank])"""
+_MASK_PER_RANK = """\
+srun --gpus-per-task=1 …  # a GPU of its own for each rank, or start them with torchrun:
+{torchrun}"""
+_COUNT_OPTIONS = ("--num_gpus", "--num-gpus", "--n_gpus", "--ngpus", "--n_gpu")
+_LIST_OPTIONS = ("--gpus", "--gpu-ids", "--gpu_ids", "--device", "--devices", "device", "devices")
+
+
+def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
+    """A07: two or more ranks work mainly on the same device while another one that they may use has none."""
+    ranks = [member for member in job.members if member.rank is not None]
+    if len(ranks) < 2 or len(job.pool) < 2:
+        return None
+    located = [member for member in ranks if member.main is not None]
+    if len(located) < 2:
+        return _cannot_locate(evidence, job)
+    pool = {device.uuid: device for device in job.pool}
+    crowds = Counter(member.main for member in located if member.main in pool)
+    uuid, size = crowds.most_common(1)[0] if crowds else ("", 0)
+    places = job.visible_count if job.visible_count is not None else len(job.pool)
+    if uuid is None or size < 2 or len(crowds) >= min(len(ranks), places):
+        return None
+    if not job.virtual and evidence.works(job) is False:
+        return None
+    crowd = [member for member in located if member.main == uuid]
+    empty = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
+    said = job.virtual or all(member.main_source == "journal" for member in crowd)
+    finding = Finding(
+        id="A07",
+        severity="error",
+        confidence="certain" if job.visible_count is not None or said else "likely",
+        title=_crowd_title(evidence, pool[uuid], len(crowd), len(ranks), empty),
+        evidence=_crowd_evidence(evidence, job, pool[uuid], crowd, empty),
+        cause=_crowd_cause(crowd),
+        fix=_crowd_fix(job, crowd),
+        refuted_by="The ranks compute on different UUIDs, or sharing one GPU is meant (MPS, a test of the communication).",
+        devices=(uuid, *(device.uuid for device in empty)),
+        pids=tuple(member.pid for member in crowd if member.pid is not None),
+        run=job.run_id,
+    )
+    return Suspicion(finding, A07_STATED_HOLD_S if said else A07_HOLD_S)
+
+
+def _cannot_locate(evidence: Evidence, job: Job) -> Judgement:
+    hidden = evidence.snapshot is not None and any(not process.in_namespace for process in evidence.snapshot.processes)
+    if not hidden and not job.used:
+        return None
+    why = "the driver reports PIDs of the host that this container cannot see" if hidden else "memory per process is N/A"
+    return Abstained("A07", f"Which rank is on which GPU is unknown: {why}.", "import gputop in the script", job.run_id)
+
+
+def _crowd_title(evidence: Evidence, device: Device, crowd: int, ranks: int, empty: list[Device]) -> str:
+    everyone = "both ranks" if ranks == 2 else f"all {ranks} ranks"
+    if crowd < ranks:
+        without = "1 GPU has none" if len(empty) == 1 else f"{len(empty)} GPUs have none"
+        return f"{crowd} of {ranks} ranks share GPU {device.index}; {without}"
+    if any(evidence.owners(other.uuid) for other in empty):
+        return f"{everyone[0].upper()}{everyone[1:]} run on GPU {device.index}"
+    return f"Only GPU {device.index} works: {everyone} run on it"
+
+
+def _crowd_evidence(evidence: Evidence, job: Job, device: Device, crowd: list[Member], empty: list[Device]) -> tuple[Fact, ...]:
+    local = [member.local_rank for member in crowd if member.local_rank is not None]
+    numbers = local if len(local) == len(crowd) else [member.rank for member in crowd if member.rank is not None]
+    name = "LOCAL_RANK" if numbers is local else "Rank" if len(numbers) == 1 else "Ranks"
+    sits = words.gpu_with_uuid(device, device.uuid)
+    where = crowd[0].main_source
+    facts = [Fact(f"{name} {words.span(numbers)}, but every process sits on {sits}", numbers, f"/proc/<pid>/environ, {where}")]
+    sizes = [
+        use.memory_used_bytes
+        for member in crowd
+        for use in member.uses
+        if use.device_uuid == device.uuid and use.memory_used_bytes is not None
+    ]
+    if sizes:
+        text = f"{len(sizes)} processes hold {bytes_text(sum(sizes))} together on {words.gpu(device)}"
+        facts.append(Fact(text, sum(sizes), where))
+    if empty:
+        verb = "carries" if len(empty) == 1 else "carry"
+        facts.append(Fact(f"{words.gpus(empty)} {verb} no rank of this run", [other.index for other in empty], where))
+        facts += utilization(evidence, [device, *empty])
+    return tuple(facts)
+
+
+def _same_local_rank(crowd: list[Member]) -> bool:
+    local = {member.local_rank for member in crowd}
+    return len(local) == 1 and None not in local
+
+
+def _crowd_cause(crowd: list[Member]) -> str:
+    if _same_local_rank(crowd):
+        return "Every rank was given the same LOCAL_RANK and the same visible GPU: the launcher did not divide the GPUs."
+    return (
+        "The ranks never choose their own GPU: without set_device(LOCAL_RANK), with a fixed cuda:0, or with an argument "
+        "--local_rank that torchrun does not pass, every rank takes the first GPU."
+    )
+
+
+def _crowd_fix(job: Job, crowd: list[Member]) -> str:
+    if _same_local_rank(crowd):
+        return _MASK_PER_RANK.format(torchrun=fixes.launch_line(job, len(job.members)))
+    return _SET_DEVICE
+
+
+def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
+    """A03: the run sees fewer GPUs than the machine has; a warning when it asks for more than it sees."""
+    count = job.visible_count
+    if count is None or not 0 < count < len(job.pool) or any(d.mig_enabled for d in job.pool):
+        return None
+    own = _own_mask(job)
+    if job.virtual and own is None:
+        return None  # the mask of a launch says which virtual GPUs were chosen, no more
+    wish = wish_for_more(job, count)
+    outside = [device for device in job.pool if job.visible is not None and device not in job.visible]
+    free = evidence.free(outside)
+    if wish is None and not _tells_something(evidence, job, count, bool(free)):
+        return None
+    name = _variable(job)
+    mask = " ".join(f"{name}={text}" for text in job.masks)
+    facts = [Fact(mask or f"torch sees {words.count(count, 'GPU')}", count, job.visible_source)]
+    facts.append(Fact(f"the machine has {words.count(len(job.pool), 'GPU')}", len(job.pool), "NVML"))
+    if own is not None:
+        at_launch = f"; at launch it was {job.masks[0]}" if job.masks else "; at launch it was not set"
+        facts[0] = Fact(f"the script sets {name}={own}{at_launch}", own, "os.environ (journal)")
+    if wish is not None:
+        facts.append(wish)
+    if free:
+        text = f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free"
+        facts.append(Fact(text, [device.index for device in free], "NVML"))
+    wanted = [*(job.visible or ()), *free]
+    finding = Finding(
+        id="A03",
+        severity="warning" if wish is not None else "info",
+        confidence="certain",
+        title=_mask_title(job, count, wish, own),
+        evidence=tuple(facts),
+        cause="CUDA shows a process only the GPUs in CUDA_VISIBLE_DEVICES (or in its container), as if there were no others."
+        + (" Ranks beyond that number have no GPU of their own." if wish is not None else ""),
+        fix=_mask_fix(job, wanted, own),
+        refuted_by="The restriction is meant: other people's jobs, or this run's share of the machine.",
+        devices=tuple(device.uuid for device in wanted),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return Suspicion(finding, A03_HOLD_S)
+
+
+def _tells_something(evidence: Evidence, job: Job, count: int, free: bool) -> bool:
+    """Only a mask worth a remark: a training run that fills its mask, not chosen in gputop, alone, beside free GPUs."""
+    chosen = any(p.environment is not None and p.environment.gputop_job_id for p in job.processes)
+    return (
+        free
+        and not chosen
+        and len(job.used) == count
+        and evidence.trains(job)
+        and evidence.is_warm(job)
+        and not siblings(evidence, job)
+    )
+
+
+def wish_for_more(job: Job, count: int) -> Fact | None:
+    """Return how the run asks for more devices than the ``count`` that it sees."""
+    ranks = sum(member.rank is not None for member in job.members)
+    started = job.local_world_size or 0
+    if ranks >= 2 and started > count:
+        return Fact(f"{started} ranks were started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)")
+    for member in job.members:
+        wrapped = stated.data_parallel(member.journal)
+        if wrapped is not None and (wrapped.devices > count or (wrapped.devices == 1 and count == 1)):
+            text = f"nn.DataParallel was given {words.count(wrapped.devices, 'device')}"
+            return Fact(text, wrapped.devices, "journal")
+    process = job.main_process
+    command = process.command if process is not None and process.command else ()
+    number = fixes.option(command, _COUNT_OPTIONS)
+    listed = fixes.option(command, _LIST_OPTIONS)
+    asked = int(number) if number and number.isascii() and number.isdigit() and len(number) < 4 else 0
+    asked = max(asked, len(listed.split(",")) if listed else 0)
+    if asked > count:
+        return Fact(f"the command line asks for {asked} GPUs", asked, "/proc/<pid>/cmdline")
+    return None
+
+
+def _variable(job: Job) -> str:
+    return "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
+
+
+def _own_mask(job: Job) -> str | None:
+    """Return the mask that the script of a single process has set since it was started, and that leaves fewer devices."""
+    if len(job.members) != 1:
+        return None
+    journal = job.members[0].journal
+    now = model_facts.mask_now(journal, job.virtual)
+    fact = model_facts.visibility(journal)
+    if now is None or now in job.masks or (not job.virtual and (fact is None or fact.launch == now)):
+        return None
+    return now if len(parse_mask(now)) == job.visible_count else None
+
+
+def _mask_title(job: Job, count: int, wish: Fact | None, own: str | None) -> str:
+    where = _variable(job) if job.masks or own is not None else "torch"
+    if wish is not None and "ranks" in wish.text:
+        return f"{wish.value} ranks, but {where} shows {words.count(count, 'GPU')}"
+    by = "The script hides GPUs: " if own is not None else ""
+    return f"{by}{where} shows {count} of {words.count(len(job.pool), 'GPU')}"
+
+
+def _mask_fix(job: Job, wanted: list[Device], own: str | None) -> str:
+    prefix = fixes.mask_prefix(job, wanted)
+    command = fixes.own_command(job)
+    if own is not None:
+        return f'# remove from the script: os.environ["{_variable(job)}"] = "{own}"\n{prefix}{command}'
+    if not job.masks:
+        return f"Start the container with more GPUs (docker run --gpus all …), then:\n{command}"
+    return f"{prefix or 'env -u CUDA_VISIBLE_DEVICES '}{command}"
+
+
+RULES = (
+    Rule(
+        "A07",
+        "placement",
+        ("NVML contexts or the journal's devices", "RANK, LOCAL_RANK"),
+        A07_HOLD_S,
+        "two ranks with their heaviest context on one UUID while a visible device has none, 10 s (catalogue A07)",
+        ranks_on_one_gpu,
+        every_s=EVERY_LOOK,
+    ),
+    Rule(
+        "A03",
+        "placement",
+        ("CUDA_VISIBLE_DEVICES at launch", "NVML"),
+        A03_HOLD_S,
+        "fewer visible GPUs than the machine has; a warning when the run asks for more (catalogue A03)",
+        mask_restricts,
+    ),
+)
+
+HIDES = {"A07": ("A01", "A02", "H01", "H02", "B07", "E02", "F02")}

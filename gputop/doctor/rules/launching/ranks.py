@@ -1,0 +1,205 @@
+"""Launching: too few ranks for the GPUs, because there was no launcher (A01) or it started too few (A02)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.doctor.evidence.evidence import LOAD_WINDOW_S, Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.facts import stated
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.shared import sees, siblings, utilization
+from gputop.snapshot import Device, Process
+
+_WRAP = """\
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))
+model = DDP(model.to(local_rank), device_ids=[local_rank])"""
+
+
+FRAMEWORKS = {"ultralytics": "Ultralytics", "mmengine": "MMEngine", "mmdet": "MMEngine"}
+"""Frameworks whose own command takes the number of GPUs, and what they are called (catalogue A16)."""
+
+
+def plain_python(evidence: Evidence, job: Job) -> Judgement:
+    """A01: one process without a launcher trains on one GPU while others that it sees are free."""
+    # A notebook (A11) and a framework with a command of its own (A16) have their own way to more GPUs.
+    return None if is_notebook(job) or framework_of(job) is not None else lone_process(evidence, job)
+
+
+def is_notebook(job: Job) -> bool:
+    """True when the job runs in a notebook's kernel."""
+    process = job.main_process
+    command = process.command if process is not None and process.command else ()
+    return any("ipykernel" in item or "colab_kernel" in item for item in command)
+
+
+def framework_of(job: Job) -> str | None:
+    """Return the framework that starts its own ranks ("ultralytics", "mmengine"); by the command line, then the journal."""
+    process = job.main_process
+    script = fixes.script_of(process.command if process is not None else None)
+    if script[0].rpartition("/")[2] == "yolo" or script[:2] == ("-m", "ultralytics"):
+        return "ultralytics"
+    if script[0].endswith("tools/train.py") and (len(script) > 1 and "config" in script[1]):
+        return "mmengine"
+    said = {name for member in job.members for name in model_facts.frameworks(member.journal)}
+    return next((name for name in FRAMEWORKS if name in said), None)
+
+
+def lone_process(evidence: Evidence, job: Job) -> Judgement:
+    """Judge whether one process without ranks trains on one GPU beside free ones: A01, and A11 and A16 by their own names."""
+    process = job.main_process
+    if process is None or len(job.members) != 1 or job.launcher is not None or len(job.used) != 1:
+        return None
+    if process.environment is None:
+        if not evidence.free(job.pool):
+            return None  # it could use no more than it does
+        return _abstain("A01", job, "what the process was started with is hidden (another user's process)", "run as its user")
+    if _has_ranks(process) or stated.wrapper(job.members[0].journal) is not None or (job.virtual and not job.masks):
+        return None
+    device = next((device for device in job.pool if device.uuid in job.used), None)
+    if device is None:
+        return None
+    free = _free_beside(evidence, job, "A01")
+    if not isinstance(free, tuple):
+        return free
+    everything = [device, *free]
+    journal = job.members[0].journal
+    inspected = journal is not None and job.run is not None and job.run.world_size == 1 and stated.model_inspected(journal)
+    facts = [
+        Fact("no RANK, no WORLD_SIZE in its environment", None, f"/proc/{process.pid}/environ"),
+        Fact(f"no launcher above it: {_ancestry(process)}", _ancestry(process), f"/proc/{process.pid}/stat"),
+        sees("it sees", job),
+        *utilization(evidence, everything),
+    ]
+    finding = Finding(
+        id="A01",
+        severity="warning",
+        confidence="certain" if inspected else "likely",
+        title=f"Only GPU {device.index} works: started without a launcher",
+        evidence=tuple(facts),
+        cause="Without a launcher there is one process, its world size is 1, and one process trains on one GPU. "
+        f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free, if you meant to use more than one.",
+        fix=_launcher_fix(job, everything),
+        refuted_by=f"One GPU is meant; then say so: {_declare(job, [device])}",
+        devices=tuple(item.uuid for item in everything),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return Suspicion(finding)
+
+
+def _has_ranks(process: Process) -> bool:
+    environment = process.environment
+    return environment is not None and any(
+        value is not None for value in (environment.rank, environment.world_size, environment.local_world_size)
+    )
+
+
+def _ancestry(process: Process) -> str:
+    return " < ".join(ancestor.name for ancestor in process.ancestors[:4]) or "N/A"
+
+
+def _free_beside(evidence: Evidence, job: Job, rule: str) -> tuple[Device, ...] | Abstained | None:
+    """Return the visible devices that are free beside a training job that works; None where the rule has nothing to say."""
+    if job.visible_count is None:
+        return _abstain(rule, job, "how many GPUs the process sees is unknown", "import gputop in the script")
+    if job.visible_count < 2:
+        return None
+    if not evidence.trains(job):
+        if not any(process.torch_mapped for process in job.processes):
+            return None
+        why = "no sign of training yet (no steps in a journal, no backward threads at work)"
+        return _abstain(rule, job, why, "steps that advance" if job.run is not None else "import gputop in the script")
+    loads = [evidence.load(uuid) for uuid in job.used]
+    if any(load is None for load in loads):
+        return _abstain(rule, job, "the utilisation of its GPU is N/A", "a GPU that reports utilisation")
+    if not evidence.is_warm(job) or not all(load is not None and load.busy for load in loads) or siblings(evidence, job):
+        return None
+    others = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
+    return evidence.free(others) or None
+
+
+def _abstain(rule: str, job: Job, why: str, needs: str) -> Abstained:
+    process = job.main_process
+    who = f"process {process.pid}" if process is not None else "the run"
+    if process is not None and process.command:
+        who += f" ({fixes.script_of(process.command)[0].rpartition('/')[2]})"
+    return Abstained(rule, f"{who[0].upper()}{who[1:]}: {why}.", needs, job.run_id)
+
+
+def _launcher_fix(job: Job, devices: Sequence[Device]) -> str:
+    return f"{fixes.launch_line(job, len(devices), devices)}\n\n# and in the script:\n{_WRAP}"
+
+
+def too_few_ranks(evidence: Evidence, job: Job) -> Judgement:
+    """A02: a launcher started fewer ranks than there are GPUs, and the rest are free."""
+    started = job.local_world_size
+    ranks = [member for member in job.members if member.rank is not None]
+    by_launcher = job.launcher is not None or any(m.process is not None and _has_ranks(m.process) for m in ranks)
+    if not by_launcher or not ranks or started != len(ranks) or (job.virtual and not job.masks):
+        return None
+    pool = {device.uuid: device for device in job.pool}
+    used = [pool[uuid] for uuid in {member.main for member in ranks if member.main is not None} if uuid in pool]
+    if len(used) != len(ranks) or len(job.used) != len(ranks) or (job.visible_count or started) <= started:
+        return None
+    free = _free_beside(evidence, job, "A02")
+    if not isinstance(free, tuple):
+        return free
+    used.sort(key=lambda device: device.index)
+    everything = [*used, *free]
+    total = len(everything)
+    number = "1 rank was" if started == 1 else f"{started} ranks were"
+    facts = [
+        Fact(f"{number} started on this machine", started, "LOCAL_WORLD_SIZE (/proc/<pid>/environ)"),
+        sees("they see", job),
+        Fact(f"no process computes on {words.gpus(free)}", [device.index for device in free], "NVML"),
+        *utilization(evidence, everything),
+    ]
+    finding = Finding(
+        id="A02",
+        severity="warning",
+        confidence="likely",
+        title=f"{started} of {total} GPUs work: only {number} started",
+        evidence=tuple(facts),
+        cause="Each rank drives one GPU, so that the number of ranks limits the GPUs in use. torchrun starts one rank "
+        "unless --nproc-per-node says more; accelerate takes the number from its saved configuration.",
+        fix=fixes.launch_line(job, total, everything),
+        refuted_by=f"The other GPUs are left free on purpose; then say so: {_declare(job, used)}",
+        devices=tuple(device.uuid for device in everything),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return Suspicion(finding)
+
+
+def _declare(job: Job, used: Sequence[Device]) -> str:
+    return f"{fixes.mask_prefix(job, used)}{fixes.own_command(job)}"
+
+
+_FREE = "beside visible GPUs without a process, below 1 GiB and 3 % in 95 % of samples"
+RULES = (
+    Rule(
+        "A01",
+        "launching",
+        ("RANK and WORLD_SIZE at launch", "parent processes", "NVML", "signs of training"),
+        LOAD_WINDOW_S,
+        f"one process without rank on one busy GPU (mean 10 %) {_FREE}, 12 s, after 30 s of warm-up (catalogue A01, section 2)",
+        plain_python,
+        every_s=EVERY_LOOK,
+    ),
+    Rule(
+        "A02",
+        "launching",
+        ("LOCAL_WORLD_SIZE", "NVML", "signs of training"),
+        LOAD_WINDOW_S,
+        f"ranks on distinct busy GPUs {_FREE}, 12 s, after 30 s of warm-up (catalogue A02, section 2)",
+        too_few_ranks,
+    ),
+)
+
+HIDES = {"A01": ("A02", "E02"), "A02": ("E02",)}

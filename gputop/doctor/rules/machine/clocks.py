@@ -1,0 +1,313 @@
+"""What slows a GPU down while it works: heat (I01), power (I02), a narrow PCIe link (I03), clocks that are held low (I07).
+
+No threshold here has been measured on a GPU by gputop: these findings are likely at most.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from statistics import median
+
+from gputop.doctor.evidence.device_history import WORKING_PERCENT
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.rule import RARELY_S, Judgement, MachineRule, Suspicion
+from gputop.snapshot import Device
+
+THERMAL_SHARE = 0.05
+"""Of 60 s (catalogue, I01)."""
+REASON_SHARE = 0.5
+"""Where the driver does not count, a reason must stand in half of the readings at work."""
+THERMAL_REASONS = ("sw_thermal_slowdown", "hw_thermal_slowdown")
+CLOCK_LOSS_SHARE = 0.1
+"""From here the loss of clock is a warning: 20 % less clock was seen to cost 5 % of speed (catalogue, I01)."""
+LIMIT_SHARE = 0.9
+"""An enforced limit below this share of the default, or of its peers' limits (catalogue, I02)."""
+CAPPED_POWER_SHARE = 0.8
+PCIE_HOLD_S = 30.0
+LOCKED_CLOCK_SHARE = 0.85
+LOCKED_REASON_SHARE = 0.9
+"""Clocks below 0.85 of the maximum while "applications_clocks_setting" stands in nearly all readings (catalogue, I07)."""
+HOLD_S = 5.0
+
+
+def _each(evidence: Evidence, judge: Callable[[Evidence, Device], Judgement]) -> dict[str, Judgement]:
+    return {device.uuid: judge(evidence, device) for device in _real(evidence) if device.state == "ok"}
+
+
+def _real(evidence: Evidence) -> tuple[Device, ...]:
+    return tuple(device for device in evidence.snapshot.devices if device.kind == "gpu") if evidence.snapshot else ()
+
+
+def _runs_on(evidence: Evidence, device: Device) -> tuple[tuple[int, ...], str | None]:
+    """Return the PIDs and the run id of the first job on the device."""
+    job = next((job for job in evidence.jobs if device.uuid in job.used), None)
+    if job is None:
+        return (), None
+    pids = tuple(m.pid for m in job.members if m.pid is not None and any(u.device_uuid == device.uuid for u in m.uses))
+    return pids, job.run_id
+
+
+def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]]:
+    """Return the share of the highest clock that is lost at work, and the fact that tells it."""
+    mean, most = evidence.history.mean_at_work(device.uuid, "sm_clock_mhz"), device.sm_clock_max_mhz
+    if mean is None or not most or not most > 0:
+        return None, []
+    loss = max(0.0, 1 - mean / most)
+    text = f"SM clock at work: {mean:.0f} of {most:.0f} MHz, {loss * 100:.0f} % less"
+    return loss, [Fact(text, round(mean), "NVML")]
+
+
+def _finding(
+    evidence: Evidence, device: Device, rule: str, severity: str, title: str, facts: Iterable[Fact], texts: tuple[str, str, str]
+) -> Finding:
+    cause, fix, refuted_by = texts
+    pids, run = _runs_on(evidence, device)
+    return Finding(rule, severity, "likely", title, tuple(facts), cause, fix, refuted_by, (device.uuid,), pids, run)
+
+
+def thermal(evidence: Evidence) -> dict[str, Judgement]:
+    """I01: heat slows a GPU down while it works."""
+    return _each(evidence, _thermal)
+
+
+def _thermal(evidence: Evidence, device: Device) -> Judgement:
+    history = evidence.history
+    share = history.share_throttled(device.uuid, "thermal_ns")
+    counted = share is not None and share > THERMAL_SHARE
+    reasons = history.share_with_reason(device.uuid, THERMAL_REASONS) if share is None else 0.0
+    if not (counted or (share is None and reasons >= REASON_SHARE)):
+        return None
+    if history.mean_at_work(device.uuid, "utilization_percent") is None:
+        return None
+    held = share if counted and share is not None else reasons
+    how = "of the last minute, by the driver's counter" if counted else "of the readings at work"
+    facts = [Fact(f"heat held the clocks down for {held * 100:.0f} % {how}", round(held, 3), "NVML")]
+    if device.temperature_c is not None:
+        limit = f", slows down at {device.temperature_slowdown_c:.0f} °C" if device.temperature_slowdown_c is not None else ""
+        facts.append(Fact(f"{device.temperature_c:.0f} °C{limit}", device.temperature_c, "NVML"))
+    loss, clock = _clock(evidence, device)
+    limit_w = device.power_limit_w or device.power_default_limit_w
+    watts = f"{limit_w * 0.85:.0f}" if limit_w else "WATTS"
+    lower = f"sudo nvidia-smi -i {device.index} -pl {watts}  # less power, less heat"
+    texts = (
+        "The GPU gets too warm and lowers its clocks to protect itself: airflow, dust, a fan, a warm room, or neighbours "
+        "in a dense box. In DDP the other ranks wait for it.",
+        "\n".join(
+            [
+                "# airflow first: fans, dust, distance to the next card, the room",
+                f"nvidia-smi -q -d TEMPERATURE,PERFORMANCE -i {device.index}",
+                *([lower] if limit_w else []),
+            ]
+        ),
+        "The share falls below 5 % of a minute once the fans have caught up.",
+    )
+    severity = "warning" if loss is None or loss >= CLOCK_LOSS_SHARE else "info"
+    title = f"{words.gpu(device)} is throttled by heat"
+    if loss is not None and loss >= CLOCK_LOSS_SHARE:
+        title += f": clocks {loss * 100:.0f} % lower"
+    return Suspicion(_finding(evidence, device, "I01", severity, title, [*facts, *clock], texts), HOLD_S)
+
+
+def power(evidence: Evidence) -> dict[str, Judgement]:
+    """I02: a power limit below the default or the peers', the power brake, or a cap far below the limit."""
+    return _each(evidence, _power)
+
+
+def _power(evidence: Evidence, device: Device) -> Judgement:
+    if not evidence.owners(device.uuid):
+        return None
+    brake = evidence.history.share_throttled(device.uuid, "power_brake_ns")
+    braked = (brake is not None and brake > THERMAL_SHARE) or (
+        brake is None and evidence.history.share_with_reason(device.uuid, ("hw_power_brake_slowdown",)) >= REASON_SHARE
+    )
+    if braked:
+        return Suspicion(_brake(evidence, device, brake), HOLD_S)
+    limit, default = device.power_limit_w, device.power_default_limit_w
+    peers = [d.power_limit_w for d in _real(evidence) if d.uuid != device.uuid and d.name == device.name and d.power_limit_w]
+    usual = median(peers) if peers else None
+    if limit and usual and limit < LIMIT_SHARE * usual:
+        return Suspicion(_limited(evidence, device, limit, usual, default, alone=True), HOLD_S)
+    first = not any(d.index < device.index and evidence.owners(d.uuid) and d.name == device.name for d in _real(evidence))
+    if limit and default and limit < LIMIT_SHARE * default and first:
+        return Suspicion(_limited(evidence, device, limit, usual, default, alone=False), HOLD_S)
+    return _capped(evidence, device)
+
+
+def _limited(
+    evidence: Evidence, device: Device, limit: float, usual: float | None, default: float | None, *, alone: bool
+) -> Finding:
+    facts = [Fact(f"power limit of {words.gpu(device)}: {limit:.0f} W", limit, "NVML")]
+    if usual is not None:
+        facts.append(Fact(f"its peers: {usual:.0f} W", usual, "NVML"))
+    if default is not None:
+        facts.append(Fact(f"default: {default:.0f} W", default, "NVML"))
+    facts += _clock(evidence, device)[1]
+    wanted = default or usual or limit
+    texts = (
+        "A limit below the others' was set on this GPU alone, or the machine enforces one (a cable or a slot short of power)."
+        if alone
+        else "Somebody lowered the power limit. All GPUs of this kind have it, so that it is probably meant.",
+        f"sudo nvidia-smi -i {device.index} -pl {wanted:.0f}\n# if it falls back: power cables, the supply, the BMC's cap",
+        "The limit is meant (heat, the supply, cost).",
+    )
+    title = (
+        f"{words.gpu(device)} may draw {limit:.0f} W, {f'its peers {usual:.0f}' if alone else f'by default {default:.0f}'} W"
+    )
+    return _finding(evidence, device, "I02", "warning" if alone else "info", title, facts, texts)
+
+
+def _brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
+    text = "the hardware's power brake is on" + (f" for {share * 100:.0f} % of the last minute" if share is not None else "")
+    texts = (
+        "The supply or the board signals that it cannot deliver (hw_power_brake_slowdown): the GPU halves its clocks at once.",
+        f"nvidia-smi -q -d POWER,PERFORMANCE -i {device.index}\n# check power cables, redundant supplies, the BMC's power cap",
+        "The signal is gone within a minute.",
+    )
+    title = f"The power supply brakes {words.gpu(device)}"
+    return _finding(evidence, device, "I02", "error", title, [Fact(text, share, "NVML"), *_clock(evidence, device)[1]], texts)
+
+
+def _capped(evidence: Evidence, device: Device) -> Judgement:
+    """A cap at full power is normal; one that stands far below the limit is not."""
+    share, limit = evidence.history.share_with_reason(device.uuid, ("sw_power_cap",)), device.power_limit_w
+    if share < REASON_SHARE or not limit:
+        return None
+    mean = evidence.history.mean_at_work(device.uuid, "power_w")
+    if not mean or mean >= CAPPED_POWER_SHARE * limit:
+        return None
+    loss, clock = _clock(evidence, device)
+    if loss is None or loss < CLOCK_LOSS_SHARE:
+        return None
+    facts = [
+        Fact(f"sw_power_cap in {share * 100:.0f} % of the readings at work", round(share, 3), "NVML"),
+        Fact(f"it draws {mean:.0f} of {limit:.0f} W", round(mean), "NVML"),
+        *clock,
+    ]
+    texts = (
+        "The driver caps the clocks although the GPU draws far less than its limit: the board's own supply is short.",
+        f"nvidia-smi -q -d POWER,PERFORMANCE -i {device.index}\n# check the power cables of this card and the supply",
+        "The GPU draws its full power in short peaks that the mean hides.",
+    )
+    title = f"{words.gpu(device)} is capped at {mean:.0f} W of {limit:.0f} W"
+    return Suspicion(_finding(evidence, device, "I02", "warning", title, facts, texts), HOLD_S)
+
+
+def narrow_link(evidence: Evidence) -> dict[str, Judgement]:
+    """I03: while a GPU works, its PCIe link is narrower or slower than card and slot can do."""
+    return _each(evidence, _narrow_link)
+
+
+def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
+    load = evidence.load(device.uuid)
+    if load is None or load.mean_percent < WORKING_PERCENT or not device.pcie_width_max:
+        return None
+    width, widest = device.pcie_width, device.pcie_width_max
+    generation, newest = device.pcie_generation, device.pcie_generation_max
+    narrow = width is not None and 0 < width < widest
+    slow = generation is not None and newest is not None and 0 < generation < newest
+    if not narrow and not slow:
+        return None
+    peers = [d for d in _real(evidence) if d.uuid != device.uuid and d.name == device.name and d.pcie_width]
+    # All alike: the board divides its lanes among the slots; once is enough.
+    usual = bool(peers) and not slow and all(peer.pcie_width == width for peer in peers)
+    if usual and any(peer.index < device.index for peer in peers):
+        return None
+    is_now = f"x{width}" if narrow else f"generation {generation}"
+    should = f"x{widest}" if narrow else f"generation {newest}"
+    facts = [
+        Fact(f"PCIe link at work: generation {generation or 'N/A'}, x{width or 'N/A'}", [generation, width], "NVML"),
+        Fact(f"possible: generation {newest or 'N/A'}, x{widest}", [newest, widest], "NVML"),
+        Fact(f"mean utilisation over {load.span_s:.0f} s: {load.mean_percent:.0f} %", round(load.mean_percent), "NVML"),
+    ]
+    if narrow and peers and not usual:
+        facts.append(Fact(f"its peers: x{max(peer.pcie_width or 0 for peer in peers)}", len(peers), "NVML"))
+    texts = (
+        "The board gives every slot fewer lanes than the cards have."
+        if usual
+        else "The card does not sit well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
+        f"nvidia-smi -q -i {device.index} | grep -A 12 'GPU Link Info'\n"
+        + (f"sudo lspci -vv -s {_slot(device)} | grep -E 'LnkCap|LnkSta'\n" if device.pci_bus_id else "")
+        + "# power off, reseat the card or try another slot; BIOS: PCIe generation and bifurcation",
+        "The link widens under load; it matters only where batches or gradients fill it.",
+    )
+    title = f"{words.gpu(device)} has a PCIe link of {is_now}, {should} is possible"
+    finding = _finding(evidence, device, "I03", "info" if usual else "warning", title, facts, texts)
+    return Suspicion(finding, PCIE_HOLD_S)
+
+
+def _slot(device: Device) -> str:
+    domain, _, rest = (device.pci_bus_id or "").partition(":")
+    return f"{domain[-4:]}:{rest}".lower()
+
+
+def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
+    """I07: clocks were set (nvidia-smi -lgc or -ac) far below what the GPU can do."""
+    held = []
+    for device in _real(evidence):
+        share = evidence.history.share_with_reason(device.uuid, ("applications_clocks_setting",))
+        if device.state != "ok" or share < LOCKED_REASON_SHARE:
+            continue
+        loss, clock = _clock(evidence, device)
+        if loss is not None and loss >= 1 - LOCKED_CLOCK_SHARE:
+            held.append((device, share, loss, clock))
+    if not held:
+        return {}
+    device, share, loss, clock = max(held, key=lambda item: item[2])
+    devices = [item[0] for item in held]
+    listed = ",".join(str(item.index) for item in devices)
+    text = f"applications_clocks_setting in {share * 100:.0f} % of the readings at work"
+    texts = (
+        "Clocks were set by hand (nvidia-smi -lgc, -ac) or are the board's default for applications, and hold the GPU low.",
+        f"sudo nvidia-smi -i {listed} -rgc\nsudo nvidia-smi -i {listed} -rac",
+        "The clocks were set on purpose (measurements that must repeat).",
+    )
+    title = f"Clocks of {words.gpus(devices)} are held {loss * 100:.0f} % below the maximum"
+    finding = _finding(evidence, device, "I07", "warning", title, [*clock, Fact(text, round(share, 3), "NVML")], texts)
+    return {"machine": Suspicion(replace(finding, devices=tuple(item.uuid for item in devices)), HOLD_S)}
+
+
+MACHINE_RULES = (
+    MachineRule(
+        "I01",
+        "hardware",
+        ("NVML thermal counters or throttle reasons", "clocks"),
+        60.0,
+        "thermal time above 5 % of up to 60 s at work, or a thermal reason in half of the readings (catalogue I01)",
+        thermal,
+        every_s=RARELY_S,
+    ),
+    MachineRule(
+        "I02",
+        "hardware",
+        ("NVML power limits, power and throttle reasons",),
+        60.0,
+        "a limit below 0.9 of its peers' or the default, the power brake above 5 % of the time, or a cap below 0.8 of the "
+        "limit, on a GPU in use ([H], catalogue I02)",
+        power,
+        every_s=RARELY_S,
+    ),
+    MachineRule(
+        "I03",
+        "hardware",
+        ("NVML PCIe link", "utilisation"),
+        PCIE_HOLD_S,
+        "width or generation below the possible for 30 s at 50 % utilisation ([H], catalogue I03)",
+        narrow_link,
+        every_s=RARELY_S,
+    ),
+    MachineRule(
+        "I07",
+        "hardware",
+        ("NVML clocks and throttle reasons",),
+        60.0,
+        "mean SM clock at work below 0.85 of the maximum with applications_clocks_setting in 90 % of the "
+        "readings (catalogue I07)",
+        locked_clocks,
+        every_s=RARELY_S,
+    ),
+)
+
+HIDES = {"I01": ("F02",), "I02": ("F02",), "I07": ("F02",)}

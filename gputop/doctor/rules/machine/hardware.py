@@ -1,0 +1,392 @@
+"""The GPUs, the driver and gputop's sight of them: Xid and memory errors (I04), a lost GPU (I05), unequal cards (I06), MPS
+(I08), persistence mode (I09), and what gputop cannot see (I10)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import median
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts import stated
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs import xids
+from gputop.doctor.logs.patterns.table import pattern_of
+from gputop.doctor.logs.refuted import REFUTED_BY
+from gputop.doctor.rules.rule import EVERY_LOOK, RARELY_S, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import command_of, quoted, softened, told
+from gputop.snapshot import Device, Problem
+from gputop.units import bytes_text
+
+XID_TOLD_S = 300.0
+"""So long does an error of the application stay in the findings; one of the hardware as long as the driver tells of it."""
+MEMORY_RATIO = 0.75
+"""Cards with less of their memory in common are unequal (torch's DataParallel warns there; catalogue I06)."""
+STRAGGLER_SHARE = 0.1
+"""The catalogue's straggler score from which unequal cards are a warning (section 2)."""
+STEPS = 20
+START_S = 60.0
+
+_STATE_CODES = ("gpu_lost", "reset_required")
+_BLIND = {"driver_mismatch": "error", "no_permission": "error", "hung": "error", "gpu_lost": "error", "reset_required": "error"}
+_NOTED = ("no_permission", "other", "hung")
+
+
+_ECC = "A GPU reported an uncorrected memory error"
+_ECC_CAUSE = "The GPU or its memory failed under the job; what the job computed since is lost."
+_ECC_FIX = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU that counts uncorrected errors needs a reset"
+
+
+def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
+    """I04: the driver reported an Xid error, or a GPU's memory has uncorrected errors."""
+    snapshot = evidence.snapshot
+    judged: dict[str, Judgement] = {}
+    for device in snapshot.devices if snapshot is not None else ():
+        if snapshot is not None and device.kind == "gpu":
+            judged[device.uuid] = _xid(evidence, device, snapshot.time) or _memory_errors(evidence, device)
+    for said in told(evidence):
+        match = said.first("xid", "ecc")
+        if match is not None and not any(judged.values()):
+            finding = Finding(
+                "I04",
+                "error",
+                "certain",
+                "A GPU reported an uncorrected memory error",
+                (quoted(match),),
+                _ECC_CAUSE,
+                _ECC_FIX,
+                REFUTED_BY["ecc"],
+            )
+            row = pattern_of(match.pattern, match.line)
+            if match.pattern == "xid" and row is not None and "xid" in row[1]:
+                address = xids.pci_address(row[1]["pci"])
+                says = xids.told(int(row[1]["xid"]), address, command_of(said))
+                title = f"The driver reported {says.short} (GPU at {address})"
+                finding = replace(finding, title=title, cause=says.cause, fix=says.fix, refuted_by=says.refuted_by)
+            finding = replace(finding, devices=said.devices, pids=said.pids, run=said.run_id)
+            judged[said.subject] = Suspicion(softened(said, finding))
+    return judged
+
+
+def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
+    told_now = [
+        (time, xid)
+        for time, xid in device.xid_errors
+        if xid not in xids.QUIET and (xids.XIDS.get(xid, ("", ""))[1] != xids.APPLICATION or abs(now - time) <= XID_TOLD_S)
+    ]
+    if not told_now:
+        return None
+    # The worst of them: what the hardware did explains the errors of the applications on it.
+    time, xid = next((item for item in told_now if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), told_now[0])
+    text, _ = xids.XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", ""))
+    job = next((job for job in evidence.jobs if device.uuid in job.used), None)
+    command = fixes.own_command(job) if job is not None else f"python {fixes.SCRIPT_UNKNOWN}"
+    says = xids.told(xid, device.index, command)
+    ago = f"{max(0.0, now - time):.0f} s ago"
+    facts = [Fact(f"Xid {xid}: {text}, {ago}", xid, "NVML events")]
+    others = sorted({number for _, number in told_now} - {xid})
+    if others:
+        facts.append(Fact(f"also Xid {', '.join(map(str, others))}", others, "NVML events"))
+    return Suspicion(
+        Finding(
+            id="I04",
+            severity="error",
+            confidence="certain",
+            title=f"{words.gpu(device)}: {says.short}",
+            evidence=tuple(facts),
+            cause=says.cause,
+            fix=says.fix,
+            refuted_by=says.refuted_by,
+            devices=(device.uuid,),
+            pids=job.pids if job is not None else (),
+            run=job.run_id if job is not None else None,
+        )
+    )
+
+
+def _memory_errors(evidence: Evidence, device: Device) -> Judgement:
+    new = evidence.history.new_uncorrected(device)
+    facts = []
+    if new:
+        facts.append(Fact(f"{new} uncorrected memory errors since gputop watches", new, "NVML"))
+    if device.remapped_rows_failed:
+        facts.append(Fact("rows of memory could not be remapped", True, "NVML"))
+    if device.remapped_rows_pending:
+        facts.append(Fact("rows of memory wait for a reset to be remapped", True, "NVML"))
+    if not facts:
+        return None
+    worst = bool(new or device.remapped_rows_failed)
+    return Suspicion(
+        Finding(
+            id="I04",
+            severity="error" if worst else "warning",
+            confidence="certain",
+            title=f"Memory of {words.gpu(device)} {'has uncorrected errors' if worst else 'waits for a reset to remap rows'}",
+            evidence=tuple(facts),
+            cause="Cells of the GPU's memory are broken. Spare rows take their place at a reset, as long as there are any.",
+            fix=xids.FIXES[xids.MEMORY].format(index=device.index),
+            refuted_by="nvidia-smi -q -d ECC,ROW_REMAPPER counts no uncorrected error, and no row that is pending or failed.",
+            devices=(device.uuid,),
+        )
+    )
+
+
+def lost_gpu(evidence: Evidence) -> dict[str, Judgement]:
+    """I05: a GPU is lost, needs a reset, or is no longer listed."""
+    snapshot = evidence.snapshot
+    judged: dict[str, Judgement] = {}
+    for device in snapshot.devices if snapshot is not None else ():
+        code = device.problem.code if device.problem is not None else None
+        if device.kind == "gpu" and (device.state == "lost" or code in _STATE_CODES):
+            problem = device.problem or Problem("gpu_lost", f"GPU {device.index} is lost.", "Look for Xid 79 in dmesg; reboot.")
+            judged[device.uuid] = Suspicion(_lost(device, problem))
+    for device in evidence.history.missing():
+        text = f"GPU {device.index} was there and is no longer listed."
+        problem = Problem("gpu_lost", text, "Look for Xid 79 in dmesg, check power and seating, then reboot.")
+        judged[device.uuid] = Suspicion(_lost(device, problem), 10.0)
+    return judged
+
+
+def _lost(device: Device, problem: Problem) -> Finding:
+    reset = problem.code == "reset_required"
+    facts = [Fact(problem.message.rstrip("."), problem.code, "NVML")]
+    if device.xid_errors:
+        facts.append(Fact(f"last Xid: {device.xid_errors[-1][1]}", device.xid_errors[-1][1], "NVML events"))
+    if device.temperature_c is not None:
+        facts.append(Fact(f"last temperature: {device.temperature_c:.0f} °C", device.temperature_c, "NVML"))
+    fix = f"sudo nvidia-smi --gpu-reset -i {device.index}" if reset else xids.FIXES["bus"]
+    return Finding(
+        id="I05",
+        severity="error",
+        confidence="certain",
+        title=f"GPU {device.index} needs a reset" if reset else f"GPU {device.index} is lost",
+        evidence=tuple(facts),
+        cause="The driver has switched the GPU off after an error it cannot recover from."
+        if reset
+        else "The driver no longer reaches the GPU: power, heat, its seat, or a defect. Jobs on it fail or hang.",
+        fix=f"{fix}\n# {problem.hint}",
+        refuted_by=f"nvidia-smi -i {device.index} shows the GPU with its readings, and no Xid came at that time (dmesg): "
+        "somebody took it away or reset it on purpose.",
+        devices=(device.uuid,),
+    )
+
+
+def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
+    """I06: the job's ranks are on cards of different speed or memory; a step takes as long as the slowest needs."""
+    # In nn.DataParallel unequal cards are a matter of the wrapper (B11).
+    if (
+        job.virtual
+        or any(device.mig_enabled for device in job.pool)
+        or any(stated.data_parallel(m.journal) for m in job.members)
+    ):
+        return None
+    cards = [device for device in job.pool if device.uuid in {member.main for member in job.members} | job.used]
+    names = {device.name for device in cards}
+    sizes = [device.memory_total_bytes for device in cards if device.memory_total_bytes]
+    if len(cards) < 2 or (len(names) < 2 and (not sizes or min(sizes) >= MEMORY_RATIO * max(sizes))):
+        return None
+    slow = _slowest(evidence, job)
+    facts = [
+        Fact(f"{words.gpu(card)}: {card.name or 'N/A'}, {bytes_text(card.memory_total_bytes)}", card.name, "NVML")
+        for card in cards
+    ]
+    usual = max(names, key=lambda name: (sum(card.name == name for card in cards), name or ""))
+    alike = [card for card in cards if card.name == usual]
+    ranks = len(alike)
+    fix = (
+        fixes.launch_line(job, ranks, alike) if len(job.members) > 1 else fixes.mask_prefix(job, alike) + fixes.own_command(job)
+    )
+    finding = Finding(
+        id="I06",
+        severity="warning" if slow is not None else "info",
+        confidence="certain",
+        title=f"The run's {len(cards)} GPUs are not alike: a step takes as long as on the slowest",
+        evidence=(*facts[:4], *([slow] if slow is not None else [])),
+        cause="Ranks get equal batches and wait for each other in every step, so that the fast cards idle, and the batch must "
+        "fit the smallest memory.",
+        fix=f"# equal cards only:\n{fix}\n# or give each rank rows in proportion to its speed",
+        refuted_by="The ranks do different work, in proportion to their cards.",
+        devices=tuple(card.uuid for card in cards),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return Suspicion(finding, 3.0)
+
+
+def _slowest(evidence: Evidence, job: Job) -> Fact | None:
+    """Return how much longer one rank's GPU takes for its forward, by CUDA's events; None where that is unknown or little."""
+    times = {}
+    for member in job.members:
+        points = evidence.series(job.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
+        if len(points) >= STEPS:
+            times[member.rank or 0] = median(points.values)
+    if len(times) < 2:
+        return None
+    rank = max(times, key=lambda number: times[number])
+    others = median(value for number, value in times.items() if number != rank)
+    if not others > 0 or times[rank] < (1 + STRAGGLER_SHARE) * others:
+        return None
+    text = f"rank {rank} takes {times[rank] * 1e3:.1f} ms for its forward, the others {others * 1e3:.1f} ms"
+    return Fact(text, round(times[rank], 6), "CUDA events (journal)")
+
+
+def multi_process_service(evidence: Evidence) -> dict[str, Judgement]:
+    """I08: MPS owns the contexts, so that memory and use per process may be hidden."""
+    pid = evidence.snapshot.host.mps_server_pid if evidence.snapshot is not None else None
+    if pid is None or not evidence.jobs:
+        return {}
+    finding = Finding(
+        id="I08",
+        severity="info",
+        confidence="certain",
+        title="MPS is on: the GPUs' contexts belong to its server",
+        evidence=(Fact(f"nvidia-cuda-mps-server runs as process {pid}", pid, "process list"),),
+        cause="With MPS, clients share one context on a GPU; what the driver tells per process is that of the server, and "
+        "MPS numbers the visible devices anew. What is said here of which process is on which GPU is less sure.",
+        fix="echo quit | nvidia-cuda-mps-control  # ends MPS, once no client runs",
+        refuted_by="The job does not use the server: its CUDA_MPS_PIPE_DIRECTORY names another place, or nvidia-smi shows its "
+        "processes with type C and not M+C.",
+        pids=(pid,),
+    )
+    return {"machine": Suspicion(finding)}
+
+
+def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
+    """I09: without persistence mode the driver initializes the GPU anew for each first client."""
+    snapshot = evidence.snapshot
+    if snapshot is None:
+        return {}
+    starting = [job for job in evidence.jobs if job.processes and all(evidence.age_s(p) < START_S for p in job.processes)]
+    off = [
+        device
+        for device in snapshot.devices
+        if device.kind == "gpu" and device.persistence_enabled is False and not evidence.owners(device.uuid)
+    ]
+    job = next((job for job in starting if not job.virtual and not job.used), None)
+    if job is None or not off:
+        return {}
+    finding = Finding(
+        id="I09",
+        severity="info",
+        confidence="possible",
+        title="Persistence mode is off: the first CUDA call takes seconds",
+        evidence=(Fact(f"persistence mode of {words.gpus(off)} is off, and no process is on it", False, "NVML"),),
+        cause="Without a client the driver unloads the GPU's state, and builds it up again for the next one.",
+        fix="sudo nvidia-smi -pm 1  # or the nvidia-persistenced service",
+        refuted_by="The script has other work to do before its first CUDA call.",
+        devices=tuple(device.uuid for device in off),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return {"machine": Suspicion(finding, 5.0)}
+
+
+def blind(evidence: Evidence) -> dict[str, Judgement]:
+    """I10: the driver cannot be used or hides something, so that gputop sees less than there is."""
+    snapshot = evidence.snapshot
+    if snapshot is None:
+        return {}
+    judged: dict[str, Judgement] = {}
+    problem = snapshot.host.problem
+    if problem is not None and problem.code in _BLIND:
+        judged["machine"] = Suspicion(_unseen(problem, _BLIND[problem.code], "certain", ()))
+    for device in snapshot.devices:
+        if device.problem is not None and device.problem.code in ("hung", "no_permission") and device.kind == "gpu":
+            severity = "error" if device.problem.code == "hung" else "warning"
+            judged[device.uuid] = Suspicion(_unseen(device.problem, severity, "certain", (device.uuid,)))
+    for note in snapshot.notes:
+        if note.code in _NOTED:
+            # It is not wrong in itself (a container), and takes from what can be judged.
+            judged[f"note:{note.message}"] = Suspicion(_unseen(note, "info", "possible", ()))
+    for said in told(evidence):
+        match = said.first("nvml_mismatch", "nvml_unknown")
+        if match is not None and "machine" not in judged:
+            text = "The NVIDIA driver was upgraded, or the container lost its GPUs, while jobs ran."
+            hint = (
+                "Reboot (or reload the nvidia modules once no job uses them); recreate the container (docker run --gpus all)."
+            )
+            finding = _unseen(Problem("driver_mismatch", text, hint), "error", "certain", said.devices)
+            judged[said.subject] = Suspicion(softened(said, finding))
+    return judged
+
+
+def _unseen(problem: Problem, severity: str, confidence: str, devices: tuple[str, ...]) -> Finding:
+    return Finding(
+        id="I10",
+        severity=severity,
+        confidence=confidence,
+        title=problem.message.rstrip("."),
+        evidence=(Fact(problem.message.rstrip("."), problem.code, "NVML"),),
+        cause="gputop reads the GPUs through the NVIDIA driver's management library; what that refuses stays unknown here.",
+        fix=problem.hint or "nvidia-smi",
+        refuted_by="nvidia-smi, run as the same user in the same container, shows what is said to be refused.",
+        devices=devices,
+    )
+
+
+RULES = (
+    Rule(
+        "I06",
+        "hardware",
+        ("NVML names and memory", "CUDA events (journal)"),
+        3.0,
+        "names differ, or memory below 0.75 of the largest, among the job's GPUs; a warning when a rank's forward takes 10 % "
+        "longer over 20 steps (catalogue I06)",
+        unequal_cards,
+        every_s=RARELY_S,
+    ),
+)
+MACHINE_RULES = (
+    MachineRule(
+        "I10",
+        "hardware",
+        ("NVML's start and notes", "the run's output"),
+        0.0,
+        "the driver cannot be used, does not answer, or hides processes (catalogue I10)",
+        blind,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "I05",
+        "hardware",
+        ("NVML",),
+        0.0,
+        "NVML says that the GPU is lost or needs a reset, or it is no longer listed for 10 s (catalogue I05)",
+        lost_gpu,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "I04",
+        "hardware",
+        ("NVML events, ECC counters, row remapper", "the run's output"),
+        0.0,
+        "any Xid but 45 (13, 31, 43, 109 for 5 minutes), new uncorrected errors, rows that failed or wait (catalogue I04)",
+        errors_of_the_gpu,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "I08",
+        "hardware",
+        ("process list",),
+        0.0,
+        "nvidia-cuda-mps-server runs beside a job (catalogue I08)",
+        multi_process_service,
+    ),
+    MachineRule(
+        "I09",
+        "hardware",
+        ("NVML persistence mode",),
+        5.0,
+        "persistence off and no client on the GPU while a job starts, in its first 60 s (catalogue I09)",
+        persistence_off,
+        every_s=RARELY_S,
+    ),
+)
+
+HIDES = {
+    "I04": ("F02", "G01", "G02", "G04"),
+    "I05": ("A12", "F02", "G01", "G02", "G04", "I04"),
+    "I06": ("F02",),
+    "I10": ("A12",),
+}

@@ -1,0 +1,293 @@
+"""Memory: ranks that hold a second, small context on another rank's GPU (H01), a GPU that ran out of memory (H02), and a
+machine that did (H05)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Told, others_memory, quoted, softened, told
+from gputop.snapshot import Device, LogMatch, Process
+from gputop.units import bytes_text
+
+GHOST_BYTES_MAX = 1.5e9
+"""A CUDA context with the libraries' handles takes 0.15 to 1.2 GB (catalogue, H01)."""
+GHOST_RATIO_MIN = 2.0
+HOLD_S = 5.0
+ROOM_SHARE_MIN = 0.3
+"""Another GPU has room when so much of it stayed free over the last minute (catalogue, H02)."""
+HOST_FREE_SHARE_MIN = 0.05
+H05_HOLD_S = 10.0
+"""MemAvailable below 5 % (catalogue, H05); pages that are dropped under pressure come back within seconds."""
+_ORDINAL = re.compile(r"\bGPU (\d{1,2})\b")
+_ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]i?B)")
+_KILLED_CODES = (-9, 137)
+_KILLED_PATTERNS = ("worker_killed", "sigkill", "slurm_oom")
+
+_FIX = """\
+local_rank = int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)  # the first CUDA call of the script
+checkpoint = torch.load(path, map_location=f"cuda:{local_rank}")  # or map_location="cpu\""""
+
+
+def ghost_contexts(evidence: Evidence, job: Job) -> Judgement:
+    """H01: ranks other than local rank 0 hold a small second context on the GPU of local rank 0."""
+    host = next((member for member in job.members if member.local_rank == 0 and member.main is not None), None)
+    others = [m for m in job.members if m.local_rank not in (None, 0) and m.main is not None]
+    if job.virtual or host is None or not others:
+        return None
+    device = next((item for item in job.pool if item.uuid == host.main), None)
+    if device is None:
+        return None
+    ghosts = [(member, size) for member in others if (size := _ghost_bytes(member, device.uuid)) is not None]
+    if not ghosts:
+        return _unmeasured(job, others, device)
+    return Suspicion(_finding(job, device, ghosts), HOLD_S)
+
+
+def _ghost_bytes(member: Member, uuid: str) -> int | None:
+    """Return the size of the rank's context on ``uuid`` when it is a ghost: small, and its own GPU holds far more."""
+    if member.main == uuid:
+        return None
+    sizes = {use.device_uuid: use.memory_used_bytes for use in member.uses if use.memory_used_bytes is not None}
+    ghost, own = sizes.get(uuid), sizes.get(member.main or "")
+    if ghost is None or own is None or ghost >= GHOST_BYTES_MAX or own <= GHOST_RATIO_MIN * ghost:
+        return None
+    return ghost
+
+
+def _unmeasured(job: Job, others: list[Member], device: Device) -> Judgement:
+    second = [use for m in others if m.main != device.uuid for use in m.uses if use.device_uuid == device.uuid]
+    if any(use.memory_used_bytes is None for use in second):
+        why = f"Ranks have a second context on GPU {device.index}, but memory per process is N/A."
+        return Abstained("H01", why, "a driver that reports memory per process", job.run_id)
+    return None
+
+
+def _finding(job: Job, device: Device, ghosts: list[tuple[Member, int]]) -> Finding:
+    numbers = [member.rank if member.rank is not None else member.local_rank or 0 for member, _ in ghosts]
+    total = sum(size for _, size in ghosts)
+    verb = "holds" if len(numbers) == 1 else "hold"
+    who = words.ranks(numbers)
+    contexts = "a second context" if len(ghosts) == 1 else f"{len(ghosts)} further contexts"
+    return Finding(
+        id="H01",
+        severity="warning",
+        confidence="certain",
+        title=f"{who[0].upper()}{who[1:]} {verb} memory on GPU {device.index} too",
+        evidence=(
+            Fact(f"{contexts} on {words.gpu_with_uuid(device, device.uuid)}, {bytes_text(total)} together", total, "NVML"),
+            *(_context_fact(job, member, size) for member, size in ghosts[:2]),
+        ),
+        cause="A CUDA call ran in these ranks before they chose their own GPU, so that each opened a context on GPU "
+        f"{device.index} and keeps it: torch.load without map_location, .cuda(), a pin-memory thread, or a barrier.",
+        fix=_FIX,
+        refuted_by="The ranks share CUDA tensors with each other on purpose (CUDA IPC).",
+        devices=(device.uuid, *dict.fromkeys(member.main for member, _ in ghosts if member.main is not None)),
+        pids=tuple(member.pid for member, _ in ghosts if member.pid is not None),
+        run=job.run_id,
+    )
+
+
+def _context_fact(job: Job, member: Member, size: int) -> Fact:
+    own = next((device for device in job.pool if device.uuid == member.main), None)
+    held = next((use.memory_used_bytes for use in member.uses if use.device_uuid == member.main), None)
+    text = f"process {member.pid}: {bytes_text(size)} there, {bytes_text(held)} on its own {words.gpu(own, member.main or '')}"
+    return Fact(text, size, "NVML")
+
+
+def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
+    """H02: a rank ran out of GPU memory; where the other GPUs had room, the model or its copies pile up on one."""
+    judged: dict[str, Judgement] = {}
+    for said in told(evidence):
+        match = said.first("oom")
+        if match is not None and others_memory(said) is None:
+            judged[said.subject] = Suspicion(softened(said, _out_of_memory(evidence, said, match)))
+    return judged
+
+
+def _out_of_memory(evidence: Evidence, said: Told, match: LogMatch) -> Finding:
+    device = _failed_device(evidence, said, match)
+    roomy = _roomy(evidence, said, device) if device is not None else ()
+    several = {_ordinal(item) for item in said.matches if item.pattern == "oom"} - {None}
+    only = bool(roomy) and len(several) == 1
+    facts = [quoted(match)]
+    peak = evidence.history.peak_memory_bytes(device.uuid) if device is not None else None
+    if device is not None and peak is not None and device.memory_total_bytes:
+        text = (
+            f"{words.gpu(device)} held up to {bytes_text(peak)} of {bytes_text(device.memory_total_bytes)} in the last minute"
+        )
+        facts.append(Fact(text, peak, "NVML"))
+    if only:
+        text = f"{words.gpus(roomy)} kept over {ROOM_SHARE_MIN * 100:.0f} % free"
+        facts.append(Fact(text, [item.index for item in roomy], "NVML"))
+    name = words.gpu(device) if device is not None else "A GPU"
+    asked = _ASKED.search(match.line)
+    want = f" (it asked for {asked[1]})" if asked is not None else ""
+    return Finding(
+        id="H02",
+        severity="error",
+        confidence="certain",
+        title=f"{name} ran out of memory{f', {words.gpus(roomy)} had room' if only else ''}",
+        evidence=tuple(facts),
+        cause=f"What the step needs does not fit into the memory that was left{want}."
+        + (" What belongs to all GPUs lies on one: gathered outputs, ranks or contexts that share it." if only else ""),
+        fix=_ONE_GPU_FIX if only else _SMALLER,
+        refuted_by="The script catches the error and goes on with a smaller batch.",
+        devices=(device.uuid,) if device is not None else said.devices,
+        pids=said.pids,
+        run=said.run_id,
+    )
+
+
+def _ordinal(match: LogMatch) -> int | None:
+    found = _ORDINAL.search(match.line)
+    return int(found[1]) if found is not None else None
+
+
+def _failed_device(evidence: Evidence, said: Told, match: LogMatch) -> Device | None:
+    """Return the device that the text names by CUDA's ordinal in that rank."""
+    ordinal = _ordinal(match)
+    listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"] if evidence.snapshot is not None else []
+    if ordinal is None:
+        return None
+    fact = model_facts.visibility(said.rank(match.rank))
+    if fact is not None and fact.uuids is not None:
+        uuid = fact.uuids[ordinal] if ordinal < len(fact.uuids) else ""
+        return next((device for device in listed if same_uuid(device.uuid, uuid)), None)
+    mask = fact.launch if fact is not None else None
+    for member in said.job.members if said.job is not None else ():
+        if member.process is not None and member.rank == match.rank:
+            mask = mask_of(member.process, False)
+    shown = devices_behind(mask, sorted(listed, key=lambda device: device.index))
+    return shown[ordinal] if ordinal < len(shown) else None
+
+
+def _roomy(evidence: Evidence, said: Told, device: Device) -> tuple[Device, ...]:
+    """Return the run's other devices (all others, once it has ended) if every one of them had room."""
+    listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
+    used = set(said.devices)
+    others = [d for d in listed if d.kind == "gpu" and d.uuid != device.uuid and (len(used) < 2 or d.uuid in used)]
+    room = []
+    for other in others:
+        peak = evidence.history.peak_memory_bytes(other.uuid)
+        if peak is None or not other.memory_total_bytes or peak > (1 - ROOM_SHARE_MIN) * other.memory_total_bytes:
+            return ()
+        room.append(other)
+    return tuple(room)
+
+
+def host_memory(evidence: Evidence) -> dict[str, Judgement]:
+    """H05: the kernel ended processes for want of memory, or hardly any is available while a job runs."""
+    snapshot = evidence.snapshot
+    if snapshot is None:
+        return {}
+    killed = evidence.history.kills_for_memory()
+    failed = [run for run in snapshot.runs if run.state in ("failed", "killed")]
+    said = {item.run_id: m for item in told(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
+    match = next(iter(said.values()), None)
+    # Whom the kernel ended may have been somebody else's: a run that failed otherwise is none of its victims.
+    victims = [run for run in failed if run.run_id in said or any(rank.exit_code in _KILLED_CODES for rank in run.ranks)]
+    host = snapshot.host
+    total, available = host.memory_total_bytes, host.memory_available_bytes
+    short = bool(total) and available is not None and total is not None and available < HOST_FREE_SHARE_MIN * total
+    if not (killed or short) or not (evidence.jobs or failed):
+        return {}
+    facts = []
+    if killed:
+        text = f"the kernel's OOM killer ended {killed} process{'' if killed == 1 else 'es'} within the last minutes"
+        facts.append(Fact(text, killed, "memory.events (cgroup), else /proc/vmstat"))
+    if available is not None and total is not None:
+        text = f"{bytes_text(available)} of {bytes_text(total)} of the machine's memory are available"
+        facts.append(Fact(text, available, "/proc/meminfo"))
+    if match is not None:
+        facts.append(quoted(match))
+    large = _largest(snapshot.processes)
+    facts += [_resident(process) for process in large]
+    workers = max((process.workers.count for process in snapshot.processes if process.workers is not None), default=0)
+    hit = killed and (victims or match is not None)
+    finding = Finding(
+        id="H05",
+        severity="error" if hit else "warning",
+        confidence="certain" if killed else "likely",
+        title="The machine ran out of memory: processes were killed" if killed else "The machine is almost out of memory",
+        evidence=tuple(facts),
+        cause="Ranks and DataLoader workers need more memory than the machine (or the container) has. Python objects that "
+        "workers only read are copied as well, because counting references writes to them.",
+        fix=_FEWER_WORKERS.format(workers=max(1, workers // 2)),
+        refuted_by="Another program, which has ended, took the memory.",
+        pids=tuple(process.pid for process in large),
+        run=victims[0].run_id if hit and len(victims) == 1 else None,
+    )
+    return {"machine": Suspicion(finding, 0.0 if killed else H05_HOLD_S)}
+
+
+def _largest(processes: Sequence[Process]) -> list[Process]:
+    known = [process for process in processes if process.memory_rss_bytes is not None]
+    return sorted(known, key=lambda process: -(process.memory_rss_bytes or 0))[:2]
+
+
+def _resident(process: Process) -> Fact:
+    text = f"process {process.pid} ({process.name or 'N/A'}) holds {bytes_text(process.memory_rss_bytes)}"
+    if process.workers is not None:
+        text += f", and has {words.count(process.workers.count, 'DataLoader worker')}"
+    return Fact(text, process.memory_rss_bytes, f"/proc/{process.pid}/stat")
+
+
+_SMALLER = """# a smaller batch, the same result: accumulate gradients
+loss = model(x) / steps; loss.backward()  # optimizer.step() every `steps` batches
+# less memory for activations
+model.gradient_checkpointing_enable()  # or torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+with torch.autocast("cuda", dtype=torch.bfloat16): ..."""
+_ONE_GPU_FIX = (
+    _FIX
+    + """
+# with nn.DataParallel: outputs and loss are gathered on the first GPU; use DDP, or return the loss from forward"""
+)
+_FEWER_WORKERS = """loader = DataLoader(dataset, num_workers={workers}, prefetch_factor=2, ...)
+# in the dataset: numpy arrays or tensors (or np.memmap) in place of lists and dicts of Python objects
+free -h; dmesg --ctime | grep -i "out of memory" | tail"""
+
+RULES = (
+    Rule(
+        "H01",
+        "memory",
+        ("NVML memory per process", "LOCAL_RANK"),
+        HOLD_S,
+        "a rank with LOCAL_RANK above 0 holds under 1.5 GB on rank 0's GPU and over twice that on its own, 5 s (catalogue H01)",
+        ghost_contexts,
+    ),
+)
+MACHINE_RULES = (
+    MachineRule(
+        "H02",
+        "memory",
+        ("the run's output or exception", "NVML memory"),
+        0.0,
+        "an out-of-memory text; one GPU alone when every other of the run kept over 30 % free for a minute (catalogue H02)",
+        out_of_memory,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "H05",
+        "memory",
+        ("memory.events", "/proc/meminfo", "the run's output"),
+        H05_HOLD_S,
+        "oom_kill counted up in the last 5 minutes (certain), or MemAvailable below 5 % for 10 s beside a job (catalogue H05)",
+        host_memory,
+        every_s=EVERY_LOOK,
+    ),
+)
+
+HIDES = {
+    "H01": ("H02",),
+    "H02": ("G01", "G04"),
+    "H05": ("D08", "G01", "G04"),
+}

@@ -1,0 +1,280 @@
+"""GPUs that somebody else holds: another job on a run's GPU (H03), and memory that a dead job left behind (H04)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
+from gputop.doctor.evidence.jobs import DEAD_STATES, Job, compute_uses
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.rules.rule import Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.support.outputs import others_memory, quoted, told
+from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
+from gputop.units import bytes_text
+
+H03_HOLD_S = 5.0
+H03_SM_PERCENT = 5.0
+H03_BYTES = 1e9
+"""Another process counts above 5 % of the SMs or 1 GB (catalogue, H03)."""
+H03_WARNING_PERCENT = 20.0
+"""From here a neighbour is felt: severity by SM share, the number is a guess ([H])."""
+H04_HOLD_S = 10.0
+_INIT = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit")
+_HIDING_NOTES = ("no_permission", "other")
+"""Codes of notes that say the process list is not to be had."""
+
+
+def other_job(evidence: Evidence) -> dict[str, Judgement]:
+    """H03: a process outside the job computes, or holds memory, on a GPU that the job trains on."""
+    judged: dict[str, Judgement] = {}
+    refused = {said.subject: match for said in told(evidence) if (match := others_memory(said)) is not None}
+    for job in sorted(evidence.jobs, key=_speaks_first):
+        if job.virtual or not evidence.trains(job) or all(p.environment is None for p in job.processes):
+            continue
+        # By NVML alone: a container's own processes do not bear the PIDs that the driver tells.
+        used = {use.device_uuid for process in job.processes for use in compute_uses(process)}
+        own = {process.pid for process in job.processes} | set(job.pids)
+        for device in job.pool:
+            if device.uuid in judged or device.uuid not in used:
+                continue
+            found = _others(evidence, own, device)
+            unknown = [process for process, use in found if _unmeasured(use)]
+            found = [(process, use) for process, use in found if _counts(use)]
+            if found:
+                match = refused.get(job.run_id or job.key)
+                judged[device.uuid] = Suspicion(_shared(evidence, job, device, found, match), H03_HOLD_S)
+            elif unknown:
+                why = f"Process {unknown[0].pid} is on {words.gpu(device)} too; its memory and its SM share are N/A."
+                judged[device.uuid] = Abstained("H03", why, "a driver that reports them", job.run_id)
+    return judged
+
+
+def _speaks_first(job: Job) -> tuple[bool, int, str]:
+    return (job.run is None, -len(job.members), job.key)
+
+
+def _others(evidence: Evidence, own: Collection[int], device: Device) -> list[tuple[Process, DeviceUse]]:
+    found = []
+    for process in evidence.owners(device.uuid):
+        if process.pid in own or process.state in DEAD_STATES or (process.name or "").startswith("nvidia-cuda-mps"):
+            continue
+        # A desktop's compositor may compute a little; it does not compete with a training.
+        use = next(item for item in compute_uses(process) if item.device_uuid == device.uuid)
+        if "C" in use.contexts or "M" in use.contexts:
+            found.append((process, use))
+    return found
+
+
+def _counts(use: DeviceUse) -> bool:
+    return (use.sm_utilization_percent or 0) > H03_SM_PERCENT or (use.memory_used_bytes or 0) > H03_BYTES
+
+
+def _unmeasured(use: DeviceUse) -> bool:
+    return use.sm_utilization_percent is None and use.memory_used_bytes is None
+
+
+def _shared(
+    evidence: Evidence, job: Job, device: Device, found: list[tuple[Process, DeviceUse]], match: LogMatch | None
+) -> Finding:
+    share = sum(use.sm_utilization_percent or 0 for _, use in found)
+    process = found[0][0]
+    foreign = process.uid is None or process.uid not in job.uids
+    who = process.user or (f"uid {process.uid}" if process.uid is not None else "another user")
+    felt = share >= H03_WARNING_PERCENT
+    # Two runs of one script on one GPU are mostly a sweep that packs them.
+    packed = not foreign and fixes.script_of(process.command)[0] == _script(job)
+    severity = "error" if match is not None else "warning" if felt and not packed else "info"
+    free = [other for other in evidence.free(job.pool) if other.uuid not in job.used]
+    wanted = [*(other for other in job.pool if other.uuid in job.used and other.uuid != device.uuid), *free][: len(job.used)]
+    facts = [_neighbour(item, use) for item, use in found[:3]]
+    if match is not None:
+        facts.insert(0, quoted(match))
+    return Finding(
+        id="H03",
+        severity=severity,
+        confidence="certain",
+        title=f"{words.gpu(device)} is shared with {f'a job of {who}' if foreign else 'another job of yours'}",
+        evidence=tuple(facts),
+        cause="Processes on one GPU take turns on its SMs and share its memory. In DDP every rank waits for the slowest, so "
+        "that one shared GPU slows the whole run.",
+        fix=_elsewhere(job, wanted, process) if free else _look(process),
+        refuted_by="The sharing is meant (MPS, a small job beside a large one).",
+        devices=(device.uuid,),
+        pids=(*job.pids, *(item.pid for item, _ in found)),
+        run=job.run_id,
+    )
+
+
+def _script(job: Job) -> str:
+    process = job.main_process
+    return fixes.script_of(process.command if process is not None else None)[0]
+
+
+def _neighbour(process: Process, use: DeviceUse) -> Fact:
+    owner = process.user or (f"uid {process.uid}" if process.uid is not None else "an unknown user")
+    share = "N/A" if use.sm_utilization_percent is None else f"{use.sm_utilization_percent:.0f} %"
+    text = (
+        f"process {process.pid} of {owner} ({process.name or 'N/A'}): {bytes_text(use.memory_used_bytes)}, {share} of the SMs"
+    )
+    return Fact(text, use.sm_utilization_percent, "NVML per process")
+
+
+def _elsewhere(job: Job, wanted: list[Device], process: Process) -> str:
+    ranks = job.local_world_size or 1
+    launched = job.launcher is not None or ranks > 1
+    command = fixes.launch_line(job, len(wanted), wanted) if launched else f"{_mask(job, wanted)}{fixes.own_command(job)}"
+    return f"{command}\n\n# or find out whose it is:\n{_look(process)}"
+
+
+def _mask(job: Job, wanted: list[Device]) -> str:
+    return fixes.mask_prefix(job, wanted)
+
+
+def _look(process: Process) -> str:
+    return f"ps -o pid,user,etime,args -p {process.pid}"
+
+
+def left_behind(evidence: Evidence) -> dict[str, Judgement]:
+    """H04: a rank or worker whose launcher is dead holds a GPU, or memory is in use that no listed process has."""
+    snapshot = evidence.snapshot
+    if snapshot is None:
+        return {}
+    judged: dict[str, Judgement] = {}
+    orphans = [process for process in snapshot.processes if _is_orphan(process)]
+    for process in orphans:
+        judged[f"pid:{process.pid}"] = Suspicion(_orphan(evidence, process), H04_HOLD_S)
+    if snapshot.host.source == "nvml" and not _list_has_holes(snapshot):
+        for device in snapshot.devices:
+            if (unaccounted := _unaccounted(evidence, device)) is not None:
+                judged[device.uuid] = Suspicion(_nobodys(device, unaccounted), H04_HOLD_S)
+    return judged
+
+
+def _is_orphan(process: Process) -> bool:
+    """Return whether its parent is init although a rank or a worker always has a launcher or a rank above it."""
+    if process.launcher is not None or process.state in DEAD_STATES or not process.in_namespace:
+        return False
+    if not process.devices and not process.nvidia_open:
+        return False
+    first = process.ancestors[0].name if process.ancestors else None
+    if process.ppid != 1 and first not in _INIT:
+        return False
+    environment = process.environment
+    by_elastic = environment is not None and environment.torchelastic_run_id is not None and environment.rank is not None
+    command = " ".join(process.command or ())
+    return by_elastic or process.name == "pt_data_worker" or "multiprocessing.spawn import spawn_main" in command
+
+
+def _orphan(evidence: Evidence, process: Process) -> Finding:
+    environment = process.environment
+    rank = environment.rank if environment is not None else None
+    what = f"Rank {rank}" if rank is not None and process.name != "pt_data_worker" else "A worker"
+    held = sum(use.memory_used_bytes or 0 for use in compute_uses(process))
+    devices = [device for use in compute_uses(process) if (device := evidence.device(use.device_uuid)) is not None]
+    where = words.gpus(devices) if devices else "a GPU"
+    gone = "torchrun" if environment is not None and environment.torchelastic_run_id is not None else "its parent"
+    return Finding(
+        id="H04",
+        severity="warning",
+        confidence="certain",
+        title=f"{what} of a dead job still holds {where} (process {process.pid})",
+        evidence=(
+            Fact(
+                f"process {process.pid} belongs to init now (parent {process.ppid})", process.ppid, f"/proc/{process.pid}/stat"
+            ),
+            Fact(f"it was started as {_started_as(process)}", rank, f"/proc/{process.pid}/environ"),
+            Fact(f"it holds {bytes_text(held) if held else 'files of the driver'} on {where}", held, "NVML, /proc/<pid>/fd"),
+        ),
+        cause=f"{gone[0].upper()}{gone[1:]} ended (was killed) without its ranks; they wait for others that no longer exist, "
+        "and keep the GPU's memory.",
+        fix=f"kill {process.pid}  # then, if it stays: kill -9 {process.pid}",
+        refuted_by="The process was detached on purpose and still works.",
+        devices=tuple(device.uuid for device in devices),
+        pids=(process.pid,),
+        run=process.run_id,
+    )
+
+
+def _started_as(process: Process) -> str:
+    environment = process.environment
+    if environment is not None and environment.rank is not None and process.name != "pt_data_worker":
+        return f"rank {environment.rank} of {environment.world_size or 'N/A'} by torchrun"
+    return "a worker of multiprocessing"
+
+
+def _list_has_holes(snapshot: Snapshot) -> bool:
+    """Return whether processes may hold memory and not be listed: containers, MPS, a driver that hides them."""
+    hidden = any(not process.in_namespace for process in snapshot.processes)
+    mute = any(process.nvidia_open and not process.devices for process in snapshot.processes)
+    contained = any(process.container is not None for process in snapshot.processes)
+    noted = any(note.code in _HIDING_NOTES for note in snapshot.notes)
+    return hidden or mute or contained or noted or snapshot.host.mps_server_pid is not None
+
+
+def _unaccounted(evidence: Evidence, device: Device) -> int | None:
+    """Return the memory that is in use on an idle GPU beyond what the listed processes hold."""
+    used = device.memory_used_bytes
+    if device.kind != "gpu" or device.state != "ok" or used is None or device.mig_enabled or device.unified_memory:
+        return None
+    if device.memory_version == "host" or "processes" in device.denied:
+        return None
+    load = evidence.load(device.uuid)
+    if load is None or not load.idle:
+        return None
+    sizes = list(_sizes(evidence, device.uuid))
+    if None in sizes:
+        return None
+    left = used - sum(size for size in sizes if size is not None)
+    return left if left >= FREE_MEMORY_BYTES else None
+
+
+def _sizes(evidence: Evidence, uuid: str) -> Iterable[int | None]:
+    for process in evidence.snapshot.processes if evidence.snapshot is not None else ():
+        for use in process.devices:
+            if use.device_uuid == uuid:
+                yield use.memory_used_bytes
+
+
+def _nobodys(device: Device, left: int) -> Finding:
+    return Finding(
+        id="H04",
+        severity="warning",
+        confidence="likely",
+        title=f"{bytes_text(left)} on {words.gpu(device)} belong to no process that is listed",
+        evidence=(
+            Fact(f"{bytes_text(device.memory_used_bytes)} are in use", device.memory_used_bytes, "NVML"),
+            Fact(f"the listed processes leave {bytes_text(left)} of it unexplained, and the GPU idles", left, "NVML"),
+        ),
+        cause="A process that is gone for the process list still has the driver's files open (a killed notebook, a worker "
+        "that outlived its parent), or one of another container holds the memory.",
+        fix="sudo fuser -v /dev/nvidia*  # lists who has the GPUs open; then: kill <pid>",
+        refuted_by="A container or a virtual machine that hides its processes uses this GPU.",
+        devices=(device.uuid,),
+    )
+
+
+MACHINE_RULES = (
+    MachineRule(
+        "H04",
+        "memory",
+        ("/proc: parent, environment at launch", "NVML memory and processes"),
+        H04_HOLD_S,
+        "a rank of torchrun or a worker under init with the GPU open (certain), or 1 GiB on an idle GPU beyond what listed "
+        "processes hold, 10 s (catalogue H04; 500 MB there, an idle data-centre GPU shows 0.6 GiB)",
+        left_behind,
+    ),
+    MachineRule(
+        "H03",
+        "memory",
+        ("NVML memory and SM share per process", "the run's output"),
+        H03_HOLD_S,
+        "a compute context of another job above 1 GB or 5 % of the SMs on a GPU of a training job, 5 s (catalogue H03)",
+        other_job,
+    ),
+)
+
+HIDES = {
+    "H03": ("F02", "H02"),
+    "H04": ("A07", "G01", "G04", "H01", "H03"),
+}

@@ -1,0 +1,293 @@
+"""The cores that a training gets: too many processes for them (D02), all workers on one (D03), one thread (D04), shared
+memory that runs out (D08), the wrong socket (D10)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence import data_waits
+from gputop.doctor.evidence.data_waits import share_of_data
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.feeding import WARN_SHARE
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Device, Host, Process
+from gputop.units import bytes_text
+
+THROTTLED_SHARE = 0.1
+FELT_SHARE = WARN_SHARE / 2
+"""Below this nobody waits for data, whatever its processes wait for (ours)."""
+WORKING_PERCENT = 90.0
+PRESSURE_PERCENT = 40.0
+D02_HOLD_S = 10.0
+D03_HOLD_S = 8.0
+PINNED_BUSY = 0.7
+"""Workers that share few cores use at least this much of them."""
+CORES_PER_RANK = 4
+MAIN_BUSY_PERCENT = 90.0
+SHM_FULL = 0.85
+SHM_SMALL_BYTES = 1_000_000_000
+D10_HOLD_S = 60.0
+D10_SHARE = 0.1
+
+
+def _host(evidence: Evidence) -> Host | None:
+    return evidence.snapshot.host if evidence.snapshot is not None else None
+
+
+def _with_workers(job: Job) -> list[Process]:
+    return [process for process in job.processes if process.workers is not None and process.workers.count]
+
+
+def _cores_of(process: Process) -> int | None:
+    """Return on how many cores the workers may run: a rank that is bound to one may have let them go."""
+    own = process.workers.cores_allowed if process.workers is not None and process.workers.count else None
+    return own or process.cores_allowed
+
+
+def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
+    """D02: more loader processes than cores, and they wait for each other; or a quota that holds them back."""
+    host = _host(evidence)
+    if host is None:
+        return None
+    workers = sum(process.workers.count for process in _with_workers(job) if process.workers is not None)
+    own = [found for process in job.processes if (found := _cores_of(process))]
+    allowed = max(own, default=host.cpu_count or 0)
+    cores = min(allowed, host.cpu_quota) if host.cpu_quota is not None else allowed
+    throttled = host.cpu_throttled_share if not job.virtual else None
+    facts = []
+    if throttled is not None and host.cpu_quota is not None and throttled > THROTTLED_SHARE:
+        facts.append(
+            Fact(
+                f"the CPU quota of {host.cpu_quota:g} cores held processes back in {throttled:.0%} of its periods",
+                round(throttled, 3),
+                "cgroup cpu.stat",
+            )
+        )
+    too_many = workers > cores > 0
+    pressed = host.cpu_pressure_percent is not None and host.cpu_pressure_percent > PRESSURE_PERCENT
+    if not facts and not (too_many and pressed):
+        return None
+    share = share_of_data(evidence, job)
+    if share is not None and share < FELT_SHARE and not facts:
+        return None  # they take turns, and are early enough all the same
+    unfelt = share is not None and share < FELT_SHARE and _all_busy(evidence, job)
+    if too_many:
+        facts.append(Fact(f"{workers} loader workers for {cores:g} cores", workers, "/proc"))
+    if pressed:
+        text = f"in {host.cpu_pressure_percent:.0f} % of the last 10 s something waited for a core"
+        facts.append(Fact(text, host.cpu_pressure_percent, "/proc/pressure/cpu"))
+    if share is not None:
+        facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
+    fair = max(1, int(cores) // max(1, len(job.members)))
+    if too_many:
+        title = f"{workers} loader workers share {cores:g} cores"
+        cause = "Each rank starts its own workers; more of them than cores only take turns."
+        fix = f"DataLoader(..., num_workers={fair})"
+    else:
+        title = f"The container's CPU quota {'is used up' if unfelt else 'slows the training'}"
+        cause = "A quota (docker --cpus, a Kubernetes limit) stops all processes of the container once it is used up."
+        fix = f"docker update --cpus={2 * cores:g} CONTAINER  # Kubernetes: resources.limits.cpu"
+    finding = tracked.about(
+        job,
+        "D02",
+        "info" if unfelt else "warning",
+        "certain" if throttled is not None and throttled > THROTTLED_SHARE else "likely",
+        title,
+        facts,
+        cause,
+        fix,
+        "The workers mostly sleep.",
+    )
+    return Suspicion(finding, D02_HOLD_S)
+
+
+def _all_busy(evidence: Evidence, job: Job) -> bool:
+    loads = [evidence.load(uuid) for uuid in job.used]
+    return bool(loads) and all(load is not None and load.mean_percent >= WORKING_PERCENT for load in loads)
+
+
+def pinned(evidence: Evidence, job: Job) -> Judgement:
+    """D03: the workers may use one or two cores alone."""
+    host = _host(evidence)
+    if host is None or not host.cpu_count:
+        return None
+    # The ranks' workers may be pinned to the same cores: then it is all of them together that use these up.
+    shared: dict[int, float] = {}
+    for process in _with_workers(job):
+        if process.workers is not None and process.workers.cores_allowed is not None:
+            known = shared.get(process.workers.cores_allowed, 0.0)
+            shared[process.workers.cores_allowed] = known + (process.workers.cpu_percent or 0.0)
+    for process in _with_workers(job):
+        workers = process.workers
+        assert workers is not None
+        allowed, used = workers.cores_allowed, workers.cpu_percent
+        if allowed is None or used is None or workers.count < 3 or allowed > 2 or allowed >= min(workers.count, host.cpu_count):
+            continue
+        if used > 105 * allowed or max(used, shared.get(allowed, 0.0)) < 100 * PINNED_BUSY * allowed:
+            continue
+        share = share_of_data(evidence, job)
+        if share is not None and share < FELT_SHARE:
+            continue
+        facts = [
+            Fact(f"they may run on {words.count(allowed, 'core')} of {host.cpu_count}", allowed, "/proc/<pid>/status"),
+            Fact(f"together they use {used:.0f} % of a core: no more is to be had there", used, "/proc/<pid>/stat"),
+        ]
+        if share is not None:
+            facts.append(Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"))
+        finding = tracked.about(
+            job,
+            "D03",
+            "error",
+            "certain",
+            f"All {workers.count} loader workers share {words.count(allowed, 'core')}",
+            facts,
+            "Something pinned the process before the workers were started: a library at import (OpenBLAS), taskset, a batch "
+            "system's --cpus-per-task=1; workers inherit it.",
+            "DataLoader(..., worker_init_fn=lambda i: os.sched_setaffinity(0, range(os.cpu_count())))\n"
+            f"taskset -pc {process.pid}  # shows it; #SBATCH --cpus-per-task=8",
+            "The workers may use more cores than there are workers.",
+            pids=(process.pid,),
+        )
+        return Suspicion(finding, D03_HOLD_S)
+    return None
+
+
+def one_thread(evidence: Evidence, job: Job) -> Judgement:
+    """D04: OMP_NUM_THREADS=1, where the training process prepares its data itself."""
+    host = _host(evidence)
+    ranks = max(1, len(job.members))
+    if host is None or not host.cpu_count or job.virtual or host.cpu_count < CORES_PER_RANK * ranks:
+        return None
+    single = [m.process for m in job.members if m.process is not None and m.process.environment is not None]
+    single = [p for p in single if p.environment and dict(p.environment.settings).get("OMP_NUM_THREADS") == "1"]
+    loader = data_waits.loader_of(job)
+    if not single or loader is None or loader.workers != 0:
+        return None
+    share, main = share_of_data(evidence, job), single[0].main_thread_cpu_percent
+    if share is None or share < WARN_SHARE or (main is not None and main < MAIN_BUSY_PERCENT):
+        return None
+    facts = [
+        Fact("OMP_NUM_THREADS=1: torchrun sets it where it is not set", "1", "/proc/<pid>/environ"),
+        Fact(f"{share:.0%} of the time goes to waiting for data, with num_workers=0", round(share, 3), "journal"),
+    ]
+    if main is not None:
+        facts.append(Fact(f"the main thread uses {main:.0f} % of a core", main, "/proc/<pid>/task"))
+    finding = tracked.about(
+        job,
+        "D04",
+        "info",
+        "possible",
+        "The data is prepared by one thread of each rank",
+        facts,
+        "torchrun gives each rank one thread, so that ranks do not fight for cores; here there are more.",
+        f"OMP_NUM_THREADS={host.cpu_count // ranks} {fixes.own_command(job)}",
+        "The data is prepared without parallel operations of torch or numpy.",
+    )
+    return Suspicion(finding, 5.0)
+
+
+def shared_memory(evidence: Evidence, job: Job) -> Judgement:
+    """D08: /dev/shm fills up, or is small, while workers hand batches over through it."""
+    host = _host(evidence)
+    if host is None or not host.shm_total_bytes or not _with_workers(job):
+        return None
+    used = host.shm_used_bytes
+    full = used is not None and used >= SHM_FULL * host.shm_total_bytes
+    if not full and host.shm_total_bytes >= SHM_SMALL_BYTES:
+        return None
+    text = f"/dev/shm has {bytes_text(host.shm_total_bytes)}" + (f", {bytes_text(used)} used" if used is not None else "")
+    finding = tracked.about(
+        job,
+        "D08",
+        "warning" if full else "info",
+        "likely" if full else "possible",
+        "/dev/shm is nearly full" if full else "/dev/shm is small for loader workers",
+        [Fact(text, used, "statvfs")],
+        "Loader workers hand batches over through it; when it is full they die of a bus error.",
+        "docker run --shm-size=8g ...  # or --ipc=host\n"
+        'torch.multiprocessing.set_sharing_strategy("file_system")  # where that cannot be changed',
+        "The batches are small.",
+    )
+    return Suspicion(finding, 3.0)
+
+
+def far_socket(evidence: Evidence, job: Job) -> Judgement:
+    """D10: a rank runs on cores of the other socket."""
+    if job.virtual or not any(device.cpu_affinity for device in job.pool):
+        return None
+    share = share_of_data(evidence, job)
+    if share is None or share < D10_SHARE:
+        return None
+    for member in job.members:
+        process = member.process
+        device = next((device for device in job.pool if device.uuid == member.main), None)
+        if process is None or device is None or not device.cpu_affinity or not process.cores_used:
+            continue
+        if set(process.cores_used) & set(device.cpu_affinity):
+            continue
+        finding = tracked.about(
+            job,
+            "D10",
+            "info",
+            "possible",
+            f"Process {process.pid} runs far from {words.gpu(device)}",
+            [
+                Fact(f"it runs on cores {words.span(process.cores_used)}", list(process.cores_used), "/proc/<pid>/stat"),
+                Fact(f"near the GPU are cores {words.span(device.cpu_affinity)}", list(device.cpu_affinity), "NVML"),
+            ],
+            "What it hands to the GPU goes through the link between the sockets.",
+            _near(job, device),
+            "Its copies to the GPU are small.",
+            [device],
+            (process.pid,),
+        )
+        return Suspicion(finding, D10_HOLD_S)
+    return None
+
+
+def _near(job: Job, device: Device) -> str:
+    """Return the command that starts the job with its ranks near their GPUs."""
+    command = fixes.own_command(job)
+    if command.startswith("torchrun "):
+        return f"{command.replace('torchrun', 'torchrun --numa-binding=node', 1)}  # torch 2.9 or newer"
+    if device.numa_node is not None:
+        return f"numactl --cpunodebind={device.numa_node} --membind={device.numa_node} {command}"
+    return f"taskset -c {words.span(device.cpu_affinity).replace(' ', '')} {command}"
+
+
+_PROC = ("/proc", "cgroup")
+RULES = (
+    Rule("D03", "cpu", _PROC, D03_HOLD_S, "3 workers or more on 1 or 2 cores, which they use up (catalogue D03)", pinned),
+    Rule(
+        "D02",
+        "cpu",
+        _PROC,
+        D02_HOLD_S,
+        f"more workers than cores and cpu pressure above {PRESSURE_PERCENT:.0f} %; or a quota that throttles over "
+        f"{THROTTLED_SHARE:.0%} of the time (catalogue D02)",
+        oversubscribed,
+    ),
+    Rule("D08", "cpu", ("statvfs",), 3.0, "/dev/shm at 85 %, or below 1 GB, with workers (catalogue D08)", shared_memory),
+    Rule(
+        "D04",
+        "cpu",
+        ("/proc/<pid>/environ", "journal"),
+        5.0,
+        f"OMP_NUM_THREADS=1, num_workers=0, {CORES_PER_RANK} cores a rank, data share {WARN_SHARE:.0%} (catalogue D04)",
+        one_thread,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "D10",
+        "cpu",
+        ("NVML", "/proc"),
+        D10_HOLD_S,
+        "a rank's threads on none of its GPU's cores for a minute (catalogue D10)",
+        far_socket,
+        every_s=SELDOM_S,
+    ),
+)
+
+HIDES = {"D02": ("D01", "E02", "F04"), "D03": ("D01", "D02", "E02"), "D04": (), "D08": ()}

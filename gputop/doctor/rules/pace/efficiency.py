@@ -1,0 +1,254 @@
+"""One GPU that does less than it could: it waits in each step (E01), has too little work (E02), or computes without its tensor
+cores (E03)."""
+
+from __future__ import annotations
+
+import re
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.facts import calls as call_facts
+from gputop.doctor.facts.calls import parameter_dtypes, settings, synchronizations
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Device
+from gputop.units import bytes_text
+
+SYNCS_MIN = 1.0
+IDLE_SHARE_MIN = 0.15
+DATA_SHARE_MAX = 0.1
+PAUSE_SHARE_MAX = 0.1
+"""A wait in each step, the share for which the GPU idles, and for which the loop waits for data (catalogue E01, [H])."""
+LOAD_MIN_PERCENT = 20.0
+POWER_SHARE_MAX = 0.35
+MEMORY_SHARE_MAX = 0.3
+OCCUPANCY_MAX_PERCENT = 20.0
+STEP_MAX_S = 0.03
+MAIN_THREAD_MIN_PERCENT = 90.0
+"""A GPU with too little to do, and a thread that does nothing but launch (catalogue E02, [H])."""
+TENSOR_MAX_PERCENT = 2.0
+SM_MIN_PERCENT = 50.0
+COMPUTE_LOAD_MIN_PERCENT = 70.0
+"""A GPU that computes, and not on its tensor cores (catalogue E03, [H])."""
+_SCALER = ("grad_scaler.py", "clip_grad.py")
+"""Gradient scaling looks once in each step whether gradients are finite; clipping may, too."""
+_NO_TENSOR_CORES = re.compile(r"\b(P100|P40|P4|K80|M60|GTX|TITAN X)", re.I)
+_NO_TF32 = re.compile(r"\b(V100|T4|TITAN V|TITAN RTX|RTX 20\d\d|Quadro)", re.I)
+
+
+def _gpu(job: Job, member: Member) -> Device | None:
+    return next((device for device in job.pool if device.uuid == member.main), None) if not job.virtual else None
+
+
+def _calm(evidence: Evidence, job: Job) -> bool:
+    """True when the loop neither waits for data nor pauses for evaluation and checkpoints, as far as that is known."""
+    data = windows.data_share(evidence, job)
+    return data is not None and data < DATA_SHARE_MAX and windows.pause_share(evidence, job) < PAUSE_SHARE_MAX
+
+
+def waits_in_each_step(evidence: Evidence, job: Job) -> Judgement:
+    """E01: the loop asks the GPU for values in each step, and the GPU idles while the next work is prepared."""
+    for member in job.members:
+        fact, device = synchronizations(member.journal), _gpu(job, member)
+        if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(job):
+            continue
+        if (fact.steps is not None and fact.steps < WARM_UP_STEPS) or _by_the_optimizer(fact):
+            continue
+        load = windows.mean_utilization(evidence, device.uuid)
+        if load is None or 1 - load / 100 < IDLE_SHARE_MIN or not _calm(evidence, job):
+            continue
+        where = tracked.at(fact.where)
+        data = windows.data_share(evidence, job)
+        finding = tracked.about(
+            job,
+            "E01",
+            "warning",
+            "likely",
+            f"The loop waits for the GPU {fact.per_step:.0f} times in each step{where}",
+            [
+                Fact(
+                    f"{fact.per_step:.1f} calls in each step wait for the GPU{where}",
+                    fact.per_step,
+                    "journal: synchronizations",
+                ),
+                Fact(f"{words.gpu(device)} idles {100 - load:.0f} % of the time", 100 - load, "NVML"),
+                *([Fact(f"the loop waits for data {data:.0%} of the time", data, "journal")] if data is not None else []),
+            ],
+            "item(), cpu(), tolist(), print(tensor) and `if tensor:` wait until the GPU has finished everything so far. "
+            "In that time no new work is queued, and the GPU idles afterwards.",
+            _sync_fix(fact.where),
+            "The GPU stays idle without these calls too.",
+            [device],
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+def _by_the_optimizer(fact: call_facts.Synchronizations) -> bool:
+    return fact.where is not None and fact.where.startswith(_SCALER) and fact.per_step <= 2 * SYNCS_MIN
+
+
+def _sync_fix(where: str | None) -> str:
+    line = f"  # {where}" if where is not None else ""
+    return (
+        f"total += loss.detach(){line}: keep the tensor, without item()\n"
+        "if step % 50 == 0:\n    print(total.item() / 50); total.zero_()  # one wait every 50 steps"
+        if where is not None
+        else "total += loss.detach()  # without item()\nif step % 50 == 0:\n    print(total.item() / 50); total.zero_()"
+    )
+
+
+def too_little_work(evidence: Evidence, job: Job) -> Judgement:
+    """E02: the steps are so short that starting kernels takes longer than running them."""
+    if job.virtual or not job.used or not evidence.is_warm(job):
+        return None
+    devices = tracked.used_devices(job)
+    for device in devices:
+        load, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
+        if load is None or power is None or load < LOAD_MIN_PERCENT or power >= POWER_SHARE_MAX:
+            return None
+        used, total = device.memory_used_bytes, device.memory_total_bytes
+        if used is None or not total or used / total >= MEMORY_SHARE_MAX:
+            return None
+        if device.sm_occupancy_percent is not None and device.sm_occupancy_percent >= OCCUPANCY_MAX_PERCENT:
+            return None
+    if not devices or any(not _launches(member) for member in job.members) or not evidence.trains(job):
+        return None
+    step = windows.median_step_s(evidence, job)
+    if step is None:
+        why = "The GPU has little to do and one thread is busy; how long a step takes is not known."
+        return tracked.untracked("E02", job, why)
+    if step >= STEP_MAX_S or not _calm(evidence, job):
+        return None
+    first = devices[0]
+    load, power = windows.mean_utilization(evidence, first.uuid), windows.power_share_at_most(evidence, first.uuid)
+    rows = next((m.journal.facts.get("loader") for m in job.members if m.journal is not None), None)
+    batch = rows.get("batch_size") if isinstance(rows, dict) else None
+    facts = [
+        Fact(f"a step takes {step * 1000:.1f} ms", step, "journal: step_s"),
+        Fact(
+            f"{words.gpu(first)} runs kernels {load or 0:.0f} % of the time at {power or 0:.0%} of its power limit",
+            power,
+            "NVML",
+        ),
+        Fact(f"it holds {bytes_text(first.memory_used_bytes)} of {bytes_text(first.memory_total_bytes)}", None, "NVML"),
+        Fact("the main thread is busy all the time", _main_thread(job.members[0]), "/proc/<pid>/task"),
+    ]
+    grown = f"batch_size={batch * 4}" if isinstance(batch, int) else "batch_size=4 * batch_size"
+    finding = tracked.about(
+        job,
+        "E02",
+        "warning",
+        "likely",
+        f"Too little work in a step: {step * 1000:.1f} ms, {power or 0:.0%} of the power",
+        facts,
+        "Each kernel is so short that Python cannot start the next one in time. A larger batch, or fewer and longer kernels, "
+        "cost hardly more time.",
+        f"loader = DataLoader(dataset, {grown}, ...)  # until memory is 80 to 90 % full\n"
+        'model = torch.compile(model, mode="reduce-overhead")  # CUDA graphs: one launch for many kernels',
+        "A larger batch makes the step longer in proportion.",
+    )
+    return Suspicion(finding, 3.0)
+
+
+def _main_thread(member: Member) -> float | None:
+    process = member.process
+    if process is None:
+        return None
+    return process.main_thread_cpu_percent if process.main_thread_cpu_percent is not None else process.cpu_percent
+
+
+def _launches(member: Member) -> bool:
+    busy = _main_thread(member)
+    return busy is not None and busy >= MAIN_THREAD_MIN_PERCENT
+
+
+def no_tensor_cores(evidence: Evidence, job: Job) -> Judgement:
+    """E03: matrix products in float32 on a GPU whose tensor cores idle."""
+    for member in job.members:
+        fact, device, dtypes = settings(member.journal), _gpu(job, member), parameter_dtypes(member.journal)
+        if fact is None or device is None or set(dtypes) != {"float32"} or fact.autocast is not False:
+            continue
+        if fact.matmul_precision != "highest" or fact.allow_tf32 is not False or fact.deterministic is True:
+            continue
+        if _NO_TENSOR_CORES.search(device.name or "") or _override(member):
+            continue
+        load, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
+        if load is None or load < COMPUTE_LOAD_MIN_PERCENT or power is None or power < POWER_SHARE_MAX:
+            continue
+        tensor, sm = device.tensor_activity_percent, device.sm_activity_percent
+        if tensor is not None and tensor >= TENSOR_MAX_PERCENT:
+            continue
+        measured = tensor is not None and sm is not None and sm >= SM_MIN_PERCENT
+        facts = [
+            Fact("parameters are float32, no autocast was on in a forward", "float32", "journal: model, settings"),
+            Fact('float32_matmul_precision is "highest", TF32 is off', "highest", "journal: settings"),
+            Fact(f"{words.gpu(device)} works {load:.0f} % of the time", load, "NVML"),
+        ]
+        if tensor is not None:
+            facts.append(Fact(f"its tensor cores {tensor:.0f} % of the time", tensor, "GPM (NVML)"))
+        tf32 = not _NO_TF32.search(device.name or "")
+        finding = tracked.about(
+            job,
+            "E03",
+            "info",
+            "likely" if measured else "possible",
+            "Matrix products run in full float32, not on the tensor cores",
+            facts,
+            "By default PyTorch multiplies float32 matrices in full precision. TF32 and bfloat16 run on the tensor cores, "
+            "several times as fast, with fewer digits.",
+            (
+                'torch.set_float32_matmul_precision("high")  # TF32\n'
+                'with torch.autocast("cuda", dtype=torch.bfloat16):\n    loss = model(x)'
+            )
+            if tf32
+            else 'with torch.autocast("cuda", dtype=torch.float16):  # and torch.amp.GradScaler()\n    loss = model(x)',
+            "The result needs all digits of float32.",
+            [device],
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+def _override(member: Member) -> bool:
+    environment = member.process.environment if member.process is not None else None
+    return environment is not None and dict(environment.settings).get("NVIDIA_TF32_OVERRIDE") == "0"
+
+
+RULES = (
+    Rule(
+        "E01",
+        "efficiency",
+        ("journal: synchronizations, phase/data", "NVML utilisation"),
+        windows.POWER_SPAN_MIN_S,
+        f"{SYNCS_MIN:.0f} wait in each step, the GPU idles {IDLE_SHARE_MIN:.0%}, data share below {DATA_SHARE_MAX}, 30 to 60 s "
+        "(catalogue E01, [H])",
+        waits_in_each_step,
+        every_s=RARELY_S,
+    ),
+    Rule(
+        "E02",
+        "efficiency",
+        ("NVML", "journal: step_s, phase/data", "CPU time of the main thread"),
+        windows.POWER_SPAN_MIN_S,
+        f"power below {POWER_SHARE_MAX:.0%} of the limit, memory below {MEMORY_SHARE_MAX:.0%}, steps below "
+        f"{STEP_MAX_S * 1000:.0f} ms, a main thread at {MAIN_THREAD_MIN_PERCENT:.0f} %, 30 to 60 s (catalogue E02, [H])",
+        too_little_work,
+        every_s=RARELY_S,
+    ),
+    Rule(
+        "E03",
+        "efficiency",
+        ("journal: settings, model", "NVML, GPM"),
+        windows.POWER_SPAN_MIN_S,
+        f"float32 without TF32 and autocast, utilisation from {COMPUTE_LOAD_MIN_PERCENT:.0f} %; likely where GPM counts tensor "
+        f"cores below {TENSOR_MAX_PERCENT:.0f} % (catalogue E03, [H])",
+        no_tensor_cores,
+        every_s=RARELY_S,
+    ),
+)
+
+HIDES = {"E01": ("E02",)}

@@ -1,0 +1,327 @@
+"""The way of the data to the GPU: waiting for batches (D01), copies (D05), workers that start anew (D06), the disk (D07)."""
+
+from __future__ import annotations
+
+import statistics
+
+from gputop import units
+from gputop.doctor.evidence import data_waits, windows
+from gputop.doctor.evidence.data_waits import STEPS_MIN, share_of_data
+from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts.feeding import feeding, transfers
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.shared import utilization
+from gputop.units import bytes_text
+
+WARN_SHARE = 0.15
+SEVERE_SHARE = 0.30
+"""Sum of waiting over sum of step times (catalogue D01)."""
+WAIT_MIN_S = 0.002
+"""A shorter wait a step is nobody's bottleneck (ours)."""
+WORKER_BUSY_PERCENT = 90.0
+COPY_SHARE = 0.10
+RESTART_FACTOR = 5.0
+RESTART_SHARE = 0.05
+"""The first batch of an epoch takes 5 times a mean step, and 5 % of the time (catalogue D06)."""
+RESTARTS_MIN = 2
+IO_PRESSURE_PERCENT = 20.0
+DISK_SHARE = 0.3
+"""Of the last minute, in which a worker, or the process that loads itself, waited for a disk (catalogue D07)."""
+SAW_MEAN_PERCENT = (20.0, 70.0)
+SAW_IDLE_SHARE = 0.2
+SAW_SPAN_S = 50.0
+SAW_HOLD_S = 15.0
+MAIN_BUSY_PERCENT = 90.0
+"""From outside (catalogue D01, all [H]): utilisation in the middle, a fifth of the readings at 0, by what holds it up."""
+SLEEPING_PERCENT = 30.0
+
+
+def _waits_s(evidence: Evidence, job: Job, share: float) -> float:
+    steps = [windows.step_s(evidence, job, rank.rank, STEPS_MIN) for rank in tracked.ranks_of(job)]
+    return share * statistics.median([value for value in steps if value is not None] or [0.0])
+
+
+def _cores_per_rank(evidence: Evidence, job: Job) -> int:
+    allowed = [member.process.cores_allowed for member in job.members if member.process and member.process.cores_allowed]
+    host = evidence.snapshot.host.cpu_count if evidence.snapshot is not None else None
+    cores = max(allowed, default=host or 8)
+    return max(1, cores // max(1, len(job.members)))
+
+
+def loader_bound(evidence: Evidence, job: Job) -> Judgement:
+    """D01: the GPUs wait for the loader."""
+    share = share_of_data(evidence, job)
+    # On the CPU a small step takes little longer than to put its batch together: that is no loader's fault.
+    least = SEVERE_SHARE if job.virtual else WARN_SHARE
+    if share is None or share < least or _waits_s(evidence, job, share) < WAIT_MIN_S:
+        return None
+    loader = data_waits.loader_of(job)
+    workers = loader.workers if loader is not None else None
+    facts = [
+        Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data, step_s"),
+        Fact(f"{_waits_s(evidence, job, share) * 1e3:.1f} ms a step", _waits_s(evidence, job, share), "journal: phase/data"),
+    ]
+    busy = [member.process.workers for member in job.members if member.process is not None and member.process.workers]
+    cores = _cores_per_rank(evidence, job)
+    wanted = min(8, cores)
+    if workers == 0:
+        facts.append(Fact("the loader has no workers: num_workers=0", 0, "journal: loader"))
+        why = "The training process prepares each batch itself, while the GPU waits."
+    elif workers is not None:
+        facts.append(Fact(f"the loader has {words.count(workers, 'worker')}", workers, "journal: loader"))
+        why = "The workers do not prepare batches as fast as the GPU takes them."
+        wanted = min(cores, max(wanted, 2 * workers)) if cores > workers else workers
+        regular = data_waits.rhythm(evidence, job, tracked.ranks_of(job)[0].rank, workers)
+        if regular is not None and regular >= data_waits.RHYTHM_MIN:
+            text = f"the waits return with every {workers} batches, one for each worker (autocorrelation {regular:.2f})"
+            facts.append(Fact(text, round(regular, 2), "journal: phase/data"))
+    else:
+        why = "Batches come slower than the GPU takes them."
+    for item in busy[:1]:
+        if item.cpu_percent is None:
+            continue
+        text = f"its {words.count(item.count, 'worker')} use {item.cpu_percent:.0f} % of a core"
+        facts.append(Fact(text, item.cpu_percent, "/proc"))
+        if item.cpu_percent < SLEEPING_PERCENT * item.count:
+            why = "The workers mostly wait themselves: for a network, a file system or a lock. More of them wait side by side."
+    facts += utilization(evidence, tracked.used_devices(job))
+    if workers is not None and workers >= cores:
+        fix = (
+            "# more workers than cores do not help: decode less (smaller images, cached or packed data), or use the GPU (DALI)"
+        )
+    else:
+        fix = (
+            f"DataLoader(..., num_workers={max(1, wanted)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
+            f"  # {cores} cores for each rank"
+        )
+    finding = tracked.about(
+        job,
+        "D01",
+        "error" if share >= SEVERE_SHARE else "warning",
+        "certain",
+        f"The GPUs wait for data: {share:.0%} of the time",
+        facts,
+        why,
+        fix,
+        "The share of phase/data in step_s is below 15 % over the newest steps.",
+    )
+    return Suspicion(finding, 3.0)
+
+
+def copies(evidence: Evidence, job: Job) -> Judgement:
+    """D05: copies from host to device take a tenth of the step."""
+    for rank in tracked.ranks_of(job):
+        fact, step_s = transfers(rank), windows.step_s(evidence, job, rank.rank)
+        if fact is None or fact.seconds_per_step is None or not step_s or fact.seconds_per_step < COPY_SHARE * step_s:
+            continue
+        share = fact.seconds_per_step / step_s
+        facts = [Fact(f"copies to the GPU take {share:.0%} of a step", round(share, 3), "journal: transfers")]
+        for value, text in (
+            (fact.per_step, "copies in a step"),
+            (fact.pageable_per_step, "of them from memory that is not pinned"),
+            (fact.blocking_per_step, "of them that wait"),
+        ):
+            if value:
+                facts.append(Fact(f"{value:.0f} {text}", value, "journal: transfers"))
+        if fact.bytes_per_step:
+            facts.append(Fact(f"{bytes_text(fact.bytes_per_step)} in a step", fact.bytes_per_step, "journal: transfers"))
+        finding = tracked.about(
+            job,
+            "D05",
+            "warning",
+            "likely",
+            f"Copies to the GPU take {share:.0%} of a step{tracked.at(fact.where)}",
+            facts,
+            "A copy from pageable memory waits until it is done; many small ones cost more than one large one.",
+            "loader = DataLoader(..., pin_memory=True)\nx = x.to(device, non_blocking=True)  # one tensor, once",
+            "The copies run beside the computation (a profile shows them on another stream).",
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+def workers_restart(evidence: Evidence, job: Job) -> Judgement:
+    """D06: each epoch begins with a long wait, because workers are started anew."""
+    for rank in tracked.ranks_of(job):
+        loader = feeding(rank)
+        if loader is None or not loader.workers or loader.persistent:
+            continue
+        known = data_waits.first_batches(evidence, job, rank.rank)
+        if known is None or known[1] < RESTART_SHARE:
+            continue
+        found, part = known
+        usual = windows.median_step_s(evidence, job)
+        if usual is None or min(found) < RESTART_FACTOR * usual:
+            continue
+        facts = [
+            Fact(
+                f"the first batch of each of {words.count(len(found), 'epoch')} took {units.mean(found) * 1e3:.0f} ms, "
+                f"a step takes {usual * 1e3:.0f} ms",
+                round(units.mean(found), 4),
+                "journal: first_batch_s, step_s",
+            ),
+            Fact(f"that is {part:.0%} of the time", round(part, 3), "journal"),
+            Fact(f"{loader.workers} workers, persistent_workers=False", loader.workers, "journal: loader"),
+        ]
+        finding = tracked.about(
+            job,
+            "D06",
+            "warning" if part >= (share_of_data(evidence, job) or 0.0) else "info",
+            "certain",
+            "Each epoch begins with a wait: the loader's workers start anew",
+            facts,
+            "Without persistent_workers every iteration over the loader starts its worker processes again.",
+            f"DataLoader(..., num_workers={loader.workers}, persistent_workers=True)  # or longer epochs",
+            "The first batches of later epochs come as fast as the others.",
+        )
+        return Suspicion(finding)
+    return None
+
+
+def slow_disk(evidence: Evidence, job: Job) -> Judgement:
+    """D07: the loader's processes wait for a disk while the job waits for data."""
+    host = evidence.snapshot.host if evidence.snapshot is not None else None
+    if host is None or host.io_pressure_percent is None or host.io_pressure_percent < IO_PRESSURE_PERCENT:
+        return None
+    share = share_of_data(evidence, job)
+    waits = waits_for_disk(evidence, job)
+    if share is None or share < WARN_SHARE or waits is None or waits < DISK_SHARE:
+        return None
+    facts = [
+        Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data"),
+        Fact(f"its loader waited for a disk in {waits:.0%} of the last minute (state D)", round(waits, 3), "/proc/<pid>/stat"),
+        Fact(
+            f"in {host.io_pressure_percent:.0f} % of the last 10 s something waited for a disk",
+            host.io_pressure_percent,
+            "/proc/pressure/io",
+        ),
+    ]
+    pid = job.pids[0] if job.pids else "PID"
+    finding = tracked.about(
+        job,
+        "D07",
+        "warning",
+        "likely",
+        "The disk is too slow for the loader",
+        facts,
+        "Many small files, a network file system, or a disk that others use too. A second epoch from the page cache is fast.",
+        f"iostat -x 1  # which disk; what is read: ls -l /proc/{pid}/fd\n"
+        "# copy the data to a local disk, pack it in shards (WebDataset), or cache what was decoded",
+        "The loader's processes are in state R or S while the training waits.",
+    )
+    return Suspicion(finding, 5.0)
+
+
+def waits_for_disk(evidence: Evidence, job: Job) -> float | None:
+    """Return the share of the last minute for which the loader of the rank with most waits for a disk; None: unknown."""
+    shares = [evidence.still.waits_for_disk(member.process) for member in job.members if member.process is not None]
+    return max((share for share in shares if share is not None), default=None)
+
+
+def from_outside(evidence: Evidence, job: Job) -> Judgement:
+    """D01 without a journal: utilisation goes up and down, and what prepares the data is busy all the time."""
+    if job.virtual or not evidence.trains(job):
+        return None
+    workers = [p.workers for p in job.processes if p.workers is not None and p.workers.count]
+    tired = [item for item in workers if (item.cpu_percent or 0.0) >= WORKER_BUSY_PERCENT * item.count]
+    devices = tracked.used_devices(job)
+    why = "All loader workers are busy; how long the GPUs wait for them cannot be seen."
+    if not devices or not all(_saws(evidence, device.uuid) for device in devices):
+        return tracked.untracked("D01", job, why) if tired else None
+    main = [m.process.main_thread_cpu_percent for m in job.members if m.process is not None and m.process.workers is None]
+    disk = waits_for_disk(evidence, job)
+    facts = utilization(evidence, devices)
+    if tired:
+        item = tired[0]
+        facts.append(Fact(f"{item.count} loader workers use {item.cpu_percent:.0f} % of a core", item.cpu_percent, "/proc"))
+        cause = "The workers do not prepare batches as fast as the GPU takes them."
+    elif disk is not None and disk >= DISK_SHARE:
+        facts.append(Fact(f"its loader waited for a disk in {disk:.0%} of the last minute", round(disk, 3), "/proc/<pid>/stat"))
+        cause = "What reads the data waits for a disk, and the GPU for the data."
+    elif main and not workers and all(value is not None and value >= MAIN_BUSY_PERCENT for value in main):
+        facts.append(
+            Fact(f"no loader workers, and the main thread uses {main[0]:.0f} % of a core", main[0], "/proc/<pid>/task")
+        )
+        cause = "The training process prepares each batch itself, while the GPU waits."
+    else:
+        return tracked.untracked("D01", job, "The GPUs work in bursts; whether they wait for data cannot be seen from outside.")
+    cores = _cores_per_rank(evidence, job)
+    finding = tracked.about(
+        job,
+        "D01",
+        "warning",
+        "likely",
+        "The GPUs seem to wait for data: they work in bursts",
+        facts,
+        cause,
+        f"DataLoader(..., num_workers={min(8, cores)}, pin_memory=True, persistent_workers=True, prefetch_factor=4)"
+        f"  # {cores} cores for each rank\ngputop run -- {fixes.own_command(job)}  # to know how long they wait",
+        "Under gputop run the share of phase/data in step_s is below 15 %.",
+    )
+    return Suspicion(finding, SAW_HOLD_S)
+
+
+def _saws(evidence: Evidence, uuid: str) -> bool:
+    values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
+    if not values or evidence.history.span_s(uuid) < SAW_SPAN_S:
+        return False
+    idle = sum(value < IDLE_PERCENT for value in values) / len(values)
+    least, most = SAW_MEAN_PERCENT
+    return least <= sum(values) / len(values) <= most and idle >= SAW_IDLE_SHARE
+
+
+def waits_for_data(evidence: Evidence, job: Job) -> Judgement:
+    """D01: by the journal, and without one as far as it can be seen from outside."""
+    return loader_bound(evidence, job) if job.run is not None else from_outside(evidence, job)
+
+
+RULES = (
+    Rule(
+        "D07",
+        "input",
+        ("/proc/pressure/io", "/proc/<pid>/stat", "journal: phase/data"),
+        5.0,
+        f"io pressure from {IO_PRESSURE_PERCENT:.0f} %, the loader in state D for {DISK_SHARE:.0%} of a minute, and "
+        f"{WARN_SHARE:.0%} of the time waiting for data (catalogue D07)",
+        slow_disk,
+        SELDOM_S,
+    ),
+    Rule(
+        "D06",
+        "input",
+        ("journal: first_batch_s, phase/data, epoch, loader",),
+        0.0,
+        f"first batches of {RESTARTS_MIN} epochs of {RESTART_FACTOR:.0f} steps, {RESTART_SHARE:.0%} of all (catalogue D06)",
+        workers_restart,
+        RARELY_S,
+    ),
+    Rule(
+        "D01",
+        "input",
+        ("journal: phase/data, step_s, loader", "/proc"),
+        3.0,
+        f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} steps or "
+        "more, in the rank of the middle; from outside: bursts of work, and a loader that is busy (catalogue D01)",
+        waits_for_data,
+        SELDOM_S,
+    ),
+    Rule(
+        "D05",
+        "input",
+        ("journal: transfers",),
+        3.0,
+        f"copies to the device take {COPY_SHARE:.0%} of a step (catalogue D05)",
+        copies,
+        SELDOM_S,
+    ),
+)
+
+HIDES = {
+    "D01": ("E02", "E01", "E07", "D05", "B08"),
+    "D06": ("E07",),
+    "D07": ("D01", "E02", "E07"),
+}

@@ -1,0 +1,243 @@
+"""What shows over hundreds of steps: memory that is fetched again and again or never given back (E04), stalls that return
+(E07)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.doctor.evidence import data_waits, windows
+from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.facts import calls as call_facts
+from gputop.doctor.facts.calls import cuda_memory
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Device
+from gputop.units import bytes_text
+
+RETRIES_MIN = 3
+RETRIES_PER_100_STEPS = 1.0
+EMPTY_CACHE_PER_STEP = 0.5
+LEAK_STEPS_MIN = 200
+LEAK_R2_MIN = 0.9
+LEAK_SHARE_MIN = 0.01
+STALLS_MIN = 3
+STALL_FACTOR = 5.0
+STALL_VARIATION = 0.1
+STALL_SHARE_MIN = 0.05
+EVALUATION_SHARE_MIN = 0.4
+"""At least 3 stalls of 5 times the median, whose distances vary by less than 10 % (catalogue E07). They have to cost 5 % of the
+time to be told, and an evaluation 40 % to be more than possible (both ours)."""
+
+
+_PAUSES = ("phase/evaluation", "checkpoint_s")
+
+
+def _gpu(job: Job, member: Member) -> Device | None:
+    return next((device for device in job.pool if device.uuid == member.main), None) if not job.virtual else None
+
+
+def memory_churn(evidence: Evidence, job: Job) -> Judgement:
+    """E04: the allocator has to give back memory and fetch it again, on command or for want of it; or memory only grows."""
+    for member in job.members:
+        fact, rank = cuda_memory(member.journal), member.journal
+        if rank is None or fact is None or not rank.step or rank.step < WARM_UP_STEPS:
+            continue
+        device = _gpu(job, member)
+        devices = [device] if device is not None else []
+        calls = fact.empty_cache_calls or 0
+        if calls >= max(WARM_UP_STEPS, EMPTY_CACHE_PER_STEP * rank.step):
+            return Suspicion(
+                _churn(job, devices, f"empty_cache() runs in the loop: {calls} times in {rank.step} steps", calls, True)
+            )
+        retries = fact.retries or 0
+        if retries >= RETRIES_MIN and retries * 100 >= RETRIES_PER_100_STEPS * rank.step:
+            text = f"GPU memory is short: the allocator started over {retries} times in {rank.step} steps"
+            return Suspicion(_churn(job, devices, text, retries, False))
+        leak = _leak(evidence, job, member, fact)
+        if leak is not None:
+            return leak
+    return None
+
+
+def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_command: bool) -> Finding:
+    segments = f"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True {fixes.own_command(job)}"
+    return tracked.about(
+        job,
+        "E04",
+        "warning",
+        "certain",
+        title,
+        [
+            Fact(f"{words.count(count, 'call')} of empty_cache()", count, "journal: cuda_memory")
+            if on_command
+            else Fact(f"{count} allocations failed at first and were tried again", count, "journal: cuda_memory")
+        ],
+        "empty_cache gives all unused memory back to the driver: it waits for the GPU, and the next step has to fetch the "
+        "memory again. It does not lower what the step needs."
+        if on_command
+        else "When no free block is large enough, the allocator waits, gives everything back and asks the driver again.",
+        f"# remove torch.cuda.empty_cache() from the loop\n{segments}"
+        if on_command
+        else f"{segments}\n# or a smaller batch, or torch.utils.checkpoint",
+        "Another process on the same GPU takes and gives back memory.",
+        devices or None,
+    )
+
+
+def _leak(evidence: Evidence, job: Job, member: Member, fact: call_facts.CudaMemory) -> Judgement:
+    if member.journal is None or job.virtual:
+        return None
+    for metric in ("memory_allocated_bytes", "memory_peak_bytes"):
+        series = evidence.series(job.run_id, member.journal.rank, metric)
+        begin = max(WARM_UP_STEPS, series.steps[-1] - 3 * LEAK_STEPS_MIN) if series else 0
+        points = windows.finite(windows.since(series, begin))
+        if len(points) < WARM_UP_STEPS or points.steps[-1] - points.steps[0] < LEAK_STEPS_MIN:
+            continue
+        found = windows.trend(points)
+        total = fact.total_bytes
+        if found is None or not total or found[1] <= LEAK_R2_MIN or found[0] <= LEAK_SHARE_MIN * total:
+            continue
+        steps = points[-1].step - points[0].step
+        left = total - points[-1].value
+        more = int(min(left / found[0] * steps, 1e12)) if left > 0 else 0
+        finding = tracked.about(
+            job,
+            "E04",
+            "warning",
+            "likely",
+            f"GPU memory grows with every step: {bytes_text(found[0])} in {steps} steps",
+            [
+                Fact(
+                    f"{bytes_text(points[0].value)} to {bytes_text(points[-1].value)}, R² {found[1]:.2f}",
+                    found[0],
+                    metric,
+                ),
+                Fact(f"at this rate it is full in about {more} steps", more, metric),
+            ],
+            "Something keeps the tensors of each step: a sum of losses that still hang on their graphs, or a list of outputs.",
+            "total += loss.detach()  # or loss.item(), not total += loss\noutputs.append(y.detach().cpu())",
+            "Sequences get longer by a curriculum, and memory with them.",
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
+    """E07: every so many steps one takes several times as long."""
+    for member in job.members:
+        if member.journal is None:
+            continue
+        rank = member.journal.rank
+        paused = any(evidence.series(job.run_id, rank, metric) for metric in _PAUSES)
+        if not paused and windows.steady(evidence.series(job.run_id, rank, "step_s"), STALL_FACTOR):
+            continue
+        points = windows.with_pauses(evidence, job, rank, _PAUSES)
+        found = windows.stalls(points, STALL_FACTOR)
+        if found is None or len(found.steps) < STALLS_MIN or found.excess_share < STALL_SHARE_MIN:
+            continue
+        if not windows.regular(found.steps, STALL_VARIATION):
+            continue
+        cause = _cause(evidence, job, rank, found)
+        if cause == "data":
+            continue
+        if cause == "other" and _between_epochs(evidence, job, rank, found):
+            cause = "epoch"
+        name, why, fix = _STALLS[cause]
+        deliberate = cause in ("evaluation", "epoch") and found.excess_share < EVALUATION_SHARE_MIN
+        finding = tracked.about(
+            job,
+            "E07",
+            "info" if deliberate else "warning",
+            "possible" if deliberate else "likely",
+            f"Every {found.period:.0f} steps {name} stalls the loop: {found.excess_share:.0%} of the time",
+            [
+                Fact(
+                    f"{len(found.steps)} steps took {found.mean_s:.2f} s, where the median is {found.median_s * 1000:.0f} ms",
+                    found.mean_s,
+                    "journal: step_s",
+                ),
+                Fact(f"every {found.period:.0f} steps, last at step {found.steps[-1]}", found.period, "journal: step_s"),
+            ],
+            why,
+            fix,
+            "The pauses are meant to be as long and as frequent as they are.",
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+_STALLS = {
+    "checkpoint": (
+        "a checkpoint",
+        "The loop waits until the checkpoint is written.",
+        "from torch.distributed.checkpoint import async_save  # writes beside the training\n"
+        'async_save({"model": model.state_dict()}, checkpoint_id=path)\n# or save less often',
+    ),
+    "evaluation": (
+        "evaluation",
+        "The loop evaluates in between.",
+        "# evaluate less often, on fewer batches, and on every rank a part",
+    ),
+    "epoch": (
+        "the end of an epoch",
+        "What the loop does between two epochs (an evaluation, a checkpoint, a new loader) holds up the training.",
+        "# do it less often, on fewer batches, and on every rank a part",
+    ),
+    "gc": (
+        "Python's garbage collection",
+        "Python walks through all live objects now and then; with several ranks each at another time, and all wait for it.",
+        "gc.collect(); gc.freeze(); gc.disable()  # before the loop\n"
+        "if step % 1000 == 0: gc.collect()  # on all ranks together",
+    ),
+    "other": (
+        "something",
+        "Between two steps the loop does something else: it writes, logs images, or moves data.",
+        "# `Enter` on the run shows the time of each phase; look at what the loop does at these steps",
+    ),
+}
+_CAUSE_METRICS = (("checkpoint", "checkpoint_s"), ("evaluation", "phase/evaluation"), ("gc", "gc_s"), ("data", "phase/data"))
+
+
+def _between_epochs(evidence: Evidence, job: Job, rank: int, found: windows.Stalls) -> bool:
+    """Return whether an epoch begins, or has ended, at each of these steps."""
+    near = {step + shift for step in data_waits.beginnings(evidence, job, rank) for shift in (-1, 0, 1)}
+    return bool(near) and near.issuperset(found.steps)
+
+
+def _cause(evidence: Evidence, job: Job, rank: int, found: windows.Stalls) -> str:
+    """Return what explains most of the stalls: at least half of their excess."""
+    steps = {step + shift for step in found.steps for shift in (-1, 0, 1)}
+    excess = (found.mean_s - found.median_s) * len(found.steps)
+    best, most = "other", 0.5
+    for name, metric in _CAUSE_METRICS:
+        taken = sum(point.value for point in evidence.series(job.run_id, rank, metric) if point.step in steps)
+        if excess > 0 and taken / excess > most:
+            best, most = name, taken / excess
+    return best
+
+
+RULES = (
+    Rule(
+        "E04",
+        "efficiency",
+        ("journal: cuda_memory, memory_allocated_bytes",),
+        3.0,
+        f"{RETRIES_PER_100_STEPS:.0f} retry in 100 steps, or empty_cache in every other step (certain); or memory grows over "
+        f"{LEAK_STEPS_MIN} steps by {LEAK_SHARE_MIN:.0%} with R² above {LEAK_R2_MIN} (likely) (catalogue E04)",
+        memory_churn,
+        every_s=RARELY_S,
+    ),
+    Rule(
+        "E07",
+        "efficiency",
+        ("journal: step_s, checkpoint_s, phase/evaluation, gc_s",),
+        3.0,
+        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at even distances (10 %), {STALL_SHARE_MIN:.0%} of the "
+        "time or more (catalogue E07)",
+        stalls_that_return,
+        every_s=RARELY_S,
+    ),
+)

@@ -1,0 +1,148 @@
+"""Switches left on from a search for an error: in the environment, or in torch (E05)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts.calls import settings
+from gputop.doctor.facts.ddp import divides_models
+from gputop.doctor.facts.model import frameworks
+from gputop.doctor.findings import fixes
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+
+_OFF = ("", "0", "false", "off", "no")
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One variable: with which values it matters, how much, and what it does."""
+
+    name: str
+    matters: Callable[[str], bool]
+    slows: bool
+    effect: str
+
+
+def _on(value: str) -> bool:
+    return value.strip().lower() not in _OFF
+
+
+SWITCHES = (
+    Switch("CUDA_LAUNCH_BLOCKING", _on, True, "every kernel is waited for"),
+    Switch("PYTORCH_NO_CUDA_MEMORY_CACHING", _on, True, "every tensor is allocated by the driver"),
+    Switch(
+        "TORCH_DISTRIBUTED_DEBUG", lambda value: value.strip().upper() == "DETAIL", True, "every collective is checked first"
+    ),
+    Switch("TORCH_NCCL_BLOCKING_WAIT", _on, True, "the CPU waits for every collective"),
+    Switch("NCCL_BLOCKING_WAIT", _on, True, "the CPU waits for every collective"),
+    Switch("NCCL_DEBUG", lambda value: value.strip().upper() == "TRACE", True, "NCCL writes a line for every call"),
+    Switch("NVIDIA_TF32_OVERRIDE", lambda value: value.strip() == "0", False, "TF32 is off in all libraries"),
+    Switch("TORCH_COMPILE_DISABLE", _on, False, "torch.compile does nothing"),
+    Switch("TORCHDYNAMO_DISABLE", _on, False, "torch.compile does nothing"),
+    Switch(
+        "CUDA_DEVICE_MAX_CONNECTIONS", lambda value: value.strip() == "1", False, "kernels of several streams run in one queue"
+    ),
+    Switch("NCCL_P2P_DISABLE", _on, False, "GPUs exchange data through the host's memory"),
+    Switch("NCCL_SHM_DISABLE", _on, False, "processes exchange data through the network"),
+    Switch("NCCL_IB_DISABLE", _on, False, "machines exchange data without InfiniBand"),
+)
+"""``slows``: made for a search, and slow in every run; the others are a setting that may be right (catalogue, E05)."""
+_OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
+
+
+def left_on(evidence: Evidence, job: Job) -> Judgement:
+    """E05: switches that slow every run down, or take something away, are on."""
+    if not evidence.trains(job):
+        return None
+    found = _in_environment(job)
+    inside = _in_torch(job)
+    if not found and not inside:
+        return None
+    slows = any(switch.slows for switch, _ in found) or any(severe for _, _, severe in inside)
+    facts = [Fact(f"{switch.name}={value}: {switch.effect}", value, "/proc/<pid>/environ") for switch, value in found]
+    facts += [Fact(text, True, "journal: settings") for text, _, _ in inside]
+    names = [switch.name for switch, _ in found] + [fix.partition("(")[0].rpartition(".")[2] for _, fix, _ in inside]
+    lines = []
+    if found:
+        lines.append(f"unset {' '.join(dict.fromkeys(switch.name for switch, _ in found))}; {fixes.own_command(job)}")
+    lines += [fix for _, fix, _ in inside]
+    finding = tracked.about(
+        job,
+        "E05",
+        "warning" if slows else "info",
+        # Determinism is asked for on purpose, as a rule.
+        "certain" if found or slows else "possible",
+        f"Left on from a search: {', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}"
+        if slows
+        else f"Switched off or limited: {', '.join(names[:3])}",
+        facts,
+        "Such switches help to find an error and cost time in every run after it."
+        if slows
+        else "These are workarounds: right where the hardware or the result needs them, a loss of speed elsewhere.",
+        "\n".join(lines),
+        "The switch is needed on this machine.",
+    )
+    return Suspicion(finding)
+
+
+def _in_environment(job: Job) -> list[tuple[Switch, str]]:
+    values: dict[str, str] = {}
+    for member in job.members:
+        environment = member.process.environment if member.process is not None else None
+        values.update(environment.settings if environment is not None else ())
+    ranks = tracked.ranks_of(job)
+    found = []
+    for switch in SWITCHES:
+        value = values.get(switch.name)
+        if value is None or not switch.matters(value):
+            continue
+        if switch.name.startswith(_OF_COLLECTIVES) and len(job.members) < 2:
+            continue
+        if switch.name == "CUDA_DEVICE_MAX_CONNECTIONS" and (
+            divides_models(ranks) or any("megatron" in frameworks(rank) for rank in ranks)
+        ):
+            # Megatron needs it, to order communication and computation of tensor parallelism.
+            continue
+        found.append((switch, shlex.quote(value)))
+    return found
+
+
+def _in_torch(job: Job) -> list[tuple[str, str, bool]]:
+    """Return what is on inside torch: the sentence, the line that turns it off, and whether it was made for a search."""
+    for rank in tracked.ranks_of(job):
+        fact = settings(rank)
+        if fact is None:
+            continue
+        found = []
+        if fact.anomaly_detection:
+            text = "anomaly detection is on: every forward keeps its stack"
+            found.append((text, "torch.autograd.set_detect_anomaly(False)", True))
+        if fact.profiler:
+            text = "a profiler is on in the training loop"
+            found.append(
+                (text, "profile(schedule=torch.profiler.schedule(wait=1, warmup=1, active=3))  # a few steps only", True)
+            )
+        if fact.deterministic:
+            text = "deterministic algorithms are on: slower kernels are chosen"
+            found.append((text, "torch.use_deterministic_algorithms(False)  # and cudnn.deterministic = False", False))
+        if found:
+            return found
+    return []
+
+
+RULES = (
+    Rule(
+        "E05",
+        "settings",
+        ("environment at launch (/proc/<pid>/environ)", "journal: settings"),
+        0.0,
+        "a variable or a switch of torch that is made for a search (warning), or takes a path away (info) (catalogue E05)",
+        left_on,
+    ),
+)

@@ -1,0 +1,238 @@
+"""Work spread over GPUs that then wait for one another: for gradients (E06), in turns (E08), for one of them (E09)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import LOAD_SPAN_MIN_S, Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import wrapped_by
+from gputop.doctor.facts.ddp import ddp, gradients
+from gputop.doctor.facts.model import parameters_by_device
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Device
+
+COMMUNICATION_SHARE_MIN = 0.2
+"""Communication that nothing hides, of a step, on the rank with least (catalogue, E06)."""
+ITERATIONS_MIN = 20
+PIPELINE_MIN_PERCENT = 150.0
+TURNS_MAX_PERCENT = 130.0
+"""GPUs that take turns are together as busy as one; those of a pipeline are busier (catalogue A10, [H])."""
+UNBALANCED_RATIO = 2.0
+E08_HOLD_S = 3.0
+
+
+def communication(evidence: Evidence, job: Job) -> Judgement:
+    """E06: every rank spends a large part of its step waiting for gradients to be averaged."""
+    ranks = tracked.ranks_of(job)
+    size = tracked.world(job)
+    if size < 2 or not tracked.all_speak(job) or not evidence.is_warm(job):
+        return None
+    shares = []
+    for rank in ranks:
+        fact, step = ddp(rank), windows.step_s(evidence, job, rank.rank)
+        if fact is None or fact.waiting_s is None or (fact.iteration or 0) < ITERATIONS_MIN:
+            return None
+        if not step:
+            return None
+        done = gradients(rank)
+        accumulation = max(1.0, (done.accumulation or 1.0) if done is not None else 1.0)
+        synced = min(1.0, done.synced_backwards / done.backwards) if done is not None and done.backwards else 1.0
+        shares.append(fact.waiting_s * accumulation * synced / step)
+    least = min(shares)
+    if least < COMMUNICATION_SHARE_MIN:
+        return None
+    backend = next((fact.backend for rank in ranks if (fact := ddp(rank)) is not None and fact.backend), None)
+    facts = [
+        Fact(
+            f"averaging gradients takes {least:.0%} of a step on the rank with least, {max(shares):.0%} on the one with most",
+            least,
+            "DDP's counters (journal: ddp)",
+        )
+    ]
+    if backend is not None:
+        facts.append(Fact(f"the backend is {backend}", backend, "journal: ddp"))
+    links = [device.nvlinks_active for device in tracked.used_devices(job) if device.nvlinks_active is not None]
+    if links:
+        facts.append(Fact(f"active NVLinks of these GPUs: {min(links)} to {max(links)}", links, "NVML"))
+    finding = tracked.about(
+        job,
+        "E06",
+        "warning",
+        # Ranks on a CPU share its cores: there the time contains waiting for a core.
+        "likely" if any((stated.parameter_device(rank) or "").startswith("cuda") for rank in ranks) else "possible",
+        f"Communication takes {least:.0%} of every step",
+        facts,
+        "After each backward the ranks exchange all gradients. With little work in a step, or a slow path between the GPUs, "
+        "that takes longer than backward can hide.",
+        _communication_fix(),
+        "One rank is late and the others wait for it: then its own share is small.",
+    )
+    return Suspicion(finding, 3.0)
+
+
+def _communication_fix() -> str:
+    return (
+        "# more work for each exchange: a larger batch, or several backwards\n"
+        "with model.no_sync(): ...  # all but the last backward of a step\n"
+        "# half the bytes\n"
+        "from torch.distributed.algorithms.ddp_comm_hooks import default_hooks\n"
+        "model.register_comm_hook(None, default_hooks.bf16_compress_hook)\n"
+        "# which way they take: nvidia-smi topo -m"
+    )
+
+
+def _on_gpus(member: Member) -> dict[int, int]:
+    """Return the elements of the model's parameters by CUDA index."""
+    found = {}
+    for name, number in parameters_by_device(member.journal).items():
+        kind, _, index = name.partition(":")
+        if kind == "cuda" and index.isdigit():
+            found[int(index)] = number
+    return found
+
+
+def _spread(job: Job) -> tuple[Member, dict[int, int]] | None:
+    for member in job.members:
+        places = _on_gpus(member)
+        if len(places) < 2 or wrapped_by(member.journal) is not None or stated.wrapper(member.journal) is not None:
+            continue
+        if (model_facts.device_map_places(member.journal) or 0) > 1 or "deepspeed" in model_facts.frameworks(member.journal):
+            continue
+        return member, places
+    return None
+
+
+def _loads(evidence: Evidence, devices: tuple[Device, ...]) -> list[float] | None:
+    """Return the mean utilisation of each device; empty where one does not report it, None before it was watched for long."""
+    loads = [evidence.load(device.uuid) for device in devices]
+    known = [load for load in loads if load is not None]
+    if any(load.span_s < LOAD_SPAN_MIN_S for load in known):
+        return None
+    return [load.mean_percent for load in known] if len(known) == len(devices) else []
+
+
+def _equal_sets(places: dict[int, int]) -> bool:
+    return len(set(places.values())) == 1
+
+
+def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
+    """E08: layers of one model lie on several GPUs, of which one works at a time."""
+    found = _spread(job)
+    if found is None or job.virtual or not evidence.trains(job):
+        return None
+    member, places = found
+    devices = tracked.used_devices(job)
+    loads = _loads(evidence, devices)
+    if loads is None:
+        return None
+    total = sum(loads)
+    if loads and total >= PIPELINE_MIN_PERCENT:
+        return None
+    same = _equal_sets(places)
+    if same and (not loads or total > TURNS_MAX_PERCENT):
+        return None
+    parts = ", ".join(f"cuda:{index} {number / 1e6:.1f} M" for index, number in sorted(places.items()))
+    facts = [
+        Fact(f"one model, its parameters on several GPUs: {parts}", dict(places), "journal: model"),
+        Fact("no wrapper and no device_map", None, "journal: model"),
+    ]
+    if loads:
+        each = " / ".join(f"{load:.0f}" for load in loads)
+        facts.append(Fact(f"utilisation of {words.gpus(devices)}: {each} %, together {total:.0f} %", loads, "NVML"))
+    busy = [load for load in loads if load > 0]
+    if len(busy) > 1 and max(busy) > UNBALANCED_RATIO * min(busy):
+        facts.append(
+            Fact("the split is unbalanced: one part works over twice as long as another", max(busy) / min(busy), "NVML")
+        )
+    finding = tracked.about(
+        job,
+        "E08",
+        "warning",
+        "likely" if same else "certain",
+        f"{words.gpus(devices)} take turns: the model is split by layers",
+        facts,
+        "A batch passes through one GPU after the other, and back. While one works the others wait, so that together they are "
+        "no faster than one.",
+        "# the model fits on one GPU: a copy on each\n"
+        f"model = DDP(model.to(local_rank), device_ids=[local_rank])  # {fixes.launch_line(job, max(2, len(places)))}\n"
+        "# it does not: shard it\nfrom torch.distributed.fsdp import fully_shard\nfully_shard(model)\n"
+        "# or a pipeline of micro-batches: torch.distributed.pipelining",
+        "Several micro-batches are under way at once, so that all GPUs work.",
+        devices,
+        [member.pid] if member.pid is not None else None,
+    )
+    return Suspicion(finding, E08_HOLD_S)
+
+
+def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
+    """E09: one process holds a full copy of the model on each GPU, and averages the gradients itself."""
+    found = _spread(job)
+    if found is None or job.virtual or len(job.members) != 1 or not evidence.trains(job):
+        return None
+    _, places = found
+    devices = tracked.used_devices(job)
+    loads = _loads(evidence, devices)
+    if loads is None or not _equal_sets(places) or (loads and sum(loads) <= TURNS_MAX_PERCENT):
+        return None
+    each = next(iter(places.values()))
+    facts = [
+        Fact(f"{len(places)} GPUs hold {each / 1e6:.1f} M parameters each", dict(places), "journal: model"),
+        Fact("one process, no wrapper", None, "journal: model"),
+    ]
+    if loads:
+        shown = " / ".join(f"{load:.0f}" for load in loads)
+        facts.append(Fact(f"utilisation of {words.gpus(devices)}: {shown} %", loads, "NVML"))
+    finding = tracked.about(
+        job,
+        "E09",
+        "warning",
+        "likely",
+        f"Gradients of {len(places)} copies are averaged by hand, through one GPU",
+        facts,
+        "A Python loop copies every parameter's gradient to one GPU, adds, and copies back, one after the other. DDP exchanges "
+        "them in large pieces between all GPUs at once, while backward still runs.",
+        f"model = DDP(net.to(local_rank), device_ids=[local_rank])\n# {fixes.launch_line(job, len(places))}",
+        "The copies are different models, as in an ensemble.",
+        devices,
+    )
+    return Suspicion(finding, E08_HOLD_S)
+
+
+RULES = (
+    Rule(
+        "E06",
+        "spread",
+        ("journal: ddp, step_s",),
+        3.0,
+        f"communication less what overlaps is {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with least; possible on "
+        "the CPU (catalogue E06)",
+        communication,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "E08",
+        "spread",
+        ("journal: model", "NVML utilisation"),
+        E08_HOLD_S,
+        f"parameters on two GPUs or more, no wrapper, no device_map, together below {PIPELINE_MIN_PERCENT:.0f} % "
+        "(catalogue E08)",
+        layers_take_turns,
+        every_s=SELDOM_S,
+    ),
+    Rule(
+        "E09",
+        "spread",
+        ("journal: model", "NVML utilisation"),
+        E08_HOLD_S,
+        "one process, equal sets of parameters on two GPUs or more, no wrapper, GPUs that work together (catalogue E09)",
+        averaged_by_hand,
+        every_s=SELDOM_S,
+    ),
+)
+
+HIDES = {"E08": ("A01", "B07", "E02", "F02"), "E09": ("A01", "B07", "B08", "E01")}

@@ -1,0 +1,258 @@
+"""Stragglers: one rank for which all others wait in every step (F01, F02, F05), or another one each time (F03, F04)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from gputop.doctor.evidence import straggling as waits
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
+from gputop.doctor.facts.ddp import batches
+from gputop.doctor.facts.feeding import feeding
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Device
+
+SEVERE_SCORE = 0.2
+_NAMES = {"phase/data": "waiting for data", "phase/forward": "forward", "phase/optimizer": "optimizer", "rest": "the rest"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Who is waited for, and what is known of it. ``member`` is None where it is another rank each time, or not here."""
+
+    found: Straggling
+    member: Member | None
+    device: Device | None
+    work: waits.Work | None
+
+    @property
+    def pid(self) -> int | str:
+        """The PID of the rank that is waited for, or the word in a command where that is to be put in."""
+        return self.member.pid if self.member is not None and self.member.pid is not None else "PID"
+
+    @property
+    def unequal(self) -> bool:
+        """Whether the ranks' work was measured, and differs."""
+        return self.work is not None and self.work.unequal
+
+
+def _known(evidence: Evidence, job: Job) -> _Known | None:
+    if not tracked.all_speak(job):
+        return None
+    ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
+    found = waits.straggling(evidence, job, ranks)
+    if found is None:
+        return None
+    late = (member for member in job.members if member.journal is not None and member.journal.rank == found.culprit)
+    member = next(late, None) if found.culprit is not None else None
+    device = next((device for device in job.pool if member is not None and device.uuid == member.main), None)
+    return _Known(found, member, device, waits.work(evidence, job, ranks))
+
+
+def _waited_for(evidence: Evidence, job: Job, *parts: str) -> _Known | None:
+    """Return what is known of the one rank that is waited for, if these parts of its step explain it."""
+    known = _known(evidence, job)
+    if known is None or known.found.culprit is None:
+        return None
+    return known if sum(known.found.explained_by(part) for part in parts) >= COVERAGE_MIN else None
+
+
+def _facts(found: Straggling) -> list[Fact]:
+    who = f"rank {found.culprit}" if found.culprit is not None else "the last one"
+    longest = max(found.excess_s, key=lambda name: found.excess_s[name])
+    return [
+        Fact(
+            f"the others wait {found.score:.0%} of each step for {who} (over {found.steps} steps)",
+            round(found.score, 3),
+            "journal: phase/backward of all ranks",
+        ),
+        Fact(
+            f"{_NAMES[longest]} takes {who} {found.excess_s[longest] * 1e3:.1f} ms longer, their gap in backward is "
+            f"{found.gap_s * 1e3:.1f} ms",
+            round(found.excess_s[longest], 6),
+            "journal: phases of the step",
+        ),
+        Fact(f"a step takes {found.step_s * 1e3:.1f} ms", round(found.step_s, 6), "journal: step_s"),
+    ]
+
+
+def _told(job: Job, rule: str, known: _Known, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
+    pids = [known.pid] if isinstance(known.pid, int) else None
+    devices = [known.device] if known.device is not None else None
+    severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
+    facts = _facts(known.found)
+    return Suspicion(tracked.about(job, rule, severity, "likely", title, facts, cause, fix, refuted_by, devices, pids), 3.0)
+
+
+def slow_data(evidence: Evidence, job: Job) -> Judgement:
+    """F01: one rank waits for its data, and all others for that rank."""
+    known = _waited_for(evidence, job, "phase/data")
+    if known is None:
+        return None
+    who = f"rank {known.found.culprit}"
+    loader = feeding(known.member.journal) if known.member is not None else None
+    more = max(4, 2 * (loader.workers or 0)) if loader is not None else 4
+    return _told(
+        job,
+        "F01",
+        known,
+        f"All ranks wait for {who}, which waits for its data",
+        "Its part of the data comes slower: another disk, fewer cores, larger files. In DDP all are as fast as the slowest.",
+        f"DataLoader(..., num_workers={more}, persistent_workers=True, pin_memory=True)  # and look at {who}'s disk and cores\n"
+        f"taskset -pc {known.pid}  # the cores that it may use",
+        f"{tracked.capital(who)}'s time for data is that of the others.",
+    )
+
+
+def slow_compute(evidence: Evidence, job: Job) -> Judgement:
+    """F02: one rank computes longer at equal work."""
+    known = _waited_for(evidence, job, "phase/forward")
+    if known is None or known.unequal:
+        return None
+    who, device = f"rank {known.found.culprit}", known.device
+    return _told(
+        job,
+        "F02",
+        known,
+        f"All ranks wait for {who}, which computes longer",
+        f"With equal work its forward takes longer: a lower clock or heat at {words.gpu(device) if device else 'its GPU'}, "
+        "another process on it, a smaller card, or code that this rank alone runs.",
+        f"nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE -i {device.index if device is not None else 'N'}\n"
+        f"py-spy dump --pid {known.pid}",
+        f"{tracked.capital(who)} gets more rows or longer sequences than the others.",
+    )
+
+
+def unequal_work(evidence: Evidence, job: Job) -> Judgement:
+    """F03: the ranks' batches are of different size, so that somebody is always waited for."""
+    known = _known(evidence, job)
+    if known is None:
+        return _measured(evidence, job)
+    found, work = known.found, known.work
+    computes = found.explained_by("phase/forward") + found.explained_by("phase/data") >= COVERAGE_MIN / 2
+    by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
+        found.explained_by("phase/data"), found.explained_by("rest"), found.explained_by("phase/optimizer")
+    )
+    if not ((known.unequal and computes) or (by_turns and not _alike(job, work))):
+        return None
+    judged = _told(job, "F03", known, *_UNEQUAL)
+    if work is None or not work.unequal:
+        return judged
+    return Suspicion(replace(judged.finding, evidence=(_ratio(work), *judged.finding.evidence)), judged.hold_s)
+
+
+_UNEQUAL = (
+    "The ranks' batches are of different size: in every step some wait for the largest",
+    "A step ends when the rank with most work is done; with batches drawn by chance (sentences, boxes, sequences) that is "
+    "another one each time.",
+    "TrainingArguments(group_by_length=True)  # or a sampler that fills batches by tokens; or packing\n"
+    "# every rank gets equal work in the same step",
+    "All ranks have the same number of tokens or samples in each step.",
+)
+
+
+def _ratio(work: waits.Work) -> Fact:
+    text = f"most over mean of the ranks' {work.unit} in a step: {work.ratio:.2f} (over {work.steps} steps)"
+    return Fact(text, round(work.ratio, 3), work.source)
+
+
+def _measured(evidence: Evidence, job: Job) -> Judgement:
+    """F03 where the waiting does not show in backward: by the work that was measured, if forward goes with it."""
+    if not tracked.all_speak(job):
+        return None
+    ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
+    work = waits.work(evidence, job, ranks) if len(ranks) > 1 else None
+    if work is None or not (work.measured and work.unequal):
+        return None
+    told = waits.lost_to(work, evidence, job, ranks)
+    if told is None or told[0] < SCORE_MIN or told[1] < FOLLOWS_MIN:
+        return None
+    lost, follows, steps = told
+    facts = [
+        _ratio(work),
+        Fact(
+            f"a rank's forward takes as long as its {work.unit} say (rank correlation {follows:.2f} over {steps} steps)",
+            round(follows, 3),
+            "journal: phase/forward, batches",
+        ),
+        Fact(
+            f"by that the mean rank waits about {lost:.0%} of each step",
+            round(lost, 3),
+            "journal: phase/forward, phase/backward, step_s",
+        ),
+    ]
+    title, cause, fix, refuted_by = _UNEQUAL
+    return Suspicion(tracked.about(job, "F03", "warning", "likely", title, facts, cause, fix, refuted_by), 3.0)
+
+
+def _alike(job: Job, work: waits.Work | None) -> bool:
+    """Return whether the ranks' work is equal: on cores that others use too, their forward differs all the same."""
+    if work is not None and work.measured:
+        return not work.unequal
+    sizes = {(fact.rows, fact.elements) if (fact := batches(rank)) is not None else None for rank in tracked.ranks_of(job)}
+    return job.virtual and len(sizes) == 1 and not sizes & {None, (None, None)}
+
+
+def jitter(evidence: Evidence, job: Job) -> Judgement:
+    """F04: another rank is slow at each step, and not for its data or its forward: the machine disturbs them."""
+    known = _known(evidence, job)
+    if known is None or known.found.culprit is not None or known.unequal:
+        return None
+    if known.found.explained_by("rest") + known.found.explained_by("phase/optimizer") < COVERAGE_MIN / 2:
+        return None
+    return _told(
+        job,
+        "F04",
+        known,
+        "The ranks are held up by turns",
+        "Garbage collection, swapping or other programs stop one rank after the other, and all others wait each time.",
+        "import gc; gc.disable()  # and gc.collect() every 500 steps, on all ranks in the same step\n"
+        "vmstat 1  # si, so: swapping; r above the number of cores: too much runs",
+        "The ranks have different work in each step.",
+    )
+
+
+def rank_0_does_more(evidence: Evidence, job: Job) -> Judgement:
+    """F05: rank 0 has more to do between steps than the others."""
+    known = _waited_for(evidence, job, "rest", "phase/optimizer")
+    if known is None or known.found.culprit != 0:
+        return None
+    return _told(
+        job,
+        "F05",
+        known,
+        "All ranks wait for rank 0, which does more between the steps",
+        "Logging, progress bars, pictures or metrics on rank 0 take time in every step; the others wait for its gradients.",
+        "if rank == 0 and step % 50 == 0:  # not in every step\n    writer.add_scalar(...)",
+        "Rank 0's time outside of data, forward, backward and optimizer is that of the others.",
+    )
+
+
+_SOURCES = ("journal: phase/*, step_s of all ranks",)
+_SCORE = f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
+
+
+def _rule(rule: str, explained: str, judge: Callable[[Evidence, Job], Judgement]) -> Rule:
+    return Rule(rule, "stragglers", _SOURCES, 3.0, f"{_SCORE} explained by {explained} (catalogue {rule})", judge, SELDOM_S)
+
+
+RULES = (
+    _rule("F03", "unequal work", unequal_work),
+    _rule("F01", "one rank's data", slow_data),
+    _rule("F02", "one rank's forward", slow_compute),
+    _rule("F05", "what rank 0 does between steps", rank_0_does_more),
+    _rule("F04", "no phase, another rank each time", jitter),
+)
+
+HIDES = {
+    "F03": ("F01", "F02", "F04", "F05", "E06"),
+    "F01": ("D01", "E06", "F04"),
+    "F02": ("E06", "F04"),
+    "F05": ("E06", "F04"),
+    "F04": ("E06",),
+}

@@ -1,0 +1,1 @@
+"""Rules on runs that stand still, and on ranks that are missing."""

@@ -1,0 +1,160 @@
+"""Ranks that do not do the same: they wait for one another in different collectives (C08)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from gputop.doctor.evidence import standing
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.standing import COLLECTIVE_FILES
+from gputop.doctor.facts.ddp import Stall, standstill
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.outputs import told
+from gputop.snapshot import Communicator, Rank
+
+COUNTS_HOLD_S = 15.0
+"""Counts that differ between ranks are normal while a job runs; they tell once they no longer move (catalogue, 1.1)."""
+_OWN_CODE = re.compile(
+    r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
+)
+
+
+def different_paths(evidence: Evidence) -> dict[str, Judgement]:
+    """C08: the ranks wait for one another in different collectives, because their code took different paths."""
+    judged = {job.key: _different_paths(evidence, job) for job in evidence.jobs}
+    for said in told(evidence):
+        match = said.first("param_shape")
+        if match is not None and said.job is None:
+            judged[said.subject] = tracked.from_text(
+                said,
+                match,
+                "C08",
+                "The ranks built different models",
+                "DDP compares the shapes of all parameters when it wraps: here they are not the same on every rank. The model "
+                "depends on the rank, or on data that only this rank has seen (a vocabulary, a number of classes).",
+                "# what the model is built from has to be the same on all ranks\n"
+                "sizes = [len(classes)]; dist.broadcast_object_list(sizes, src=0); model = Net(sizes[0])",
+                "Another rank failed before, and this one got what was left of it.",
+            )
+    return judged
+
+
+def _different_paths(evidence: Evidence, job: Job) -> Judgement:
+    if tracked.world(job) < 2:
+        return None
+    ranks = tracked.ranks_of(job)
+    waiting = [(rank, where) for rank in ranks if (where := standstill(rank)) is not None]
+    if len(waiting) == len(ranks) >= 2:
+        found = _in_different_collectives(job, waiting)
+        if found is not None:
+            return found
+    waiting = [(rank, where) for rank, where in waiting if not where.early]
+    match = next((match for match in evidence.logs(job) if match.pattern == "coll_mismatch"), None)
+    crossed = _crossed(evidence.communicators(job))
+    if crossed is None or evidence.progressing(job) or not evidence.is_warm(job):
+        return None
+    facts = [crossed]
+    if match is not None:
+        facts.append(Fact(" ".join(match.line.split())[:160], match.line, match.file or "the run's output"))
+    finding = tracked.about(
+        job,
+        "C08",
+        "error",
+        "certain" if match is not None or waiting else "likely",
+        "The ranks wait in different collectives",
+        facts,
+        _PATHS_CAUSE,
+        _PATHS_FIX,
+        "The counts still move.",
+    )
+    return Suspicion(finding, COUNTS_HOLD_S)
+
+
+_PATHS_CAUSE = (
+    "A collective ends when every rank calls it. Here some ranks call one and others another: code under `if rank == 0` "
+    "(evaluation through DDP, state_dict of FSDP, a barrier), or a break or an exception on one rank."
+)
+_PATHS_FIX = """\
+# what communicates runs on every rank; only what writes is for rank 0
+state = model.state_dict()  # FSDP: on all ranks
+if rank == 0:
+    torch.save(state, path)
+    evaluate(model.module)  # on one rank only without DDP's wrapper
+dist.barrier()  # on all ranks
+# which call it is: TORCH_DISTRIBUTED_DEBUG=DETAIL"""
+
+
+def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -> Suspicion | None:
+    if any(not standing.communicates(where) for _, where in waiting):
+        return None
+    places: dict[str, list[int]] = {}
+    for rank, where in waiting:
+        places.setdefault(_place(where), []).append(rank.rank)
+    phases = {where.phase for _, where in waiting}
+    if len(places) < 2 or (len(phases) < 2 and len({_line(place) for place in places}) < 2):
+        return None
+    early = any(where.early for _, where in waiting)
+    if early and any(standing.compiles(where) or where.phase == "checkpoint" for _, where in waiting):
+        return None
+    few = min(places.items(), key=lambda item: len(item[1]))
+    size = tracked.world(job)
+    facts = [
+        Fact(f"{tracked.who(numbers, size)} wait{'s' if len(numbers) == 1 else ''} at {place}", place, "journal: stalled")
+        for place, numbers in sorted(places.items(), key=lambda item: item[1])[:4]
+    ]
+    finding = tracked.about(
+        job,
+        "C08",
+        "warning" if early else "error",
+        "possible" if early else "certain",
+        f"{tracked.capital(tracked.who(few[1], size))} took another path: waits at {few[0]}",
+        facts,
+        _PATHS_CAUSE,
+        _PATHS_FIX,
+        "The ranks move on.",
+    )
+    return Suspicion(finding)
+
+
+def _place(where: Stall) -> str:
+    """Return the innermost line of the person's own code; the innermost of all if there is none."""
+    own = next((frame for frame in where.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
+    return own or (where.stack[0] if where.stack else where.phase or "N/A")
+
+
+def _line(place: str) -> str:
+    return place.partition(" ")[0]
+
+
+def _crossed(communicators: Sequence[Communicator]) -> Fact | None:
+    """Return which ranks are ahead in one operation and behind in another, which no healthy order of calls shows for long."""
+    for communicator in communicators:
+        ranks = [rank for rank in communicator.ranks if rank.counts]
+        for one in ranks:
+            for other in ranks:
+                ahead = [name for name, count in one.counts.items() if count > other.counts.get(name, 0)]
+                behind = [name for name, count in other.counts.items() if count > one.counts.get(name, 0)]
+                if ahead and behind:
+                    text = f"rank {one.rank} is ahead in {ahead[0]}, rank {other.rank} in {behind[0]}, and neither moves"
+                    return Fact(text, [ahead[0], behind[0]], "NCCL RAS")
+    return None
+
+
+MACHINE_RULES = (
+    MachineRule(
+        "C08",
+        "ddp",
+        ("journal: stalled", "NCCL RAS", "the run's output"),
+        COUNTS_HOLD_S,
+        "every rank waits, in collectives called from different lines; or counts of collectives that cross, without a step for "
+        f"a minute, {COUNTS_HOLD_S:.0f} s; or the text itself (catalogue C08)",
+        different_paths,
+        every_s=EVERY_LOOK,
+    ),
+)
+
+HIDES = {"C08": ("G01", "F01", "F04", "F05")}

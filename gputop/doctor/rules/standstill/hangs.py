@@ -1,0 +1,371 @@
+"""No step comes any more, and nothing says why (G01): a collective that one rank never enters, a lock, a process that is
+stopped."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from gputop.doctor.evidence import collective_counts, standing
+from gputop.doctor.evidence.collective_counts import Behind
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.facts import ddp as ddp_facts
+from gputop.doctor.facts import feeding as feeding_facts
+from gputop.doctor.facts import stated
+from gputop.doctor.facts.calls import number
+from gputop.doctor.facts.ddp import Stall
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.standstill.spinning import SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, STANDING, spins
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.shared import utilization
+from gputop.snapshot import CommunicatorRank
+
+STOPPED_STATES = {"T": "a stop signal (Ctrl-Z, kill -STOP)", "t": "a debugger or a tracer (gdb, strace)"}
+STOPPED_HOLD_S = 5.0
+"""py-spy and strace stop a process for an instant."""
+STALL_HOLD_S = 3.0
+EARLY_STILL_S = 5.0
+PAUSE_HOLD_S = 30.0
+"""A rank that evaluates is in a collective now and then: it is told again every 10 s where it stands."""
+SILENT_S = 60.0
+"""For so long the other ranks stand before one that says nothing at all is the one that they wait for."""
+BUSY_PERCENT = 80.0
+WORKERS_BUSY_PERCENT = 50.0
+IDLE_CPU_PERCENT = 10.0
+STACK_SHOWN = 2
+_Stalls = Mapping[int, tuple[Member, Stall]]
+
+
+def hang(evidence: Evidence, job: Job) -> Judgement:
+    """G01: ranks live and make no step."""
+    stopped = [member for member in job.members if member.process is not None and member.process.state in STOPPED_STATES]
+    if stopped:
+        return _stopped(job, stopped)
+    stalls = {rank: (member, where) for rank, (member, where) in _standstills(job).items() if not where.early}
+    late = collective_counts.behind(evidence, job) if stalls or not evidence.progressing(job) else None
+    if late is not None and not any(_paused(where) for _, where in stalls.values()):
+        return _not_entered(evidence, job, late, stalls)
+    held_up = _held_up(evidence, job)
+    if held_up is not None:
+        return held_up
+    if not stalls:
+        return spins(evidence, job)
+    if len(tracked.ranks_of(job)) > 1:
+        return _several(evidence, job, stalls)
+    return _alone(evidence, job, *next(iter(stalls.values())))
+
+
+def _standstills(job: Job) -> _Stalls:
+    found = {}
+    for member in job.members:
+        stall = ddp_facts.standstill(member.journal)
+        if member.journal is not None and stall is not None:
+            found[member.journal.rank] = (member, stall)
+    return found
+
+
+def _held_up(evidence: Evidence, job: Job) -> Judgement:
+    """Judge by first words: all ranks wait for one, which rests. One that evaluates, writes or compiles does not rest."""
+    stalls = _standstills(job)
+    places = [where for _, where in stalls.values()]
+    if not any(where.early for where in places) or len(stalls) < max(2, len(tracked.ranks_of(job))):
+        return None
+    odd = _odd(stalls)
+    if odd is None or odd.journal is None or not _rests(evidence, odd):
+        return None
+    if any(_paused(where) or standing.compiles(where) for where in places):
+        return None
+    rank, where = odd.journal.rank, stalls[odd.journal.rank][1]
+    if standing.pauses(where) or where.phase == "data":
+        return None
+    finding = tracked.about(
+        job,
+        "G01",
+        "warning",
+        "possible",
+        f"All ranks wait for rank {rank}, which does nothing",
+        _where(stalls),
+        "No step has come for longer than steps and pauses took in this run before. The others are in a collective operation "
+        "that this rank has not entered.",
+        f"py-spy dump --pid {odd.pid if odd.pid is not None else 'PID'} --native  # where it is now",
+        "A step comes; or it is evaluating, writing or downloading.",
+        pids=[odd.pid] if odd.pid is not None else None,
+    )
+    return Suspicion(finding)
+
+
+def _rests(evidence: Evidence, member: Member) -> bool:
+    """Return whether a rank uses neither processor nor GPU nor disk, as far as that is known."""
+    process = member.process
+    if process is None or process.cpu_percent is None or process.cpu_percent >= IDLE_CPU_PERCENT:
+        return False
+    load = evidence.load(member.main) if member.main is not None else None
+    workers = process.workers.cpu_percent if process.workers is not None else None
+    if (workers or 0.0) >= IDLE_CPU_PERCENT or evidence.still.disks_s(process) < EARLY_STILL_S:
+        return False
+    return load is None or not load.busy
+
+
+def _paused(where: Stall) -> bool:
+    return standing.pauses(where) and not standing.communicates(where)
+
+
+def _stopped(job: Job, stopped: Sequence[Member]) -> Judgement:
+    first = stopped[0].process
+    assert first is not None
+    holder = STOPPED_STATES[first.state or "T"]
+    several = len(job.members) > 1
+    facts = [
+        Fact(f"process {m.process.pid} is stopped (state {m.process.state})", m.process.pid, "/proc/<pid>/stat")
+        for m in stopped
+        if m.process is not None
+    ]
+    who = tracked.capital(tracked.who([m.rank for m in stopped if m.rank is not None], tracked.world(job)))
+    name = who if several and all(m.rank is not None for m in stopped) else f"Process {first.pid}"
+    pids = [m.process.pid for m in stopped if m.process is not None]
+    fix = (
+        f"kill -CONT {' '.join(map(str, pids))}" if first.state == "T" else f"gdb -p {first.pid} -batch  # attach, then detach"
+    )
+    finding = tracked.about(
+        job,
+        "G01",
+        "error" if several else "warning",
+        "certain",
+        f"{name} {'is' if len(stopped) == 1 else 'are'} stopped: the training stands still",
+        facts,
+        f"{tracked.capital(holder)} holds it; ranks that wait for it wait as long, until the time-out of their collective.",
+        fix,
+        "The state is R or S.",
+        pids=pids,
+    )
+    return Suspicion(finding, STOPPED_HOLD_S)
+
+
+def _not_entered(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -> Judgement:
+    """By NCCL's counts, which no longer move: some ranks have begun an operation that others have not come to."""
+    ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
+    working = [rank for rank in late.behind if _works_elsewhere(evidence, job, rank, stalls)]
+    facts = [
+        Fact(
+            f"{words.ranks(slow)} {'has' if len(slow) == 1 else 'have'} begun fewer {late.operation} operations than "
+            f"{words.ranks(ahead)} ({late.most}), and no count has moved for {late.still_s:.0f} s",
+            late.most,
+            "NCCL RAS",
+        )
+    ]
+    facts += [_stands(rank, where) for rank, (_, where) in stalls.items()]
+    facts += utilization(evidence, tracked.used_devices(job))
+    pids = [rank.pid for rank in late.behind if rank.pid is not None]
+    dump = f"py-spy dump --pid {pids[0]}" if pids else "py-spy dump --pid PID"
+    finding = tracked.about(
+        job,
+        "G01",
+        "error",
+        "possible" if working else "certain",
+        f"The training hangs: {words.ranks(ahead)} wait{'s' if len(ahead) == 1 else ''} in {late.operation} for "
+        f"{words.ranks(slow)}",
+        facts,
+        "A collective operation ends when every rank has called it. The missing rank waits for something else, died inside, or "
+        "takes another way through the code.",
+        f"{dump}  # of {words.ranks(slow)}: where it is now\n{_recorder(job)}",
+        "The counts move; or the missing rank evaluates or writes, while the others rightly wait for it.",
+        [device for device in job.pool if device.uuid in _mains(job, pids)] or None,
+        pids or None,
+    )
+    return Suspicion(finding, STALL_HOLD_S)
+
+
+def _mains(job: Job, pids: Sequence[int]) -> set[str | None]:
+    return {member.main for member in job.members if member.pid in pids} - {None}
+
+
+def _works_elsewhere(evidence: Evidence, job: Job, rank: CommunicatorRank, stalls: _Stalls) -> bool:
+    """Return whether a rank that has not come may have other work on: its GPU or its processor is busy, its disk moves."""
+    member = next((member for member in job.members if rank.pid is not None and member.pid == rank.pid), None)
+    if member is None or member.process is None:
+        return False
+    if any(known.pid == member.pid for known, _ in stalls.values()):
+        return False  # it said itself that it makes no step, and not for an evaluation or a checkpoint
+    load = evidence.load(member.main) if member.main is not None else None
+    cpu = member.process.cpu_percent
+    return (
+        (load is not None and load.busy)
+        or (cpu is not None and cpu >= IDLE_CPU_PERCENT)
+        or evidence.still.disks_s(member.process) < collective_counts.STILL_S
+    )
+
+
+def _several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
+    """Several ranks: whom do they wait for?"""
+    ranks = tracked.ranks_of(job)
+    places = [where for _, where in stalls.values()]
+    if any(_paused(where) or standing.compiles(where) for where in places) or all(
+        standing.rests(member.journal, where) for member, where in stalls.values()
+    ):
+        return None
+    silent = [rank.rank for rank in ranks if rank.rank not in stalls]
+    if silent:
+        waiting = all(standing.communicates(where) for where in places)
+        if not waiting or len(silent) > 1 or _stands_s(evidence, stalls) < SILENT_S:
+            return None
+        odd = next((member for member in job.members if member.rank == silent[0]), None)
+        if odd is None:
+            return None
+    else:
+        odd = _odd(stalls)
+    facts = _where(stalls)
+    if silent:
+        text = f"rank {silent[0]} says nothing: its Python does not run"
+        facts.append(Fact(text, silent[0], "journal: stalled"))
+    facts += utilization(evidence, tracked.used_devices(job))
+    hold_s = PAUSE_HOLD_S if any(standing.pauses(where) for where in places) else STALL_HOLD_S
+    pid = odd.pid if odd is not None and odd.pid is not None else (job.pids[0] if job.pids else "PID")
+    said = stalls.get(odd.journal.rank) if odd is not None and odd.journal is not None else None
+    if odd is not None and said is not None and standing.debugged(said[1]):
+        title = f"The training waits for rank {odd.rank}, which stands in a debugger"
+        cause = "A breakpoint() or a debugger's prompt waits for somebody to type; all other ranks wait for this one."
+        fix = f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}  # or take the breakpoint() out"
+    elif odd is not None:
+        title = f"The training hangs: all ranks wait for rank {odd.rank}"
+        cause = (
+            "The others are in a collective operation (backward, all_reduce, barrier) that this rank has not entered: it waits "
+            "for something else, or takes another way through the code."
+        )
+        if silent:
+            cause += " It is in C code that keeps Python's lock, or in a driver call that does not return."
+        fix = f"py-spy dump --pid {pid} --native  # where it is now\n# every rank has to come to the same collective operations"
+    else:
+        title = "The training hangs: no rank makes a step"
+        cause = "All ranks stand at the same place: a collective operation that never completes, a lock, or missing input."
+        fix = f"py-spy dump --pid {pid}\n{_recorder(job)}"
+    finding = tracked.about(
+        job,
+        "G01",
+        "error",
+        "likely",
+        title,
+        facts,
+        cause,
+        fix,
+        "A step comes; or it is compiling, evaluating or writing a checkpoint.",
+        pids=[pid] if isinstance(pid, int) and odd is not None else None,
+    )
+    return Suspicion(finding, hold_s)
+
+
+def _recorder(job: Job) -> str:
+    """Return the command for the next time: torch then records which rank misses in which operation."""
+    return (
+        f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(job)}  # the next time: who misses where"
+    )
+
+
+def _stands_s(evidence: Evidence, stalls: _Stalls) -> float:
+    """Return for how long the rank that came last to a stand has stood."""
+    since = [number(stated.mapping(member.journal, "stalled").get("since")) for member, _ in stalls.values()]
+    known = [value for value in since if value is not None]
+    return evidence.snapshot.time - max(known) if evidence.snapshot is not None and len(known) == len(stalls) else 0.0
+
+
+def _where(stalls: _Stalls) -> list[Fact]:
+    step = min((where.step for _, where in stalls.values() if where.step is not None), default=None)
+    said = Fact(f"no step since step {step}" if step is not None else "no step comes", step, "journal: stalled")
+    return [said, *(_stands(rank, where) for rank, (_, where) in stalls.items())]
+
+
+def _stands(rank: int, stall: Stall) -> Fact:
+    frames = " < ".join(stall.stack[:STACK_SHOWN])
+    phase = stall.phase or "an unknown phase"
+    return Fact(f"rank {rank} stands in {phase}" + (f", at {frames}" if frames else ""), list(stall.stack), "journal: stalled")
+
+
+def _odd(stalls: _Stalls) -> Member | None:
+    """Return the rank that stands elsewhere than the others, which agree: in another phase, or at another place."""
+    waiting = {rank for rank, (_, where) in stalls.items() if standing.communicates(where)}
+    if len(waiting) == len(stalls) - 1:
+        return next(member for rank, (member, _) in stalls.items() if rank not in waiting)
+    if len(stalls) < 3:
+        return None
+    phases: dict[int, object] = {rank: where.phase for rank, (_, where) in stalls.items()}
+    tops: dict[int, object] = {rank: where.stack[:1] for rank, (_, where) in stalls.items()}
+    for places in (phases, tops):
+        counted = Counter(places.values())
+        if len(counted) == 2:
+            (_, most), (rare, few) = counted.most_common(2)
+            if few == 1 and most > 1:
+                return next(stalls[rank][0] for rank, place in places.items() if place == rare)
+    return None
+
+
+def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgement:
+    """One process, which no other rank can hold up."""
+    if standing.pauses(where) or standing.compiles(where) or standing.rests(member.journal, where):
+        return None
+    process, pid = member.process, member.pid if member.pid is not None else "PID"
+    main = process.main_thread_cpu_percent if process is not None else None
+    workers = process.workers if process is not None else None
+    busy = job.virtual and main is not None and main >= BUSY_PERCENT and where.phase in ("forward", "backward", "optimizer")
+    fed = (
+        where.phase == "data"
+        and workers is not None
+        and ((workers.cpu_percent or 0.0) >= WORKERS_BUSY_PERCENT or workers.blocked > 0)
+    )
+    facts = _where({0: (member, where)})
+    if workers is not None and workers.cpu_percent is not None:
+        text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f} % of a core"
+        facts.append(Fact(text, workers.cpu_percent, "/proc"))
+    facts += utilization(evidence, tracked.used_devices(job))
+    title, cause = "The training stands still", "Its process lives and makes no step; the stack says where it waits."
+    severity, confidence, fix = "error", "likely", f"py-spy dump --pid {pid}"
+    if standing.debugged(where):
+        title, cause = "The training stands in a debugger", "A breakpoint() or a debugger's prompt waits for somebody to type."
+        severity, confidence, fix = "info", "certain", f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}"
+    elif where.phase == "data":
+        title = "The training waits for a batch that does not come"
+        cause = (
+            "A loader worker hangs (a lock that was held when it was forked, a file system that does not answer), "
+            "or waits for one that died."
+        )
+        loader = feeding_facts.feeding(member.journal)
+        least = "DataLoader(..., timeout=60)  # then it says so" if loader is None or loader.workers else ""
+        pids = (pid, *(workers.pids[:1] if workers is not None else ()))
+        fix = "\n".join([*(f"py-spy dump --pid {item}" for item in pids), least]).rstrip()
+    elif where.phase in (None, "other"):
+        # After its last step a script plots, uploads, waits for a person: nothing says that more steps will come.
+        confidence = "possible"
+    if (fed or busy) and confidence == "likely":
+        severity, confidence = "warning", "possible"
+    finding = tracked.about(
+        job,
+        "G01",
+        severity,
+        confidence,
+        title,
+        facts,
+        cause,
+        fix,
+        "A step comes; or it is compiling, evaluating, writing a checkpoint, or done with its training.",
+    )
+    return Suspicion(finding, STALL_HOLD_S)
+
+
+RULES = (
+    Rule(
+        "G01",
+        "hangs",
+        ("journal: stalled of every rank", "NCCL RAS", "/proc", "NVML"),
+        3.0,
+        "a rank says that no step came for 30 s or ten usual steps, outside of evaluation, checkpoints and compilation "
+        "(possible after a third of that, where one rank rests and all wait for it); "
+        f"certain where NCCL's counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from "
+        f"outside: {SPIN_PERCENT:.0f} % used at {SPIN_POWER_SHARE:.0%} of the power, {SPIN_HOLD_S:.0f} s: possible "
+        "(catalogue G01)",
+        hang,
+        every_s=EVERY_LOOK,
+    ),
+)
+
+HIDES = {"G01": STANDING}

@@ -1,0 +1,131 @@
+"""A rank that ended well while the others trained (part of G04): they wait for it in a collective, or failed without it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.doctor.evidence import collective_counts, standing
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import DEAD_STATES, Job
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.facts.ddp import Stall, standstill
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.rule import Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Rank, Run
+
+STILL_S = 5.0
+LATE_S = 3.0
+"""What ranks did before another's end is still told after it for so long: they write every 2 seconds at most."""
+_CAUSE = (
+    "A rank left the loop before the others: its data ended, a break or a return that only it came to. Each exchange of "
+    "gradients needs every rank, so that the others wait in the next one until its timeout, or lose the connection."
+)
+_FIX = """\
+# let every rank make the same number of steps: drop_last=True, a sampler that pads, or stop together:
+stop = torch.tensor(float(done), device=device); dist.all_reduce(stop, dist.ReduceOp.MAX)
+if stop: break
+# where only the data is uneven, for DDP alone:
+with torch.distributed.algorithms.join.Join([model]):  # around the loop"""
+
+
+def others_failed(run: Run, bad: Sequence[Rank], job: Job | None) -> Suspicion:
+    """Return that ranks ended well, and the others lost them: their texts alone would blame one of them."""
+    early = [rank.rank for rank in run.ranks if rank.state == "finished"]
+    names = words.ranks(early)
+    finding = Finding(
+        "G04",
+        "error",
+        "likely",
+        f"{tracked.capital(names)} ended while the others trained, and they failed without it",
+        (
+            Fact(f"{names} {'has' if len(early) == 1 else 'have'} finished", early, "journal"),
+            Fact(f"{words.ranks([rank.rank for rank in bad])} lost the connection after that", len(bad), "journal: error"),
+        ),
+        _CAUSE,
+        _FIX,
+        "The ranks that failed say that something else went wrong first.",
+        pids=tuple(rank.pid for rank in bad if rank.pid is not None) if job is not None else (),
+        run=run.run_id,
+    )
+    return Suspicion(finding, 2.0)
+
+
+def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | None) -> Suspicion | None:
+    """Return that ranks ended well, and that all others stand in a collective, to which nobody else will come.
+
+    Ranks that end one after the other do well, and so does one that still evaluates or writes when the others have ended.
+    """
+    left = [rank for rank in run.ranks if rank.state == "finished"]
+    if not left or not alive or job is None:
+        return None
+    still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
+    ended = max(evidence.ended_s(run.run_id, rank.rank) for rank in left)
+    if ended - still > LATE_S or min(ended, still) < STILL_S:
+        return None  # they went on without it, or it is too soon to tell
+    stalls = _in_collectives(alive)
+    counted = _counted(evidence, job, left) if stalls is None else None
+    if stalls is None and counted is None:
+        return None
+    numbers, waiting = words.ranks([rank.rank for rank in left]), words.ranks([rank.rank for rank in alive])
+    one = len(alive) == 1
+    at = max((rank.step for rank in left if rank.step is not None), default=None)
+    facts = [
+        Fact(
+            f"{numbers} {'has' if len(left) == 1 else 'have'} finished without an error"
+            + (f", at step {at}" if at is not None else ""),
+            at,
+            "journal",
+        ),
+        Fact(f"{waiting} {'lives' if one else 'live'}, without a step for {still:.0f} s", len(alive), "journal"),
+    ]
+    for rank, where in (stalls or [])[:3]:
+        frame = f" in {where.stack[0]}" if where.stack else ""
+        facts.append(Fact(f"rank {rank.rank} waits since step {where.step}{frame}", where.step, "journal: stalled"))
+    if counted is not None:
+        facts.append(counted)
+    pids = {rank.pid for rank in left}
+    there = [process.pid for process in job.processes if process.pid in pids and process.state not in DEAD_STATES]
+    if there:
+        facts.append(Fact(f"process {', '.join(map(str, there))} of {numbers} is still there", there, "/proc"))
+    early = bool(there) or any(where.early for _, where in stalls or ())
+    finding = Finding(
+        "G04",
+        "warning" if early else "error",
+        "possible" if early else "likely",
+        f"{tracked.capital(numbers)} ended before the others, which {'may wait' if early else 'wait'} for "
+        f"{'it' if len(left) == 1 else 'them'}",
+        tuple(facts),
+        _CAUSE,
+        _FIX,
+        "The others make steps; or the process that has finished its run is alive, and comes to the same operation.",
+        devices=tuple(sorted(job.used)),
+        pids=tuple(rank.pid for rank in alive if rank.pid is not None),
+        run=run.run_id,
+    )
+    return Suspicion(finding, 2.0)
+
+
+def _in_collectives(alive: Sequence[Rank]) -> list[tuple[Rank, Stall]] | None:
+    """Return where the living ranks stand; None unless each of them waits in a collective of a group of several."""
+    if not any((model_facts.group_size(rank) or 0) > 1 for rank in alive):
+        return None
+    found = [(rank, where) for rank in alive if (where := standstill(rank)) is not None]
+    if len(found) < len(alive):
+        return None
+    held = any(standing.compiles(where) or standing.debugged(where) for _, where in found)
+    return None if held or not all(standing.communicates(where) for _, where in found) else found
+
+
+def _counted(evidence: Evidence, job: Job, left: Sequence[Rank]) -> Fact | None:
+    """Return what NCCL's counts, which no longer move, say: the ranks that are behind are those that have ended."""
+    late = collective_counts.behind(evidence, job)
+    gone = {rank.pid for rank in left} - {None}
+    if late is None or not all(rank.pid in gone for rank in late.behind):
+        return None
+    text = (
+        f"{words.ranks([rank.rank for rank in late.ahead])} wait in {late.operation}, and no count has moved for "
+        f"{late.still_s:.0f} s"
+    )
+    return Fact(text, late.most, "NCCL RAS")

@@ -1,0 +1,129 @@
+"""GPUs that are full of work and draw little: NCCL's kernels poll for ranks that do not come (G02, and G01 from outside)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.shared import utilization
+
+SPIN_PERCENT = 95.0
+SPIN_POWER_SHARE = 0.35
+SPIN_MEMORY_PERCENT = 3.0
+SPIN_HOLD_S = 60.0
+FIRST_CALLS = 5
+FIRST_HOLD_S = 60.0
+"""NCCL's kernels poll: 100 % utilisation at little power (catalogue G01; all of it [H], not measured)."""
+STANDING = (
+    "D01",
+    "D02",
+    "D04",
+    "D05",
+    "D07",
+    "E01",
+    "E02",
+    "E03",
+    "E06",
+    "I01",
+    "I02",
+    "I07",
+    "A01",
+    "A02",
+    "H03",
+    "B08",
+    "C08",
+)
+
+
+def spins(evidence: Evidence, job: Job) -> Judgement:
+    """From outside: every GPU of the job at 100 %, drawing little, for a minute, and no step known."""
+    devices = tracked.used_devices(job)
+    if job.virtual or len(job.members) < 2 or len(devices) < 2 or job.run is not None:
+        return None
+    for device in devices:
+        use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
+        memory = device.memory_activity_percent
+        if use is None or power is None or use < SPIN_PERCENT or power > SPIN_POWER_SHARE:
+            return None
+        if memory is not None and memory > SPIN_MEMORY_PERCENT:
+            return None
+    facts = [*utilization(evidence, devices)]
+    for device in devices:
+        power = windows.power_share_at_most(evidence, device.uuid)
+        facts.append(Fact(f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit", power, "NVML"))
+    finding = tracked.about(
+        job,
+        "G01",
+        "error",
+        "possible",
+        "The GPUs may spin in a collective operation that does not complete",
+        facts,
+        "NCCL's kernels poll for the other ranks: full utilisation at little power and no traffic.",
+        f"py-spy dump --pid {job.pids[0] if job.pids else 'PID'}  # of each rank: who stands elsewhere?",
+        "Steps come (start it under gputop run to know); or its kernels are very small.",
+    )
+    return Suspicion(finding, SPIN_HOLD_S)
+
+
+def first_collective(evidence: Evidence, job: Job) -> Judgement:
+    """G02: all ranks are in their first collective operation, and it does not complete."""
+    if job.virtual or evidence.progressing(job) or any(rank.step for rank in tracked.ranks_of(job)):
+        return None
+    found = [item for item in evidence.communicators(job) if len(item.ranks) > 1]
+    if not found:
+        return None
+    totals = [sum(rank.counts.values()) for item in found for rank in item.ranks]
+    if not totals or len(set(totals)) != 1 or not 0 < totals[0] <= FIRST_CALLS:
+        return None
+    devices = tracked.used_devices(job)
+    loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
+    if not devices or any(load is None or load < SPIN_PERCENT for load in loads):
+        return None
+    if any(device.nvlinks_active for device in devices):
+        return None
+    iommu = evidence.snapshot is not None and evidence.snapshot.host.iommu_enabled
+    facts = [
+        Fact(
+            f"all {len(totals)} ranks have begun {totals[0]} collective operations, and no step was made", totals[0], "NCCL RAS"
+        ),
+        *utilization(evidence, devices),
+    ]
+    unlinked = all(device.nvlinks_active is not None for device in devices)
+    if unlinked:
+        facts.append(Fact("no NVLink between these GPUs: they exchange over PCIe", 0, "NVML"))
+    if iommu:
+        facts.append(Fact("an IOMMU is on", True, "/sys/class/iommu"))
+    finding = tracked.about(
+        job,
+        "G02",
+        "error",
+        "likely" if unlinked else "possible",
+        "The first collective operation never completes: GPUs do not reach each other",
+        facts,
+        "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver is older than 550.40.07.",
+        f"NCCL_P2P_DISABLE=1 {fixes.own_command(job)}  # if this runs, it is the peer-to-peer path\n"
+        "# then: newer driver; iommu=pt on the kernel's command line; ACS off in the BIOS",
+        "Steps come, or the ranks' counts differ (then one rank is missing).",
+    )
+    return Suspicion(finding, FIRST_HOLD_S)
+
+
+RULES = (
+    Rule(
+        "G02",
+        "hangs",
+        ("NCCL RAS", "NVML"),
+        FIRST_HOLD_S,
+        f"equal counts of at most {FIRST_CALLS} collective operations, GPUs at {SPIN_PERCENT:.0f} %, no step, no NVLink "
+        "(possible where that is unknown), "
+        f"{FIRST_HOLD_S:.0f} s (catalogue G02)",
+        first_collective,
+        every_s=EVERY_LOOK,
+    ),
+)
+
+HIDES = {"G02": ("G01", *STANDING)}

@@ -1,0 +1,190 @@
+"""What runs said when they failed: known error texts in their output, and the exception in the journal, by run.
+
+For rules that judge a text: most such runs have ended, so that no job of theirs is left. Not a rule itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.findings import fixes
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.names import less_telling
+from gputop.doctor.logs.patterns import table as patterns
+from gputop.doctor.logs.patterns.pattern import HINT
+from gputop.snapshot import LogMatch, Rank, Run, Snapshot
+
+_TEXT_MAX = 160
+_WELL = ("starting", "running", "finished")
+"""States of a run and of a job that have not failed."""
+_LINES_MAX = 20
+"""Lines of an exception's message that are searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One run (or a launch without a journal) and what it said. ``job`` is None once it has ended on this machine."""
+
+    subject: str
+    run: Run | None
+    job: Job | None
+    matches: tuple[LogMatch, ...]
+
+    @property
+    def run_id(self) -> str | None:
+        """The run's id, None for a launch without a journal."""
+        return self.run.run_id if self.run is not None else None
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """UUIDs of the devices that the run is seen on."""
+        return tuple(sorted(self.job.used)) if self.job is not None else ()
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """PIDs of the ranks that are still there."""
+        return self.job.pids if self.job is not None else ()
+
+    def first(self, *patterns: str) -> LogMatch | None:
+        """Return the first text of one of the patterns."""
+        return next((match for match in self.matches if match.pattern in patterns), None)
+
+    def rank(self, number: int | None) -> Rank | None:
+        """Return a rank's record; the first one for None."""
+        ranks = self.run.ranks if self.run is not None else ()
+        return next((rank for rank in ranks if number is None or rank.rank == number), None)
+
+    @property
+    def launch_state(self) -> str | None:
+        """The state of the launched job that said it; None where nobody tells."""
+        return next((match.job_state for match in self.matches if match.job_state is not None), None)
+
+    @property
+    def goes_on(self) -> bool:
+        """The run did not end of what it said: it lives, or ended with exit code 0.
+
+        A launch without a journal lives as long as its job does, or, where that is not known, as it has processes.
+        """
+        launch = self.launch_state
+        if launch == "failed":
+            return False
+        if self.run is not None:
+            return self.run.state in _WELL
+        return launch in _WELL if launch is not None else self.job is not None
+
+    @property
+    def afterwards(self) -> Fact | None:
+        """What tells that the text ended nothing; None where it did, or may have."""
+        if not self.goes_on:
+            return None
+        if (self.run.state if self.run is not None else self.launch_state) == "finished":
+            return Fact("the job ended well after this text", "finished", "the job's state")
+        return Fact("the job went on after this text", "running", "the job's state")
+
+
+def told(evidence: Evidence) -> tuple[Told, ...]:
+    """Return every run and launch on this machine that said something known, in the order of the snapshot."""
+    found: tuple[Told, ...] | None = evidence.memo.get("told")
+    if found is None and evidence.snapshot is not None:
+        found = evidence.memo["told"] = _told(evidence, evidence.snapshot)
+    return found or ()
+
+
+def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
+    jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
+    found = []
+    for run in snapshot.runs:
+        failed = [rank for rank in run.ranks if "error" in rank.facts]
+        if not failed and not snapshot.logs:
+            continue
+        matches = [
+            m for m in snapshot.logs if m.run_id == run.run_id or (m.run_id is None and m.job_id and m.job_id == run.job_id)
+        ]
+        if failed:
+            matches += _exceptions(failed, run.run_id, {match.pattern for match in matches})
+        if matches:
+            found.append(Told(run.run_id, run, jobs.get(run.run_id), tuple(matches)))
+    if not snapshot.logs:
+        return tuple(found)
+    taken = {run.run_id for run in snapshot.runs} | {run.job_id for run in snapshot.runs}
+    launches = dict.fromkeys(m.job_id or m.run_id for m in snapshot.logs if not {m.job_id, m.run_id} & (taken - {None}))
+    for name in launches:
+        if name is not None:
+            job = next((job for job in evidence.jobs if name in _launches(job)), None)
+            matches = [match for match in snapshot.logs if name in (match.job_id, match.run_id)]
+            found.append(Told(job.key if job is not None else name, None, job, tuple(matches)))
+    return tuple(found)
+
+
+def _launches(job: Job) -> set[str | None]:
+    return {process.environment.gputop_job_id for process in job.processes if process.environment is not None}
+
+
+def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[LogMatch]:
+    """Return what the exceptions in the journal tell that the output did not, or that nobody captured."""
+    found = []
+    for rank in ranks:
+        failure = model_facts.failure(rank)
+        if failure is None:
+            continue
+        line = f"{failure.type}: {failure.message}"
+        for name, cause, cascade in _patterns(line):
+            if name not in known:
+                found.append(LogMatch(name, cause, line, run_id, None, rank.rank, failure.where, cascade=cascade))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
+    """Return (name, cause, cascade) of the known failures in an exception; kept, because the same one comes every second."""
+    found: dict[str, tuple[str, str | None, bool]] = {}
+    said = []
+    for line in text.splitlines()[:_LINES_MAX]:
+        for pattern, _ in patterns.matches(line):
+            if pattern.kind != HINT:
+                found.setdefault(pattern.id, (pattern.id, pattern.cause, pattern.cascade))
+                said.append((pattern.id, line))
+    found.pop(less_telling(said) or "", None)
+    return tuple(found.values())
+
+
+def others_memory(said: Told) -> LogMatch | None:
+    """Return the text that a GPU is full of a process which is no rank of this run; None where it is full of its own."""
+    match = said.first("oom_other_proc")
+    row = patterns.pattern_of(match.pattern, match.line) if match is not None else None
+    own = {str(pid) for pid in (*said.pids, *(rank.pid for rank in (said.run.ranks if said.run is not None else ())))}
+    return None if row is not None and row[1].get("pid") in own else match
+
+
+def softened(said: Told, finding: Finding) -> Finding:
+    """Return a finding that rests on a text alone: where the job went on after it, it is possible at most."""
+    after = said.afterwards
+    if after is None:
+        return finding
+    severity = "warning" if finding.severity == "error" else finding.severity
+    return replace(finding, severity=severity, confidence="possible", evidence=(*finding.evidence, after))
+
+
+def quoted(match: LogMatch) -> Fact:
+    """Return the line as evidence, shortened."""
+    line = " ".join(match.line.split())
+    text = line if len(line) <= _TEXT_MAX else f"{line[: _TEXT_MAX - 1]}…"
+    who = f"rank {match.rank} said: " if match.rank is not None else ""
+    if match.file is None:
+        return Fact(f"{who}{text}", text, "the run's output")
+    return Fact(f"{who}{text}", text, f"{match.file}:{match.line_number}" if match.line_number is not None else match.file)
+
+
+def command_of(said: Told) -> str:
+    """Return the command that started the run, as far as it is known."""
+    if said.job is not None:
+        return fixes.own_command(said.job)
+    if said.run is not None and said.run.command:
+        return shlex.join(said.run.command)
+    return f"python {fixes.SCRIPT_UNKNOWN}"

@@ -1,0 +1,133 @@
+"""What rules that live from the journals share: the ranks that speak, the finding about a whole job, and how to abstain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import LIVE, Job
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.rules.rule import Suspicion
+from gputop.doctor.rules.support.outputs import Told, command_of, quoted, softened
+from gputop.snapshot import Device, LogMatch, Rank, is_of_training, loss_metric
+
+
+def ranks_of(job: Job) -> tuple[Rank, ...]:
+    """Return the ranks of the job that are alive and write a journal, also those on other machines."""
+    return tuple(rank for rank in job.run.ranks if rank.state in LIVE) if job.run is not None else ()
+
+
+def world(job: Job) -> int:
+    """Return how many ranks the job has: as the run says, else as the launcher said, else as many as are seen."""
+    if job.run is not None and job.run.world_size:
+        return job.run.world_size
+    said = [
+        m.process.environment.world_size for m in job.members if m.process is not None and m.process.environment is not None
+    ]
+    return max([size for size in said if size], default=len(job.members))
+
+
+def all_speak(job: Job) -> bool:
+    """True when every rank of a job of several ranks is alive and writes a journal."""
+    ranks = ranks_of(job)
+    return len(ranks) >= 2 and len(ranks) >= world(job)
+
+
+def loss_of(ranks: Sequence[Rank]) -> str | None:
+    """Return the training loss that every one of the ranks tells; None where they tell none, or each its own."""
+    names = set.intersection(*(set(rank.metrics) for rank in ranks)) if ranks else set()
+    found = loss_metric(names)
+    return found if found is not None and is_of_training(found) else None
+
+
+def used_devices(job: Job) -> tuple[Device, ...]:
+    """Return the devices that the job computes on, by index."""
+    return tuple(device for device in job.pool if device.uuid in job.used)
+
+
+def about(
+    job: Job,
+    rule: str,
+    severity: str,
+    confidence: str,
+    title: str,
+    evidence: Sequence[Fact],
+    cause: str,
+    fix: str,
+    refuted_by: str,
+    devices: Sequence[Device] | None = None,
+    pids: Sequence[int] | None = None,
+) -> Finding:
+    """Return a finding about a job; of all its devices and ranks unless some are named."""
+    named = used_devices(job) if devices is None else devices
+    return Finding(
+        id=rule,
+        severity=severity,
+        confidence=confidence,
+        title=title,
+        evidence=tuple(evidence),
+        cause=cause,
+        fix=fix,
+        refuted_by=refuted_by,
+        devices=tuple(device.uuid for device in named),
+        pids=tuple(job.pids if pids is None else pids),
+        run=job.run_id,
+    )
+
+
+def untracked(rule: str, job: Job, why: str) -> Abstained:
+    """Return that a rule cannot judge a job from outside, and the command that would let it."""
+    return Abstained(rule, why, f"gputop run -- {fixes.own_command(job)}", job.run_id)
+
+
+def unseen_ranks(evidence: Evidence, job: Job) -> bool:
+    """True for a job of several ranks that trains on GPUs without a journal: what they do inside cannot be seen."""
+    return job.run is None and len(job.members) > 1 and not job.virtual and len(job.used) > 1 and evidence.trains(job)
+
+
+def who(numbers: Sequence[int], world_size: int) -> str:
+    """Return "all 4 ranks", "both ranks" or "ranks 1, 3"."""
+    if len(set(numbers)) == world_size and world_size > 1:
+        return "both ranks" if world_size == 2 else f"all {world_size} ranks"
+    return words.ranks(numbers)
+
+
+def capital(sentence: str) -> str:
+    """Return the sentence with a capital letter."""
+    return f"{sentence[:1].upper()}{sentence[1:]}"
+
+
+def at(where: str | None) -> str:
+    """Return " (train.py:41)"; nothing when the line is unknown."""
+    return f" ({where})" if where is not None else ""
+
+
+def from_text(
+    said: Told,
+    match: LogMatch,
+    rule: str,
+    title: str,
+    cause: str,
+    fix: str,
+    refuted_by: str,
+    *,
+    severity: str = "error",
+    confidence: str = "certain",
+    also: Sequence[Fact] = (),
+) -> Suspicion:
+    """Return a finding that rests on what a run said; possible at most where the run went on."""
+    finding = Finding(
+        id=rule,
+        severity=severity,
+        confidence=confidence,
+        title=title,
+        evidence=(quoted(match), *also),
+        cause=cause,
+        fix=f"{fix}\n{command_of(said)}" if said.job is None else fix,
+        refuted_by=refuted_by,
+        devices=said.devices,
+        pids=said.pids,
+        run=said.run_id,
+    )
+    return Suspicion(softened(said, finding))

@@ -1,0 +1,1 @@
+"""Rules on known error texts."""

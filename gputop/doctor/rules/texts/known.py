@@ -1,0 +1,100 @@
+"""LOG: what ended a run or a launch, by the known error text in its output, where no other rule judges that text.
+
+The finding carries the id of its cause (C08, D09, G03 ...), or the text's own name where the catalogue has no cause. It
+outlives the run's processes: a job whose ranks are all dead still has its explanation, as long as its output is followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.facts import model as model_facts
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.logs.explain import UNKNOWN_ID, finding_of
+from gputop.doctor.logs.patterns.pattern import FAILURE
+from gputop.doctor.logs.patterns.table import pattern_of
+from gputop.doctor.logs.scan import Observation, is_warning
+from gputop.doctor.rules.launching.misplaced import global_rank_as_device
+from gputop.doctor.rules.launching.visibility import exclusive_mode
+from gputop.doctor.rules.machine.memory import host_memory
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.support.outputs import Told, others_memory, told
+from gputop.snapshot import LogMatch
+
+JUDGED_ELSEWHERE = frozenset(
+    {
+        *("cuda_unknown_env", "local_rank_dash", "nvml_mismatch", "nvml_unknown"),
+        *("ddp_devids_cpu", "ddp_not_needed", "dp_not_on_dev0", "dp_replica_error", "module_prefix", "two_devices"),
+        *("ecc", "oom", "param_shape", "ready_twice", "sigkill", "unused_idx", "unused_params", "xid"),
+    }
+)
+"""Texts that a rule of their own cause takes from the logs."""
+_UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] = {
+    "worker_killed": host_memory,
+    "invalid_ordinal": global_rank_as_device,
+    "devices_busy": exclusive_mode,
+}
+"""Texts of several causes, one of which has a rule: told by their own words where that does not fit."""
+_JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
+
+
+def failed(evidence: Evidence) -> dict[str, Judgement]:
+    """LOG: the first failure in a run's output has a known text, or the run failed with an exception."""
+    found: dict[str, Judgement] = {}
+    for said in told(evidence):
+        match = said.matches[0]
+        if match.cascade or said.goes_on or match.pattern in JUDGED_ELSEWHERE:
+            continue
+        if (said.job is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(said, match):
+            continue
+        explains = _UNLESS_EXPLAINED.get(match.pattern)
+        if explains is not None and not explains(evidence).keys().isdisjoint({said.subject, "machine"}):
+            continue
+        judgement = _judge(said, match)
+        if judgement is not None:
+            found[f"log:{said.subject}"] = judgement
+    return found
+
+
+def _of_its_own(said: Told, match: LogMatch) -> bool:
+    """Return whether the text is one of memory that another rank of the run has: H02 judges that."""
+    return match.pattern == "oom_other_proc" and others_memory(said) is None
+
+
+def _judge(said: Told, match: LogMatch) -> Judgement:
+    row = pattern_of(match.pattern, match.line)
+    if row is None and match.pattern != UNKNOWN_ID:
+        return None
+    if row is not None and (row[0].kind != FAILURE or is_warning(match.line)):
+        return None
+    rank = said.rank(match.rank)
+    failure = model_facts.failure(rank) if rank is not None else None
+    seen = Observation(
+        match.line,
+        match.file or "the run's output",
+        match.line_number or 0,
+        match.rank,
+        match.time,
+        row[0] if row is not None else None,
+        row[1] if row is not None else {},
+        where=failure.where if failure is not None else None,
+    )
+    finding = finding_of(seen)
+    if seen.where is not None:
+        finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, "journal")))
+    return Suspicion(replace(finding, run=said.run_id or match.run_id, devices=said.devices, pids=said.pids))
+
+
+MACHINE_RULES = (
+    MachineRule(
+        "LOG",
+        "logs",
+        ("logs",),
+        0.0,
+        "the first failure in the output of a run that failed has a known text (catalogue, section 5), or is an exception",
+        failed,
+        every_s=EVERY_LOOK,
+    ),
+)

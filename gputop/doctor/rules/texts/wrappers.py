@@ -1,0 +1,241 @@
+"""What nn.DataParallel and DDP say when they stop: wrapped before the model was moved (B09, C15), state that replicas do not
+share (B10), parameters without a gradient (C09), a checkpoint with other names (C13)."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts.ddp import Ddp, ddp
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.outputs import told
+
+UNUSED_ITERATIONS_MIN = 20
+
+
+def not_on_first_device(evidence: Evidence) -> dict[str, Judgement]:
+    """B09: the weights were not on the first device of the wrapper when it was called."""
+    found: dict[str, Judgement] = {}
+    for said in told(evidence):
+        match = said.first("dp_not_on_dev0")
+        if match is not None:
+            found[said.subject] = tracked.from_text(
+                said,
+                match,
+                "B09",
+                "DataParallel: the model is not on its first GPU",
+                "nn.DataParallel copies the weights from its first device to the others; it moves the module there by itself "
+                "only when it has a single device.",
+                'model = nn.DataParallel(net.to("cuda:0"))  # device_ids[0]',
+                "The text comes from a test that expects it.",
+            )
+    return found
+
+
+def replica_state(evidence: Evidence) -> dict[str, Judgement]:
+    """B10: a replica failed, because a tensor of the model stayed on another GPU, or for a reason that its message tells."""
+    found: dict[str, Judgement] = {}
+    for said in told(evidence):
+        match, inner = said.first("dp_replica_error"), said.first("two_devices")
+        if match is None or (inner is None and said.first("oom") is not None):
+            continue
+        if inner is None and "same device" in match.line:
+            inner = match
+        found[said.subject] = tracked.from_text(
+            said,
+            match,
+            "B10",
+            "DataParallel: a replica uses a tensor of another GPU" if inner is not None else "DataParallel: a replica failed",
+            "Replicas get copies of parameters and buffers alone: tensors kept in lists or plain attributes, bound methods "
+            "stored in __init__, and devices taken from the first parameter stay those of the original on GPU 0."
+            if inner is not None
+            else "The module failed inside a copy of it; the message below the line says why. Replicas have no parameters of "
+            "their own, and what forward writes to self is lost.",
+            'self.register_buffer("mask", mask)  # in place of self.mask = mask or a list of tensors\n'
+            "device = x.device  # in place of next(self.parameters()).device\n"
+            "# better, one process for each GPU: DistributedDataParallel",
+            "The same failure comes on one GPU, without nn.DataParallel.",
+            confidence="certain" if inner is not None else "likely",
+            also=()
+            if inner is None or inner is match
+            else (Fact(" ".join(inner.line.split())[:160], inner.line, "the run's output"),),
+        )
+    return found
+
+
+def _needless_search(evidence: Evidence, job: Job) -> Judgement:
+    """Judge a run that goes on: find_unused_parameters=True, and every parameter is used."""
+    if tracked.world(job) < 2:
+        return None
+    needless: list[Ddp] = []
+    for rank in tracked.ranks_of(job):
+        fact = ddp(rank)
+        if fact is None:
+            continue
+        young = (fact.iteration or 0) < UNUSED_ITERATIONS_MIN
+        if not fact.find_unused_parameters or fact.unused_parameter_bytes != 0 or young or fact.static_graph:
+            return None
+        needless.append(fact)
+    if not needless:
+        return None
+    match = next((match for match in evidence.logs(job) if match.pattern == "fup_useless"), None)
+    facts = [
+        Fact("find_unused_parameters=True, and no parameter went unused", True, "journal: ddp"),
+        Fact(f"after {needless[0].iteration} iterations", needless[0].iteration, "journal: ddp"),
+    ]
+    if match is not None:
+        facts.append(Fact(" ".join(match.line.split())[:160], match.line, match.file or "the run's output"))
+    finding = tracked.about(
+        job,
+        "C09",
+        "info",
+        "likely" if match is not None else "possible",
+        "DDP looks for unused parameters in every step, and there are none",
+        facts,
+        "With find_unused_parameters=True DDP walks the whole graph after each forward.",
+        "model = DDP(model, device_ids=[local_rank])  # without find_unused_parameters\n"
+        "# a graph that never changes but has unused parameters: static_graph=True",
+        "Some batches take another path through the model.",
+    )
+    return Suspicion(finding)
+
+
+def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
+    """C09: DDP stopped, because parameters got no gradient, or were ready twice; or it looks for unused ones in vain."""
+    found: dict[str, Judgement] = {job.key: _needless_search(evidence, job) for job in evidence.jobs}
+    for said in told(evidence):
+        match = said.first("unused_params", "unused_idx")
+        twice = said.first("ready_twice")
+        if match is not None:
+            indices = said.first("unused_idx")
+            found[said.subject] = tracked.from_text(
+                said,
+                match,
+                "C09",
+                "DDP: parameters got no gradient",
+                "DDP waits for the gradient of every parameter that it wrapped. Those that the loss does not depend on (a "
+                "branch that was not taken, a head that is not used) never come, and the next forward stops.",
+                "for name, parameter in model.named_parameters():  # before optimizer.step(): which ones\n"
+                "    if parameter.requires_grad and parameter.grad is None: print(name)\n"
+                "# remove them or requires_grad_(False); if the path changes from batch to batch:\n"
+                "model = DDP(model, device_ids=[local_rank], find_unused_parameters=True)",
+                "The ranks took different paths by mistake; then the code, and not the option, is to be changed.",
+                also=()
+                if indices in (None, match)
+                else (Fact(" ".join(indices.line.split())[:160], indices.line, "the run's output"),)
+                if indices is not None
+                else (),
+            )
+        elif twice is not None:
+            found[said.subject] = tracked.from_text(
+                said,
+                twice,
+                "C09",
+                "DDP: a parameter's gradient came twice in one backward",
+                "Reentrant checkpointing, or a parameter that several graphs share, marks the same parameter ready twice.",
+                "checkpoint(block, x, use_reentrant=False)\n"
+                '# or: model.gradient_checkpointing_enable({"use_reentrant": False})\n'
+                "# or, if the graph never changes: DDP(model, device_ids=[local_rank], static_graph=True)",
+                "forward was called several times before one backward, on purpose.",
+            )
+    return found
+
+
+def wrapped_too_early(evidence: Evidence) -> dict[str, Judgement]:
+    """C15: DDP refused a module that was on the CPU, or had nothing to train."""
+    found: dict[str, Judgement] = {}
+    for said in told(evidence):
+        early, needless = said.first("ddp_devids_cpu"), said.first("ddp_not_needed")
+        if early is not None:
+            found[said.subject] = tracked.from_text(
+                said,
+                early,
+                "C15",
+                "DDP was given device_ids and a model that is not on that GPU",
+                "The model was wrapped before it was moved: with device_ids, all its parameters have to be on that GPU.",
+                "model = Net().to(local_rank)\nmodel = DDP(model, device_ids=[local_rank])  # on a CPU: DDP(model)",
+                "The model is spread over devices on purpose; then device_ids has to be left out.",
+            )
+        elif needless is not None:
+            found[said.subject] = tracked.from_text(
+                said,
+                needless,
+                "C15",
+                "DDP was given a model without a parameter to train",
+                "Every parameter was frozen (requires_grad=False), or belongs to another module, when the model was wrapped.",
+                "# leave a frozen or inference-only model unwrapped; thaw before wrapping what is trained\n"
+                "for parameter in model.head.parameters(): parameter.requires_grad_(True)",
+                "The model is meant for inference only.",
+            )
+    return found
+
+
+_WITHOUT_PREFIX = """\
+state = torch.load(path, map_location="cpu")
+nn.modules.utils.consume_prefix_in_state_dict_if_present(state, "module.")
+model.load_state_dict(state)
+# from now on save without it: torch.save(model.module.state_dict(), path)"""
+_LOAD_INSIDE = """\
+model.module.load_state_dict(torch.load(path, map_location="cpu"))  # or load before wrapping"""
+
+
+def prefixed_names(evidence: Evidence) -> dict[str, Judgement]:
+    """C13: a checkpoint's names begin with "module.", or the model's do, and the other's do not."""
+    found: dict[str, Judgement] = {}
+    for said in told(evidence):
+        match = said.first("module_prefix")
+        if match is None:
+            continue
+        wrapped = 'Missing key(s) in state_dict: "module.' in match.line
+        found[said.subject] = tracked.from_text(
+            said,
+            match,
+            "C13",
+            "The checkpoint is loaded into the wrapper, and was saved without it"
+            if wrapped
+            else 'The checkpoint\'s names begin with "module.": it was saved from the wrapper',
+            "nn.DataParallel and DDP keep the model under .module, and their state_dict puts that before each name.",
+            _LOAD_INSIDE if wrapped else _WITHOUT_PREFIX,
+            "The names differ in more than the prefix.",
+        )
+    return found
+
+
+MACHINE_RULES = (
+    MachineRule(
+        "B09",
+        "data_parallel",
+        ("the run's output or exception",),
+        0.0,
+        "the text itself (catalogue B09)",
+        not_on_first_device,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "B10",
+        "data_parallel",
+        ("the run's output or exception",),
+        0.0,
+        "a failure in a replica; certain where tensors on two devices are its reason (catalogue B10)",
+        replica_state,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "C09",
+        "ddp",
+        ("the run's output or exception", "journal: ddp"),
+        0.0,
+        f"the text itself; or find_unused_parameters and none unused in {UNUSED_ITERATIONS_MIN} iterations (catalogue C09)",
+        unused_parameters,
+        every_s=EVERY_LOOK,
+    ),
+    MachineRule(
+        "C15", "ddp", ("the run's output or exception",), 0.0, "the text itself (catalogue C15)", wrapped_too_early, EVERY_LOOK
+    ),
+    MachineRule(
+        "C13", "ddp", ("the run's output or exception",), 0.0, "the text itself (catalogue C13)", prefixed_names, EVERY_LOOK
+    ),
+)
+
+HIDES = {"B09": ("A13", "G04"), "B10": ("A13", "G04"), "C13": ("G04",), "C15": ("G04",)}

@@ -1,0 +1,87 @@
+"""Columns of a growing series for a chart, kept up to date at the cost of what is new.
+
+``Series.columns`` walks the whole past; a chart that is drawn every second asks for the same stretch again and again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Hashable, Iterable
+
+from gputop.history.series import Bucket, Series
+
+GROWTH = 2 ** (1 / 4)
+"""The end of an axis moves in such steps: between them no column changes its place, and at most 16 % stays empty."""
+
+
+@dataclasses.dataclass(slots=True)
+class _Held:
+    series: Series
+    domain: tuple[float, float, int]
+    width: int
+    taken: int
+    columns: list[Bucket | None]
+
+
+class LiveColumns:
+    """Remembers the columns of several series, each under a key."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, _Held] = {}
+
+    def columns(self, key: Hashable, series: Series, start: float, end: float, count: int) -> list[Bucket | None]:
+        """Return what ``series.columns(start, end, count)`` returns; the caller must not change the buckets."""
+        if count <= 0 or end <= start or not series.buckets:
+            return [None] * max(0, count)
+        domain = (start, end, count)
+        held = self._held.get(key)
+        complete = len(series.buckets) - 1
+        if (
+            held is None
+            or held.series is not series
+            or held.domain != domain
+            or held.width != series.width
+            or held.taken > complete
+        ):
+            held = self._held[key] = _Held(series, domain, series.width, 0, [None] * count)
+        for bucket in series.buckets[held.taken : complete]:
+            place = _place(bucket, start, end, count)
+            if place is not None:
+                held.columns[place] = _merged(held.columns[place], bucket, in_place=True)
+        held.taken = complete
+        # The last bucket may still grow: it is merged into a copy.
+        result = list(held.columns)
+        last = series.buckets[-1]
+        place = _place(last, start, end, count)
+        if place is not None:
+            result[place] = _merged(result[place], last, in_place=False)
+        return result
+
+    def keep_only(self, keys: Iterable[Hashable]) -> None:
+        """Forget every other key."""
+        wanted = set(keys)
+        for key in [key for key in self._held if key not in wanted]:
+            del self._held[key]
+
+
+def _place(bucket: Bucket, start: float, end: float, count: int) -> int | None:
+    middle = (bucket.x_first + bucket.x_last) / 2
+    if not start <= middle <= end:
+        return None
+    return min(count - 1, int((middle - start) * (count / (end - start))))
+
+
+def _merged(held: Bucket | None, bucket: Bucket, *, in_place: bool) -> Bucket:
+    if held is None:
+        return dataclasses.replace(bucket)
+    result = held if in_place else dataclasses.replace(held)
+    result.absorb(bucket)
+    return result
+
+
+def steady_end(start: float, last: float, smallest: float = 10.0) -> float:
+    """Return an end for an axis from ``start`` that holds ``last`` and moves only now and then (by ``GROWTH``)."""
+    span = smallest
+    while span < last - start:
+        span *= GROWTH
+    return start + span

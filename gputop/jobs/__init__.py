@@ -1,0 +1,1 @@
+"""Launched jobs: started, listed, stopped, supervised, and attached to a terminal."""

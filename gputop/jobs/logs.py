@@ -1,0 +1,188 @@
+"""The logs of a job: the end of a large file, and what was written since the last look, in bounded memory.
+
+A log is bytes that a program meant for a terminal. Here it becomes plain lines: escape sequences are taken out, and a
+carriage return starts its line anew, so that a progress bar is one line. Imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.jobs import record
+
+TAIL_BYTES = 65_536
+"""What is read of a file at one time, at most."""
+LINE_CHARS = 4_000
+"""A longer line is cut."""
+
+# Control sequences (colours, cursor), operating system commands (titles, links), other two-character escapes.
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?"
+)
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of a job's output. ``rank`` is None for the launcher's own."""
+
+    label: str
+    path: Path
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The end of a job's output. ``skipped_bytes`` of it, before the first line, were not read."""
+
+    lines: tuple[str, ...]
+    size_bytes: int
+    skipped_bytes: int
+
+
+def sources(job_id: str) -> tuple[Source, ...]:
+    """Return the files of a job's output: the launcher's, then those of each rank in its newest attempt.
+
+    Raises:
+        UsageError: there is no such job.
+    """
+    directory = record.job_dir(job_id)
+    found: dict[tuple[int, str], tuple[int, Path]] = {}
+    # torchrun's layout: <rendezvous id>_<random>/attempt_<k>/<local rank>/stdout.log
+    for path in directory.glob(f"{record.RANKS}/*/attempt_*/*/std*.log"):
+        attempt, rank = path.parts[-3].removeprefix("attempt_"), path.parts[-2]
+        if attempt.isdigit() and rank.isdigit():
+            key = (int(rank), path.stem)
+            found[key] = max(found.get(key, (-1, path)), (int(attempt), path))
+    ranks = [Source(f"rank {rank}", path, rank) for (rank, _), (_, path) in sorted(found.items(), reverse=True)]
+    return (Source("launcher", directory / record.OUT_LOG), *sorted(ranks, key=lambda source: source.rank or 0))
+
+
+def tail(job_id: str, max_bytes: int = TAIL_BYTES, rank: int | None = None) -> LogTail:
+    """Return the last lines of a job's output; with several files each has its part of ``max_bytes`` and a label.
+
+    Ranks come first, the launcher last: torchrun says at the end which rank failed. ``rank`` chooses one rank's files.
+
+    Raises:
+        UsageError: there is no such job.
+    """
+    files = _chosen(sources(job_id), rank)
+    files = (*files[1:], files[0]) if rank is None and len(files) > 1 else files
+    lines: list[str] = []
+    size = skipped = 0
+    for source in files:
+        reader = _File(source.path, max(1, max_bytes // max(1, len(files))), quiet=True)
+        new = reader.poll() + ([reader.pending] if reader.pending else [])
+        lines += _labelled(source, new, len(files))
+        size += reader.offset
+        skipped += reader.skipped_bytes
+    return LogTail(tuple(lines), size, skipped)
+
+
+class LogFollower:
+    """Gives what a job has written since the last look. Looks at files; holds at most ``max_bytes`` of each."""
+
+    def __init__(self, job_id: str, rank: int | None = None, max_bytes: int = TAIL_BYTES) -> None:
+        record.job_dir(job_id)
+        self.job_id = job_id
+        self.rank = rank
+        self._max_bytes = max_bytes
+        self._files: dict[Path, _File] = {}
+        self._sources: tuple[Source, ...] = ()
+
+    def poll(self) -> list[str]:
+        """Return the lines that were completed since the last poll, the end of the file on the first.
+
+        Raises:
+            UsageError: the job is gone.
+        """
+        self._sources = _chosen(sources(self.job_id), self.rank)
+        lines: list[str] = []
+        for source in self._sources:
+            reader = self._files.setdefault(source.path, _File(source.path, self._max_bytes))
+            lines += _labelled(source, reader.poll(), len(self._sources))
+        return lines
+
+    @property
+    def pending(self) -> str:
+        """The line that is being written, as a progress bar at work; "" when there is none."""
+        for source in reversed(self._sources):
+            text = self._files[source.path].pending
+            if text:
+                return _labelled(source, [text], len(self._sources))[0]
+        return ""
+
+
+class _File:
+    """One file, read on from where the last look ended."""
+
+    def __init__(self, path: Path, max_bytes: int, quiet: bool = False) -> None:
+        self.path = path
+        self.offset = 0
+        self.skipped_bytes = 0
+        self._max_bytes = max_bytes
+        self._quiet = quiet
+        self._inode: int | None = None
+        self._partial = b""
+
+    @property
+    def pending(self) -> str:
+        return clean_line(self._partial)
+
+    def poll(self) -> list[str]:
+        try:
+            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        except OSError:
+            return []
+        try:
+            return self._read(handle)
+        finally:
+            os.close(handle)
+
+    def _read(self, handle: int) -> list[str]:
+        found = os.fstat(handle)
+        lines: list[str] = []
+        if self._inode is not None and (found.st_ino != self._inode or found.st_size < self.offset):
+            lines.append("… the log was cut or replaced; it goes on here")
+            self.offset, self._partial = 0, b""
+        first = self._inode is None
+        self._inode = found.st_ino
+        missed = found.st_size - self.offset - self._max_bytes
+        if missed > 0:
+            self.skipped_bytes += missed
+            if not first and not self._quiet:
+                lines.append(f"… {missed} bytes skipped")
+            self.offset += missed
+        data = os.pread(handle, self._max_bytes, self.offset)
+        self.offset += len(data)
+        if missed > 0:
+            # What was skipped ended somewhere in a line: begin with the next one, where there is one.
+            start = data.find(b"\n") + 1
+            self.skipped_bytes += start
+            self._partial, data = b"", data[start:]
+        *whole, self._partial = (self._partial + data).split(b"\n")
+        if len(self._partial) > self._max_bytes:
+            self._partial = self._partial[-self._max_bytes :]  # a line without an end
+        return lines + [clean_line(line) for line in whole]
+
+
+def clean_line(raw: bytes) -> str:
+    """Return one line as text for a screen: after its last carriage return, without escapes and control characters."""
+    parts = raw.rstrip(b"\r").split(b"\r")
+    text = _ESCAPES.sub("", parts[-1].decode("utf-8", "replace"))
+    text = _CONTROLS.sub("", text.expandtabs(8))
+    return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
+
+
+def _chosen(files: tuple[Source, ...], rank: int | None) -> tuple[Source, ...]:
+    """Return all files, a rank's, or (-1) the launcher's own."""
+    if rank is None:
+        return files
+    return tuple(source for source in files if source.rank == (None if rank < 0 else rank))
+
+
+def _labelled(source: Source, lines: list[str], files: int) -> list[str]:
+    return [f"[{source.label}] {line}" for line in lines] if files > 1 else lines

@@ -1,0 +1,1 @@
+"""What jobs print: searched, scanned for known errors, and read for metrics."""

@@ -1,0 +1,109 @@
+"""Opens logs for the doctor: files whole, piece by piece; of a job's large log the beginning and the end."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from gputop.doctor.logs.scan import LogScan
+from gputop.errors import UsageError
+
+READ_BYTES = 1 << 20
+HEAD_BYTES = 1 << 20
+TAIL_BYTES = 8 << 20
+"""Of a job's log that is larger than both together only these parts are read: a screen waits for the answer."""
+_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+
+
+def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> LogScan:
+    """Return the scan of a whole file; "-" is standard input.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
+    if str(path) == "-":
+        scan = LogScan(name or "standard input", rank)
+        return _read(scan, sys.stdin.buffer)
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            if stat.S_ISDIR(found.st_mode):
+                raise UsageError(f"{path} is a directory.", "Name the log files in it: gputop doctor --log DIR/*.log")
+            return _read(LogScan(name or path.name, rank, found.st_mtime), file)
+    except OSError as error:
+        raise UsageError(
+            f"{path} cannot be read: {error.strerror or error}.", "Name a log file, a job of gputop's, or -."
+        ) from error
+
+
+def scan_job(job_id: str) -> list[LogScan]:
+    """Return the scans of a job's output: the launcher's and each rank's. A file that cannot be read is left out.
+
+    Raises:
+        UsageError: there is no such job.
+    """
+    from gputop.jobs import logs
+
+    found = []
+    for source in logs.sources(job_id):
+        try:
+            handle = os.open(source.path, os.O_RDONLY | _FOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        with os.fdopen(handle, "rb") as file:
+            name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
+            told = os.fstat(file.fileno())
+            scan = LogScan(name, source.rank, told.st_mtime)
+            if told.st_size > HEAD_BYTES + TAIL_BYTES:
+                scan.feed(file.read(HEAD_BYTES))
+                scan.skip()
+                file.seek(told.st_size - TAIL_BYTES)
+            found.append(_read(scan, file))
+    return found
+
+
+def scan_all(names: Iterable[str]) -> list[LogScan]:
+    """Return the scans of files, "-" and jobs of gputop's, in the order given; several files of one name get their parent's.
+
+    Raises:
+        UsageError: one of them is neither.
+    """
+    scans: list[LogScan] = []
+    names = list(names)
+    same = len({Path(name).name for name in names}) < len(names)
+    for name in names:
+        path = Path(name)
+        if name != "-" and not path.exists() and _is_job(name):
+            scans += scan_job(name)
+        else:
+            scans.append(scan_file(path, str(path) if same else None, _rank_of(path)))
+    return scans
+
+
+def _is_job(name: str) -> bool:
+    from gputop.jobs import record
+
+    try:
+        record.job_dir(name)
+    except UsageError:
+        return False
+    return True
+
+
+def _rank_of(path: Path) -> int | None:
+    """Return whose log it is in torchrun's layout, .../attempt_0/<local rank>/stderr.log."""
+    parts = path.parts
+    if len(parts) >= 3 and parts[-3].startswith("attempt_") and parts[-2].isdigit():
+        return int(parts[-2])
+    return None
+
+
+def _read(scan: LogScan, file: BinaryIO) -> LogScan:
+    while data := file.read(READ_BYTES):
+        scan.feed(data)
+    scan.end()
+    return scan

@@ -1,0 +1,121 @@
+"""Finds text in logs of any size: piece by piece, in bounded memory, forward and backward; and reads the lines around it.
+
+What is looked for is the line as a person sees it: without escape sequences, after its last carriage return, without
+regard to case. Imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.jobs.logs import clean_line
+
+PIECE_BYTES = 1 << 20
+PAGE_BYTES = 1 << 16
+LINE_BYTES = 1 << 16
+"""A longer line is looked at in parts of this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some lines of a file. ``start`` and ``end`` are offsets in bytes; ``hit`` is the line that was looked for."""
+
+    lines: tuple[str, ...]
+    start: int
+    end: int
+    size: int
+    hit: int | None = None
+
+
+def find(path: Path, text: str, start: int, backwards: bool = False, stop: Callable[[], bool] = lambda: False) -> int | None:
+    """Return the offset of the nearest line that holds ``text``, from ``start`` on (or before it); None when there is none.
+
+    ``stop`` is asked between pieces: True gives up. A file that cannot be read holds nothing.
+    """
+    wanted = text.casefold()
+    raw = text.lower().encode()
+    try:
+        with open(path, "rb", opener=_no_follow) as file:
+            size = os.fstat(file.fileno()).st_size
+            pieces = _before(file.fileno(), min(start, size)) if backwards else _after(file.fileno(), start, size)
+            for offset, data in pieces:
+                if stop():
+                    return None
+                found = _in_piece(data, wanted, raw, backwards)
+                if found is not None:
+                    return offset + found
+    except OSError:
+        return None
+    return None
+
+
+def page(path: Path, offset: int, max_bytes: int = PAGE_BYTES, hit: int | None = None) -> Page:
+    """Return the lines around ``offset``, half of them before it; ``hit`` (an offset) says which line to point at."""
+    try:
+        with open(path, "rb", opener=_no_follow) as file:
+            size = os.fstat(file.fileno()).st_size
+            begin = max(0, min(offset, size) - max_bytes // 2)
+            data = os.pread(file.fileno(), max_bytes, begin)
+    except OSError:
+        return Page((), 0, 0, 0)
+    if begin:
+        skipped = data.find(b"\n") + 1
+        begin, data = begin + skipped, data[skipped:]
+    if begin + len(data) < size and b"\n" in data:
+        data = data[: data.rfind(b"\n") + 1]
+    pointed = data.count(b"\n", 0, max(0, hit - begin)) if hit is not None and begin <= hit < begin + len(data) else None
+    lines = data.split(b"\n")
+    if lines and not lines[-1]:
+        lines.pop()
+    return Page(tuple(map(clean_line, lines)), begin, begin + len(data), size, pointed)
+
+
+def _no_follow(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def _after(handle: int, start: int, size: int) -> Iterator[tuple[int, bytes]]:
+    """Give pieces of whole lines from ``start`` on."""
+    offset = start
+    while offset < size:
+        data = os.pread(handle, PIECE_BYTES, offset)
+        if not data:
+            return
+        whole = data.rfind(b"\n") + 1
+        if offset + len(data) >= size or not whole:
+            whole = len(data)
+        yield offset, data[:whole]
+        offset += whole
+
+
+def _before(handle: int, end: int) -> Iterator[tuple[int, bytes]]:
+    """Give pieces of whole lines before ``end``, the last one first."""
+    while end > 0:
+        begin = max(0, end - PIECE_BYTES)
+        data = os.pread(handle, end - begin, begin)
+        skipped = data.find(b"\n") + 1 if begin else 0
+        if skipped >= len(data):
+            skipped = 0
+        yield begin + skipped, data[skipped:]
+        end = begin + skipped
+        if not skipped and begin:
+            end = begin
+
+
+def _in_piece(data: bytes, wanted: str, raw: bytes, backwards: bool) -> int | None:
+    lowered = data.lower()
+    # Cheap and in C: most pieces hold nothing. Text that escapes interrupt, or beyond ASCII, is looked at line by line.
+    if raw.isascii() and raw not in lowered and b"\x1b" not in data:
+        return None
+    found: int | None = None
+    offset = 0
+    for line in data.split(b"\n"):
+        if wanted in clean_line(line[:LINE_BYTES]).casefold():
+            if not backwards:
+                return offset
+            found = offset
+        offset += len(line) + 1
+    return found

@@ -1,0 +1,264 @@
+"""The jobs of this user: start, list, stop. What is known of a job lies on disk, so that any later gputop knows it too."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gputop.errors import GputopError, UsageError
+from gputop.jobs import identity, record
+from gputop.jobs.logs import LogFollower, LogTail, tail
+from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S
+from gputop.places import jobs_dir, make_private_dir
+from gputop.recipes.catalogue import Launch
+
+__all__ = ["ACTIVE", "Job", "LogFollower", "LogTail", "find", "list_jobs", "request_stop", "start", "stop", "tail"]
+
+ACTIVE = ("waiting", "starting", "running")
+"""The states of a job that has not ended."""
+
+_PACKAGE_PARENT = Path(__file__).resolve().parents[2]
+_supervisors: list[subprocess.Popen[bytes]] = []
+_ended: dict[Path, Job] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A launched recipe or command, as its files tell it.
+
+    ``state``: waiting (for the jobs that it comes after), starting, running, finished (exit code 0), failed (another exit
+    code), stopped (asked to), killed (by a signal that nobody asked gputop for), lost (its supervisor ended without a
+    word: reboot, SIGKILL). Times are wall clock, seconds since the epoch. The run that the job makes has the job's id as
+    its run id.
+    """
+
+    id: str
+    name: str
+    state: str
+    argv: tuple[str, ...]
+    directory: Path
+    recipe_id: str | None = None
+    device_uuids: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    started_at: float | None = None
+    ended_at: float | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    supervisor_pid: int | None = None
+    stop_asked: bool = False
+    """True once somebody asked it to stop; while the state is still "running" it is on its way out."""
+    swept: tuple[int, ...] = ()
+    """Processes that the launcher left behind and the supervisor ended."""
+    survivors: tuple[int, ...] = ()
+    """Processes that even SIGKILL did not end (waiting in the kernel)."""
+    hostname: str | None = None
+    problem: str | None = None
+
+    @property
+    def out_log(self) -> Path:
+        """The launcher's output; the ranks of a torchrun job have files of their own (``logs.sources``)."""
+        return self.directory / record.OUT_LOG
+
+    @property
+    def active(self) -> bool:
+        """Whether the job has not ended."""
+        return self.state in ACTIVE
+
+
+def start(launch: Launch, after: Sequence[str] = ()) -> Job:
+    """Start a job and return at once; it lives on when this process ends, however it ends.
+
+    ``after`` are ids of jobs: this one waits until they have ended, in whatever way.
+
+    Raises:
+        GputopError: its directory cannot be made, or no process can be started.
+    """
+    job_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    directory = jobs_dir() / job_id
+    try:
+        make_private_dir(jobs_dir())
+        directory.mkdir(mode=0o700)
+        (directory / record.RANKS).mkdir(mode=0o700)
+        spec = {
+            "id": job_id,
+            "name": launch.name,
+            "recipe_id": launch.recipe_id,
+            "argv": list(launch.argv),
+            "env": dict(launch.env),
+            "cwd": launch.cwd,
+            "device_uuids": list(launch.device_uuids),
+            "values": dict(launch.values),
+            "hostname": socket.gethostname(),
+            "created_at": time.time(),
+            "after": list(after),
+        }
+        record.write_json(directory / record.SPEC, spec)
+        record.write_json(directory / record.SPAWNED, identity.describe(_spawn(directory)))
+    except OSError as error:
+        raise GputopError(f"The job cannot be started: {error}.", f"gputop keeps jobs in {jobs_dir()}.") from error
+    return find(job_id)
+
+
+def list_jobs() -> list[Job]:
+    """Return all jobs of this user, the newest first."""
+    _reap()
+    try:
+        names = sorted(os.listdir(jobs_dir()), reverse=True)
+    except OSError:
+        return []
+    found = []
+    for name in names:
+        with contextlib.suppress(UsageError):
+            found.append(find(name))
+    return sorted(found, key=lambda job: job.started_at or 0.0, reverse=True)
+
+
+def find(job_id: str) -> Job:
+    """Return one job.
+
+    Raises:
+        UsageError: there is none with this id.
+    """
+    directory = record.job_dir(job_id)
+    known = _ended.get(directory)
+    if known is not None:
+        return known
+    spec = record.read_json(directory / record.SPEC)
+    if spec is None or directory.stat().st_uid != os.geteuid():
+        raise UsageError(f"The job {job_id!r} cannot be read.", "gputop jobs lists those that can.")
+    job = _judge(directory, spec, record.read_json(directory / record.STATUS))
+    if not job.active and job.state != "lost" and not job.survivors:
+        _ended[directory] = job
+    return job
+
+
+def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
+    """Ask a job to stop and return at once: its supervisor sends TERM, waits ``grace_s``, kills, and sweeps.
+
+    Raises:
+        UsageError: there is no such job, or it has ended.
+    """
+    job = find(job_id)
+    if job.active and job.hostname != socket.gethostname():
+        raise UsageError(f"Job {job_id} runs on {job.hostname}.", "Stop it there.")
+    if not job.active and not identity.marked(job_id):
+        raise UsageError(f"Job {job_id} has ended: {job.state}.", "There is nothing to stop.")
+    status = record.read_json(job.directory / record.STATUS) or {}
+    supervisor = _supervisor(job.directory, status)
+    if not job.active or not supervisor or not identity.lives(supervisor):
+        _spawn(job.directory, "--sweep")
+        return
+    with contextlib.suppress(OSError):  # on a full disk the supervisor takes its default grace
+        record.write_json(job.directory / record.STOP, {"grace_s": grace_s, "pid": os.getpid(), "at": time.time()})
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(supervisor["pid"], signal.SIGTERM)
+
+
+def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
+    """Stop a job and wait until none of its processes is left.
+
+    Raises:
+        UsageError: there is no such job, or it has ended.
+        GputopError: processes are left that cannot be killed.
+    """
+    request_stop(job_id, grace_s)
+    deadline = time.monotonic() + grace_s + TERM_PATIENCE_S + KILL_PATIENCE_S + 5.0
+    while time.monotonic() < deadline:
+        job = find(job_id)
+        # "lost" is what a job without its supervisor is until the sweep has written that it was stopped.
+        if not job.active and job.state != "lost" and not identity.marked(job_id):
+            return job
+        time.sleep(0.05)
+    pids = ", ".join(str(pid) for pid in identity.marked(job_id)) or "its supervisor"
+    raise GputopError(
+        f"Job {job_id} still runs after SIGKILL: {pids}.", "A process that waits in the kernel ends only with its driver."
+    )
+
+
+def _spawn(directory: Path, *options: str) -> int:
+    """Start a supervisor in its own session, whose first signals wait until it can take them; return its PID."""
+    environment = {name: value for name, value in os.environ.items() if name not in (identity.JOB_VARIABLE, "GPUTOP_RUN_ID")}
+    log = record.open_log(directory / record.SUPERVISOR_LOG)
+    # The mask of this thread is inherited: a request to stop that comes before the supervisor's first line is not lost.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gputop.jobs.supervisor", str(directory.absolute()), *options],
+            cwd=_PACKAGE_PARENT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(log)
+    _supervisors.append(process)
+    return process.pid
+
+
+def _reap() -> None:
+    """Collect supervisors of this process that have ended, so that they do not stay as zombies."""
+    _supervisors[:] = [process for process in _supervisors if process.poll() is None]
+
+
+def _judge(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any] | None) -> Job:
+    status = status or {}
+    supervisor = _supervisor(directory, status) or {}
+    return Job(
+        id=spec["id"],
+        name=spec["name"],
+        state=_state(directory, spec, status),
+        argv=tuple(spec["argv"]),
+        directory=directory,
+        recipe_id=spec.get("recipe_id"),
+        device_uuids=tuple(spec.get("device_uuids", ())),
+        values=spec.get("values", {}),
+        started_at=status.get("began_at") or spec.get("created_at"),
+        ended_at=status.get("ended_at"),
+        exit_code=status.get("exit_code"),
+        signal=status.get("signal"),
+        supervisor_pid=supervisor.get("pid"),
+        stop_asked=bool(status.get("asked")),
+        swept=tuple(status.get("swept", ())),
+        survivors=tuple(status.get("survivors", ())),
+        hostname=spec.get("hostname"),
+        problem=status.get("problem"),
+    )
+
+
+def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+    if status.get("state") == "ended":
+        if status["asked"]:
+            return "stopped"
+        if status["signal"] is not None:
+            return "killed"
+        return "finished" if status["exit_code"] == 0 else "failed"
+    known = str(status.get("state", "starting"))
+    if spec.get("hostname") != socket.gethostname():
+        return known  # a home directory shared between machines: only the other one can tell more
+    # Without its supervisor the command may still train; nobody will learn its exit code, but it runs.
+    if identity.lives(_supervisor(directory, status)) or identity.lives(status.get("child")):
+        return known
+    # It may have ended between the two looks.
+    newest = record.read_json(directory / record.STATUS) or {}
+    if newest.get("state") == "ended" or newest.get("state", "starting") != known:
+        return _state(directory, spec, newest)
+    just_made = abs(time.time() - spec.get("created_at", 0.0)) < 1.0 and _supervisor(directory, status) is None
+    return "starting" if just_made else "lost"
+
+
+def _supervisor(directory: Path, status: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return who the supervisor is: from the status, else as noted when it was started."""
+    return status.get("supervisor") or record.read_json(directory / record.SPAWNED)

@@ -1,1 +1,0 @@
-"""Starts training as jobs that outlive gputop."""

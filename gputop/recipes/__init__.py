@@ -1,0 +1,1 @@
+"""What can be launched: bundled demos, faults, and the user's own commands."""

@@ -1,0 +1,150 @@
+"""What can be launched: the bundled recipes, and a recipe with chosen devices and values as a command line.
+
+Imports the standard library and gputop's records alone; whether torch is there is looked up, never imported.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gputop.errors import UsageError
+from gputop.recipes import faults, table
+from gputop.recipes.recipe import Option, Recipe
+from gputop.snapshot import Device
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A command that is ready to start. ``env`` is what is added to the environment of the one who starts it."""
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: str
+    name: str
+    recipe_id: str | None = None
+    device_uuids: tuple[str, ...] = ()
+    values: Mapping[str, object] = field(default_factory=dict)
+
+
+__all__ = ["RECIPES", "Launch", "Option", "Recipe", "demos_dir", "device_environment", "find", "prepare"]
+
+RECIPES: tuple[Recipe, ...] = (*table.RECIPES, *faults.FAULTS)
+
+
+def find(recipe_id: str) -> Recipe:
+    """Return the recipe with this id.
+
+    Raises:
+        UsageError: there is none.
+    """
+    for recipe in RECIPES:
+        if recipe.id == recipe_id:
+            return recipe
+    raise UsageError(f"There is no recipe {recipe_id!r}.", f"Choose one of: {', '.join(recipe.id for recipe in RECIPES)}.")
+
+
+def demos_dir(package: Path | None = None) -> Path:
+    """Return the folder of the demos: inside the installed package, else beside it in a checkout.
+
+    Raises:
+        UsageError: neither has them.
+    """
+    package = package or Path(__file__).resolve().parents[1]
+    for folder in (package / "_demos", package.parent / "demos"):
+        if (folder / "ddp.py").is_file():
+            return folder
+    raise UsageError("The demos are not installed with this gputop.", "Install gputop from its source or its wheel again.")
+
+
+def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, object] | None = None) -> Launch:
+    """Return the command that trains ``recipe`` on ``devices``; ``values`` replaces defaults, by option name.
+
+    Real GPUs are chosen by UUID in CUDA_VISIBLE_DEVICES, virtual ones by index in GPUTOP_VIRTUAL_DEVICES.
+
+    Raises:
+        UsageError: a value is wrong, the devices do not suit, or torch is missing.
+    """
+    _check_devices(recipe, devices)
+    known = {option.name: option for option in recipe.options}
+    given = {**recipe.defaults(), **(values or {})}
+    unknown = sorted(set(given) - set(known))
+    if unknown:
+        raise UsageError(f"{recipe.id} has no option {unknown[0]!r}.", f"It has: {', '.join(known)}.")
+    chosen = {name: text for name, option in known.items() if (text := option.parse(given[name])) is not None}
+    if "data" in chosen:
+        chosen["data"] = str(Path(chosen["data"]).expanduser().absolute())
+        if not Path(chosen["data"]).is_dir():
+            raise UsageError(f"There is no folder {chosen['data']}.", "Choose the folder that holds the IDX files, or none.")
+    if "checkpoint" in chosen:
+        chosen["checkpoint"] = str(Path(chosen["checkpoint"]).expanduser().absolute())
+        if not Path(chosen["checkpoint"]).is_file():
+            raise UsageError(f"There is no file {chosen['checkpoint']}.", "Choose a file that --save of a demo wrote, or none.")
+    own_name = recipe.id.rpartition("/")[2]
+    chosen.setdefault("name", f"{chosen['model']}-{own_name}" if "model" in chosen else own_name)
+    if importlib.util.find_spec("torch") is None:
+        raise UsageError("PyTorch is not installed beside gputop.", f"Install it with: {sys.executable} -m pip install torch")
+    script = str(demos_dir() / recipe.script)
+    arguments = [part for name, text in chosen.items() for part in known[name].arguments(text)]
+    return Launch(
+        argv=(*_launcher(recipe, len(devices)), script, *arguments),
+        env={**_environment(recipe, devices), **recipe.env},
+        cwd=os.getcwd(),
+        name=chosen["name"],
+        recipe_id=recipe.id,
+        device_uuids=tuple(device.uuid for device in devices),
+        values=chosen,
+    )
+
+
+def device_environment(devices: Sequence[Device]) -> dict[str, str]:
+    """Return the environment that shows a process these devices and no others, in this order.
+
+    Raises:
+        UsageError: real and virtual GPUs are mixed.
+    """
+    virtual = [device for device in devices if device.kind == "virtual"]
+    if not virtual:
+        return {"CUDA_VISIBLE_DEVICES": ",".join(device.uuid for device in devices)}
+    if len(virtual) != len(devices):
+        raise UsageError("Real and virtual GPUs cannot train together.", "Choose GPUs of one kind.")
+    # One virtual GPU is one core; torchrun would set the same, with a warning.
+    mask = ",".join(str(device.index) for device in devices)
+    return {"CUDA_VISIBLE_DEVICES": "", "GPUTOP_VIRTUAL_DEVICES": mask, "OMP_NUM_THREADS": "1"}
+
+
+def _environment(recipe: Recipe, devices: Sequence[Device]) -> dict[str, str]:
+    found = device_environment(devices)
+    # The scripts open their runs themselves: with this, automatic facts come beside what they log. 0 is the person's word.
+    found["GPUTOP_AUTO"] = os.environ.get("GPUTOP_AUTO", "1")
+    if recipe.mask is not None:
+        found["GPUTOP_VIRTUAL_DEVICES" if "GPUTOP_VIRTUAL_DEVICES" in found else "CUDA_VISIBLE_DEVICES"] = recipe.mask
+    return found
+
+
+def _check_devices(recipe: Recipe, devices: Sequence[Device]) -> None:
+    count = len(devices)
+    if count < recipe.min_devices:
+        needed = "one GPU" if recipe.min_devices == 1 else f"{recipe.min_devices} GPUs"
+        raise UsageError(f"{recipe.id} needs at least {needed}; {count} chosen.", "Choose more, or try gputop --virtual 4.")
+    if recipe.max_devices is not None and count > recipe.max_devices:
+        fitting = "one GPU" if recipe.max_devices == 1 else f"at most {recipe.max_devices} GPUs"
+        raise UsageError(f"{recipe.id} uses {fitting}; {count} chosen.", "Choose fewer, or another recipe.")
+    if len({device.uuid for device in devices}) != count:
+        raise UsageError("A GPU is chosen twice.", "Choose each GPU once.")
+    lost = next((device for device in devices if device.state == "lost"), None)
+    if lost is not None:
+        raise UsageError(f"GPU {lost.index} is lost: the driver no longer reaches it.", "Choose another.")
+
+
+def _launcher(recipe: Recipe, count: int) -> tuple[str, ...]:
+    if recipe.launcher == "python":
+        return (sys.executable, "-u")
+    processes = f"--nproc-per-node={recipe.processes or count}"
+    if recipe.launcher == "launch":
+        return (sys.executable, "-m", "torch.distributed.launch", processes)
+    return (sys.executable, "-m", "torch.distributed.run", "--standalone", processes)

@@ -1,0 +1,390 @@
+"""The faults: each a recipe with one mistake, told by the doctor's id. Their scripts are in ``demos/faults/``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gputop.recipes.recipe import Option, Recipe, with_defaults
+from gputop.recipes.table import DATA_PARALLEL, TIMEOUT, TRAINING
+
+_DDP = (*TRAINING, TIMEOUT)
+
+
+def _ddp(
+    doctor: str,
+    script: str,
+    title: str,
+    description: str,
+    teaches: str,
+    defaults: Mapping[str, int | float] | None = None,
+    *,
+    launcher: str = "torchrun",
+    options: tuple[Option, ...] = _DDP,
+    processes: int | None = None,
+    env: Mapping[str, str] | None = None,
+    mask: str | None = None,
+    min_devices: int = 2,
+) -> Recipe:
+    """Return the recipe of ``demos/faults/<script>.py``: the DDP recipe with one mistake, and ``defaults`` that suit it."""
+    return Recipe(
+        id="faults/" + script.replace("_", "-"),
+        title=f"Fault: {title}",
+        description=description,
+        teaches=teaches,
+        launcher=launcher,
+        script=f"faults/{script}.py",
+        options=with_defaults(options, **(defaults or {})),
+        min_devices=min_devices,
+        default_devices=min_devices,
+        fault=doctor,
+        processes=processes,
+        env=env or {},
+        mask=mask,
+    )
+
+
+def _dp(
+    doctor: str, script: str, title: str, description: str, teaches: str, defaults: Mapping[str, int | float] | None = None
+) -> Recipe:
+    """Return a fault of the DataParallel recipe."""
+    return _ddp(doctor, script, title, description, teaches, defaults, launcher="python", options=DATA_PARALLEL)
+
+
+LAUNCHING = (
+    _ddp(
+        "A01",
+        "plain_python",
+        "started with python",
+        "The DDP script is started with python instead of torchrun.",
+        "Without a launcher there is one process, on one GPU; the others idle.",
+        launcher="python",
+    ),
+    _ddp(
+        "A02",
+        "fewer_ranks",
+        "fewer processes than GPUs",
+        "torchrun starts one process, where several GPUs are to be used.",
+        "--nproc-per-node decides how many GPUs work.",
+        processes=1,
+    ),
+    _ddp(
+        "A03",
+        "mask_in_script",
+        "the script hides GPUs",
+        "A line of the script sets CUDA_VISIBLE_DEVICES to one GPU.",
+        "The mask belongs to the one who starts the script.",
+        launcher="python",
+        options=DATA_PARALLEL,
+    ),
+    _ddp(
+        "A05",
+        "mask_with_a_repeat",
+        "a GPU listed twice",
+        "CUDA_VISIBLE_DEVICES=0,0 hides all GPUs, and the script falls back to the CPU.",
+        "A wrong mask is silent: assert torch.cuda.is_available().",
+        mask="0,0",
+        min_devices=1,
+        launcher="python",
+        options=TRAINING,
+    ),
+    _ddp(
+        "A07",
+        "ranks_on_one_gpu",
+        "all ranks on one GPU",
+        "Every rank takes GPU 0, as with a cuda:0 left in the code.",
+        "One GPU works for all ranks, the others idle, and nothing complains.",
+    ),
+    _ddp(
+        "A12",
+        "cpu_fallback",
+        "training on the CPU",
+        "try_gpu(i) asks for a GPU that is not there, and gets the CPU.",
+        "It trains, slowly, and all GPUs stay idle.",
+    ),
+    _ddp(
+        "A17",
+        "local_rank_argument",
+        "--local_rank",
+        "The script wants --local_rank; torch.distributed.launch passes --local-rank.",
+        "LOCAL_RANK is in the environment, and torchrun passes no argument.",
+        launcher="launch",
+    ),
+    _ddp(
+        "A18",
+        "independent_worlds",
+        "worlds of one",
+        "A loop starts the script once for each GPU, and every process believes that it is alone.",
+        "All train the same model on the same data, on GPU 0.",
+        launcher="python",
+    ),
+    _ddp(
+        "A19",
+        "dp_inside_ddp",
+        "DataParallel in every rank",
+        "nn.DataParallel was left in a script that torchrun starts.",
+        "N ranks put copies on N GPUs each, and do not average their gradients.",
+    ),
+)
+
+DATA_PARALLEL_FAULTS = (
+    _dp(
+        "B01",
+        "dp_small_batch",
+        "batch smaller than the GPUs",
+        "The DataParallel recipe with a batch of 1, so that only GPU 0 gets a sample.",
+        "nn.DataParallel gives ceil(batch / GPUs) samples to each GPU until none are left.",
+        {"batch_size": 1, "lr": 0.001},
+    ),
+    _dp(
+        "B02",
+        "dp_remainder",
+        "batch does not divide",
+        "A batch of 5: 3 and 2 on two GPUs, and on four of them the last one idles.",
+        "The largest piece sets the pace.",
+        {"batch_size": 5, "lr": 0.002},
+    ),
+    _dp(
+        "B03",
+        "dp_bypass",
+        "wrapper not called",
+        "The module inside the wrapper is called: parallel.module(images).",
+        "Only a call of the wrapper cuts the batch; GPU 0 works alone.",
+    ),
+    _dp(
+        "B04",
+        "dp_object",
+        "a batch that is no tensor",
+        "The batch is handed over in an object of one's own, which cannot be cut.",
+        "Every GPU does the whole batch.",
+    ),
+    _dp(
+        "B05",
+        "dp_mask",
+        "a mask of one row",
+        "One argument has a single row, to be broadcast.",
+        "The argument with the fewest rows sets the number of pieces: the rest of the batch is lost.",
+    ),
+    _dp(
+        "B06",
+        "dp_time_first",
+        "batch is not dimension 0",
+        "A recurrent network takes [time, batch, features], and is cut along time.",
+        "DataParallel(model, dim=1), or batch_first=True.",
+    ),
+    _dp(
+        "B12",
+        "dp_single_id",
+        "device_ids=[0]",
+        "nn.DataParallel is told to use one GPU.",
+        "It then hands everything through, and the other GPUs idle.",
+    ),
+    _dp(
+        "B13",
+        "eval_on_one_gpu",
+        "test on one GPU",
+        "After each epoch GPU 0 tests alone, in small batches.",
+        "The wrapper cuts test batches as well.",
+        {"train_samples": 4000},
+    ),
+)
+
+DDP_FAULTS = (
+    _ddp(
+        "C01",
+        "ddp_bypass",
+        "wrapper not called",
+        "The module inside the wrapper is called: parallel.module(images).",
+        "Gradients are never averaged, and the ranks drift apart.",
+    ),
+    _ddp(
+        "C02",
+        "changed_after_wrap",
+        "cast after wrapping",
+        "model.double() after DistributedDataParallel(model).",
+        "DDP no longer hears the parameters: no error, and no averages.",
+    ),
+    _ddp(
+        "C03",
+        "not_wrapped",
+        "not wrapped",
+        "The process group is there, and the model is not wrapped in DDP.",
+        "As many models as ranks, each trained on its own part of the data.",
+    ),
+    _ddp(
+        "C04",
+        "no_sync_inverted",
+        "no_sync() the wrong way round",
+        "Of four accumulated batches the last is the one that is not averaged.",
+        "The ranks drift apart.",
+    ),
+    _ddp(
+        "C05",
+        "no_sampler",
+        "no DistributedSampler",
+        "Every rank goes through all the data, in the same order.",
+        "N GPUs compute the same gradients N times.",
+    ),
+    _ddp(
+        "C06",
+        "no_set_epoch",
+        "no set_epoch",
+        "The sampler is never told the epoch.",
+        "Every epoch has the order of the first.",
+        {"train_samples": 2000},
+    ),
+    _ddp(
+        "C07",
+        "uneven_inputs",
+        "different numbers of batches",
+        "The data is divided by hand, and rank 0 gets more.",
+        "At the end of the epoch rank 0 waits for gradients that nobody sends.",
+        {"batch_size": 16, "train_samples": 60_000},
+    ),
+    _ddp(
+        "C08",
+        "only_rank_0",
+        "a barrier on rank 0 alone",
+        "After the first epoch rank 0 waits at a barrier that no other rank reaches.",
+        "Collectives belong outside of if rank == 0.",
+        {"train_samples": 4000},
+    ),
+    _ddp(
+        "C09",
+        "unused_parameters",
+        "an unused layer",
+        "The model has a layer that no forward uses.",
+        "DDP waits for its gradient, and the second step ends with an error.",
+    ),
+    _ddp(
+        "C10",
+        "bn_not_synced",
+        "batch norm on 4 samples",
+        "Each rank normalizes over its own 4 samples.",
+        "SyncBatchNorm normalizes over those of all ranks.",
+        {"batch_size": 4},
+    ),
+    _ddp(
+        "C13",
+        "state_dict_prefix",
+        'names with "module."',
+        "The wrapper's weights are saved, the module's are loaded.",
+        "Save parallel.module.state_dict().",
+        {"steps": 200},
+    ),
+    _ddp(
+        "C14",
+        "ranks_write_one_file",
+        "all ranks write one file",
+        "Every rank opens the same file for writing.",
+        "They write over each other's lines: rank 0 writes, or each rank a file of its own.",
+    ),
+    _ddp(
+        "C15",
+        "wrapped_before_move",
+        "wrapped on the CPU",
+        "DDP gets device_ids, and a model that is still on the CPU.",
+        ".to(device) first, then wrap.",
+    ),
+)
+
+INPUT_FAULTS = (
+    _ddp(
+        "D01",
+        "slow_loader",
+        "num_workers=0",
+        "The training process prepares costly data itself.",
+        "The GPU waits for each batch, and loading for each step.",
+    ),
+    _ddp(
+        "D02",
+        "too_many_workers",
+        "more workers than cores",
+        "Every rank starts four loader processes for each core.",
+        "num_workers = cores // ranks.",
+    ),
+    _ddp(
+        "D03",
+        "workers_on_one_core",
+        "all workers on one core",
+        "Loader processes inherit a pinning to one core.",
+        "Four workers are then no faster than one.",
+    ),
+    _ddp(
+        "D06",
+        "workers_restart",
+        "workers start anew",
+        "Short epochs, and each begins with new loader processes.",
+        "persistent_workers=True.",
+        {"train_samples": 2000},
+    ),
+    _ddp(
+        "E05",
+        "debug_flags",
+        "debugging left on",
+        "Anomaly detection and CUDA_LAUNCH_BLOCKING=1 are still on.",
+        "Good for a search, costly ever after.",
+        # TORCH_DISTRIBUTED_DEBUG=DETAIL would be another; with it torch 2.13 crashes where DDP is wrapped over gloo.
+        env={"CUDA_LAUNCH_BLOCKING": "1"},
+    ),
+    _ddp(
+        "E07",
+        "periodic_stall",
+        "a test every 20 steps",
+        "The whole test set after every 20 steps.",
+        "Training stands still for as long as many steps.",
+    ),
+)
+
+RANK_FAULTS = (
+    _ddp(
+        "F01",
+        "slow_data_on_one_rank",
+        "slow data on one rank",
+        "Rank 1 loads its data slowly.",
+        "The whole job is as fast as its slowest rank.",
+    ),
+    _ddp(
+        "F02",
+        "slow_gpu_on_one_rank",
+        "a slow GPU",
+        "Rank 1 needs three times as long for a forward.",
+        "All others wait for it in backward().",
+    ),
+    _ddp(
+        "F03",
+        "uneven_batches",
+        "batches of different size",
+        "The ranks' batches have very different numbers of rows.",
+        "In each step another rank is the one that all wait for.",
+    ),
+    _ddp(
+        "F05",
+        "rank_0_does_more",
+        "extra work on rank 0",
+        "Rank 0 draws a picture after every step.",
+        "All others wait for it.",
+    ),
+    _ddp(
+        "G01",
+        "one_rank_waits",
+        "one rank waits for ever",
+        "After 200 steps rank 1 waits for input that nobody types.",
+        "The others wait for its gradients: no error, and no step.",
+    ),
+    _ddp(
+        "G03",
+        "wrong_world_size",
+        "one rank too many is expected",
+        "WORLD_SIZE is one more than the ranks that were started.",
+        "init_process_group waits until all are there.",
+    ),
+    _ddp(
+        "G04",
+        "dead_rank",
+        "a rank is killed",
+        "After 200 steps rank 1 is ended with SIGKILL, as when memory runs out.",
+        "What the others say follows from it; torchrun names the first that failed.",
+    ),
+)
+
+FAULTS: tuple[Recipe, ...] = (*LAUNCHING, *DATA_PARALLEL_FAULTS, *DDP_FAULTS, *INPUT_FAULTS, *RANK_FAULTS)

@@ -1,0 +1,214 @@
+"""A person's own command lines as something that can be launched: remembered, checked, tracked as by ``gputop run``.
+
+They are kept beside the settings, as JSON. A command is written as in a shell, without a shell's other powers: words and
+quotes, variables of its own in front (``LR=0.1 python train.py``), ``{gpus}`` for the number of chosen GPUs. Nothing in it
+is run while it is checked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gputop import places
+from gputop.errors import GputopError, UsageError
+from gputop.recipes import run_command
+from gputop.recipes.catalogue import Launch, device_environment
+from gputop.snapshot import Device
+
+GPUS = "{gpus}"
+"""In a command: the number of chosen GPUs."""
+KEPT_MOST = 100
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCommand:
+    """A command line of the person's own. ``environment`` is what it adds to the environment of gputop."""
+
+    name: str
+    command: str
+    cwd: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    gpus: int = 1
+    """How many GPUs were chosen the last time."""
+
+
+def file() -> Path:
+    """Return where the commands are kept: beside the settings."""
+    return places.config_path().with_name("commands.json")
+
+
+def load() -> tuple[OwnCommand, ...]:
+    """Return the remembered commands, the last used first; those that cannot be read are left out, and the file as it is."""
+    try:
+        data = json.loads(file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return ()
+    listed = data.get("commands") if isinstance(data, dict) else None
+    return tuple(found for item in listed if (found := _read(item)) is not None) if isinstance(listed, list) else ()
+
+
+def remember(command: OwnCommand) -> None:
+    """Keep a command, in place of one with the same name.
+
+    Raises:
+        GputopError: the file cannot be written, or holds something that would be lost.
+    """
+    _write((command, *(other for other in _known() if other.name != command.name))[:KEPT_MOST])
+
+
+def forget(name: str) -> None:
+    """Remove a command.
+
+    Raises:
+        UsageError: there is none of this name.
+        GputopError: the file cannot be written.
+    """
+    known = _known()
+    left = tuple(other for other in known if other.name != name)
+    if len(left) == len(known):
+        raise UsageError(f"There is no command named {name!r}.", "The launch screen lists them.")
+    _write(left)
+
+
+def prepare(own: OwnCommand, devices: Sequence[Device]) -> Launch:
+    """Return the command that runs on ``devices``, tracked as by ``gputop run``. Without devices all are visible to it.
+
+    Raises:
+        UsageError: the line is no command, its program, script or directory is not there, or devices are mixed.
+    """
+    variables, words = split(own.command)
+    cwd = Path(own.cwd).expanduser().absolute()
+    if not cwd.is_dir():
+        raise UsageError(f"There is no folder {cwd}.", "Choose the folder that the command runs in.")
+    words = [word.replace(GPUS, str(max(1, len(devices)))) for word in words]
+    added = {**own.environment, **variables}
+    base = {**os.environ, **added}
+    _check_script(words, cwd)
+    program = _program(words[0], cwd, base.get("PATH"))
+    tracked = run_command.environment(base, own.name or None, None)
+    changed = {name: value for name, value in tracked.items() if os.environ.get(name) != value}
+    chosen = device_environment(devices) if devices else {}
+    return Launch(
+        argv=(program, *words[1:]),
+        env={**chosen, **changed, **{name: chosen[name] for name in chosen if name.endswith("_DEVICES")}},
+        cwd=str(cwd),
+        name=own.name or Path(_script(words) or words[0]).stem,
+        device_uuids=tuple(device.uuid for device in devices),
+        values={"command": own.command, "gpus": str(len(devices))},
+    )
+
+
+def split(command: str) -> tuple[dict[str, str], list[str]]:
+    """Return the variables in front of a command, and its words; a script alone is run by this Python.
+
+    Raises:
+        UsageError: there is no command, a quote is not closed, or it needs a shell.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"The command cannot be read: {error}.", "Close every quote.") from error
+    variables: dict[str, str] = {}
+    while words and _VARIABLE.match(words[0]):
+        name, _, value = words.pop(0).partition("=")
+        variables[name] = value
+    if not words:
+        raise UsageError("There is no command.", "Write it as in a terminal: python train.py --lr 0.1")
+    for sign in ("|", "||", "&&", ";", "&", ">", ">>", "<", "2>&1"):
+        if sign in words:
+            raise UsageError(f"{sign} needs a shell.", f"Write: bash -c {shlex.quote(command)}")
+    if words[0].endswith(".py"):
+        words = [sys.executable, "-u", *words]
+    return variables, words
+
+
+def variables_of(text: str) -> dict[str, str]:
+    """Return variables written as "A=1 B='x y'".
+
+    Raises:
+        UsageError: a word is no such pair.
+    """
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"The variables cannot be read: {error}.", "Close every quote.") from error
+    for word in words:
+        if not _VARIABLE.match(word):
+            raise UsageError(f"{word!r} is no variable.", "Write NAME=value, with spaces between them.")
+    return dict(word.split("=", 1) for word in words)
+
+
+def _program(word: str, cwd: Path, path: str | None) -> str:
+    if os.sep in word:
+        found = cwd / word
+        if not os.access(found, os.X_OK) or found.is_dir():
+            raise UsageError(f"{found} is no program.", "Write python SCRIPT for a script.")
+        return str(found)
+    # python and its tools of the very environment that gputop runs in come first where PATH has none.
+    which = shutil.which(word, path=path) or shutil.which(word, path=str(Path(sys.executable).parent))
+    if which is None:
+        raise UsageError(f"{word} is not found.", "Write its path, or install it where gputop runs.")
+    return which
+
+
+def _script(words: Sequence[str]) -> str | None:
+    """Return the Python script among the words."""
+    return next((word for word in words if word.endswith(".py") and not word.startswith("-")), None)
+
+
+def _check_script(words: Sequence[str], cwd: Path) -> None:
+    script = _script(words)
+    if script is not None and not (cwd / script).is_file():
+        raise UsageError(f"There is no {script} in {cwd}.", "Choose the folder that the script lies in.")
+
+
+def _read(item: Any) -> OwnCommand | None:
+    if not isinstance(item, dict):
+        return None
+    name, command, cwd = item.get("name"), item.get("command"), item.get("cwd")
+    environment, gpus = item.get("environment", {}), item.get("gpus", 1)
+    if not (isinstance(name, str) and isinstance(command, str) and isinstance(cwd, str) and isinstance(environment, dict)):
+        return None
+    if not all(isinstance(value, str) for value in environment.values()):
+        return None
+    return OwnCommand(name, command, cwd, environment, gpus if isinstance(gpus, int) and gpus > 0 else 1)
+
+
+def _known() -> tuple[OwnCommand, ...]:
+    """Return the commands, and refuse to go on where writing them back would lose something."""
+    path = file()
+    if path.exists():
+        try:
+            listed = json.loads(path.read_text(encoding="utf-8"))["commands"]
+            if any(_read(item) is None for item in listed):
+                raise ValueError("an entry is no command")
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise GputopError(f"{path} cannot be read: {error}.", "Repair it, or move it away.") from error
+    return load()
+
+
+def _write(commands: Sequence[OwnCommand]) -> None:
+    path = file()
+    text = json.dumps({"commands": [asdict(command) for command in commands]}, indent=1) + "\n"
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+        os.replace(temporary, path.resolve())
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise GputopError(f"{path} cannot be written: {error.strerror}.", "The command starts all the same.") from error

@@ -1,0 +1,189 @@
+"""What is known of processes, kept so that each costly thing is read once or seldom.
+
+Owns the caches behind ``host.py`` and ``virtual.py``: a record per (PID, start time), so that a PID that comes round again
+never inherits another's values, and the search for this user's Python processes. Not thread-safe. Imports the standard
+library alone. Measured on two cores: a stat line 0.01 ms, the maps of a CPU-only torch 0.5 ms, a link in fd/ 0.004 ms.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from gputop.snapshot import LaunchEnvironment
+from gputop.sources.host import procfs
+from gputop.sources.host.procfs import Stat
+from gputop.sources.host.settings import settings_of
+
+SLOW_S = 10.0
+"""How often things that seldom change (maps, open files, title) are read again in an old process."""
+YOUNG_SHARE = 3.0
+"""A younger process is looked at again after a third of its age, a second at least: it is about to import torch."""
+FOREIGN_S = 30.0
+"""How long a PID that is no Python process of ours is taken for one that stays so."""
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class Facts:
+    """What is known of one process while it runs one program. ``hidden`` names what the system keeps from us."""
+
+    stat: Stat
+    hidden: frozenset[str] = frozenset()
+    environment: LaunchEnvironment | None = None
+    environment_read: bool = False
+    torch_mapped: bool | None = None
+    torch_cuda_mapped: bool | None = None
+    maps_due_s: float = 0.0
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """PID and start time."""
+        return self.stat.pid, self.stat.start_ticks
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the process started."""
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - self.stat.start_ticks / procfs.TICKS_PER_S
+
+    def try_read(self, fields: tuple[str, ...], read: Callable[[int], T]) -> T | None:
+        """Call ``read`` with the PID; where the system refuses, note ``fields`` as hidden and return ``None``."""
+        try:
+            value = read(self.stat.pid)
+        except PermissionError:
+            self.hidden |= set(fields)
+            return None
+        except OSError:
+            return None  # gone, or being torn down
+        if self.hidden:
+            self.hidden -= set(fields)
+        return value
+
+
+class ProcessBook:
+    """Looks processes up. ``HostReader`` and ``VirtualSource`` may share one or have one each."""
+
+    def __init__(self) -> None:
+        self._facts: dict[int, Facts] = {}
+        self._pythons: set[int] = set()
+        self._foreign: dict[int, float] = {}
+        self._listed_s = -FOREIGN_S
+
+    def look(self, pid: int) -> Facts | None:
+        """Return what is known of a PID with its stat line read anew; ``None`` when it is gone.
+
+        Raises:
+            PermissionError: the process exists and even its stat line is closed to us (hidepid=1).
+        """
+        stat = procfs.read_stat(pid)
+        if stat is None:
+            self._facts.pop(pid, None)
+            return None
+        facts = self._facts.get(pid)
+        if facts is None or facts.stat.start_ticks != stat.start_ticks or 0 != stat.image != facts.stat.image:
+            facts = self._facts[pid] = Facts(stat)  # an exec, too, changes the environment, the maps and the name
+        elif stat.image or not facts.stat.image:
+            facts.stat = stat
+        else:
+            facts.stat = stat._replace(image=facts.stat.image)  # a zombie: keep what is known of its life
+        return facts
+
+    def environment(self, facts: Facts) -> LaunchEnvironment | None:
+        """Return what the process was started with; read once, as it never changes."""
+        if not facts.environment_read and facts.stat.state not in procfs.DEAD_STATES:
+            values = facts.try_read(("environment",), procfs.read_environ)
+            facts.environment = None if values is None else launch_environment(values)
+            facts.environment_read = True
+        return facts.environment
+
+    def torch_mapped(self, facts: Facts, now_s: float) -> bool | None:
+        """Return whether PyTorch is mapped; looked at again, ever more seldom, until it is.
+
+        Its CUDA part is mapped by the same dlopen, so one more look after the first sight of PyTorch settles both.
+        """
+        if now_s < facts.maps_due_s or facts.stat.state in procfs.DEAD_STATES:
+            return facts.torch_mapped
+        before = facts.torch_mapped
+        found = facts.try_read(("torch_mapped", "torch_cuda_mapped"), procfs.read_torch_maps)
+        if found is not None:
+            facts.torch_mapped, facts.torch_cuda_mapped = found
+        settled = facts.torch_cuda_mapped or (before and facts.torch_mapped)
+        facts.maps_due_s = math.inf if settled else now_s + again_after_s(facts.age_s)
+        return facts.torch_mapped
+
+    def pythons(self, now_s: float, every_s: float) -> list[Facts]:
+        """Return this user's living Python processes; /proc is listed at most every ``every_s`` seconds."""
+        if now_s - self._listed_s >= every_s:
+            self._listed_s = now_s
+            self._list(now_s)
+        found = []
+        for pid in self._pythons:
+            facts = self.look_if_open(pid)
+            if facts is not None and facts.stat.state not in procfs.DEAD_STATES:
+                found.append(facts)
+        return found
+
+    def look_if_open(self, pid: int) -> Facts | None:
+        """Look a PID up, taking one that is closed to us for one that is gone."""
+        try:
+            return self.look(pid)
+        except PermissionError:
+            return None
+
+    def _list(self, now_s: float) -> None:
+        pids = procfs.list_pids()
+        own = os.geteuid()
+        self._foreign = {pid: until for pid, until in self._foreign.items() if pid in pids and until > now_s}
+        self._facts = {pid: facts for pid, facts in self._facts.items() if pid in pids}
+        self._pythons = set()
+        for pid in pids:
+            if pid in self._foreign:
+                continue
+            kind = _program(pid, own)
+            if kind is None:
+                self._foreign[pid] = now_s + FOREIGN_S
+            elif kind.startswith(("python", "pypy")):
+                self._pythons.add(pid)
+
+
+def _program(pid: int, own_uid: int) -> str | None:
+    """Return the name of the program file; ``None`` for another user's process and for a kernel thread."""
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != own_uid:
+            return None
+        return os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return None
+
+
+def again_after_s(age_s: float) -> float:
+    """Return after how many seconds a process of that age is worth another costly look."""
+    return min(SLOW_S, max(1.0, age_s / YOUNG_SHARE))
+
+
+def launch_environment(values: dict[str, str]) -> LaunchEnvironment:
+    """Pick what gputop uses from an environment; a number that is none (or negative, as LOCAL_RANK=-1) is unknown."""
+    return LaunchEnvironment(
+        rank=_number(values.get("RANK")),
+        local_rank=_number(values.get("LOCAL_RANK")),
+        world_size=_number(values.get("WORLD_SIZE")),
+        local_world_size=_number(values.get("LOCAL_WORLD_SIZE")),
+        cuda_visible_devices=values.get("CUDA_VISIBLE_DEVICES"),
+        cuda_device_order=values.get("CUDA_DEVICE_ORDER"),
+        torchelastic_run_id=values.get("TORCHELASTIC_RUN_ID"),
+        gputop_run_id=values.get("GPUTOP_RUN_ID"),
+        gputop_job_id=values.get("GPUTOP_JOB_ID"),
+        virtual_devices=values.get("GPUTOP_VIRTUAL_DEVICES"),
+        master_port=_number(values.get("MASTER_PORT")),
+        settings=settings_of(values),
+    )
+
+
+def _number(text: str | None) -> int | None:
+    text = (text or "").strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 9 else None

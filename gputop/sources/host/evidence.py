@@ -1,0 +1,73 @@
+"""What else /proc says of one listed process: its disks, files, cores, and where it sleeps. Read every two to ten seconds.
+
+Standard library alone. Measured: io 0.012 ms, wchan 0.008 ms, status 0.02 ms, an open file 0.004 ms and 0.01 ms more where
+its flags are read.
+"""
+
+from __future__ import annotations
+
+from gputop.places import state_dir
+from gputop.sources.host import procfs, procfs_activity
+from gputop.sources.host.book import Facts, again_after_s
+from gputop.sources.host.workers import cores_allowed
+
+READ_S = 2.0
+"""How often disk counters and the place of sleep are read."""
+WRITES_BYTES = 2**20
+"""A process that wrote this much since the look before has its open files searched at once, not only every ten seconds: a
+checkpoint may be written within seconds."""
+MOST_FILES = 16
+
+
+class Evidence:
+    """What is known of one process; kept as long as it runs one program."""
+
+    def __init__(self) -> None:
+        self.read_bytes: int | None = None
+        self.written_bytes: int | None = None
+        self.involuntary_switches: int | None = None
+        self.waits_in: str | None = None
+        self.cores_allowed: int | None = None
+        self.files_written: tuple[str, ...] = ()
+        self.nvidia_open: bool | None = None
+        self._due_s = 0.0
+        self._slow_due_s = 0.0
+        self._wrote_bytes: int | None = None
+
+    def read(self, facts: Facts, now_s: float) -> None:
+        """Read what is due."""
+        if now_s < self._due_s or facts.stat.state in procfs.DEAD_STATES:
+            return
+        self._due_s = now_s + READ_S
+        wrote = self._read_transfers(facts)
+        self.waits_in = procfs_activity.read_waits_in(facts.stat.pid) if facts.stat.state in "SD" else None
+        slow = now_s >= self._slow_due_s
+        if slow:
+            self._slow_due_s = now_s + again_after_s(facts.age_s)
+            self._read_scheduling(facts)
+        if slow or wrote >= WRITES_BYTES or self.files_written:
+            self._read_files(facts)
+
+    def _read_scheduling(self, facts: Facts) -> None:
+        switches = facts.try_read(("involuntary_switches",), procfs_activity.read_involuntary_switches)
+        cores = cores_allowed(facts.stat.pid)
+        self.involuntary_switches, self.cores_allowed = switches, None if cores is None else len(cores)
+
+    def _read_transfers(self, facts: Facts) -> int:
+        """Read the disk counters; return how much was written by any means since the look before."""
+        found = facts.try_read(("read_bytes", "written_bytes", "waits_in"), procfs_activity.read_io)
+        if found is None:
+            self.read_bytes = self.written_bytes = self._wrote_bytes = None
+            return 0
+        before, self._wrote_bytes = self._wrote_bytes, found.any_written_bytes
+        self.read_bytes, self.written_bytes = found.read_bytes, found.written_bytes
+        return 0 if before is None else found.any_written_bytes - before
+
+    def _read_files(self, facts: Facts) -> None:
+        found = facts.try_read(("files_written", "nvidia_open"), procfs_activity.read_open_files)
+        if found is None:
+            self.files_written = ()
+            return
+        own = f"{state_dir()}/"
+        self.files_written = tuple(sorted({path for path in found.written if not path.startswith(own)}))[:MOST_FILES]
+        self.nvidia_open = self.nvidia_open or found.nvidia

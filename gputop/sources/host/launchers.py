@@ -1,0 +1,110 @@
+"""Recognises, by the command line alone, the programs that start ranks, and finds them among a process's parents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from gputop.snapshot import Ancestor
+from gputop.sources.host import procfs
+
+_MOST_ANCESTORS = 64
+
+_PROGRAMS = {
+    "torchrun": "torchrun",
+    "torch-distributed": "torchrun",
+    "accelerate-launch": "accelerate",
+    "deepspeed": "deepspeed",
+    "srun": "srun",
+    "mpirun": "mpirun",
+    "mpiexec": "mpirun",
+    "mpiexec.hydra": "mpirun",
+    "orterun": "mpirun",
+    "orted": "mpirun",
+    "prterun": "mpirun",
+    "prted": "mpirun",
+    "hydra_pmi_proxy": "mpirun",
+}
+_MODULES = {
+    "torch.distributed.run": "torchrun",
+    "torch.distributed.launch": "torchrun",
+    "torch.distributed.launcher": "torchrun",
+    "accelerate.commands.launch": "accelerate",
+    "deepspeed": "deepspeed",
+    "deepspeed.launcher.runner": "deepspeed",
+    "deepspeed.launcher.launch": "deepspeed",
+}
+_FILES = {f"/{module.replace('.', '/')}.py": name for module, name in _MODULES.items() if "." in module}
+_WITH_SUBCOMMAND = {"accelerate": "launch", "accelerate.commands.accelerate_cli": "launch"}
+_TAKES_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+_STEPS_WITHOUT_RANKS = (".batch]", ".extern]", ".interactive]")
+"""Slurm steps that run the job's script or a shell, once."""
+
+
+def launcher_name(command: Sequence[str] | None) -> str | None:
+    """Return "torchrun", "accelerate", "deepspeed", "srun" or "mpirun" for a command that starts ranks, else ``None``."""
+    if not command:
+        return None
+    if command[0].startswith("slurmstepd:"):
+        title = " ".join(command).rstrip()
+        return None if title.endswith(_STEPS_WITHOUT_RANKS) else "srun"
+    program, rest = os.path.basename(command[0]), command[1:]
+    if program.startswith(("python", "pypy")):
+        return _of_python(rest)
+    return _of_program(program, rest)
+
+
+def _of_program(program: str, rest: Sequence[str]) -> str | None:
+    subcommand = _WITH_SUBCOMMAND.get(program)
+    if subcommand:
+        return "accelerate" if rest and rest[0] == subcommand else None
+    return _PROGRAMS.get(program)
+
+
+def _of_python(arguments: Sequence[str]) -> str | None:
+    position = 0
+    while position < len(arguments):
+        argument = arguments[position]
+        rest = arguments[position + 1 :]
+        if argument == "-c":
+            return None
+        if argument == "-m" or (argument.startswith("-") and not argument.startswith("--") and argument.endswith("m")):
+            return _of_module(rest[0], rest[1:]) if rest else None
+        if not argument.startswith("-"):
+            return _of_script(argument, rest)
+        position += 2 if argument in _TAKES_VALUE else 1
+    return None
+
+
+def _of_module(module: str, rest: Sequence[str]) -> str | None:
+    if module in _WITH_SUBCOMMAND:
+        return "accelerate" if rest and rest[0] == _WITH_SUBCOMMAND[module] else None
+    return _MODULES.get(module)
+
+
+def _of_script(path: str, rest: Sequence[str]) -> str | None:
+    for ending, name in _FILES.items():
+        if path.endswith(ending):
+            return name
+    return _of_program(os.path.basename(path), rest)
+
+
+def ancestry(pid: int, ppid: int) -> tuple[tuple[Ancestor, ...], Ancestor | None]:
+    """Walk up to init; a launcher goes by its own name ("torchrun"), the others by the kernel's."""
+    found: list[Ancestor] = []
+    launcher = None
+    seen = {pid}
+    while ppid > 0 and ppid not in seen and len(found) < _MOST_ANCESTORS:
+        seen.add(ppid)
+        try:
+            stat = procfs.read_stat(ppid)
+            command = procfs.read_command(ppid)
+        except OSError:
+            break
+        if stat is None:
+            break
+        name = launcher_name(command)
+        found.append(Ancestor(ppid, name or stat.comm))
+        launcher = launcher or (found[-1] if name else None)
+        ppid = stat.ppid
+    return tuple(found), launcher

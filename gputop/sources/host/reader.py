@@ -1,0 +1,396 @@
+"""Reads the machine and its processes from the operating system.
+
+Owns ``HostReader``: the processes that use a device, belong to a run or look like training on the CPU, with everything
+that a ``Process`` holds. What seldom changes is read seldom (``book``); a reading of 8 processes takes a fraction of
+a millisecond. Reads /proc itself (``procfs``). Signals nobody.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+
+from gputop.errors import raised
+from gputop.snapshot import Ancestor, DeviceUse, Host, Problem, Process
+from gputop.sources.host import procfs
+from gputop.sources.host.book import Facts, ProcessBook, again_after_s
+from gputop.sources.host.details import details_of
+from gputop.sources.host.environ import environment_of
+from gputop.sources.host.evidence import Evidence
+from gputop.sources.host.launchers import ancestry
+from gputop.sources.host.machine import MachineReader
+from gputop.sources.host.threads import Threads
+from gputop.sources.host.workers import NAME as WORKER_NAME
+from gputop.sources.host.workers import WorkerBook, workers_of_others
+
+__all__ = ["HostReader", "details_of", "environment_of", "namespace_note"]
+
+SCAN_S = 2.0
+"""How often /proc is searched for training on the CPU."""
+TRAINING_CPU_PERCENT = 50.0
+"""A Python process with PyTorch that takes more than this of one core looks like training."""
+TRAINING_AGE_S = 5.0
+"""A younger process still imports: that is busy, too."""
+TRAINING_LINGER_S = 30.0
+"""So long such a process stays listed after it was last that busy: an evaluation or a checkpoint is no end."""
+SHORTEST_S = 0.1
+"""CPU times count in 10 ms: over a shorter time than this no share is worked out, the one before stands."""
+_INITIAL_PID_NAMESPACE = "pid:[4026531836]"
+"""The kernel's PROC_PID_INIT_INO: the namespace of the machine itself, where the driver's PIDs are ours."""
+
+HIDDEN_BY_HIDEPID = (
+    *("command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
+    *("involuntary_switches", "main_thread_cpu_percent", "memory_rss_bytes", "name", "nvidia_open", "ppid", "read_bytes"),
+    *("started_at", "state", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user", "waits_in", "workers"),
+    "written_bytes",
+)
+"""What /proc mounted with hidepid keeps from us: everything."""
+
+
+@dataclass(slots=True)
+class _Life:
+    """What the reader keeps of one process between readings."""
+
+    facts: Facts
+    started_at: float
+    uid: int | None = None
+    user: str | None = None
+    command: tuple[str, ...] | None = None
+    container: str | None = None
+    ppid: int = -1
+    ancestors: tuple[Ancestor, ...] = ()
+    launcher: Ancestor | None = None
+    evidence: Evidence = field(default_factory=Evidence)
+    threads: Threads | None = None
+    details_due_s: float = 0.0
+    ticks: int = 0
+    ticks_at_s: float | None = None
+    cpu_percent: float | None = None
+
+
+class HostReader:
+    """Reads the machine and its processes. Not thread-safe: one thread reads."""
+
+    def __init__(self, book: ProcessBook | None = None) -> None:
+        self._book = book or ProcessBook()
+        self._lives: dict[int, _Life] = {}
+        self._training: dict[tuple[int, int], float] = {}
+        self._busy: dict[tuple[int, int], tuple[int, float]] = {}
+        self._scanned_s = -SCAN_S
+        self._cpu: procfs.CpuTicks | None = None
+        self._cpu_percent: float | None = None
+        self._cpu_at_s = 0.0
+        self._boot_id = procfs.read_boot_id()
+        self._users: dict[int, str] = {}
+        self._ancestries: dict[int, tuple[tuple[Ancestor, ...], Ancestor | None]] = {}
+        self._ancestries_at_s = 0.0
+        self._machine = MachineReader()
+        self._workers = WorkerBook()
+        self._mps_server_pid: int | None = None
+
+    def read_host(self, source: str) -> Host:
+        """Read the machine. CPU share is of all cores, since the call before (``None`` at first); memory in use is what
+        is not available to new programs, as ``free`` shows it. Driver, simulation and problem are left to the caller.
+        The MPS server is the one among the processes of the last ``read_processes``.
+        """
+        memory = procfs.read_meminfo()
+        machine = self._machine.read(time.monotonic())
+        total, available = memory.get("MemTotal"), memory.get("MemAvailable")
+        return Host(
+            hostname=os.uname().nodename,
+            boot_id=self._boot_id,
+            source=source,
+            cpu_count=os.cpu_count(),
+            cpu_percent=self._read_cpu_percent(),
+            memory_total_bytes=total,
+            memory_used_bytes=None if total is None or available is None else total - available,
+            load_1m=_load_1m(),
+            memory_available_bytes=available,
+            shm_total_bytes=machine.shm_total_bytes,
+            shm_used_bytes=machine.shm_used_bytes,
+            cpu_quota=machine.cpu_quota,
+            cpu_throttled_share=machine.cpu_throttled_share,
+            cpu_pressure_percent=machine.cpu_pressure_percent,
+            io_pressure_percent=machine.io_pressure_percent,
+            memory_pressure_percent=machine.memory_pressure_percent,
+            oom_kills=machine.oom_kills,
+            iommu_enabled=machine.iommu_enabled,
+            mps_server_pid=self._mps_server_pid,
+        )
+
+    def _read_cpu_percent(self) -> float | None:
+        now_s = time.monotonic()
+        if self._cpu is not None and now_s - self._cpu_at_s < SHORTEST_S:
+            return self._cpu_percent
+        before, self._cpu, self._cpu_at_s = self._cpu, procfs.read_cpu_ticks(), now_s
+        if before is None or self._cpu is None or self._cpu.total <= before.total:
+            self._cpu_percent = None
+        else:  # the kernel lets idle time run backwards by a tick now and then
+            share = (self._cpu.busy - before.busy) / (self._cpu.total - before.total)
+            self._cpu_percent = 100 * min(1.0, max(0.0, share))
+        return self._cpu_percent
+
+    def own_memory_bytes(self) -> int | None:
+        """Return this process's resident memory."""
+        stat = procfs.read_stat(os.getpid())
+        return stat.rss_bytes if stat else None
+
+    def read_processes(
+        self,
+        uses: Mapping[int, tuple[DeviceUse, ...]],
+        run_pids: Mapping[int, tuple[str, int]],
+        lost: Callable[[Exception], None] = raised,
+    ) -> tuple[Process, ...]:
+        """Read every process that uses a device, every rank that still lives, and what looks like training on the CPU.
+
+        Args:
+            uses: PID -> what it has on which device, from the device source.
+            run_pids: PID -> (run id, rank), from the journals.
+            lost: Called with what nobody foresaw at reading one process; the others are read.
+
+        Returns:
+            The processes by PID. CPU shares are since the call before (100 % is one core), ``None`` at first sight.
+        """
+        now_s = time.monotonic()
+        wanted = uses.keys() | run_pids.keys()
+        wanted |= self._training_pids(now_s, wanted)
+        found = []
+        for pid in sorted(wanted):
+            try:
+                process = self._read(pid, uses.get(pid, ()), run_pids.get(pid), now_s)
+            except Exception as error:  # noqa: BLE001 - the caller tells of it
+                lost(error)
+                continue
+            if process is not None:
+                found.append(process)
+        self._lives = {pid: life for pid, life in self._lives.items() if pid in wanted}
+        self._mps_server_pid = next((process.pid for process in found if is_mps_server(process)), None)
+        return tuple(found)
+
+    def _read(self, pid: int, devices: tuple[DeviceUse, ...], of_run: tuple[str, int] | None, now_s: float) -> Process | None:
+        run_id, rank = of_run or (None, None)
+        try:
+            facts = self._book.look(pid)
+        except PermissionError:
+            return _closed(pid, devices, run_id, rank)
+        if facts is None:
+            return self._read_missing(pid, devices, run_id, rank)
+        life = self._life(facts)
+        environment = self._book.environment(facts)
+        if environment is not None:
+            run_id = run_id or environment.gputop_run_id
+            rank = environment.rank if rank is None else rank
+        self._refresh_details(life, now_s)
+        self._book.torch_mapped(facts, now_s)
+        evidence, stat = life.evidence, facts.stat
+        evidence.read(facts, now_s)
+        threads = self._threads(life, bool(devices), now_s)
+        return Process(
+            pid=pid,
+            devices=devices,
+            ppid=stat.ppid,
+            uid=life.uid,
+            user=life.user,
+            name=stat.comm,
+            command=life.command,
+            state=stat.state,
+            cpu_percent=_cpu_percent(life, now_s),
+            memory_rss_bytes=stat.rss_bytes,
+            started_at=life.started_at,
+            environment=environment,
+            ancestors=life.ancestors,
+            launcher=life.launcher,
+            container=life.container,
+            torch_mapped=facts.torch_mapped,
+            torch_cuda_mapped=facts.torch_cuda_mapped,
+            nvidia_open=evidence.nvidia_open,
+            autograd_threads=threads.autograd if threads else (),
+            hidden=tuple(sorted(facts.hidden)),
+            run_id=run_id,
+            rank=rank,
+            threads=threads.named if threads else (),
+            main_thread_cpu_percent=threads.main_cpu_percent if threads else None,
+            cores_allowed=evidence.cores_allowed,
+            cores_used=threads.cores if threads else (),
+            read_bytes=evidence.read_bytes,
+            written_bytes=evidence.written_bytes,
+            involuntary_switches=evidence.involuntary_switches,
+            waits_in=evidence.waits_in,
+            files_written=evidence.files_written,
+            workers=self._workers.of(pid),
+        )
+
+    def _life(self, facts: Facts) -> _Life:
+        life = self._lives.get(facts.stat.pid)
+        if life is None or life.facts.key != facts.key:
+            life = self._lives[facts.stat.pid] = _Life(facts, time.time() - facts.age_s)
+        elif life.facts is not facts:  # the same process, after an exec: its CPU time goes on
+            life = _Life(facts, life.started_at, ticks=life.ticks, ticks_at_s=life.ticks_at_s, cpu_percent=life.cpu_percent)
+            self._lives[facts.stat.pid] = life
+        return life
+
+    def _read_missing(self, pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process | None:
+        """Say what is left to say of a PID that /proc does not have."""
+        if not devices:
+            return None  # a rank that ended between two readings
+        if _exists(pid):
+            return _closed(pid, devices, run_id, rank)
+        life = self._lives.get(pid)
+        if life is None:
+            return Process(pid=pid, devices=devices, in_namespace=False)
+        return Process(  # it has ended, and the driver does not know yet, or keeps its memory
+            pid=pid,
+            devices=devices,
+            uid=life.uid,
+            user=life.user,
+            name=life.facts.stat.comm,
+            command=life.command,
+            state="X",
+            started_at=life.started_at,
+            environment=life.facts.environment,
+            run_id=run_id,
+            rank=rank,
+        )
+
+    def _refresh_details(self, life: _Life, now_s: float) -> None:
+        facts = life.facts
+        dead = facts.stat.state in procfs.DEAD_STATES
+        if now_s < life.details_due_s and life.ppid == facts.stat.ppid:
+            return
+        life.details_due_s = now_s + again_after_s(facts.age_s)
+        life.ppid = facts.stat.ppid
+        life.ancestors, life.launcher = self._ancestry(life, now_s)
+        if life.uid is None or not dead:
+            life.uid = facts.try_read(("uid", "user"), procfs.read_uid)
+            life.user = None if life.uid is None else self._user(life.uid)
+        if dead:
+            return  # the rest of a zombie is gone; what was read in its life stands
+        life.command = facts.try_read(("command",), procfs.read_command)
+        life.container = facts.try_read(("container",), procfs.read_container)
+
+    def _ancestry(self, life: _Life, now_s: float) -> tuple[tuple[Ancestor, ...], Ancestor | None]:
+        """Walk up once in a reading for all ranks of one launcher."""
+        if self._ancestries_at_s != now_s:
+            self._ancestries, self._ancestries_at_s = {}, now_s
+        if life.ppid not in self._ancestries:
+            self._ancestries[life.ppid] = ancestry(life.facts.stat.pid, life.ppid)
+        return self._ancestries[life.ppid]
+
+    def _user(self, uid: int) -> str:
+        name = self._users.get(uid)
+        if name is None:
+            try:
+                name = pwd.getpwuid(uid).pw_name
+            except KeyError:  # a user of the host, seen from a container
+                name = str(uid)
+            self._users[uid] = name
+        return name
+
+    def _threads(self, life: _Life, uses_device: bool, now_s: float) -> Threads | None:
+        if not (life.facts.torch_mapped or uses_device):
+            return None
+        if life.threads is None:
+            life.threads = Threads(life.facts.stat.pid)
+        life.threads.read(now_s)
+        return life.threads
+
+    def _training_pids(self, now_s: float, listed: set[int]) -> set[int]:
+        """Return the PIDs that look like training on the CPU; /proc is searched every ``SCAN_S`` seconds."""
+        if now_s - self._scanned_s >= SCAN_S:
+            self._scanned_s = now_s
+            self._scan_training(now_s, listed)
+        return {pid for pid, _ in self._training}
+
+    def _scan_training(self, now_s: float, listed: set[int]) -> None:
+        before, self._busy = self._busy, {}
+        lingering, self._training = self._training, {}
+        pythons = sorted(self._book.pythons(now_s, SCAN_S), key=lambda facts: facts.stat.start_ticks)
+        others = [pid for pid, life in self._lives.items() if life.uid not in (None, os.geteuid())]
+        self._workers.take(chain(pythons, workers_of_others(self._book, others)), now_s)
+        for facts in pythons:
+            key, ticks = facts.key, facts.stat.cpu_ticks
+            self._busy[key] = (ticks, now_s)
+            then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # at first sight: since it started
+            share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, SHORTEST_S)
+            busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
+            if busy and self._book.torch_mapped(facts, now_s) and not self._is_worker(facts, listed):
+                self._training[key] = now_s + TRAINING_LINGER_S
+            elif lingering.get(key, 0.0) > now_s:
+                self._training[key] = lingering[key]
+
+    def _is_worker(self, facts: Facts, listed: set[int]) -> bool:
+        """Tell whether it works for a process that is listed itself: a DataLoader's worker, a compiler's."""
+        parent = facts.stat.ppid
+        return facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
+
+
+def _load_1m() -> float | None:
+    try:
+        return os.getloadavg()[0]
+    except OSError:
+        return None
+
+
+def _cpu_percent(life: _Life, now_s: float) -> float | None:
+    """Return the share of one core since the reading before, and keep the figures for the next."""
+    ticks, before = life.facts.stat.cpu_ticks, life.ticks_at_s
+    if before is not None and now_s - before < SHORTEST_S:
+        return life.cpu_percent
+    if before is not None:
+        life.cpu_percent = 100 * max(0, ticks - life.ticks) / procfs.TICKS_PER_S / (now_s - before)
+    life.ticks, life.ticks_at_s = ticks, now_s
+    return life.cpu_percent
+
+
+def _closed(pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process:
+    """A process that exists and of which the system shows nothing else."""
+    return Process(pid=pid, devices=devices, hidden=HIDDEN_BY_HIDEPID, run_id=run_id, rank=rank)
+
+
+def _exists(pid: int) -> bool:
+    """Tell whether a PID that /proc does not show exists nevertheless, as another user's (hidepid=2). Signals nobody."""
+    try:
+        os.kill(pid, 0)
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return False
+
+
+def is_mps_server(process: Process) -> bool:
+    """Tell the CUDA Multi-Process Service's server, which owns its clients' contexts, from its control daemon."""
+    name = (process.name or "").startswith("nvidia-cuda-mps")  # the kernel keeps 15 characters of either's name
+    return name and process.command is not None and process.command[0].endswith("nvidia-cuda-mps-server")
+
+
+def pid_namespace_is_initial() -> bool:
+    """Tell whether this process sees the PIDs of the machine itself, as the driver does."""
+    try:
+        return os.readlink("/proc/self/ns/pid") == _INITIAL_PID_NAMESPACE
+    except OSError:
+        return True
+
+
+def namespace_note(processes: Iterable[Process]) -> Problem | None:
+    """Say why processes that the driver lists are not found here; ``None`` when all are."""
+    missing = [process.pid for process in processes if not process.in_namespace]
+    if not missing:
+        return None
+    pids = ", ".join(str(pid) for pid in missing[:4]) + (" …" if len(missing) > 4 else "")
+    many = f"{len(missing)} processes (PIDs {pids})" if len(missing) > 1 else f"a process (PID {pids})"
+    if pid_namespace_is_initial():
+        return Problem(
+            "other",
+            f"The driver lists {many} that this machine no longer has.",
+            "If their GPU memory stays in use, look for what is left of them with: fuser -v /dev/nvidia*",
+        )
+    return Problem(
+        "no_permission",
+        f"The driver lists {many} outside this container: who they are cannot be seen from inside.",
+        "Start the container with --pid=host, or run gputop on the host.",
+    )

@@ -1,0 +1,88 @@
+"""The DataLoader workers of processes: children that torch names pt_data_worker.
+
+This user's own are found among the Python processes that the book reads every two seconds anyway, whichever thread forked
+them; another user's (seen by root) among the children of the main thread. Standard library alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gputop.snapshot import Workers
+from gputop.sources.host import procfs, procfs_activity
+from gputop.sources.host.book import Facts, ProcessBook
+
+NAME = "pt_data_worker"
+SHORTEST_S = 0.1
+"""CPU times count in 10 ms: over a shorter time than this no share is worked out."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    ticks: int
+    at_s: float
+    cpu_percent: float | None = None
+
+
+class WorkerBook:
+    """Knows which process has which workers, as of the last ``take``."""
+
+    def __init__(self) -> None:
+        self._workers: dict[int, Workers] = {}
+        self._seen: dict[tuple[int, int], _Seen] = {}
+
+    def of(self, pid: int) -> Workers | None:
+        """Return the workers of a process; ``None`` where there are none."""
+        return self._workers.get(pid)
+
+    def take(self, found: Iterable[Facts], now_s: float) -> None:
+        """Take in the processes that there are; their CPU share is since the call before."""
+        families: dict[int, dict[int, Facts]] = {}
+        for facts in found:
+            if facts.stat.comm == NAME and facts.stat.state not in procfs.DEAD_STATES:
+                families.setdefault(facts.stat.ppid, {})[facts.stat.pid] = facts
+        seen, self._seen = self._seen, {}
+        self._workers = {pid: self._family(list(members.values()), seen, now_s) for pid, members in families.items()}
+
+    def _family(self, members: list[Facts], seen: dict[tuple[int, int], _Seen], now_s: float) -> Workers:
+        shares = []
+        cores: set[int] = set()
+        for facts in members:
+            share = self._share(facts, seen.get(facts.key), now_s)
+            if share is not None:
+                shares.append(share)
+            cores |= cores_allowed(facts.stat.pid) or set()
+        return Workers(
+            count=len(members),
+            cpu_percent=sum(shares) if shares else None,
+            blocked=sum(facts.stat.state == "D" for facts in members),
+            cores_allowed=len(cores) or None,
+            pids=tuple(sorted(facts.stat.pid for facts in members)),
+        )
+
+    def _share(self, facts: Facts, before: _Seen | None, now_s: float) -> float | None:
+        ticks = facts.stat.cpu_ticks
+        if before is not None and now_s - before.at_s < SHORTEST_S:
+            self._seen[facts.key] = before
+            return before.cpu_percent
+        share = None
+        if before is not None:
+            share = 100 * max(0, ticks - before.ticks) / procfs.TICKS_PER_S / (now_s - before.at_s)
+        self._seen[facts.key] = _Seen(ticks, now_s, share)
+        return share
+
+
+def workers_of_others(book: ProcessBook, pids: Iterable[int]) -> list[Facts]:
+    """Look up the children of processes whose Python processes are not in the book, because they are another user's."""
+    children = {child for pid in pids for child in procfs_activity.read_children(pid)}
+    return [facts for facts in map(book.look_if_open, children) if facts is not None]
+
+
+def cores_allowed(pid: int) -> set[int] | None:
+    """Return the cores that a process may run on; ``None`` when it is gone."""
+    try:
+        return os.sched_getaffinity(pid)
+    except OSError:
+        return None

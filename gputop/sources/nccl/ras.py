@@ -1,0 +1,238 @@
+"""Asks NCCL itself what its communicators do: the RAS service that every process with NCCL 2.24 or newer runs.
+
+A text protocol on a local socket (localhost:28028, or NCCL_RAS_ADDR). Whoever is asked collects the answer from all
+processes of its job. Several jobs share the port (SO_REUSEPORT) and the kernel picks who answers, so the same question is
+put until every process that is known to use NCCL has been spoken of. All of it happens on a thread of its own, which starts
+when a process with NCCL is first seen. No answer is no error: NCCL may be old, or its service switched off.
+
+The protocol and its timeouts are those of NCCL's own client, ncclras; the answers' formats are in ``nccl_ras_answer``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from gputop.snapshot import Communicator, CommunicatorRank, Process
+from gputop.sources.nccl.answer import Answer, parse_json, parse_text
+
+DEFAULT_ADDRESS = ("localhost", 28028)
+EVERY_S = 5.0
+"""How often NCCL is asked at the most."""
+SHARE = 0.05
+"""Of the time, at the most, is spent with asking: a job of many nodes takes seconds to answer."""
+HANDSHAKE_S = 1.0
+"""A process that is stopped still accepts a connection, and never says a word."""
+COLLECT_S = 2
+"""How long NCCL shall wait for a process of the job that does not answer it."""
+ANSWER_S = COLLECT_S + 6.0
+"""NCCL adds 5 seconds to its own timeout; one more is for the way."""
+ROUND_S = 20.0
+MOST_ASKS = 16
+NOTHING_NEW = 3
+"""After so many answers in a row that tell of nothing new, the rest of the processes have no communicator."""
+LONGEST_ANSWER = 32 * 2**20
+THREADS = ("pt_nccl_", "NCCL ")
+"""How the threads of a process that uses NCCL are named: torch's watchdog, and NCCL's own with NCCL_SET_THREAD_NAME=1."""
+
+Address = tuple[str, int]
+
+
+class RasError(Exception):
+    """Nobody answered, or not as NCCL does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whom to ask, and which PIDs the answers should speak of."""
+
+    addresses: tuple[Address, ...] = ()
+    expected: frozenset[int] = frozenset()
+    listed: frozenset[int] = frozenset()
+
+
+class RasWatch:
+    """Keeps the newest communicators of the processes that it is shown."""
+
+    def __init__(self, every_s: float = EVERY_S) -> None:
+        self._every_s = every_s
+        self._question = Question()
+        self._found: tuple[Communicator, ...] = ()
+        self._wake = threading.Event()
+        self._stopped = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def look(self, processes: Iterable[Process]) -> tuple[Communicator, ...]:
+        """Say which processes there are, and return the communicators in which any of them takes part. Never waits."""
+        self._question = question_about(processes)
+        if not self._question.addresses:
+            self._found = ()
+            return ()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="nccl-ras", daemon=True)
+            self._thread.start()
+        self._wake.set()
+        return self._found
+
+    def close(self) -> None:
+        """Ask the thread to end; does not wait."""
+        self._stopped.set()
+        self._wake.set()
+
+    def _run(self) -> None:
+        while self._wake.wait() and not self._stopped.is_set():
+            self._wake.clear()
+            question = self._question
+            began = time.monotonic()
+            found = ask_all(question)
+            self._found = found if self._question.addresses else ()
+            self._stopped.wait(max(self._every_s, (time.monotonic() - began) / SHARE))
+
+
+def question_about(processes: Iterable[Process]) -> Question:
+    """Work out whom to ask: nobody unless a process has threads of NCCL, or torch's CUDA part (and NCCL with it) mapped."""
+    addresses: dict[Address, None] = {}
+    expected, listed = set(), set()
+    for process in processes:
+        listed.add(process.pid)
+        uses = any(name.startswith(THREADS) for name, _ in process.threads)
+        settings = dict(process.environment.settings) if process.environment else {}
+        if settings.get("NCCL_RAS_ENABLE") == "0" or not (uses or process.torch_cuda_mapped):
+            continue
+        addresses[address_of(settings.get("NCCL_RAS_ADDR"))] = None
+        if uses:
+            expected.add(process.pid)
+    return Question(tuple(addresses), frozenset(expected), frozenset(listed))
+
+
+def address_of(text: str | None) -> Address:
+    """Parse NCCL_RAS_ADDR, "host:port" or "[IPv6]:port"; the default where it is neither."""
+    host, _, port = (text or "").rpartition(":")
+    return (host.strip("[]"), int(port)) if host and port.isdigit() and int(port) < 2**16 else DEFAULT_ADDRESS
+
+
+def ask_all(question: Question, ask: Callable[[Address], Answer] | None = None) -> tuple[Communicator, ...]:
+    """Ask until every expected PID has been spoken of; return the communicators with a rank among the listed PIDs."""
+    ask = ask or ask_once
+    deadline = time.monotonic() + ROUND_S
+    found: dict[str, Communicator] = {}
+    seen: set[int] = set()
+    for address in question.addresses:
+        if not is_local(address[0]):
+            continue  # NCCL can listen on this machine's addresses alone: whoever wrote that meant something else
+        old = 0
+        for _ in range(MOST_ASKS):
+            if time.monotonic() > deadline or old >= NOTHING_NEW or (question.expected and question.expected <= seen):
+                break
+            try:
+                answer = ask(address)
+            except ConnectionRefusedError:
+                break  # nobody listens: an old NCCL, or none in use
+            except (RasError, OSError):
+                old += 1
+                continue
+            told = {item.communicator_id for item in answer.communicators}
+            old = 0 if told - found.keys() else old + 1
+            for item in map(_placed, answer.communicators):
+                found[item.communicator_id] = item
+                seen |= {rank.pid for rank in item.ranks if rank.pid is not None}
+    return tuple(item for item in found.values() if any(rank.pid in question.listed for rank in item.ranks))
+
+
+def _placed(communicator: Communicator) -> Communicator:
+    """Leave out the PIDs of ranks on other machines: here they are those of others, or of nobody."""
+    ranks = tuple(_placed_rank(rank) for rank in communicator.ranks)
+    return dataclasses.replace(communicator, ranks=ranks)
+
+
+def _placed_rank(rank: CommunicatorRank) -> CommunicatorRank:
+    return rank if rank.hostname is None or is_local(rank.hostname) else dataclasses.replace(rank, pid=None, nvml_index=None)
+
+
+_local: dict[str, bool] = {}
+
+
+def is_local(host: str) -> bool:
+    """Tell whether an address is one of this machine's: a socket can be bound to it."""
+    known = _local.get(host)
+    if known is None:
+        known = _local[host] = host in ("localhost", "unknown") or _can_bind(host)
+    return known
+
+
+def _can_bind(host: str) -> bool:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.bind((host, 0))
+        return True
+    return False
+
+
+def ask_once(address: Address) -> Answer:
+    """Ask whoever answers at ``address`` for all communicators of its job.
+
+    Raises:
+        RasError: it is not NCCL, or it broke off.
+        OSError: nobody listens there, or nobody answers in time.
+    """
+    with socket.create_connection(address, HANDSHAKE_S) as connection:
+        line = Lines(connection)
+        if not line.exchange("CLIENT PROTOCOL 2").upper().startswith("SERVER PROTOCOL"):
+            raise RasError(f"what listens at {address[0]}:{address[1]} is not NCCL")
+        line.exchange(f"TIMEOUT {COLLECT_S}")
+        speaks_json = line.exchange("SET FORMAT json").strip().upper() == "OK"  # NCCL 2.28.7 and newer
+        connection.sendall(b"VERBOSE STATUS\n")
+        connection.settimeout(ANSWER_S)
+        text = line.rest()
+    try:
+        return parse_json(text) if speaks_json else parse_text(text)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RasError(f"an answer that is not NCCL's: {error}") from error
+
+
+class Lines:
+    """Reads from a connection: a line at a time, then all that is left."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._read = b""
+
+    def exchange(self, command: str) -> str:
+        """Send a command and return the line that answers it.
+
+        Raises:
+            RasError: the other side closed the connection.
+            OSError: no answer in time.
+        """
+        self._connection.sendall(f"{command}\n".encode())
+        while b"\n" not in self._read:
+            self._receive()
+        line, _, self._read = self._read.partition(b"\n")
+        return line.decode(errors="replace")
+
+    def rest(self) -> str:
+        """Return everything up to the end of the connection, which NCCL closes after its answer.
+
+        Raises:
+            RasError: the answer is longer than LONGEST_ANSWER.
+            OSError: it does not end in time.
+        """
+        parts: list[bytes] = [self._read]
+        size, deadline = len(self._read), time.monotonic() + ANSWER_S
+        while data := self._connection.recv(2**16):
+            parts.append(data)
+            size += len(data)
+            if size > LONGEST_ANSWER or time.monotonic() > deadline:
+                raise RasError("an answer without an end")
+        return b"".join(parts).decode(errors="replace")
+
+    def _receive(self) -> None:
+        data = self._connection.recv(2**16)
+        if not data or len(self._read) > 2**16:
+            raise RasError("the connection ended before the answer")
+        self._read += data

@@ -1,0 +1,1 @@
+"""The NVIDIA driver as a source. The only package that imports pynvml."""

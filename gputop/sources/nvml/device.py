@@ -1,0 +1,385 @@
+"""What is read of one GPU, tier by tier. Keeps the newest values by ``Device``'s field names; has no thread and no clock."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+from gputop.snapshot import Device, DeviceUse, Problem
+from gputop.sources.nvml import problems
+from gputop.sources.nvml.calls import (
+    NOT_FOUND,
+    SUCCESS,
+    TEMPERATURE_V1,
+    Asker,
+    Calls,
+    GpmSupport,
+    Handle,
+    PciInfo,
+    Temperature,
+    UtilizationRates,
+    new_handle,
+)
+from gputop.sources.nvml.counters import ALL_LINKS, Field, FieldBatch, Gpm, PcieCounter, Rate
+from gputop.sources.nvml.memory import MemoryReader, host_memory
+from gputop.sources.nvml.mig import MigReader
+from gputop.sources.nvml.place import LINK_STATES, NvLinks, read_place
+from gputop.sources.nvml.processes import ProcessReader
+
+_DEVICE_FIELDS = frozenset(field.name for field in fields(Device))
+
+_FAST = (
+    Field("power_w", 185),  # what nvmlDeviceGetPowerUsage gives; before Ampere only that has it
+    Field("energy_j", 83),
+    Field("memory_temperature_c", 82),
+    Field("throttle_power_ns", 74),
+    Field("throttle_sync_boost_ns", 76),
+    Field("throttle_thermal_sw_ns", 269),
+    Field("throttle_thermal_hw_ns", 270),
+    Field("throttle_power_brake_ns", 271),
+    Field("nvlink_tx_kib", 138, ALL_LINKS),
+    Field("nvlink_rx_kib", 139, ALL_LINKS),
+)
+_PCIE = (Field("pcie_tx_bytes", 197), Field("pcie_rx_bytes", 198))
+_SLOW = (
+    Field("power_limit_w", 190),
+    Field("ecc_corrected", 3),
+    Field("ecc_uncorrected", 4),
+    Field("remapped_rows_correctable", 142),
+    Field("remapped_rows_uncorrectable", 143),
+    Field("remapped_rows_pending", 144),
+    Field("remapped_rows_failed", 145),
+)
+_SCALE = {"power_w": 1e-3, "energy_j": 1e-3, "power_limit_w": 1e-3, "memory_temperature_c": 1.0}
+"""NVML gives mW and mJ; what is measured is a float."""
+
+_THROTTLE_BITS = {  # named as nvidia-smi's clocks_event_reasons
+    0x001: "gpu_idle",
+    0x002: "applications_clocks_setting",
+    0x004: "sw_power_cap",
+    0x008: "hw_slowdown",
+    0x010: "sync_boost",
+    0x020: "sw_thermal_slowdown",
+    0x040: "hw_thermal_slowdown",
+    0x080: "hw_power_brake_slowdown",
+    0x100: "display_clock_setting",
+}
+_COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
+_CLOCK_SM, _CLOCK_MEMORY = 1, 2
+_PSTATE_UNKNOWN = 32
+_PCIE_TX, _PCIE_RX = 0, 1
+
+
+def placeholder_uuid(index: int) -> str:
+    """Return what stands for a UUID that the driver has not told."""
+    return f"GPU-index-{index}"
+
+
+class DeviceReader:
+    """One opened GPU. ``values`` are the newest readings by ``Device``'s field names; a reading that failed is None."""
+
+    def __init__(self, index: int, handle: Handle, calls: Calls) -> None:
+        self.index = index
+        self.handle = handle
+        self.asker = Asker(calls, handle)
+        self._placeholder = self.uuid = placeholder_uuid(index)
+        self.values: dict[str, Any] = {}
+        self.migs: list[MigReader] = []
+        self._calls = calls
+        self._utilization = UtilizationRates()
+        self._memory = MemoryReader(self.asker)
+        self._temperature = Temperature()
+        self._temperature.version = TEMPERATURE_V1
+        self._number = ctypes.c_uint()
+        self._wide_number = ctypes.c_ulonglong()
+        self._fast_reads = 0
+        self._rates = {"nvlink_tx_bytes_per_s": Rate(), "nvlink_rx_bytes_per_s": Rate()}
+        self._pcie = {"pcie_tx_bytes_per_s": PcieCounter(), "pcie_rx_bytes_per_s": PcieCounter()}
+        self._identify()
+        self._gpm = self._open_gpm()
+        self._fast = FieldBatch(self.asker, _FAST if self._gpm else _FAST + _PCIE)
+        self._slow = FieldBatch(self.asker, _SLOW + LINK_STATES)
+        self._links = NvLinks(self.asker)
+        self.processes = ProcessReader(self.asker, self._capability())
+
+    # -- tiers -----------------------------------------------------------------------------------------------
+
+    def read_fast(self, now: float) -> None:
+        """Read what is read every interval: utilisation, memory, the field batch, GPM. ``now`` is monotonic seconds.
+
+        Raises:
+            DeviceGoneError: here and in the other tiers: the device is lost or needs a reset.
+        """
+        self._read_utilization()
+        self._read_memory()
+        batch = self._read_batch(self._fast, _FAST)
+        if not self._fast.has("power_w"):
+            self._ask_number("power_w", "nvmlDeviceGetPowerUsage", scale=1e-3)
+        if not self._fast.has("energy_j"):
+            self._ask_wide("energy_j", "nvmlDeviceGetTotalEnergyConsumption", scale=1e-3)
+        if self.values.get("memory_temperature_c") == 0:
+            self.values["memory_temperature_c"] = None  # 0 is how GPUs without the sensor answer
+        for direction in ("tx", "rx"):
+            kib = batch.get(f"nvlink_{direction}_kib")
+            at = self._fast.time_of(f"nvlink_{direction}_kib", now)
+            name = f"nvlink_{direction}_bytes_per_s"
+            self.values[name] = self._rates[name].per_second(None if kib is None else kib * 1024, at)
+        self._read_activity(batch, now)
+        for mig in self.migs:
+            mig.read_fast(now)
+        self._fast_reads += 1
+
+    def read_processes(self, everything: bool) -> None:
+        """Read the process lists and process utilisation."""
+        if self.values.get("mig_enabled"):
+            for mig in self.migs:
+                mig.read_processes(everything)
+        else:
+            self.processes.read(self.values.get("memory_total_bytes"), everything)
+
+    def read_state(self) -> None:
+        """Read temperature, SM clock and why clocks are held back."""
+        celsius: float | None = None
+        if self.asker.ask("temperature_c", "nvmlDeviceGetTemperatureV", ctypes.byref(self._temperature)):
+            celsius = float(self._temperature.temperature)
+        elif self.asker.never("temperature_c", "nvmlDeviceGetTemperatureV"):
+            celsius = self._number_of("temperature_c", "nvmlDeviceGetTemperature", ctypes.c_uint(0))
+        self.values["temperature_c"] = celsius
+        self._ask_number("sm_clock_mhz", "nvmlDeviceGetClockInfo", ctypes.c_uint(_CLOCK_SM))
+        self.values["throttle_reasons"] = self._throttle_reasons()
+
+    def read_slow(self) -> None:
+        """Read fan, memory clock, P-state, PCIe and NVLinks, limits, ECC and remapped rows."""
+        if self.uuid == self._placeholder:
+            self._identify()
+        self._ask_number("fan_percent", "nvmlDeviceGetFanSpeed")
+        self._ask_number("memory_clock_mhz", "nvmlDeviceGetClockInfo", ctypes.c_uint(_CLOCK_MEMORY))
+        state = self._number_of("performance_state", "nvmlDeviceGetPerformanceState")
+        self.values["performance_state"] = None if state is None or state >= _PSTATE_UNKNOWN else state
+        self.values["pcie_generation"] = self._number_of("pcie_generation", "nvmlDeviceGetCurrPcieLinkGeneration")
+        self.values["pcie_width"] = self._number_of("pcie_width", "nvmlDeviceGetCurrPcieLinkWidth")
+        found = self._read_batch(self._slow, _SLOW)
+        self.values["nvlinks_active"] = self._links.count(self._slow, found)
+        if not self._slow.has("power_limit_w"):
+            self._ask_number("power_limit_w", "nvmlDeviceGetEnforcedPowerLimit", scale=1e-3)
+        for kind, name in enumerate(("ecc_corrected", "ecc_uncorrected")):
+            if not self._slow.has(name):  # volatile counts, since the driver was loaded, as the fields are
+                self._ask_wide(name, "nvmlDeviceGetTotalEccErrors", ctypes.c_uint(kind), ctypes.c_uint(0), whole=True)
+        for name in ("remapped_rows_pending", "remapped_rows_failed"):
+            if self.values.get(name) is not None:
+                self.values[name] = bool(self.values[name])
+
+    def read_mig(self) -> None:
+        """Read the MIG layout; instances that stay keep their readers."""
+        pending = ctypes.c_uint()
+        arguments = (ctypes.byref(self._number), ctypes.byref(pending))
+        if not self.asker.ask("mig_enabled", "nvmlDeviceGetMigMode", *arguments):
+            return
+        self.values["mig_enabled"] = self._number.value == 1
+        found = list(self._mig_handles()) if self._number.value == 1 else []
+        known = {mig.uuid: mig for mig in self.migs}
+        migs = []
+        for position, handle in found:
+            code, uuid = self._calls.text("nvmlDeviceGetUUID", handle)
+            if code != SUCCESS or uuid is None:
+                continue
+            mig = known.pop(uuid, None) or MigReader(self, position, handle, uuid, self._gpm is not None)
+            migs.append(mig)
+        for mig in known.values():
+            mig.close()
+        self.migs = migs
+
+    def read_rare(self) -> None:
+        """Read what only an administrator changes: compute mode and persistence."""
+        mode = self._number_of("compute_mode", "nvmlDeviceGetComputeMode")
+        self.values["compute_mode"] = None if mode is None else _COMPUTE_MODES.get(mode, str(mode))
+        persistence = self._number_of("persistence_enabled", "nvmlDeviceGetPersistenceMode")
+        self.values["persistence_enabled"] = None if persistence is None else persistence == 1
+
+    def read_once(self) -> None:
+        """Read thresholds, maxima and where the GPU sits, which never change."""
+        self.values.update(read_place(self.asker, self.values.get("pci_bus_id")))
+        self._ask_number("power_default_limit_w", "nvmlDeviceGetPowerManagementDefaultLimit", scale=1e-3)
+        threshold = "nvmlDeviceGetTemperatureThreshold"
+        self._ask_number("temperature_shutdown_c", threshold, ctypes.c_uint(0))
+        self._ask_number("temperature_slowdown_c", threshold, ctypes.c_uint(1))
+        self._ask_number("sm_clock_max_mhz", "nvmlDeviceGetMaxClockInfo", ctypes.c_uint(_CLOCK_SM))
+        self._ask_number("memory_clock_max_mhz", "nvmlDeviceGetMaxClockInfo", ctypes.c_uint(_CLOCK_MEMORY))
+        self.values["pcie_generation_max"] = self._number_of("pcie_generation_max", "nvmlDeviceGetMaxPcieLinkGeneration")
+        self.values["pcie_width_max"] = self._number_of("pcie_width_max", "nvmlDeviceGetMaxPcieLinkWidth")
+
+    @property
+    def blocking_pcie_only(self) -> bool:
+        """True when neither GPM nor a trustworthy counter has given this GPU's PCIe throughput, and both had the chance."""
+        if self._fast_reads < 2:
+            return False
+        return self.values.get("pcie_throughput_source") is None and not self.values.get("mig_enabled")
+
+    # -- what is published -----------------------------------------------------------------------------------
+
+    def device(self, problem: Problem | None = None) -> Device:
+        """Return the newest values as a record; every reading failing at the moment is state "error"."""
+        state = "ok"
+        if problem is None and self.asker.failure is not None and not self.asker.answered:
+            state, problem = "error", problems.failing(self.index, self.asker.failure)
+        if problem is None and self.values.get("unified_memory"):
+            problem = problems.unified()
+        denied = tuple(sorted(self.asker.denied & _DEVICE_FIELDS))
+        return Device(index=self.index, uuid=self.uuid, state=state, problem=problem, denied=denied, **self.values)
+
+    def uses(self) -> dict[int, tuple[DeviceUse, ...]]:
+        """Return what each PID has on this GPU, or on its MIG instances."""
+        if not self.values.get("mig_enabled"):
+            return {pid: (use,) for pid, use in self.processes.uses(self.uuid).items()}
+        merged: dict[int, tuple[DeviceUse, ...]] = {}
+        for mig in self.migs:
+            for pid, use in mig.processes.uses(mig.uuid).items():
+                merged[pid] = (*merged.get(pid, ()), use)
+        return merged
+
+    def processes_hidden(self) -> str | None:
+        """Return why processes may be missing: "refused", "unsupported", or None."""
+        readers = [mig.processes for mig in self.migs] if self.values.get("mig_enabled") else [self.processes]
+        if any(reader.refused for reader in readers):
+            return "refused"
+        return "unsupported" if readers and all(reader.unsupported for reader in readers) else None
+
+    def close(self) -> None:
+        """Give the GPM samples back; only from the thread that reads."""
+        if self._gpm:
+            self._gpm.close()
+        for mig in self.migs:
+            mig.close()
+
+    # -- parts -----------------------------------------------------------------------------------------------
+
+    def _identify(self) -> None:
+        code, uuid = self._calls.text("nvmlDeviceGetUUID", self.handle)
+        self.asker.judge(("uuid", "nvmlDeviceGetUUID"), code)
+        self.uuid = uuid or self.uuid
+        code, name = self._calls.text("nvmlDeviceGetName", self.handle)
+        self.asker.judge(("name", "nvmlDeviceGetName"), code)
+        self.values["name"] = name
+        pci = PciInfo()
+        if self.asker.ask("pci_bus_id", "nvmlDeviceGetPciInfo_v3", ctypes.byref(pci)):
+            self.values["pci_bus_id"] = pci.busId.decode(errors="replace")
+
+    def _capability(self) -> int | None:
+        major, minor = ctypes.c_int(), ctypes.c_int()
+        arguments = (ctypes.byref(major), ctypes.byref(minor))
+        return major.value if self.asker.ask("capability", "nvmlDeviceGetCudaComputeCapability", *arguments) else None
+
+    def _open_gpm(self) -> Gpm | None:
+        support = GpmSupport()
+        support.version = 1
+        asked = self.asker.ask("gpm", "nvmlGpmQueryDeviceSupport", ctypes.byref(support))
+        if not asked or not support.isSupportedDevice:
+            return None
+        return Gpm(self.asker, lambda sample: self._calls("nvmlGpmSampleGet", self.handle, sample))
+
+    def _read_utilization(self) -> None:
+        found = self._utilization
+        works = self.asker.ask("utilization_percent", "nvmlDeviceGetUtilizationRates", ctypes.byref(found))
+        self.values["utilization_percent"] = float(found.gpu) if works and found.gpu <= 100 else None
+        self.values["memory_activity_percent"] = float(found.memory) if works and found.memory <= 100 else None
+
+    def _read_memory(self) -> None:
+        found = self._memory.read()
+        # A GPU that measures nothing at all is not one that shares the host's memory.
+        measures = self.values["utilization_percent"] is not None or self.values.get("unified_memory")
+        unified = bool(self._memory.absent and measures)
+        self.values.update(host_memory() if unified else found)
+        self.values["unified_memory"] = unified if unified or found["memory_total_bytes"] else None
+
+    def _read_batch(self, batch: FieldBatch, asked: tuple[Field, ...]) -> dict[str, float]:
+        found = batch.read()
+        for field in asked:
+            if field.reading in _DEVICE_FIELDS:
+                value = found.get(field.reading)
+                scale = _SCALE.get(field.reading)
+                self.values[field.reading] = value if value is None or scale is None else value * scale
+        return found
+
+    def _read_activity(self, batch: dict[str, float], now: float) -> None:
+        """GPM's readings; what it does not have of PCIe comes from the counters."""
+        found = self._gpm.read(now) if self._gpm else {}
+        for name in ("sm_activity_percent", "sm_occupancy_percent", "tensor_activity_percent", "dram_activity_percent"):
+            self.values[name] = found.get(name)
+        if self.values["utilization_percent"] is None and self.asker.never(
+            "utilization_percent", "nvmlDeviceGetUtilizationRates"
+        ):
+            self.values["utilization_percent"] = found.get("graphics_activity_percent")
+        for direction in ("tx", "rx"):
+            name = f"nvlink_{direction}_bytes_per_s"
+            if not self._fast.has(f"nvlink_{direction}_kib"):
+                self.values[name] = found.get(name)
+            name = f"pcie_{direction}_bytes_per_s"
+            link = self.values.get("pcie_generation_max"), self.values.get("pcie_width_max")
+            counter = f"pcie_{direction}_bytes"
+            counted = self._pcie[name].bytes_per_s(batch.get(counter), self._fast.time_of(counter, now), *link)
+            self.values[name] = found.get(name, counted)
+        source = "gpm" if "pcie_rx_bytes_per_s" in found else "counters"
+        known = self.values["pcie_rx_bytes_per_s"] is not None or self.values["pcie_tx_bytes_per_s"] is not None
+        self.values["pcie_throughput_source"] = source if known else None
+
+    def _throttle_reasons(self) -> tuple[str, ...]:
+        new, old = "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"
+        bits = self._wide_of("throttle_reasons", new)
+        if bits is None and self.asker.never("throttle_reasons", new):
+            bits = self._wide_of("throttle_reasons", old)
+        return tuple(name for bit, name in _THROTTLE_BITS.items() if bits and bits & bit)
+
+    def _mig_handles(self) -> Iterator[tuple[int, Handle]]:
+        if not self.asker.ask("mig_count", "nvmlDeviceGetMaxMigDeviceCount", ctypes.byref(self._number)):
+            return
+        for position in range(self._number.value):
+            handle = new_handle()
+            code = self._calls(
+                "nvmlDeviceGetMigDeviceHandleByIndex", self.handle, ctypes.c_uint(position), ctypes.byref(handle)
+            )
+            if code == SUCCESS:
+                yield position, handle
+            elif code != NOT_FOUND:
+                return
+
+    def _number_of(self, reading: str, function: str, *arguments: Any) -> int | None:
+        asked = self.asker.ask(reading, function, *arguments, ctypes.byref(self._number))
+        return self._number.value if asked else None
+
+    def _wide_of(self, reading: str, function: str, *arguments: Any) -> int | None:
+        asked = self.asker.ask(reading, function, *arguments, ctypes.byref(self._wide_number))
+        return self._wide_number.value if asked else None
+
+    def _ask_number(self, reading: str, function: str, *arguments: Any, scale: float = 1.0) -> None:
+        number = self._number_of(reading, function, *arguments)
+        self.values[reading] = None if number is None else number * scale
+
+    def _ask_wide(self, reading: str, function: str, *arguments: Any, scale: float = 1.0, whole: bool = False) -> None:
+        number = self._wide_of(reading, function, *arguments)
+        self.values[reading] = None if number is None else number if whole else number * scale
+
+
+PCIE_THROUGHPUT = "nvmlDeviceGetPcieThroughput"
+
+
+def read_pcie_blocking(asker: Asker) -> dict[str, float | None]:
+    """Measure PCIe throughput in bytes per second: 20 ms a direction, during which the call does not return.
+
+    Raises:
+        DeviceGoneError: the device is lost or needs a reset.
+    """
+    values: dict[str, float | None] = {}
+    number = ctypes.c_uint()
+    for name, counter in (("pcie_tx_bytes_per_s", _PCIE_TX), ("pcie_rx_bytes_per_s", _PCIE_RX)):
+        works = asker.ask(name, PCIE_THROUGHPUT, ctypes.c_uint(counter), ctypes.byref(number))
+        values[name] = number.value * 1000.0 if works else None  # NVML gives KB/s
+    return values
+
+
+def open_device(index: int, calls: Calls) -> tuple[int, Handle]:
+    """Ask for the handle of the GPU at ``index``; return NVML's code and the handle."""
+    handle = new_handle()
+    code = calls("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
+    return code, handle

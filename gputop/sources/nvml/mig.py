@@ -1,0 +1,88 @@
+"""One MIG instance, as a device of its own: memory, processes, and activity where GPM gives it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from gputop.snapshot import Device
+from gputop.sources.nvml.calls import Asker, Handle, MigAttributes
+from gputop.sources.nvml.counters import Gpm
+from gputop.sources.nvml.memory import MemoryReader
+from gputop.sources.nvml.processes import ProcessReader
+
+if TYPE_CHECKING:
+    from gputop.sources.nvml.device import DeviceReader
+
+_ACTIVITIES = ("sm_activity_percent", "sm_occupancy_percent", "tensor_activity_percent", "dram_activity_percent")
+
+
+class MigReader:
+    """A MIG instance of ``parent``. NVML has no utilisation for it; GPM's share of busy time stands in where it exists."""
+
+    def __init__(self, parent: DeviceReader, position: int, handle: Handle, uuid: str, gpm: bool) -> None:
+        self.uuid = uuid
+        self.asker = Asker(parent.asker.calls, handle)
+        # Process utilisation does not exist for instances.
+        self.processes = ProcessReader(self.asker, samples=False)
+        self._parent = parent
+        self._values: dict[str, Any] = {}
+        self._memory = MemoryReader(self.asker)
+        name = parent.asker.calls.text("nvmlDeviceGetName", handle)[1]
+        self._name = name or parent.values.get("name")
+        self._label = f"{parent.index}:{position} {self._profile(name)}".strip()
+        self._gpm = self._open_gpm() if gpm else None
+
+    def _profile(self, name: str | None) -> str:
+        if name and " MIG " in name:
+            return name.rpartition(" MIG ")[2]
+        found = MigAttributes()
+        if not self.asker.ask("mig_label", "nvmlDeviceGetAttributes_v2", ctypes.byref(found)):
+            return ""
+        slices, gpu_slices = found.computeInstanceSliceCount, found.gpuInstanceSliceCount
+        prefix = f"{slices}c." if slices != gpu_slices else ""
+        return f"{prefix}{gpu_slices}g.{round(found.memorySizeMB / 1024)}gb"
+
+    def _open_gpm(self) -> Gpm | None:
+        instance = ctypes.c_uint()
+        if not self.asker.ask("gpu_instance", "nvmlDeviceGetGpuInstanceId", ctypes.byref(instance)):
+            return None
+        calls, parent = self.asker.calls, self._parent.handle
+        return Gpm(self.asker, lambda sample: calls("nvmlGpmMigSampleGet", parent, instance, sample))
+
+    def read_fast(self, now: float) -> None:
+        """Read memory and activity.
+
+        Raises:
+            DeviceGoneError: the GPU is lost or needs a reset.
+        """
+        self._values.update(self._memory.read())
+        activity = self._gpm.read(now) if self._gpm else {}
+        self._values["utilization_percent"] = activity.get("graphics_activity_percent")
+        for reading in _ACTIVITIES:
+            self._values[reading] = activity.get(reading)
+
+    def read_processes(self, everything: bool) -> None:
+        """Read the instance's process lists."""
+        self.processes.read(self._values.get("memory_total_bytes"), everything)
+
+    def device(self) -> Device:
+        """Return the newest values as a record."""
+        return Device(
+            index=self._parent.index,
+            uuid=self.uuid,
+            name=self._name,
+            kind="mig",
+            parent_uuid=self._parent.uuid,
+            mig_label=self._label,
+            pci_bus_id=self._parent.values.get("pci_bus_id"),
+            numa_node=self._parent.values.get("numa_node"),
+            cpu_affinity=self._parent.values.get("cpu_affinity", ()),
+            denied=tuple(sorted(self.asker.denied & {"memory_used_bytes", *_ACTIVITIES})),
+            **self._values,
+        )
+
+    def close(self) -> None:
+        """Give the GPM samples back; only from the thread that reads."""
+        if self._gpm:
+            self._gpm.close()

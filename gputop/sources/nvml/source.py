@@ -1,0 +1,184 @@
+"""The NVIDIA source: starts the driver's library, keeps a worker per GPU, and composes their newest readings.
+
+The readings themselves are in ``device``, the calls in ``calls``. Nothing here waits for the driver, except
+``start`` for at most INIT_DEADLINE_S.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gputop.snapshot import Device, DeviceUse, Problem
+from gputop.sources.base import Claim, Reading
+from gputop.sources.nvml import problems
+from gputop.sources.nvml.calls import SUCCESS, Calls, initialize
+from gputop.sources.nvml.device import placeholder_uuid
+from gputop.sources.nvml.events import XidWatch
+from gputop.sources.nvml.worker import Worker
+
+INIT_DEADLINE_S = 5.0
+FIRST_READING_S = 0.3
+STALE_INTERVALS = 3
+STALE_MIN_S = 1.0
+"""However short the interval: a driver with 20 ms a call needs a third of a second for a reading."""
+
+_HIDDEN = {"refused": problems.processes_refused, "unsupported": problems.processes_unsupported}
+
+
+@dataclass
+class _Machine:
+    """What the driver says when it starts."""
+
+    code: int = SUCCESS
+    driver_version: str | None = None
+    cuda_version: str | None = None
+    gpu_count: int = 0
+    calls: int = 0
+
+
+class NvmlSource:
+    """Reads NVIDIA GPUs through NVML."""
+
+    name = "nvml"
+
+    def __init__(self) -> None:
+        self._machine = _Machine()
+        self._workers: list[Worker] = []
+        self._xids = XidWatch(0)
+        self._interval_s = 1.0
+        self._started_at = 0.0
+        self._has_read = False
+        self._calls_told = 0
+
+    def start(self, interval_s: float) -> None:
+        """Initialize NVML and begin to read; a later call changes the interval.
+
+        Raises:
+            NoGpuError: the driver is missing, does not fit, does not answer, or has no GPU; ``code`` tells which.
+        """
+        self._interval_s = interval_s
+        if self._workers:
+            for worker in self._workers:
+                worker.set_interval(interval_s)
+            return
+        self._machine = _start_driver()
+        self._started_at = time.monotonic()
+        self._workers = [Worker(index, interval_s) for index in range(self._machine.gpu_count)]
+        for worker in self._workers:
+            worker.start()
+        self._xids = XidWatch(self._machine.gpu_count)
+        self._xids.start()
+
+    def read(self, claims: Sequence[Claim] = ()) -> Reading:
+        """Return the newest readings; the first call waits up to FIRST_READING_S for them. ``claims`` are not used."""
+        if not self._has_read:
+            self._has_read = True
+            deadline = time.monotonic() + FIRST_READING_S
+            for worker in self._workers:
+                worker.first.wait(max(0.0, deadline - time.monotonic()))
+        now = time.monotonic()
+        devices: list[Device] = []
+        uses: dict[int, tuple[DeviceUse, ...]] = {}
+        hidden: dict[str, list[int]] = {}
+        for worker in self._workers:
+            published = worker.published
+            if published is None:
+                devices.append(self._with_xids(self._awaited(worker, now)))
+                continue
+            age = now - published.at
+            devices.append(self._with_xids(self._aged(worker, published.device, age)))
+            devices += [self._aged(worker, device, age) for device in published.migs]
+            if published.processes_hidden:
+                hidden.setdefault(published.processes_hidden, []).append(worker.index)
+            for pid, on_device in published.uses.items():
+                uses[pid] = (*uses.get(pid, ()), *on_device)
+        machine = self._machine
+        return Reading(
+            devices=tuple(devices),
+            uses=uses,
+            driver_version=machine.driver_version,
+            cuda_version=machine.cuda_version,
+            simulated=(machine.driver_version or "").endswith("-sim"),
+            notes=tuple(_HIDDEN[why](indices) for why, indices in hidden.items()),
+            nvml_calls=self._calls_since_last(),
+        )
+
+    def want_pcie(self, wanted: bool) -> None:
+        """Allow the blocking PCIe call on GPUs where neither GPM nor a counter gives the throughput."""
+        for worker in self._workers:
+            worker.want_pcie(wanted)
+
+    def close(self) -> None:
+        """Ask the workers to end, without waiting.
+
+        NVML is not shut down: that is a driver call too, and it frees what a worker may still be using. The operating
+        system gives everything back when the process ends.
+        """
+        self._xids.stop()
+        for worker in self._workers:
+            worker.stop()
+        self._workers = []
+
+    def _calls_since_last(self) -> int:
+        total = self._machine.calls + self._xids.calls + sum(worker.calls for worker in self._workers)
+        told, self._calls_told = self._calls_told, total
+        return total - told
+
+    def _stale_after_s(self) -> float:
+        return max(STALE_INTERVALS * self._interval_s, STALE_MIN_S)
+
+    def _with_xids(self, device: Device) -> Device:
+        errors = self._xids.errors(device.index)
+        return replace(device, xid_errors=errors) if errors else device
+
+    def _aged(self, worker: Worker, device: Device, age_s: float) -> Device:
+        if age_s <= self._stale_after_s() or device.state == "lost":
+            return device
+        return replace(device, state="stale", age_s=age_s, problem=_why_stale(worker, age_s))
+
+    def _awaited(self, worker: Worker, now: float) -> Device:
+        """A GPU that has not given its first reading: unknown values, and after a while the reason."""
+        age = now - worker.started_at
+        problem = _why_stale(worker, age) if age > self._stale_after_s() else None
+        return Device(index=worker.index, uuid=placeholder_uuid(worker.index), state="stale", age_s=age, problem=problem)
+
+
+def _why_stale(worker: Worker, age_s: float) -> Problem:
+    return problems.hung(worker.index, age_s) if worker.alive else problems.stopped(worker.index)
+
+
+def _start_driver() -> _Machine:
+    """Initialize NVML in a thread, since that can hang as well.
+
+    Raises:
+        NoGpuError: it failed, or did not return in time.
+    """
+    machine = _Machine()
+    done = threading.Event()
+
+    def ask() -> None:
+        machine.code = initialize()
+        if machine.code == SUCCESS:
+            calls = Calls()
+            machine.driver_version = calls.text("nvmlSystemGetDriverVersion")[1]
+            number = ctypes.c_int()
+            if calls("nvmlSystemGetCudaDriverVersion_v2", ctypes.byref(number)) == SUCCESS:
+                machine.cuda_version = f"{number.value // 1000}.{number.value % 1000 // 10}"
+            count = ctypes.c_uint()
+            machine.code = calls("nvmlDeviceGetCount_v2", ctypes.byref(count))
+            machine.gpu_count = count.value
+            machine.calls = calls.count + 1
+        done.set()
+
+    threading.Thread(target=ask, name="nvml-start", daemon=True).start()
+    if not done.wait(INIT_DEADLINE_S):
+        raise problems.driver_hangs(INIT_DEADLINE_S)
+    if machine.code != SUCCESS:
+        raise problems.cannot_start(machine.code)
+    if not machine.gpu_count:
+        raise problems.no_device()
+    return machine

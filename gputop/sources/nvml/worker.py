@@ -1,0 +1,229 @@
+"""The thread that reads one GPU, so that a driver call that hangs takes no other GPU with it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+
+from gputop.snapshot import Device, DeviceUse
+from gputop.sources.nvml import problems
+from gputop.sources.nvml.calls import GPU_IS_LOST, RESET_REQUIRED, SUCCESS, Asker, Calls, DeviceGoneError
+from gputop.sources.nvml.device import PCIE_THROUGHPUT, DeviceReader, open_device, placeholder_uuid, read_pcie_blocking
+
+EVERY_S = {"processes": 2.0, "state": 3.0, "slow": 10.0, "rare": 60.0}
+"""How often what is not read every interval is read. "state": temperature, SM clock and throttle reasons."""
+RETRY_GONE_S = 5.0
+"""A lost GPU is asked again this often: it comes back after a reset."""
+SECOND_TICK_AFTER_S = 0.2
+"""GPM and counters need two readings, so the second follows soon after the first."""
+
+PCIE_KEPT_INTERVALS = 3
+"""A blocking PCIe reading is dropped after this many intervals (and a second): its call may hang."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a worker last read of its GPU, whole and immutable. ``at`` is monotonic seconds."""
+
+    at: float
+    device: Device
+    migs: tuple[Device, ...] = ()
+    uses: dict[int, tuple[DeviceUse, ...]] = field(default_factory=dict)
+    processes_hidden: str | None = None
+
+
+class Worker:
+    """Reads the GPU at ``index`` every interval and publishes; ``published`` is None until the first reading."""
+
+    def __init__(self, index: int, interval_s: float) -> None:
+        self.index = index
+        self.interval_s = interval_s
+        self.started_at = time.monotonic()
+        self.published: Published | None = None
+        self.first = threading.Event()
+        """Set when a first reading with processes is there, or the GPU is known not to give one."""
+        self._calls = Calls()
+        self._pcie_calls = Calls()
+        self._wake = threading.Event()
+        self._stopped = threading.Event()
+        self._reader: DeviceReader | None = None
+        self._opened_anew = True
+        self._read_at: float | None = None
+        self._due: dict[str, float] = {}
+        self._retry_at = 0.0
+        self._pcie_wanted = threading.Event()
+        self._pcie: dict[str, float | None] = {}
+        self._pcie_at = 0.0
+        self._pcie_thread: threading.Thread | None = None
+        self._thread = threading.Thread(target=self._run, name=f"nvml-{index}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._thread.start()
+
+    @property
+    def alive(self) -> bool:
+        """False when the thread has ended."""
+        return self._thread.is_alive()
+
+    @property
+    def calls(self) -> int:
+        """NVML calls made for this GPU so far."""
+        return self._calls.count + self._pcie_calls.count
+
+    def set_interval(self, interval_s: float) -> None:
+        """Read every ``interval_s`` from now on."""
+        self.interval_s = interval_s
+        self._wake.set()
+
+    def want_pcie(self, wanted: bool) -> None:
+        """Measure PCIe throughput by the blocking call, in a thread of its own, where nothing else gives it."""
+        if wanted:
+            self._pcie_wanted.set()
+        else:
+            self._pcie_wanted.clear()
+            self._pcie = {}
+
+    def stop(self) -> None:
+        """Ask the threads to end; does not wait."""
+        self._stopped.set()
+        self._pcie_wanted.set()
+        self._wake.set()
+
+    # -- the thread ------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        due = time.monotonic()
+        ticks = 0
+        while not self._stopped.is_set():
+            self.tick(time.monotonic())
+            ticks += 1
+            after_s = min(self.interval_s, SECOND_TICK_AFTER_S) if ticks == 1 else self.interval_s
+            # Ticks that were missed are not made up for.
+            due = max(due + after_s, time.monotonic())
+            self._sleep_until(due)
+        if self._reader is not None:
+            self._reader.close()
+
+    def _sleep_until(self, due: float) -> None:
+        while not self._stopped.is_set() and (left := due - time.monotonic()) > 0:
+            if self._wake.wait(left):
+                self._wake.clear()
+                due = min(due, time.monotonic() + self.interval_s)
+
+    def tick(self, now: float) -> None:
+        """Read what is due at ``now`` (monotonic seconds) and publish it; the thread does this every interval."""
+        if self._reader is None and now < self._retry_at and self.published is not None:
+            self._publish_again(now)
+            return
+        try:
+            if self._reader is None:
+                self._open(now)
+            if self._reader is not None:
+                self._read(self._reader, now)
+        except DeviceGoneError as gone:
+            self._publish_gone(gone.code)
+
+    def _open(self, now: float) -> None:
+        code, handle = open_device(self.index, self._calls)
+        if code in (GPU_IS_LOST, RESET_REQUIRED):
+            raise DeviceGoneError(code)
+        if code != SUCCESS:
+            self._retry_at = now + RETRY_GONE_S
+            self._publish_without(replace(self._known(), state="error", problem=problems.refused(self.index, code)))
+            return
+        self._reader = DeviceReader(self.index, handle, self._calls)
+        self._opened_anew = True
+        self._due = dict.fromkeys(EVERY_S, now)
+
+    def _read(self, reader: DeviceReader, now: float) -> None:
+        reader.asker.begin()
+        first, self._opened_anew = self._opened_anew, False
+        due = {tier for tier, at in self._due.items() if now >= at - self.interval_s / 4}
+        for tier in due:
+            self._due[tier] = now + EVERY_S[tier]
+        if first:
+            # On a slow driver, utilisation and memory show before everything else has been asked.
+            reader.read_mig()
+            reader.read_fast(now)
+            self._publish(reader)
+            reader.read_processes(everything=True)
+            self._publish(reader)
+            self.first.set()
+            reader.read_state()
+            reader.read_once()
+            reader.read_slow()
+            reader.read_rare()
+        else:
+            if "slow" in due:
+                reader.read_mig()
+                reader.read_slow()
+            reader.read_fast(now)
+            if "state" in due:
+                reader.read_state()
+            if "processes" in due:
+                reader.read_processes(everything="slow" in due)
+            if "rare" in due:
+                reader.read_rare()
+        self._read_at = time.monotonic()
+        self._publish(reader)
+        self._mind_pcie(reader)
+
+    def _publish(self, reader: DeviceReader) -> None:
+        device = reader.device()
+        kept_s = PCIE_KEPT_INTERVALS * self.interval_s + 1
+        if self._pcie and reader.blocking_pcie_only and time.monotonic() - self._pcie_at < kept_s:
+            device = replace(device, **self._pcie, pcie_throughput_source="blocking")  # type: ignore[arg-type]
+        migs = tuple(mig.device() for mig in reader.migs)
+        self.published = Published(time.monotonic(), device, migs, reader.uses(), reader.processes_hidden())
+
+    def _known(self) -> Device:
+        """The GPU's identity without readings."""
+        if self.published is None:
+            return Device(index=self.index, uuid=placeholder_uuid(self.index))
+        known = self.published.device
+        return Device(index=known.index, uuid=known.uuid, name=known.name, pci_bus_id=known.pci_bus_id)
+
+    def _publish_gone(self, code: int) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        self._retry_at = time.monotonic() + RETRY_GONE_S
+        self._publish_without(replace(self._known(), state="lost", problem=problems.gone(self.index, code)))
+
+    def _publish_without(self, device: Device) -> None:
+        now = time.monotonic()
+        age = None if self._read_at is None else now - self._read_at
+        self.published = Published(now, replace(device, age_s=age))
+        self.first.set()
+
+    def _publish_again(self, now: float) -> None:
+        assert self.published is not None
+        age = None if self._read_at is None else now - self._read_at
+        self.published = replace(self.published, at=now, device=replace(self.published.device, age_s=age))
+
+    # -- blocking PCIe reads ---------------------------------------------------------------------------------
+
+    def _mind_pcie(self, reader: DeviceReader) -> None:
+        if self._pcie_thread is None and self._pcie_wanted.is_set() and reader.blocking_pcie_only:
+            self._pcie_thread = threading.Thread(target=self._run_pcie, name=f"nvml-pcie-{self.index}", daemon=True)
+            self._pcie_thread.start()
+
+    def _run_pcie(self) -> None:
+        asker: Asker | None = None
+        while self._pcie_wanted.wait() and not self._stopped.is_set():
+            reader = self._reader
+            if reader is not None and reader.blocking_pcie_only:
+                if asker is None or asker.handle is not reader.handle:
+                    asker = Asker(self._pcie_calls, reader.handle)
+                try:
+                    values = read_pcie_blocking(asker)
+                except DeviceGoneError:
+                    values = {}  # the other thread finds that out as well, and tells
+                self._pcie_at = time.monotonic()
+                self._pcie = values if self._pcie_wanted.is_set() else {}
+                if asker.never("pcie_rx_bytes_per_s", PCIE_THROUGHPUT):
+                    self._pcie = {}
+                    return
+            self._stopped.wait(self.interval_s)

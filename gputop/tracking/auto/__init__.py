@@ -1,0 +1,1 @@
+"""Automatic tracking: what torch does in a training process, recorded without a change to the script."""

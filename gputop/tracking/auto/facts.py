@@ -1,0 +1,216 @@
+"""When facts are looked at and told: at steps that are the same on all ranks, some seconds apart, and only what is new.
+
+Looks come at multiples of a power of two that grows, in leaps at first, until two of them are ``EVERY_S`` apart, so that
+ranks which step together say what they know of the same steps. All looks together take at most 1/``SHARE`` of the time. One
+that fails is not tried again; the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from gputop.tracking import evidence
+from gputop.tracking.auto import ddp, gpu, settings, stall
+from gputop.tracking.auto.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
+from gputop.tracking.auto.gpu import EVERY_STEPS, Clock
+from gputop.tracking.auto.hooks import unseen
+from gputop.tracking.auto.waits import Waits
+
+if TYPE_CHECKING:
+    from gputop.tracking.auto.models import Models
+    from gputop.tracking.auto.steps import Steps
+
+EVERY_S = 2.0
+SHARE = 400
+NEVER = 1 << 62
+SETTLED_STEPS = 5
+"""Steps before waits and copies are counted: the first ones are not like the others."""
+
+
+class Facts:
+    """What the present run is told, and what is looked at next."""
+
+    def __init__(self, torch: Any, steps: Steps, models: Models) -> None:
+        self._torch = torch
+        self._steps = steps
+        self._models = models
+        self.next = 0
+        """The step after which something is to be done."""
+        self._look_next = self._probe_next = 0
+        self._clock_next = NEVER
+        self._stride = 1
+        self._looked_at = 0.0
+        self._took_s = 0.0
+        self._probe: Probe | None = None
+        self._clock: Clock | None = None
+        self._waits: Waits | None = None
+        self._window_from = -1
+        self.stall = stall.Stall(steps, self.flush)
+        self._failed: set[str] = set()
+        self._cheap: dict[str, Callable[[], Any]] = {
+            "wrapper_calls": models.wrapper_calls,
+            "gradients": lambda: steps.gradients.fact(models.judges_ddp()),
+            "batches": self._batches,
+            "evaluation": models.evaluation,
+            "process_group": self._group,
+            "parameters": self._parameters,
+        }
+        """Those that look at nothing but numbers: also looked at by the thread that finds the training stalled."""
+        self._dear: dict[str, Callable[[], Any]] = {
+            "torch": self._about_torch,
+            "settings": lambda: settings.settings(torch, models.autocast),
+            "environment": lambda: settings.environment(evidence.cuda()),
+            "frameworks": settings.frameworks,
+            "model": models.describe,
+            "ddp": models.ddp,
+            "synchronizations": lambda: self._waits.synchronizations() if self._waits is not None else None,
+            "transfers": lambda: self._waits.transfers() if self._waits is not None else None,
+            "cuda_memory": self._memory,
+        }
+        for room in (Facts, Probe, Batches, Called, Clock, Waits):
+            for item in vars(room).values():
+                if isinstance(item, FunctionType):
+                    unseen(torch, item)
+
+    def begin(self) -> None:
+        """The run was opened: watch over its steps."""
+        self.stall.start()
+
+    def trains(self, optimizer: Any) -> None:
+        """An optimizer has stepped for the first time: look at everything after this step."""
+        self.next = self._look_next = 0
+        if self._probe is None:
+            self._guarded("parameters", lambda: self._make_probe(optimizer))
+
+    def _make_probe(self, optimizer: Any) -> None:
+        self._probe = Probe(self._torch, [item for group in optimizer.param_groups for item in group["params"]])
+
+    def due(self, step: int) -> None:
+        """Do what is due after this step; in the thread that trains."""
+        now = perf_counter()
+        if self.stall.stalled:
+            self.stall.stalled = False
+            self.tell("stalled", None)
+        if self._window_from >= 0:
+            self._close_window(step)
+        if self._clock is not None and self._clock.running:
+            self._clock.end()
+        if step >= self._probe_next and self._probe is not None:
+            self._guarded("parameters", lambda: self._probe.take(step))  # type: ignore[union-attr]
+        if step >= self._look_next:
+            self._look(step, now)
+        # Only what will be in the next words is looked at.
+        soon = max(step + 1, self._look_next - PROBE_EVERY * RECENT_PROBES)
+        self._probe_next = -(-soon // PROBE_EVERY) * PROBE_EVERY
+        if step >= self._clock_next:
+            self._clock_next = (step // EVERY_STEPS + 1) * EVERY_STEPS
+            self._begin_clock(self._clock)
+        running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
+        self.next = step + 1 if running else min(self._look_next, self._probe_next, self._clock_next)
+
+    def _look(self, step: int, now: float) -> None:
+        since, limit = now - self._looked_at, max(EVERY_S, SHARE * self._took_s)
+        if step and since < limit:
+            self._stride *= 8 if since < limit / 16 else 2
+        elif since > 4 * limit:
+            self._stride = max(1, self._stride // 2)
+        self._look_next = (step // self._stride + 1) * self._stride
+        self._steps.batches_from = self._look_next - RECENT_BATCHES
+        self._looked_at = now
+        for name, look in self._dear.items():
+            self._guarded(name, lambda name=name, look=look: self.tell(name, look()))  # type: ignore[misc]
+        self.flush()
+        if step >= SETTLED_STEPS:
+            self._guarded("waits", self._open_window)
+        if self._clock is None and evidence.cuda() is not None:
+            self._clock, self._clock_next = gpu.clock(self._torch), step + 1
+        self._took_s = perf_counter() - now
+
+    def flush(self) -> None:
+        """Tell what is counted all the time and not yet told; from any thread."""
+        feed = self._steps.loader
+        if feed is not None and feed.trains and self._steps.run is not None:
+            self._guarded("loader", lambda: feed.tell(self._steps.run))
+        for name, look in self._cheap.items():
+            self._guarded(name, lambda name=name, look=look: self.tell(name, look()))  # type: ignore[misc]
+
+    def tell(self, name: str, value: Any) -> None:
+        """Record a fact if it is another than was told; None tells nothing, but takes ``stalled`` back."""
+        run = self._steps.run
+        if run is not None and run.facts.get(name) != value and (value is not None or name == "stalled"):
+            run.fact(name, value)
+
+    def finish(self) -> None:
+        """The run ends: tell what is left."""
+        self.abandon()
+        self.flush()
+        if self.stall.stalled:
+            self.tell("stalled", None)
+
+    def abandon(self) -> None:
+        """Look no more, and leave nothing behind."""
+        self.stall.stop()
+        self._close_window(-1)
+
+    def _guarded(self, name: str, action: Callable[[], None]) -> None:
+        if name in self._failed:
+            return
+        try:
+            action()
+        except Exception:  # noqa: BLE001 - a model, a loader, torch itself may be of any version and kind
+            self._failed.add(name)
+
+    def _batches(self) -> dict[str, Any] | None:
+        feed = self._steps.loader
+        found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
+        called = self._models.called.fact()
+        if found is not None:
+            found = {**found, "recent": self._numbered(found["recent"])}
+        return found if called is None else {**(found or {}), "called": self._numbered(called)}
+
+    def _parameters(self) -> dict[str, Any] | None:
+        found = self._probe.fact() if self._probe is not None else None
+        return None if found is None else {**found, "recent": self._numbered(found["recent"])}
+
+    def _numbered(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
+        """Return [step, ...] with the steps as the run numbers them: in the script's own, they are the script's."""
+        ahead = self._steps.records.ahead if self._steps.records is not None else 0
+        return [[step + ahead, *more] for step, *more in rows]
+
+    def _about_torch(self) -> dict[str, Any] | None:
+        """Return the fact ``torch``; torch is asked for devices only if CUDA is in use, and an answer is not taken back."""
+        found = evidence.torch_fact()
+        known = self._steps.run.facts.get("torch") if self._steps.run is not None else None
+        return known if known is not None and found is not None and found["device_count"] is None else found
+
+    def _group(self) -> dict[str, Any] | None:
+        """Return the fact ``process_group``; after the group is destroyed the last one, with all that was counted."""
+        found = ddp.group_fact(self._torch, self._models.mesh)
+        known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
+        return {**known, "collectives": dict(ddp.collectives)} if found is None and known is not None else found
+
+    def _memory(self) -> dict[str, Any] | None:
+        cuda = evidence.cuda()
+        return None if cuda is None or cuda.is_current_stream_capturing() else gpu.memory_fact(cuda)
+
+    def _open_window(self) -> None:
+        if evidence.cuda() is None or self._models.compiles():
+            return
+        if self._waits is None:
+            self._waits = Waits(self._torch, unseen, self._steps.sites.user_frame)
+        self._window_from = self._steps.step
+        self._waits.open(self._steps.elsewhere)
+
+    def _close_window(self, step: int) -> None:
+        if self._waits is not None and self._window_from >= 0:
+            self._waits.close(counts=step == self._window_from + 1)
+        self._window_from = -1
+
+    def _begin_clock(self, clock: Clock | None) -> None:
+        if clock is not None:
+            self._steps.arrived.update(clock.arrived())
+            clock.begin()
+            self._steps.clock = clock

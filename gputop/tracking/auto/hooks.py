@@ -1,0 +1,346 @@
+"""The places in torch that are listened at: backward, optimizer steps, GradScaler, DataLoader and torch.save.
+
+No module hook is used anywhere: a global one slows every layer and makes torch.compile warn, and one on a module would
+be pickled with it. Each wrapper calls the original exactly once, hands on what it returns and raises, and does nothing
+else when tracking is off, on another thread than the one that trains, or while torch.compile traces.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import inspect
+import os
+import sys
+import weakref
+from collections.abc import Callable
+from threading import get_ident
+from time import perf_counter
+from types import FunctionType
+from typing import Any
+
+from gputop.tracking.auto import ddp, gpu
+from gputop.tracking.auto.batches import Batches
+from gputop.tracking.auto.ddp import Gradients
+from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.loader import Feed, counts, first_tensor, is_integer
+from gputop.tracking.auto.loss import Site, Sites, caller, divisor, label
+from gputop.tracking.auto.steps import GC_S, Steps
+
+
+def patch(torch: Any, steps: Steps) -> None:
+    """Put the wrappers in place; once per process."""
+    _unseen_rooms(torch)
+    _patch_backward(torch, steps)
+    _patch_optimizers(torch, steps)
+    _patch_scaler(torch, steps)
+    _patch_loader(torch, steps)
+    _patch_save(torch, steps)
+    ddp.listen(torch, unseen)
+    gpu.listen(torch, unseen)
+    _listen_to_gc(torch, steps)
+
+
+def unseen(torch: Any, function: Any, inside: bool = True) -> None:
+    """Keep torch.compile from compiling a function of ours, and (``inside``) what it calls.
+
+    Code that is called from a compiled region after a graph break would be compiled too, at a price in time and warnings.
+    """
+    frames: Any = getattr(torch._C._dynamo, "eval_frame", None)
+    skip = getattr(frames, "skip_code", None)  # torch before 2.7 or so: without a word on what is inside
+    strategy = getattr(frames, "set_code_exec_strategy", None)
+    if skip is not None:
+        skip(function.__code__)
+    elif strategy is not None:
+        action = frames._FrameAction
+        strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.SKIP if inside else action.DEFAULT))
+
+
+def _unseen_rooms(torch: Any) -> None:
+    for room in (Steps, Light, Sites, Site, Feed, Batches, Gradients):
+        for item in vars(room).values():
+            if isinstance(item, FunctionType):
+                unseen(torch, item)
+    for function in (first_tensor, counts, is_integer, divisor, caller, label):
+        unseen(torch, function)
+
+
+def _patch_backward(torch: Any, steps: Steps) -> None:
+    original = torch.autograd.backward  # Tensor.backward calls it by this name
+    light, tensor = steps.lightly, torch.Tensor
+
+    def whole(tensors: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # One inside of another is a part of it (reentrant checkpointing), also where autograd's own thread runs it for a GPU.
+        if light.inside:
+            return original(tensors, *args, **kwargs)
+        light.leave()
+        if steps.off or (steps.thread and get_ident() != steps.thread):
+            return original(tensors, *args, **kwargs)
+        try:
+            steps.before_backward(tensors)
+        except Exception as error:  # noqa: BLE001 - the user's backward follows, whatever we made of its loss
+            steps.failed(error)
+        clock = steps.clock
+        mark = clock.start() if clock is not None and clock.running else None
+        started = perf_counter()
+        light.inside = True
+        try:
+            result = original(tensors, *args, **kwargs)
+        except BaseException:
+            steps.sites.take_back()
+            steps.gradients.backwards -= not steps.partly
+            raise
+        finally:
+            light.inside = False
+        took = perf_counter() - started
+        steps.backward_s += took
+        steps.inside_step += took
+        if clock is not None and mark is not None:
+            clock.stop("cuda/backward_s", mark)
+        return result
+
+    @functools.wraps(original)
+    def backward(
+        tensors: Any,
+        grad_tensors: Any = None,
+        retain_graph: Any = None,
+        create_graph: Any = False,
+        grad_variables: Any = None,
+        inputs: Any = None,
+    ) -> Any:
+        # Arguments one by one: to pack them and unpack them again takes longer than all else here.
+        if light.on and light.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == light.thread:
+            try:
+                light.loss = tensors.item()
+            except Exception:  # noqa: BLE001 - of more than one value: backward says what it makes of that
+                light.leave()
+            light.inside = True
+            try:
+                return original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
+            except BaseException:
+                light.loss = None  # nothing was learnt from it; it may be tried again
+                raise
+            finally:
+                light.inside = False
+        return whole(tensors, (grad_tensors, retain_graph, create_graph, grad_variables, inputs), {})
+
+    @functools.wraps(original)
+    def of_other_arguments(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        return whole(tensors, args, kwargs)
+
+    for function in (whole, backward, of_other_arguments):
+        unseen(torch, function)
+    light.able = takes(original, backward)
+    torch.autograd.backward = backward if light.able else of_other_arguments
+
+
+def takes(original: Any, wrapper: Any) -> bool:
+    """Return whether a function takes the same arguments as a wrapper of it."""
+
+    def arguments(function: Any) -> list[tuple[Any, ...]]:
+        found = inspect.signature(function, follow_wrapped=False).parameters.values()
+        return [(one.name, one.kind, one.default) for one in found]
+
+    try:
+        return arguments(original) == arguments(wrapper)
+    except (TypeError, ValueError):
+        return False
+
+
+def _patch_optimizers(torch: Any, steps: Steps) -> None:
+    light = steps.lightly
+    # Both are True while torch.compile traces; the second one is cheaper to ask, where there is one.
+    compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
+
+    def traced() -> None:
+        # Marked as a constant, it is called when torch.compile traces, and leaves nothing in the graph.
+        steps.blind = True
+
+    traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+    def before(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if compiling():
+            traced()
+        elif not light.on and not steps.off:
+            steps.before_step()
+
+    def after(optimizer: Any, args: Any, kwargs: Any) -> None:
+        if light.on:
+            try:
+                now = perf_counter()
+                took = now - light.mark
+                usual = took < light.longest and id(optimizer) == light.optimizer
+                # At once: a signal's handler that saves a checkpoint ends the short way between any two calls.
+                loss, light.loss = light.loss, None
+                if loss is not None and usual:
+                    light.step = step = light.step + 1
+                    light.append((step, now, took, loss, light.data_s))
+                    light.data_s = 0.0
+                    light.mark = now
+                    if step == light.pause or not light.on:
+                        light.halt()
+                    return
+                light.loss = loss
+                light.leave()
+            except Exception as error:  # noqa: BLE001 - as above
+                steps.failed(error)
+        if steps.off or compiling():
+            return
+        try:
+            steps.after_step(optimizer)
+        except Exception as error:  # noqa: BLE001 - as above
+            steps.failed(error)
+
+    unseen(torch, before)
+    unseen(torch, after)
+    optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim hides the module's name
+    optimizers.register_optimizer_step_pre_hook(before)
+    optimizers.register_optimizer_step_post_hook(after)
+
+
+def _patch_scaler(torch: Any, steps: Steps) -> None:
+    scaler: Any = getattr(getattr(torch.amp, "grad_scaler", None), "GradScaler", None)
+    if scaler is None:
+        return
+    original_scale, original_step = scaler.scale, scaler.step
+
+    @functools.wraps(original_scale)
+    def scale(self: Any, outputs: Any) -> Any:
+        result = original_scale(self, outputs)
+        if not steps.off and result is not outputs and hasattr(result, "grad_fn"):
+            steps.scaled(result, outputs)
+        return result
+
+    @functools.wraps(original_step)
+    def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        taken = steps.taken + steps.lightly.step
+        result = original_step(self, optimizer, *args, **kwargs)
+        if not steps.off and steps.taken + steps.lightly.step == taken:
+            steps.lightly.leave()
+            try:
+                steps.after_step(optimizer, skipped=True)
+            except Exception as error:  # noqa: BLE001 - as above
+                steps.failed(error)
+        return result
+
+    scaler.scale, scaler.step = scale, step
+
+
+def _patch_loader(torch: Any, steps: Steps) -> None:
+    data: Any = torch.utils.data.dataloader
+    loader, iterator = data.DataLoader, data._BaseDataLoaderIter
+    original_iter, original_next = loader.__iter__, iterator.__next__
+    feeds: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
+    grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+    light = steps.lightly
+    iterator._gputop_feed = None
+
+    @functools.wraps(original_iter)
+    def iterate(self: Any) -> Any:
+        started = perf_counter()
+        result = original_iter(self)
+        if not steps.off:
+            try:
+                feed = feeds.get(self)
+                if feed is None:
+                    feed = feeds[self] = Feed()
+                steps.lightly.leave()
+                feed.began_s = perf_counter() - started
+                feed.begin(self)
+                result._gputop_feed = feed
+                if feed.trains and steps.run is not None:
+                    feed.tell(steps.run)
+            except Exception as error:  # noqa: BLE001 - as above
+                steps.failed(error)
+        return result
+
+    @functools.wraps(original_next)
+    def fetch(self: Any) -> Any:
+        started = perf_counter()
+        if self._gputop_feed is light.feed:
+            try:
+                batch = original_next(self)
+            except StopIteration:
+                _exhausted(steps, self._gputop_feed)
+                raise
+            light.data_s += perf_counter() - started
+            return batch
+        if light.on:
+            light.leave()
+        if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
+            return original_next(self)
+        try:
+            batch = original_next(self)
+        except StopIteration:
+            _exhausted(steps, self._gputop_feed)
+            raise
+        took = perf_counter() - started
+        try:
+            steps.data_s += took
+            feed = self._gputop_feed
+            if feed is not None:
+                feed.fetched(batch, steps.step + 1, steps.batches_from)
+                if feed.handed_out == 1 and feed.trains:
+                    steps.first_batch_s = feed.began_s + took
+                steps.loader = feed
+                steps.fetched += 1
+        except Exception as error:  # noqa: BLE001 - as above
+            steps.failed(error)
+        return batch
+
+    unseen(torch, iterate)
+    unseen(torch, fetch)
+    loader.__iter__, iterator.__next__ = iterate, fetch
+
+
+def _exhausted(steps: Steps, feed: Any) -> None:
+    try:
+        steps.lightly.leave()
+        if feed is not None:
+            feed.ended()
+            if feed.trains and steps.run is not None:
+                feed.tell(steps.run)
+    except Exception as error:  # noqa: BLE001 - as above
+        steps.failed(error)
+
+
+def _listen_to_gc(torch: Any, steps: Steps) -> None:
+    started = 0.0
+
+    def collected(phase: str, info: Any) -> None:
+        nonlocal started
+        if phase == "start":
+            started = perf_counter()
+        else:
+            took = perf_counter() - started
+            steps.gc_s += took
+            if took >= GC_S:
+                steps.lightly.longest = 0  # and no more: it may run between any two lines of ours
+
+    unseen(torch, collected)
+    gc.callbacks.append(collected)
+
+
+def _patch_save(torch: Any, steps: Steps) -> None:
+    original = torch.save
+
+    @functools.wraps(original)
+    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
+        run = steps.run
+        if steps.off or run is None or steps.elsewhere():
+            return original(obj, f, *args, **kwargs)
+        started = perf_counter()
+        result = original(obj, f, *args, **kwargs)
+        try:
+            steps.lightly.leave()
+            seconds = perf_counter() - started
+            steps.interrupted = True
+            path = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", None)
+            size = os.stat(path).st_size if isinstance(path, str) and not hasattr(f, "write") else None
+            steps.note(checkpoint_s=seconds)
+            run.fact("checkpoint", {"seconds": seconds, "bytes": size, "path": path, "step": steps.step})
+        except Exception as error:  # noqa: BLE001 - as above
+            steps.failed(error)
+        return result
+
+    torch.save = save

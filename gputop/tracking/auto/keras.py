@@ -1,0 +1,71 @@
+"""Steps of Keras's own optimizers on torch, which are no torch optimizers and have no hooks.
+
+Keras's trainer calls ``loss.backward()`` on a torch tensor, and then ``apply`` of its optimizer: the first such backward,
+before any optimizer has stepped, puts a wrapper around ``BaseOptimizer.apply``. The learning rate is read only where that
+needs no waiting for a device.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gputop.tracking.auto.steps import Steps
+
+_ROOM = "keras.src.optimizers.base_optimizer"
+_listening = False
+
+
+class Seen:
+    """A Keras optimizer with the attributes of a torch one that are looked at."""
+
+    def __init__(self, optimizer: Any) -> None:
+        self._optimizer = weakref.ref(optimizer)
+        self.kind = type(optimizer).__name__
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """Return one group with the parameters and, if it is known without waiting, the learning rate."""
+        optimizer = self._optimizer()
+        found: list[Any] = list(getattr(optimizer, "_trainable_variables", ()))
+        group: dict[str, Any] = {"params": [item.value for item in found]}
+        rate: Any = getattr(optimizer, "_learning_rate", None)
+        value = getattr(rate, "value", rate)
+        if isinstance(value, float):
+            group["lr"] = value
+        elif getattr(value, "is_cpu", False):
+            group["lr"] = float(value)
+        return [group]
+
+
+def listen(torch: Any, steps: Steps) -> None:
+    """Listen to Keras's optimizers if Keras trains on torch in this process; once."""
+    global _listening
+    room: Any = sys.modules.get(_ROOM)
+    base = getattr(room, "BaseOptimizer", None)
+    if _listening or base is None:
+        return
+    _listening = True
+    original = base.apply
+    seen: weakref.WeakKeyDictionary[Any, Seen] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(original)
+    def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # One that scales losses calls the one inside it.
+        if steps.off or steps.stepping or torch.compiler.is_compiling():
+            return original(self, *args, **kwargs)
+        steps.before_step()
+        result = original(self, *args, **kwargs)
+        try:
+            known = seen.get(self)
+            if known is None:
+                known = seen[self] = Seen(self)
+            steps.after_step(known)
+        except Exception as error:  # noqa: BLE001 - the training goes on without tracking
+            steps.failed(error)
+        return result
+
+    base.apply = apply

@@ -1,0 +1,263 @@
+"""The short way through an iteration: most of the quick ones leave their loss, their time and the wait for data alone.
+
+What tracking adds to an iteration is mostly code and data that torch has driven out of the caches and that come back from
+memory. So of quick iterations about ``WHOLE_PER_S`` a second are looked at whole, one in ``LEAST_SHARE`` at least, and the
+others touch as little as can be. Of ``LONGEST_S`` and more each is looked at.
+
+Which ones is settled by the number of the step alone, so that ranks which step together look at the same ones, and those
+of a lower share are among those of a higher one. Multiples of the golden ratio are spread evenly in whatever period (that
+of the loader's workers, of a script that logs every 10 steps), and the widest gap is less than three times the narrowest.
+
+The wrappers (``hooks``, ``models``) go the short way while ``on`` says so. Whatever is out of the ordinary
+(a second loss, an evaluation, a checkpoint, a value on a GPU) ends it in the middle of an iteration: ``leave`` hands over
+what is known, and the rest of the iteration goes the long way. Only what is plain begins it: one optimizer, one line that
+runs backward, once per step, in a run of our own.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from collections.abc import Callable, Iterator
+from threading import get_ident
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from gputop.tracking.auto.loss import UNKNOWN, Site
+
+if TYPE_CHECKING:
+    from gputop.tracking.auto.steps import Steps
+    from gputop.tracking.journal.writer import Behind
+
+WHOLE_PER_S = 20.0
+LONGEST_S = 1 / WHOLE_PER_S
+LEAST_SHARE = 128
+"""At least one iteration in so many is looked at whole."""
+PLAIN_STEPS = 8
+"""So many iterations have to be plain first, and two more after one that was left."""
+TOGETHER_S = 0.045
+TOGETHER_MIN = 8
+"""What the iterations of so long have left is written by the training itself, where they are so many: a thread that comes for
+it stops the training for longer."""
+NOBODY = object()
+"""In place of a DataLoader's feed, where none feeds the training."""
+Left = tuple[int, float, float, float, float]
+"""What an iteration leaves: its number; its end, by ``perf_counter`` (which reads the journal's clock on Linux); how long it
+took, in s; its loss; how long it waited for data, in s, or 0."""
+_GOLDEN = 0x9E3779B1
+"""2**32 divided by the golden ratio."""
+_ALL = 1 << 32
+
+
+def share(step_s: float) -> int:
+    """Return the share of iterations of ``step_s`` seconds that are looked at whole, in parts of 2**32."""
+    part = 1
+    while part < LEAST_SHARE and step_s * part < LONGEST_S:
+        part *= 2
+    return _ALL // part
+
+
+def is_whole(step: int, share: int) -> bool:
+    """Return whether an iteration is looked at whole."""
+    return step * _GOLDEN % _ALL < share
+
+
+class Stretch:
+    """Consecutive iterations that went the short way, as far as their records are not written yet."""
+
+    __slots__ = ("waiting",)
+
+    def __init__(self) -> None:
+        self.waiting: deque[Left] = deque()
+
+    def __bool__(self) -> bool:
+        return bool(self.waiting)
+
+    def __iter__(self) -> Iterator[Behind]:
+        """Hand over each record once; on any thread."""
+        while self.waiting:
+            step, now, step_s, loss, data_s = self.waiting.popleft()
+            if data_s:
+                yield ("step_s", "loss", "phase/data"), (step_s, loss, data_s), step, int(now * 1e9)
+            else:
+                yield ("step_s", "loss"), (step_s, loss), step, int(now * 1e9)
+
+
+class Light:
+    """The iterations that go the short way. Slots, side by side in memory: every wrapper looks at some of them."""
+
+    __slots__ = (
+        "_fetches",
+        "_last",
+        "_plain",
+        "_share",
+        "_site",
+        "_steps",
+        "_stretch",
+        "_together",
+        "able",
+        "append",
+        "data_s",
+        "feed",
+        "inside",
+        "longest",
+        "loss",
+        "mark",
+        "on",
+        "optimizer",
+        "pause",
+        "step",
+        "thread",
+    )
+
+    def __init__(self, steps: Steps) -> None:
+        self._steps = steps
+        self._plain = 0
+        self._share = _ALL
+        self._together = 0
+        """After how many iterations the training writes; 0: never."""
+        self._fetches = False
+        """Whether each iteration fetches a batch from a DataLoader."""
+        self._site: Site | None = None
+        self._stretch = Stretch()
+        self.able = True
+        """Whether the wrapper of backward knows the short way."""
+        self.on = False
+        """Whether the present iteration goes the short way."""
+        self.inside = False
+        """Whether a backward is going on, of whichever way."""
+        self.feed: object = NOBODY
+        """The DataLoader's feed whose batches are waited for, while ``on``."""
+        self.loss: float | None = None
+        self.data_s = 0.0
+        self.mark = 0.0
+        """When the last iteration ended, in seconds of ``perf_counter``."""
+        self.step = self._last = self.pause = -1
+        """Numbers of the last iteration, of the last one before another is looked at whole, and of the one to ``halt`` at."""
+        self.longest = LONGEST_S
+        """An iteration that takes longer is looked at; 0 where the present one is to be."""
+        self.thread = 0
+        self.optimizer = 0
+        """The id of the only one."""
+        self.append: Callable[[Left], None] = self._stretch.waiting.append
+        """Takes what an iteration leaves."""
+
+    def __reduce__(self) -> Any:
+        """Go along, as nothing, with a class that is pickled by value and whose call has a wrapper of ours."""
+        return SimpleNamespace, (), {"on": False}
+
+    @property
+    def reached(self) -> int:
+        """The step that was taken last, whichever way; from any thread."""
+        return self.step if self.on else self._steps.step
+
+    @property
+    def marked(self) -> float | None:
+        """When that was, in seconds of ``perf_counter``."""
+        return self.mark if self.on else self._steps.mark
+
+    def is_plain(self) -> bool:
+        """Return whether there was nothing special about the iteration that is ending the long way."""
+        steps = self._steps
+        pending = steps.sites.pending
+        self._fetches = steps.fetched == 1
+        return (
+            len(pending) == len(steps.optimizers) == 1
+            and type(pending[0].total) is float
+            and steps.fetched <= 1
+            and not (steps.partly or steps.interrupted or steps.sites.inside or steps.blind)
+        )
+
+    def choose(self, plain: bool) -> None:
+        """An iteration has gone the long way; ``plain``: there was nothing special about it. May the next ones be light?"""
+        steps = self._steps
+        if plain:
+            self._plain += 1
+        elif not steps.partly:
+            self._plain = 0
+        steps.partly = False
+        if not self.able or self._plain < PLAIN_STEPS or steps.facts is None or steps.records is None or steps.journal is None:
+            return
+        site, feed, optimizer = steps.sites.only(), steps.loader, steps.last() if steps.last is not None else None
+        if site is None or optimizer is None or not steps.records.direct or (feed is not None and feed.batches.counting):
+            return
+        if self._plain % PLAIN_STEPS == 0:
+            usual_s = statistics.median(steps.recent_s)
+            self._share = share(usual_s)
+            self._together = int(TOGETHER_S / usual_s) if usual_s * TOGETHER_MIN < TOGETHER_S else 0
+            steps.journal.own_ns = int(TOGETHER_S * 1e9) if self._together else 0
+        number, until = steps.step + 1, min(steps.facts.next, steps.batches_from)
+        while number < until and not is_whole(number, self._share):
+            number += 1
+        if number > steps.step + 1 and steps.mark is not None:
+            self.step, self._last, self.mark = steps.step, number - 1, steps.mark
+            self._next_pause()
+            self._site, self.optimizer, self.thread = site, id(optimizer), steps.thread
+            self._stretch = steps.journal.stretch = Stretch()
+            self.append = self._stretch.waiting.append
+            self.loss, self.data_s, self.longest = None, 0.0, LONGEST_S
+            self.feed = feed if self._fetches else NOBODY
+            self.on = steps.partly = True
+
+    def _next_pause(self) -> None:
+        self.pause = min(self._last, self.step + self._together) if self._together else self._last
+
+    def halt(self) -> None:
+        """Between two iterations: write what they have left, or let the next one be looked at whole."""
+        journal = self._steps.journal
+        if not self.on or self.step >= self._last:
+            self.rest()
+        else:
+            self._next_pause()
+        if journal is not None and self._together:
+            journal.catch_up(int(TOGETHER_S / 2 * 1e9))
+
+    def rest(self) -> None:
+        """Between two iterations: the next one is looked at whole."""
+        steps = self._steps
+        self.on = steps.partly = False
+        self.feed = NOBODY
+        taken = self.step - steps.step
+        steps.taken += taken
+        if steps.loader is not None and self._fetches:
+            steps.loader.handed_out += taken
+        steps.step, steps.mark = self.step, self.mark
+        if steps.journal is not None:
+            steps.journal.stretch = None
+            steps.journal.behind.append(self._stretch)
+            steps.journal.go_on_from(self.step)
+        steps.fetched, steps.gc_s = 0, 0.0
+
+    def drop(self) -> None:
+        """Begin anew, and hand over nothing."""
+        self.on = False
+        self.feed = NOBODY
+
+    def give_up(self) -> None:
+        """Something is not plain, and will not be in the next iterations."""
+        self.leave()
+        self._plain = 0
+
+    def leave(self) -> None:
+        """In the middle of an iteration: the rest of it goes the long way. From another thread: nothing."""
+        if not self.on or get_ident() != self.thread:
+            return
+        try:
+            self._leave()
+        except Exception as error:  # noqa: BLE001 - the training goes on
+            self._steps.failed(error)
+
+    def _leave(self) -> None:
+        steps, gc_s = self._steps, self._steps.gc_s
+        self._plain = min(self._plain, PLAIN_STEPS - 2)
+        self.rest()
+        steps.partly = True
+        steps.gc_s, steps.data_s = gc_s, self.data_s
+        if self.data_s:
+            steps.fetched = 1
+            if steps.loader is not None:
+                steps.loader.handed_out += 1
+        if self.loss is not None and self._site is not None:
+            self._site.total, self._site.step_divisor, self._site.count = self.loss, UNKNOWN, 1
+            steps.sites.pending.append(self._site)
+            self.loss = None

@@ -1,0 +1,197 @@
+"""What a DataLoader hands out: how long the loop waited for it, how many samples and tokens, which epoch.
+
+Only loaders whose batches are followed by a backward count as training. The rows of a batch are the first dimension of
+its first tensor, checked against the loader's batch size, because some collate time first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gputop.tracking.auto.batches import Batches
+
+_DEPTH = 6
+_KNOWN = ("torch", "accelerate")
+_INTEGERS = ("torch.int64", "torch.int32")
+
+
+class Feed:
+    """One DataLoader as it is iterated over."""
+
+    def __init__(self) -> None:
+        self._batch_size: int | None = None
+        self.iterations = 0
+        """How often it was iterated over, the present one included."""
+        self.rows = self.tokens = 0
+        """Fetched and not yet seen in a backward."""
+        self.trains = False
+        self.epoch: int | None = None
+        self.sampler_epoch: int | None = None
+        self.epoch_was_set: bool | None = None
+        """Whether the sampler's ``set_epoch`` was called between iterations; None before the second one."""
+        self.exhausted = False
+        """Whether the last iteration ended by itself."""
+        self.handed_out = 0
+        """Batches of the present iteration."""
+        self.began_s = 0.0
+        """How long it took to begin the present iteration: with workers, to start them."""
+        self.batches = Batches()
+        self._shape: Any = None
+        self._dtype: Any = None
+        """Of the batch before; while they stay, so do its numbers of rows and tokens."""
+        self._rows = self._tokens = 0
+        self._lengths: dict[str, Any] = {}
+        self._described: dict[str, Any] = {}
+        self._sampler: dict[str, Any] | None = None
+
+    def begin(self, loader: Any) -> None:
+        """An iteration over ``loader`` begins."""
+        self._batch_size = _whole(getattr(loader, "batch_size", None))
+        self._shape = None
+        self.iterations += 1
+        self.rows = self.tokens = 0
+        now = _sampler_epoch(_sampler(loader))
+        if self.iterations > 1 and now is not None:
+            self.epoch_was_set = bool(self.epoch_was_set) or now != self.sampler_epoch
+        self.sampler_epoch = now
+        self.epoch = now if now and (self.iterations == 1 or self.epoch_was_set) else self.iterations - 1
+        self.exhausted, self.handed_out = False, 0
+        self.batches.begin(self.epoch)
+        if self.iterations == 1:
+            self._lengths = lengths(loader)
+        # Now, because a loader that is made for a loop is gone while the loop goes on.
+        self._described, self._sampler = {**describe(loader), **self._lengths}, self._describe_sampler(loader)
+
+    def fetched(self, batch: Any, step: int, wanted_from: int) -> None:
+        """A batch was handed out, to be trained on in ``step``; its checksum is wanted from a step on."""
+        self.handed_out += 1
+        kind = type(batch)
+        tensor = batch[0] if (kind is list or kind is tuple) and batch else None
+        if tensor is None or type(tensor).__name__ != "Tensor" or not tensor.dim():
+            tensor = first_tensor(batch)
+            if tensor is None:
+                return
+        if step >= wanted_from or self.batches.counting:
+            self.batches.take(tensor, step, wanted_from)
+        shape, dtype = tensor.shape, tensor.dtype
+        if shape != self._shape or dtype is not self._dtype:
+            self._shape, self._dtype = shape, dtype
+            self._rows, self._tokens = counts(shape, is_integer(tensor), self._batch_size)
+        self.rows += self._rows
+        self.tokens += self._tokens
+
+    def ended(self) -> None:
+        """It had no more batches."""
+        self.exhausted = True
+        self.batches.ended()
+
+    def tell(self, run: Any) -> None:
+        """Record what this loader and its sampler are, and how far it is, when that is new."""
+        counted = {"iterations": self.iterations, "exhausted": self.exhausted, "batches": self.handed_out}
+        for name, value in (("loader", {**self._described, **counted}), ("sampler", self._sampler)):
+            if value is not None and run.facts.get(name) != value:
+                run.fact(name, value)
+
+    def _describe_sampler(self, loader: Any) -> dict[str, Any] | None:
+        sampler = _sampler(loader)
+        if sampler is None:
+            return None
+        kind = type(sampler).__name__
+        shuffle = {"RandomSampler": True, "SequentialSampler": False}.get(kind, getattr(sampler, "shuffle", None))
+        return {
+            "type": kind,
+            "shuffle": shuffle if isinstance(shuffle, bool) else None,
+            "set_epoch": self.epoch_was_set if hasattr(sampler, "set_epoch") else None,
+            "replicas": _whole(getattr(sampler, "num_replicas", None)),
+            "rank": _whole(getattr(sampler, "rank", None)),
+        }
+
+
+def describe(loader: Any) -> dict[str, Any]:
+    """Return a loader's settings; reads plain attributes, never the data set itself."""
+    batch_size = _whole(getattr(loader, "batch_size", None))
+    if batch_size is None:
+        batch_size = _whole(getattr(getattr(loader, "batch_sampler", None), "batch_size", None))
+    return {
+        "type": type(loader).__name__,
+        "dataset": type(getattr(loader, "dataset", None)).__name__,
+        "batch_size": batch_size,
+        "num_workers": _whole(getattr(loader, "num_workers", None)),
+        "pin_memory": bool(getattr(loader, "pin_memory", False)),
+        "drop_last": bool(getattr(loader, "drop_last", False)),
+        "persistent_workers": bool(getattr(loader, "persistent_workers", False)),
+        "prefetch_factor": _whole(getattr(loader, "prefetch_factor", None)),
+    }
+
+
+def lengths(loader: Any) -> dict[str, Any]:
+    """Return how many batches and samples there are; None where asking would run code that torch has not run anyway.
+
+    A sampler of torch's or Accelerate's own has asked the data set for its length when it was made. Another one, or a batch
+    sampler of the user's, may make all batches to count them.
+    """
+    dataset = getattr(loader, "dataset", None)
+    iterable = any(base.__name__ == "IterableDataset" for base in type(dataset).__mro__)
+    found: dict[str, Any] = {"length": None, "dataset_length": None, "iterable": iterable}
+    asked = [item for item in (_sampler(loader), getattr(loader, "batch_sampler", None)) if item is not None]
+    if iterable or not asked or any(type(item).__module__.partition(".")[0] not in _KNOWN for item in asked):
+        return found
+    value: Any
+    for name, value in (("length", loader), ("dataset_length", dataset)):
+        try:
+            found[name] = len(value)
+        except Exception:  # noqa: BLE001 - __len__ is the user's code, and may be missing
+            continue
+    return found
+
+
+def is_integer(tensor: Any) -> bool:
+    """Return whether a tensor may hold tokens."""
+    return not tensor.is_floating_point() and str(tensor.dtype) in _INTEGERS
+
+
+def first_tensor(value: Any, depth: int = 0) -> Any | None:
+    """Return the first tensor of one dimension or more in a batch; None where there is none."""
+    if isinstance(value, list | tuple):
+        items: Any = value
+    elif isinstance(value, Mapping):
+        items = value.values()
+    elif hasattr(value, "dtype") and hasattr(value, "shape") and hasattr(value, "grad_fn"):
+        return value if len(value.shape) else None
+    else:
+        data = getattr(value, "data", None)
+        # Hugging Face's BatchEncoding keeps its tensors in a mapping called data.
+        items = data.values() if isinstance(data, Mapping) else ()
+    if depth >= _DEPTH:
+        return None
+    for item in items:
+        found = first_tensor(item, depth + 1)
+        if found is not None:
+            return found
+    return None
+
+
+def counts(shape: Sequence[int], integers: bool, batch_size: int | None) -> tuple[int, int]:
+    """Return (samples, tokens) of a batch; 0 is unknown. Tokens are the elements of a two-dimensional batch of integers."""
+    rows = shape[0]
+    tokens = shape[0] * shape[1] if integers and len(shape) == 2 else 0
+    if batch_size is not None and rows > batch_size:
+        # More rows than were asked for: dimension 0 is time, or the collate function made something of its own.
+        rows = shape[1] if len(shape) > 1 and shape[1] <= batch_size else 0
+    return rows, tokens
+
+
+def _sampler(loader: Any) -> Any:
+    sampler = getattr(loader, "sampler", None)
+    if hasattr(sampler, "set_epoch") or getattr(loader, "batch_size", None) is not None:
+        return sampler
+    return getattr(getattr(loader, "batch_sampler", None), "sampler", None) or sampler
+
+
+def _sampler_epoch(sampler: Any) -> int | None:
+    return _whole(getattr(sampler, "epoch", None)) if hasattr(sampler, "set_epoch") else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

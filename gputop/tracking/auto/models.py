@@ -1,0 +1,400 @@
+"""Which module is trained, what wraps it, and how long its forward takes.
+
+Found at an optimizer's first step, by looking once through the live objects for the modules that own its parameters,
+and up to the outermost. Forward is timed in the ``__call__`` of those modules' classes: a class is pickled by its name,
+so no checkpoint carries it, and the layers inside cost nothing. Where torch.compile has compiled anything, only
+``OptimizedModule`` is touched, because its call is outside of every graph.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import os
+import sys
+import weakref
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from types import FunctionType
+from typing import Any
+
+from gputop.tracking.auto.batches import Called
+from gputop.tracking.auto.ddp import ddp_fact, is_ddp, is_sharded
+from gputop.tracking.auto.hooks import unseen
+from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.loader import counts, first_tensor, is_integer
+from gputop.tracking.auto.settings import autocast_is_on
+from gputop.tracking.auto.steps import Steps
+from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer, direct, mesh_names
+from gputop.tracking.watch import SplitCounter, splits
+
+CLASSES_MAX = 24
+UNUSED_AFTER = (2, 4, 8)
+"""Iterations after which a root that was never called gives way to the modules in it (a LightningModule, a ModuleList)."""
+AUTOCAST_CALLS = 3
+"""The first calls, of each module, that are asked whether autocast is on."""
+WRAPPERS = ("DataParallel", "DistributedDataParallel")
+_FRAMES_UP = 4
+_PARALLEL = os.path.join("torch", "nn", "parallel") + os.sep
+
+
+models: Models | None = None
+"""Those of this process, for the calls below."""
+
+
+def _call_of(torch: Any, cls: Any, light: Light) -> Any:
+    """Return a ``__call__`` for a class that lets ``models`` take the time of the one that it has.
+
+    It finds ``models`` by name, and all that it holds of gputop is pickled as nothing of ours: a class that is pickled by value
+    (cloudpickle, for those of ``__main__``) takes it along into processes that know no gputop. Traced by torch.compile it is
+    the plain call.
+    """
+    own = cls.__dict__.get("__call__")
+    # Both are True while torch.compile traces; the second one is cheaper to ask, where there is one.
+    tracing = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
+    grad_enabled = torch.is_grad_enabled
+
+    def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
+        onward = super(cls, self).__call__ if own is None else own.__get__(self)
+        if tracing() or (light.on and self.training and grad_enabled()):
+            return onward(*args, **kwargs)
+        if torch.compiler.is_compiling():
+            return onward(*args, **kwargs)
+        room = sys.modules.get("gputop.tracking.auto.models")
+        if room is None or room.models is None:
+            return onward(*args, **kwargs)
+        return room.models.timed(self, onward, args, kwargs)
+
+    unseen(torch, call_module, inside=False)
+    return functools.wraps(cls.__call__)(call_module)
+
+
+class Top:
+    """A module whose calls are looked at: an outermost one, or (``inner``) the one in a data-parallel wrapper."""
+
+    __slots__ = ("calls", "ddp", "inner", "module", "plain", "rows_known", "sized", "split", "wraps")
+
+    def __init__(self, module: Any, inner: bool, rows_known: bool) -> None:
+        self.module: Any = weakref.ref(module)
+        self.inner = inner
+        self.rows_known = rows_known
+        self.calls = 0
+        self.split: Any = None
+        base = getattr(module, "_orig_mod", module)
+        self.ddp: Any = weakref.ref(base) if is_ddp(base) else None
+        """The DDP whose call this is."""
+        self.sized = self.ddp is not None or (not inner and is_sharded(base))
+        """Whether each rank has a share of the work, whose size is looked at."""
+        self.plain = False
+        """Whether there is nothing more to look at in its calls, but for their rows where no loader tells them."""
+        self.wraps = not inner and type(base).__name__ in WRAPPERS
+
+
+class Models:
+    """The modules that are trained in this process."""
+
+    def __init__(self, torch: Any, steps: Steps) -> None:
+        self._torch = torch
+        self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
+        self._steps = steps
+        self.light = steps.lightly
+        self.splits = False
+        """Whether a DataParallel is called, whose calls are counted."""
+        self.tops: dict[int, Top] = {}
+        self.inside = False
+        self.settling = True
+        """Whether ``later`` is to be called."""
+        self._classes: set[type] = set()
+        self._parameters: set[int] = set()
+        self._largest = 0
+        self._root: weakref.ref[Any] | None = None
+        """The outermost module with the most trained parameters."""
+        self._ddp: weakref.ref[Any] | None = None
+        self._ddp_parameters: set[int] = set()
+        self.ddp_optimizers: set[int] = set()
+        """Those, by number, that step on parameters of a DDP."""
+        self.mesh: list[str] = []
+        self.wrapped = False
+        """Whether a data-parallel wrapper is among the modules that are looked at."""
+        self._wrapped = self._bypassed = self._bypassed_steps = 0
+        self._counted = (0, 0)
+        self._bypassed_class: str | None = None
+        self._bypassed_where: str | None = None
+        self.called = Called()
+        """What the wrapper of a rank's model was called with of late."""
+        self.autocast = False
+        """Whether autocast was on in a forward."""
+        self.evaluating = False
+        """Whether the module that is being called, if any, is not being trained."""
+        self._evaluations = 0
+        self._evaluation_s = 0.0
+        self._evaluated: tuple[str | None, bool] = (None, False)
+        globals()["models"] = self
+        for item in vars(Models).values():
+            if isinstance(item, FunctionType) and item.__name__ != "timed":
+                unseen(torch, item)
+        unseen(torch, Models.timed, inside=False)
+
+    def look(self, run: Any, optimizer: Any) -> None:
+        """Find the modules of an optimizer and say what they are; at its first step."""
+        own = {id(item) for group in optimizer.param_groups for item in group["params"]}
+        roots = self._roots(own)
+        self._parameters |= own
+        for root in roots:
+            self._add(root)
+            self._find_ddp(root)
+        self._tell(roots, own)
+        number = len(self._steps.optimizers) - 1
+        if own & self._ddp_parameters:
+            self.ddp_optimizers.add(number)
+        name = "optimizer" if number == 0 else f"optimizer/{number}"
+        run.fact(name, describe_optimizer(optimizer))
+
+    def later(self, step: int) -> None:
+        """An iteration has ended."""
+        self.settling = step < UNUSED_AFTER[-1]
+        if step in UNUSED_AFTER:
+            self._descend()
+
+    def stepped(self) -> None:
+        """An optimizer has stepped on what a wrapper wraps: were its calls, since the last step, those of the wrapper?"""
+        wrapped, bypassed = self._counted
+        self._counted = self._wrapped, self._bypassed
+        if self._wrapped > wrapped:
+            self._bypassed_steps = 0
+        elif self._bypassed > bypassed:
+            self._bypassed_steps += 1
+
+    def wrapper_calls(self) -> dict[str, Any] | None:
+        """Return the fact ``wrapper_calls``; None where there is no wrapper, or where nobody can say."""
+        if not self.wrapped or not (self._wrapped or self._bypassed):
+            return None
+        return {
+            "wrapped": self._wrapped,
+            "bypassed": self._bypassed,
+            "bypassed_steps": self._bypassed_steps,
+            "module": self._bypassed_class,
+            "where": self._bypassed_where,
+        }
+
+    def evaluation(self) -> dict[str, Any] | None:
+        """Return the fact ``evaluation``; None before there was one."""
+        if not self._evaluations:
+            return None
+        device, through = self._evaluated
+        return {
+            "calls": self._evaluations,
+            "seconds": self._evaluation_s,
+            "parameter_device": device,
+            "wrapped": through if self.wrapped else None,
+        }
+
+    def describe(self) -> dict[str, Any] | None:
+        """Return the fact ``model`` as it is now."""
+        root = self._root() if self._root is not None else None
+        return None if root is None else describe_model(root, self.mesh)
+
+    def ddp(self) -> dict[str, Any] | None:
+        """Return the fact ``ddp``; None where nothing is wrapped in one."""
+        module = self._ddp() if self._ddp is not None else None
+        return None if module is None else ddp_fact(module)
+
+    def judges_ddp(self) -> bool:
+        """Return whether it is known which backwards a DDP reduced: its calls are seen, or those past it."""
+        return any(top.ddp is not None for top in self.tops.values())
+
+    def _find_ddp(self, root: Any) -> None:
+        found = next((module for module in root.modules() if is_ddp(module)), None)
+        if found is not None:
+            self._ddp = weakref.ref(found)
+            self._ddp_parameters |= {id(item) for item in found.parameters()}
+
+    def _roots(self, own: set[int]) -> list[Any]:
+        kind = self._torch.nn.Module
+        modules: dict[int, Any] = {}
+        known: dict[type, bool] = {}
+        for item in gc.get_objects():
+            cls = type(item)
+            is_module = known.get(cls)
+            if is_module is None:
+                is_module = known[cls] = issubclass(cls, kind)
+            if is_module and "_parameters" in item.__dict__:
+                modules[id(item)] = item
+            elif not is_module and cls.__name__ == "DeviceMesh":
+                self.mesh = max(self.mesh, mesh_names(item), key=len)
+        parents: dict[int, list[Any]] = {}
+        for module in modules.values():
+            for child in list(module.__dict__["_modules"].values()):
+                if child is not None:
+                    parents.setdefault(id(child), []).append(module)
+        owners = [module for module in modules.values() if any(id(item) in own for item in direct(module))]
+        if not owners:  # ZeRO steps on flat copies of the weights, which no module owns
+            owners = [module for module in modules.values() if type(module).__name__ == "DeepSpeedEngine"]
+            own.update(id(item) for module in owners for item in module.parameters())
+        found: dict[int, Any] = {}
+        seen: set[int] = set()
+        queue = owners
+        while queue:
+            module = queue.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            above = parents.get(id(module))
+            if above:
+                queue.extend(above)
+            else:
+                found[id(module)] = module
+        return list(found.values())
+
+    def _add(self, root: Any) -> None:
+        module: Any = root
+        if not defines_forward(self._torch, module):
+            for child in module.children():
+                self._add(child)
+            return
+        compiled = self.compiles()
+        if compiled and type(module).__name__ != "OptimizedModule":
+            return
+        if id(module) in self.tops or isinstance(module, self._torch.jit.ScriptModule):
+            return
+        rows_known = not any(getattr(part, "batch_first", True) is False for part in module.modules())
+        self._listen(module, inner=False, rows_known=rows_known)
+        inner = getattr(module, "module", None)
+        if inner is not None and not compiled and type(module).__name__ in WRAPPERS:
+            self._listen(inner, inner=True, rows_known=False)
+
+    def _listen(self, module: Any, inner: bool, rows_known: bool) -> None:
+        cls = type(module)
+        if cls not in self._classes:
+            if len(self._classes) >= CLASSES_MAX:
+                return
+            self._classes.add(cls)
+            cls.__call__ = _call_of(self._torch, cls, self.light)
+        top = self.tops[id(module)] = Top(module, inner, rows_known)
+        self.wrapped = self.wrapped or top.wraps
+
+    def _descend(self) -> None:
+        for key, top in list(self.tops.items()):
+            module = top.module()
+            if module is None or top.calls or top.inner:
+                continue
+            del self.tops[key]
+            for child in module.children():
+                if any(id(item) in self._parameters for item in child.parameters()):
+                    self._add(child)
+
+    def compiles(self) -> bool:
+        """Return whether torch.compile has been at work in this process."""
+        utils: Any = sys.modules.get("torch._dynamo.utils")
+        counted = getattr(utils, "counters", None)
+        return bool(counted and (counted["stats"] or counted["frames"]))
+
+    def timed(self, module: Any, onward: Any, args: Any, kwargs: Any) -> Any:
+        """Call a module, and take the time if it is one of those that are trained and the outermost now."""
+        steps = self._steps
+        top = self.tops.get(id(module))
+        if top is None or self.inside or steps.off or steps.lightly.inside or top.module() is not module or steps.elsewhere():
+            return onward(*args, **kwargs)
+        trains = module.training and self._grad_enabled()
+        self.light.leave()
+        if trains:
+            if top.plain and steps.loader is not None:
+                self._wrapped += 1
+                top.calls += 1
+            else:
+                self.trains(top, module, args, kwargs)
+        self.inside = True
+        self.evaluating = not trains
+        clock = steps.clock
+        mark = clock.start() if trains and clock is not None and clock.running else None
+        started = perf_counter()
+        try:
+            return onward(*args, **kwargs)
+        finally:
+            took = perf_counter() - started
+            if clock is not None and mark is not None:
+                clock.stop("cuda/forward_s", mark)
+            self.inside = self.evaluating = False
+            if trains:
+                steps.forward_s += took
+                steps.inside_step += took
+            else:
+                steps.evaluation_s += took
+                self._evaluation_s += took
+                self._evaluations += 1
+                if self._evaluations == 1 or steps.evaluation_s == took:  # the first one after a step
+                    self._look_at_evaluation(top, module)
+
+    def _look_at_evaluation(self, top: Top, module: Any) -> None:
+        first = next(module.parameters(), None)
+        self._evaluated = (None if first is None else str(first.device), not top.inner)
+
+    def trains(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
+        """Look at a training call of a top module."""
+        try:
+            top.calls += 1
+            if top.calls <= AUTOCAST_CALLS and not self.autocast:
+                self.autocast = autocast_is_on(self._torch)
+            if top.inner and not self._through_wrapper():
+                self._bypassed += 1
+                self._look_at_bypass(module)
+                return
+            self._wrapped += 1
+            self._count_sync(top)
+            if top.inner:
+                return
+            if top.sized and self._steps.step + 1 >= self._steps.batches_from:
+                self.called.take((*args, *kwargs.values()), self._steps.step + 1)
+            run = self._steps.run
+            if top.split is None:
+                top.split = SplitCounter(run, module) if run is not None and splits(module) else False
+                self.splits = self.splits or bool(top.split)
+            if top.split:
+                top.split(module, args, kwargs)
+            top.plain = top.calls >= AUTOCAST_CALLS and not top.sized and not top.split and not top.wraps
+            if self._steps.loader is None and not (self._steps.stepping and self._steps.inside_step):
+                self._steps.calls += 1
+                tensor = first_tensor(args) if args else first_tensor(kwargs)
+                if tensor is not None:
+                    rows, tokens = counts(tensor.shape, is_integer(tensor), None)
+                    self._steps.rows += rows if top.rows_known and len(tensor.shape) > 1 else 0
+                    self._steps.tokens += tokens
+        except Exception as error:  # noqa: BLE001 - the user's forward follows, whatever its arguments are
+            self._steps.failed(error)
+
+    def _through_wrapper(self) -> bool:
+        """Return whether the module inside a wrapper is called by the wrapper, whose ``forward`` was called itself."""
+        frame: Any = sys._getframe(3)
+        for _ in range(_FRAMES_UP):
+            if frame is None:
+                return False
+            if _PARALLEL in frame.f_code.co_filename:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _count_sync(self, top: Top) -> None:
+        reference = top.ddp
+        if reference is None and top.inner:
+            reference = self._ddp
+        module = reference() if reference is not None else None
+        if module is not None and not self._steps.partly:
+            self._steps.gradients.forward(bool(module.require_backward_grad_sync))
+
+    def _look_at_bypass(self, module: Any) -> None:
+        frame = self._steps.sites.user_frame(sys._getframe(3))
+        self._bypassed_class = type(module).__name__
+        self._bypassed_where = None if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+    def _tell(self, roots: Iterable[Any], own: set[int]) -> None:
+        """Record the fact ``model``: that of the root with the most trained parameters so far."""
+        sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
+        if not sized:
+            return
+        size, root = max(sized, key=lambda pair: pair[0])
+        if size <= self._largest:
+            return
+        self._largest = size
+        self._root = weakref.ref(root)
+        if self._steps.facts is not None:
+            self._steps.facts.tell("model", describe_model(root, self.mesh))

@@ -1,0 +1,138 @@
+"""Says where a training stands when no step comes: a thread of ours looks at the stack of the one that trains.
+
+The stack is that of Python, from ``sys._current_frames()``, in this process: no ptrace, no signal, no debugger. The thread
+keeps no process alive, holds no lock of the training, sleeps while steps come, and speaks again while none does.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from statistics import median
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gputop.tracking.auto.steps import Steps
+
+STALL_S = 30.0
+"""Without a step for so long (``GPUTOP_STALL_S`` says otherwise), and for so many median steps: it stalls."""
+STALL_STEPS = 10
+EARLY_SHARE = 1 / 3
+EARLY_STEPS = 20
+EARLY_PAUSES = 2
+EARLY_FROM_STEP = 20
+"""A first word, that it may stall, comes after a third of ``STALL_S`` if that is also 20 times the longest of the last steps
+and twice the longest pause so far (an evaluation, a checkpoint, a loader's start), and the warm-up is over."""
+LOOK_S = 2.5
+AGAIN_S = 10.0
+FRAMES_MAX = 30
+_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""The package gputop.tracking."""
+_PHASES = {"backward": "backward", "call_module": "forward", "fetch": "data", "save": "checkpoint"}
+"""Functions of ours that stand on the training's stack, and the phase that they mean."""
+_OPTIMIZER = os.path.join("torch", "optim", "optimizer.py")
+
+
+class Stall:
+    """The thread that waits for steps not to come."""
+
+    def __init__(self, steps: Steps, flush: Callable[[], None]) -> None:
+        self._steps = steps
+        self._flush = flush
+        given = os.environ.get("GPUTOP_STALL_S", "")
+        try:
+            self.floor_s = max(0.1, float(given)) if given else STALL_S
+        except ValueError:
+            self.floor_s = STALL_S
+        self.stalled = False
+        self._pause_s = 0.0
+        """The longest time without a step that was followed by one, as far as looks can tell."""
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="gputop-stall", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look; a process that can have no more threads goes without."""
+        try:
+            self._thread.start()
+        except RuntimeError:
+            self._over.set()
+
+    def stop(self) -> None:
+        """Stop to look: the run is over."""
+        self._over.set()
+
+    def _limit_s(self) -> float:
+        times = list(self._steps.recent_s)
+        return max(self.floor_s, STALL_STEPS * median(times)) if times else self.floor_s
+
+    def _early_s(self) -> float:
+        times = list(self._steps.recent_s)
+        if self._steps.lightly.reached < EARLY_FROM_STEP or not times:
+            return math.inf
+        return max(EARLY_SHARE * self.floor_s, EARLY_STEPS * max(times), EARLY_PAUSES * self._pause_s)
+
+    def _watch(self) -> None:
+        try:
+            said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
+            look_s = min(LOOK_S, self.floor_s / 4)
+            while not self._over.wait(look_s):
+                mark, run = self._steps.lightly.marked, self._steps.run
+                now = time.perf_counter()
+                if run is None or mark is None:
+                    continue
+                if mark != stood[0] and stood[1] > look_s:
+                    self._pause_s = max(self._pause_s, stood[1] + look_s)
+                stood = mark, now - mark
+                limit = self._limit_s()
+                early = now - mark < limit
+                if early and (early_at > mark or now - mark < self._early_s()):
+                    continue
+                if not early and said_at > mark and now - said_at < max(AGAIN_S, limit):
+                    continue
+                said_at, early_at = (said_at, now) if early else (now, early_at)
+                self._flush()
+                found = {**self._where(now - mark), **({"early": True} if early else {})}
+                if self._steps.lightly.marked == mark and not self._over.is_set():
+                    self.stalled = True
+                    run.fact("stalled", found)
+        except Exception:  # noqa: BLE001 - the interpreter is ending, or has changed: no word rather than noise
+            return
+
+    def _where(self, since_s: float) -> dict[str, Any]:
+        frame = sys._current_frames().get(self._steps.thread)
+        wall = time.time()
+        return {
+            "since": wall - since_s,
+            "step": self._steps.lightly.reached,
+            "phase": self._phase(frame),
+            "stack": stack_of(frame),
+            "at": wall,
+        }
+
+    def _phase(self, frame: FrameType | None) -> str:
+        models = self._steps.models
+        while frame is not None:
+            code = frame.f_code
+            if code.co_filename.startswith(_HERE) and code.co_name in _PHASES:
+                phase = _PHASES[code.co_name]
+                return "evaluation" if phase == "forward" and models is not None and models.evaluating else phase
+            if code.co_filename.endswith(_OPTIMIZER):
+                return "optimizer"
+            frame = frame.f_back
+        return "optimizer" if self._steps.stepping else "other"
+
+
+def stack_of(frame: FrameType | None) -> list[str]:
+    """Return a stack as "file.py:12 function", innermost first, without gputop's own frames."""
+    found: list[str] = []
+    while frame is not None and len(found) < FRAMES_MAX:
+        code = frame.f_code
+        if not code.co_filename.startswith(_HERE):
+            found.append(f"{os.path.basename(code.co_filename)}:{frame.f_lineno} {code.co_name}")
+        frame = frame.f_back
+    return found

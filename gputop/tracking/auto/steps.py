@@ -1,0 +1,399 @@
+"""What is known of the iteration that is going on, and its record when the optimizer has stepped.
+
+An iteration ends with an optimizer's step. A further optimizer that steps on the same batch (the generator of a GAN,
+the second of two optimizers) belongs to the same iteration: a new one begins when an optimizer steps that already has,
+or when a batch was fetched since. Times are the CPU's: with CUDA they say when work was queued, not when it was done.
+What an evaluation or a checkpoint stretched is left out rather than reported as training.
+
+The run is opened by the first step, so that no other process ever makes one. In a run that the script opened itself
+the script's word counts: names that it logs are not logged here, and steps are numbered as it numbers them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import weakref
+from collections import deque
+from threading import get_ident
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from gputop.tracking.auto.ddp import Gradients
+from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.loss import UNKNOWN, Site, Sites, caller, divisor
+from gputop.tracking.auto.records import Records
+from gputop.tracking.journal.notice import tell
+
+if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays cheap
+    from gputop.tracking import run as runs
+    from gputop.tracking.auto.facts import Facts
+    from gputop.tracking.auto.gpu import Clock
+    from gputop.tracking.auto.models import Models
+    from gputop.tracking.journal.writer import Journal
+
+NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
+"""Tensors that have no value of their own on this rank, or none at all."""
+MEMORY_EVERY_S = 1.0
+RECENT_STEPS = 33
+GC_S = 1e-3
+"""Garbage collection of a step that is worth a value."""
+
+
+class Steps:
+    """The iterations of this process. One thread trains; what other threads do is not looked at."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.tensor = torch.Tensor
+        self.beside = False
+        """Whether a run that the script opened itself is added to."""
+        self.loader: Any = None
+        """The loader of the batch that was fetched last (``loader.Feed``)."""
+        self._ours: runs.Run | None = None
+        self._runs: Any = None
+        """The module ``gputop.tracking.run``, once it is needed."""
+        self.models: Models | None = None
+        self.facts: Facts | None = None
+        self.off = False
+        self.lightly = Light(self)
+        self.partly = False
+        """Whether the present iteration is not looked at whole."""
+        self.blind = False
+        """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses not told apart."""
+        self.gave_up = False
+        """Whether it is off only because the script has a run of its own."""
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the run: at the start, and in a forked child, which opens its own if it trains."""
+        if self.facts is not None:
+            self.facts.abandon()
+        self.facts = None
+        self.lightly.drop()
+        self.partly = False
+        self.clock: Clock | None = None
+        self._on_clock: Any = None
+        self.gradients = Gradients()
+        self.recent_s: deque[float] = deque(maxlen=RECENT_STEPS)
+        """The last times between steps."""
+        self.gc_s = 0.0
+        self.batches_from = 0
+        """From this step on the checksums of batches are made: they will be told soon."""
+        self.arrived: dict[str, float] = {}
+        """Times on the GPU, of a step before, that are to be written."""
+        self.run: runs.Run | None = None
+        self.journal: Journal | None = None
+        """That of the run."""
+        self.records: Records | None = None
+        """Where the steps are written to."""
+        self.thread = 0
+        self.step = -1
+        self.taken = 0
+        """How many optimizer steps were seen, for noticing those that a GradScaler skips."""
+        self.optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+        self.last: weakref.ref[Any] | None = None
+        self._index = 0
+        self._stepped: set[int] = set()
+        self._held: list[list[tuple[Site, Any]]] = []
+        self.mark: float | None = None
+        """When the last step was done."""
+        self._scaled: tuple[Any, Any, float | None] | None = None
+        self._memory_at = 0.0
+        self.fetched = 0
+        """Batches of the present iteration."""
+        self.feeds = 0
+        """How many loaders have fed the training: a script that makes a new one for each epoch does not tell us which it is."""
+        self.stepping = False
+        """Whether an optimizer's step is going on, so that a backward belongs to a closure."""
+        self.lightly.inside = False
+        self.interrupted = True
+        self.rows = self.tokens = self.losses = self.calls = 0
+        self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
+        self.inside_step = self._step_from = self.first_batch_s = 0.0
+        self.sites = Sites(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
+        self.loader = None
+
+    def failed(self, error: Exception) -> None:
+        """Give up: whatever goes wrong in here, the training goes on without it."""
+        if not self.off:
+            self.off = True
+            self.lightly.drop()
+            if self.facts is not None:
+                self.facts.abandon()
+            tell(f"automatic tracking stops, the training goes on ({type(error).__name__}: {str(error)[:200]}).")
+
+    def revive(self) -> None:
+        """Go on after it was found that the script has a run of its own."""
+        if self.gave_up:
+            self.off = self.gave_up = False
+
+    def elsewhere(self) -> bool:
+        """Return whether the caller is on another thread than the one that trains."""
+        return bool(self.thread) and get_ident() != self.thread
+
+    def scaled(self, result: Any, loss: Any) -> None:
+        """Remember which loss a GradScaler made larger."""
+        self.lightly.give_up()
+        self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
+
+    def before_backward(self, tensors: Any) -> None:
+        """Look at what backward is about to run on; called on the thread that trains, by what was called as ``backward``."""
+        self.sites.added = None
+        if not self.partly:
+            gradients = self.gradients
+            gradients.backwards += 1
+            if gradients.watching:
+                gradients.backward()
+        if not self.taken:
+            self._listen_to_keras()
+        if self.blind:
+            self.off = True
+            tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
+            return
+        tensor = tensors
+        if type(tensor) is not self.tensor:
+            if isinstance(tensors, tuple | list) and len(tensors) == 1:
+                tensor = tensors[0]
+            if not isinstance(tensor, self.tensor) or type(tensor).__name__ in NO_NUMBERS:
+                return
+        if self.evaluation_s:
+            self.interrupted = True
+        feed = self.loader
+        if feed is not None:
+            self.rows += feed.rows
+            self.tokens += feed.tokens
+            feed.rows = feed.tokens = 0
+            if not feed.trains:
+                feed.trains = True
+                self.feeds += 1
+                self._look_at_loader(feed)
+        value = tensor
+        divided: float | None = UNKNOWN
+        if self._scaled is not None:
+            scaled, self._scaled = self._scaled, None
+            if scaled[0]() is tensor:
+                value, divided = scaled[1], scaled[2]
+        if value.numel() != 1:
+            return
+        if value.is_cpu:
+            number: Any = value.item()
+        elif value.is_cuda and not self.torch.cuda.is_current_stream_capturing():
+            number = value.detach()
+        else:
+            return
+        if not self.stepping and divided is UNKNOWN and self.sites.add_plain(number):
+            self.losses += 1
+        else:
+            self.losses += self.sites.add(caller(3), number, divided, tensor, self.stepping)
+
+    def _listen_to_keras(self) -> None:
+        if "keras" in sys.modules:
+            from gputop.tracking.auto.keras import listen
+
+            listen(self.torch, self)
+
+    def before_step(self) -> None:
+        """An optimizer's step begins; closures run inside of it."""
+        self.inside_step = 0.0
+        self.stepping = True
+        if self.clock is not None and self.clock.running:
+            self._on_clock = self.clock.start()
+        self.sites.inside.clear()
+        self._step_from = perf_counter()
+
+    def after_step(self, optimizer: Any, skipped: bool = False) -> None:
+        """An optimizer has stepped (or its scaler skipped the step): write what is known."""
+        if self.thread and get_ident() != self.thread:
+            return
+        now = perf_counter()
+        self.stepping = False
+        if self._on_clock is not None and self.clock is not None:
+            if not self.inside_step:
+                self.clock.stop("cuda/optimizer_s", self._on_clock)
+            self._on_clock = None
+        if not skipped:
+            self.taken += 1
+        if not skipped and not self.partly:
+            spent = now - self._step_from - self.inside_step
+            if spent > 0.0:
+                self.optimizer_s += spent
+        if self.last is not None and self.last() is optimizer:
+            index, known = self._index, True
+        else:
+            known = optimizer in self.optimizers
+            index = self.optimizers.setdefault(optimizer, len(self.optimizers))
+            self.last, self._index = weakref.ref(optimizer), index
+        # A run that another one takes the place of is finished first, and so is its journal.
+        opened = self.journal is None or self.journal.closed
+        if opened:
+            if not self._open():
+                return
+            self._begin_facts()
+        plain = known and not skipped and self.lightly.is_plain()
+        values: dict[str, Any] = {}
+        if self.step < 0 or self.fetched or index in self._stepped:
+            self._close_iteration()
+            self._timings(values, now)
+        self._stepped.add(index)
+        self.fetched = 0
+        sites = self.sites
+        if sites.pending and not (sites.settled and sites.take_plain(values)):
+            losses = sites.take()
+            if sites.settled:
+                for site, value in losses:
+                    name = site.name
+                    values[sites.name(site, values) if name is None or name in values else name] = value
+            else:
+                self._held.append(losses)
+        rate = optimizer.param_groups[0].get("lr")
+        if type(rate) is float or type(rate) is int:
+            values["lr" if index == 0 else f"lr/{index}"] = float(rate)
+        if values and self.records is not None:
+            self.records.write(values, self.step)
+        facts, models = self.facts, self._models()
+        assert facts is not None
+        if opened:
+            # What came before was not looked at, as nobody knew the modules: no word on it.
+            self.gradients = Gradients()
+        if opened or not known:
+            facts.trains(optimizer)
+        if not known:
+            models.look(self.run, optimizer)
+        if models.wrapped:
+            models.stepped()
+        if not self.partly:
+            self.gradients.stepped(known and index in models.ddp_optimizers)
+        if self.step >= facts.next or facts.stall.stalled:
+            facts.due(self.step)
+        if not known:
+            self.mark = perf_counter()
+        self.lightly.choose(plain and not (models.settling or models.splits))
+
+    def _close_iteration(self) -> None:
+        """Begin a new iteration; the first one that ends decides what the losses are called."""
+        self._stepped.clear()
+        if self._held and not self.sites.settled:
+            self.name_held()
+        self.step += 1
+        if self.models is not None and self.models.settling:
+            self.models.later(self.step)
+
+    def name_held(self) -> None:
+        """Name the losses of the first iteration, and write them."""
+        held, self._held = self._held, []
+        self.sites.settle([site for site, _ in losses] for losses in held)
+        values: dict[str, Any] = {}
+        for losses in held:
+            for site, value in losses:
+                values[self.sites.name(site, values)] = value
+        if values and self.records is not None:
+            self.records.write(values, self.step)
+
+    def finish(self) -> None:
+        """Write what is held back, at the end of the run."""
+        try:
+            self.lightly.leave()
+            if self._held:
+                self.name_held()
+            if self.records is not None:
+                self.records.write_waiting()
+            if self.facts is not None:
+                self.facts.finish()
+        except Exception as error:  # noqa: BLE001 - the run is ending
+            self.failed(error)
+
+    def _timings(self, values: dict[str, Any], now: float) -> None:
+        mark, self.mark = self.mark, now
+        if self.evaluation_s:
+            values["phase/evaluation"] = self.evaluation_s
+        if mark is not None and not self.interrupted:
+            took = now - mark
+            values["step_s"] = took
+            self.recent_s.append(took)
+            # Without a loader the rows are those of the model's calls: known if each call is one loss.
+            if self.loader is None and self.calls != self.losses:
+                self.rows = self.tokens = 0
+            if self.rows:
+                values["samples_per_s"] = self.rows / took
+            if self.tokens:
+                values["tokens_per_s"] = self.tokens / took
+            if self.data_s:
+                values["phase/data"] = self.data_s
+        if self.first_batch_s:
+            # Also where an evaluation stretched the step, as it does between two epochs.
+            values["first_batch_s"], self.first_batch_s = self.first_batch_s, 0.0
+        if not self.partly:
+            if self.forward_s:
+                values["phase/forward"] = self.forward_s
+            if self.backward_s:
+                values["phase/backward"] = self.backward_s
+            values["phase/optimizer"] = self.optimizer_s
+        feed = self.loader
+        if feed is not None and feed.trains and feed.epoch is not None and self.feeds == 1:
+            values["epoch"] = float(feed.epoch)
+        if now - self._memory_at > MEMORY_EVERY_S:
+            self._memory_at = now
+            cuda = self.torch.cuda
+            if cuda.is_initialized() and not cuda.is_current_stream_capturing():
+                stats = cuda.memory_stats()
+                values["memory_peak_bytes"] = float(stats.get("allocated_bytes.all.peak", 0))
+                values["memory_allocated_bytes"] = float(stats.get("allocated_bytes.all.current", 0))
+        if self.gc_s >= GC_S and mark is not None:
+            values["gc_s"] = self.gc_s
+        if self.arrived:
+            values.update(self.arrived)
+            self.arrived = {}
+        self.interrupted = False
+        self.gc_s = 0.0
+        self.rows = self.tokens = self.losses = self.calls = 0
+        self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
+
+    def note(self, **metrics: float) -> None:
+        """Write metrics that belong to no step's record, such as a checkpoint's time."""
+        if self.records is not None:
+            self.records.note(self.step, **metrics)
+
+    def _open(self) -> bool:
+        """Return whether there is a run to write to: the script's, or one of our own, opened now."""
+        if self._runs is None:
+            from gputop.tracking import run as runs
+
+            self._runs = runs
+        run = self._runs.current()
+        if self.run is not None and run is self.run:
+            return not run.disabled
+        self.thread = get_ident()
+        if self._runs.initialized() and run is not self._ours:
+            # The script opened it (or opened another one later): it is used only where that was asked for.
+            self.run, self.records = run, Records(run, own=False)
+            self.off = self.gave_up = not self.beside
+            run.before_end = self.finish if self.beside else None
+            self.journal = run.journal if self.beside else None
+            return self.beside and not run.disabled
+        from gputop.tracking.journal.identity import launched_id
+
+        self.run = self._ours = self._runs.init(resume=launched_id())
+        self.records = Records(self.run, own=True)
+        self.run.before_end = self.finish
+        self.journal = self.run.journal
+        return not self.run.disabled
+
+    def _begin_facts(self) -> None:
+        from gputop.tracking.auto.facts import Facts
+
+        if self.facts is not None:
+            self.facts.abandon()
+        self.facts = Facts(self.torch, self, self._models())
+        self.facts.begin()
+
+    def _models(self) -> Models:
+        if self.models is None:
+            from gputop.tracking.auto.models import Models
+
+            self.models = Models(self.torch, self)
+        return self.models
+
+    def _look_at_loader(self, feed: Any) -> None:
+        if self.run is not None and not self.run.disabled:
+            feed.tell(self.run)

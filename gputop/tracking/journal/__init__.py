@@ -1,0 +1,1 @@
+"""The journal that one rank writes: its format, its files, its writer."""

@@ -1,0 +1,315 @@
+"""Opens a journal's files, and the thread that copies the ring to the archive; knows when to do with one of the two.
+
+The thread runs almost no bytecode (a busy Python thread would make the training wait for the interpreter's lock): it
+wakes every half second, slices the ring once and writes once; while automatic tracking leaves records behind it wakes every
+30 ms to put them into the ring if the training itself does not, so that who looks is not late. It holds no lock that ``log``
+or a forked child needs.
+"""
+
+from __future__ import annotations
+
+import _thread
+import mmap
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gputop.places import make_private_dir
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import places
+from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.read import last_step
+from gputop.tracking.journal.writer import Journal
+
+FLUSH_S = 0.5
+QUICK_S = 0.032
+QUICK_FOR_S = 1.0
+"""So often the thread looks after records that wait for others (``Journal.later``), and so long after the last ones."""
+FINISH_S = 2.0
+"""How long ``finish`` waits for the disk."""
+ARCHIVE_BYTES_MAX = 4 << 30
+"""About 70 million records of four metrics; beyond, the live view goes on and the archive stops."""
+TMPFS_SHARE = 16
+"""A ring takes at most this part of what is free: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""
+ATTEMPTS = 1000
+
+
+class OpenJournal:
+    """A journal, its files, and the thread between them."""
+
+    def __init__(self, identity: form.Identity, runs_dir: Path, *, thread: bool = True, ring_bytes: int | None = None) -> None:
+        """Open the files.
+
+        Raises:
+            OSError: neither a ring nor an archive can be made.
+        """
+        self.on_tick: Callable[[], None] | None = None
+        """Called on the flusher's thread about once a second; must be quick."""
+        self._pid = os.getpid()
+        self._thread: threading.Thread | None = None
+        self._alarm = _thread.allocate_lock()
+        self._alarm.acquire()
+        self._stopping = False
+        self._ring_path: Path | None = None
+        self._archive_path: Path | None = None
+        archive_fd, identity, reason = self._open_archive(identity, runs_dir)
+        ring = self._open_ring(identity, runs_dir, ring_bytes) if thread else None
+        through = ring is None
+        if ring is None:
+            if archive_fd < 0:
+                raise reason or OSError("no place for the journal")
+            ring = mmap.mmap(-1, form.RING_DATA_OFFSET + form.RING_BYTES_MIN)
+        elif reason is not None:
+            tell(f"the run is shown while it lasts but not kept: {reason.strerror or reason} ({reason.filename or runs_dir}).")
+        self.identity = identity
+        self.journal = Journal(
+            ring,
+            archive_fd,
+            through=through,
+            start_flusher=None if through else self._start,
+            kick=None if through else self._kick,
+        )
+        if archive_fd >= 0:
+            self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_GOOD
+            try:
+                page = form.pack_header(form.ARCHIVE, 0, identity, str(self._ring_path or ""))
+                form.write_all(archive_fd, bytes(page), 0)
+                self._write_live()
+            except OSError as error:
+                self._stop_archive(error)
+
+    def go_on(self) -> None:
+        """Count steps on from the last one that this rank's journals before this one hold, if they can be read."""
+        for attempt in reversed(range(self.identity.attempt)):
+            if self._archive_path is not None:
+                name = f"{form.file_stem(self.identity.rank, attempt)}.gpr"
+                found = last_step(self._archive_path.with_name(name))
+                if found is not None:
+                    self.journal.go_on_from(found)
+                    return
+
+    @property
+    def archive_path(self) -> Path | None:
+        """Where the run is kept, None where it is not."""
+        return self._archive_path
+
+    def _open_archive(self, identity: form.Identity, runs_dir: Path) -> tuple[int, form.Identity, OSError | None]:
+        try:
+            root = places.archive_root(runs_dir)
+            if root == runs_dir:
+                make_private_dir(root)
+            else:
+                places.secure_dir(root)
+            directory = make_private_dir(root / identity.run_id)
+            for attempt in range(ATTEMPTS):
+                path = directory / f"{form.file_stem(identity.rank, attempt)}.gpr"
+                try:
+                    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+                except FileExistsError:
+                    continue
+                self._archive_path = path
+                return fd, form.with_attempt(identity, attempt), None
+            raise OSError(f"{directory} holds {ATTEMPTS} journals of rank {identity.rank}")
+        except OSError as error:
+            return -1, identity, error
+
+    def _open_ring(self, identity: form.Identity, runs_dir: Path, wanted: int | None) -> mmap.mmap | None:
+        for directory in places.live_dirs(runs_dir):
+            try:
+                return self._make_ring(identity, places.secure_dir(directory), wanted or form.RING_BYTES)
+            except OSError:
+                continue
+        return None
+
+    def _make_ring(self, identity: form.Identity, directory: Path, wanted: int) -> mmap.mmap:
+        found = os.statvfs(directory)
+        room = found.f_bavail * found.f_frsize // TMPFS_SHARE
+        capacity = min(wanted, room, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
+        if capacity < form.RING_BYTES_MIN:
+            raise OSError("too little room for a ring")
+        stem = f"{identity.run_id}-{form.file_stem(identity.rank, identity.attempt)}"
+        path = directory / (f"{stem}.ring" if self._archive_path else f"{stem}-{identity.pid}.ring")
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        fd = os.open(path, flags, 0o600)
+        try:
+            size = form.RING_DATA_OFFSET + capacity
+            # A sparse file on a full tmpfs would kill the training with SIGBUS at some later record: take the room now.
+            os.posix_fallocate(fd, 0, size)
+            ring = mmap.mmap(fd, size)
+            page = form.pack_header(form.RING, capacity, identity, str(self._archive_path or ""))
+            ring[: len(page)] = bytes(page)
+            for offset in range(form.HEADER_BYTES, size, mmap.PAGESIZE):
+                ring[offset] = 0  # so that no record has to wait for a page
+            # Nobody but root can make it shorter then without meaning to (`> FILE`), which would kill the training.
+            os.fchmod(fd, 0o400)
+        except BaseException:
+            os.unlink(path)
+            raise
+        finally:
+            os.close(fd)
+        self._ring_path = path
+        return ring
+
+    def _start(self) -> None:
+        if self._thread is None and not self._stopping:
+            thread = threading.Thread(target=self._run, name="gputop-flusher", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads, or the interpreter is shutting down: finish() flushes
+                return
+            self._thread = thread
+
+    def _kick(self) -> None:
+        if self._alarm.locked():
+            try:
+                self._alarm.release()
+            except RuntimeError:  # another thread was faster
+                return
+
+    def _run(self) -> None:
+        ticks = 0
+        journal = self.journal
+        flush_at = slow_at = 0.0
+        while not self._stopping:
+            self._alarm.acquire(timeout=QUICK_S if journal.quick else FLUSH_S)
+            try:
+                now = time.monotonic()
+                if journal.catch_up(journal.own_ns):
+                    slow_at = now + QUICK_FOR_S
+                elif journal.quick and now > slow_at:
+                    journal.quick = journal.waits
+                if now < flush_at and not self._stopping and not self._fills():
+                    continue
+                flush_at = now + FLUSH_S
+                self._flush()
+                ticks += 1
+                if ticks % 2 == 0 and not self._stopping:
+                    self._tick()
+            except OSError as error:
+                self._stop_archive(error)
+            except Exception as error:  # noqa: BLE001 - a thread that dies prints a traceback into the user's log
+                tell(f"the flusher failed ({type(error).__name__}: {error}).")
+
+    def _fills(self) -> bool:
+        words = self.journal.words
+        return bool(words[form.W_HEAD] - words[form.W_FLUSHED] > self.journal.capacity // 4)
+
+    def _tick(self) -> None:
+        self.journal.anchor()
+        self.journal.collect()
+        if self.on_tick is not None:
+            self.on_tick()
+        self._check_archive()
+
+    def _check_archive(self) -> None:
+        journal = self.journal
+        if journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and os.fstat(journal.archive_fd).st_nlink == 0:
+            raise FileNotFoundError(2, "the run's directory was deleted")
+
+    def _flush(self) -> None:
+        journal = self.journal
+        words, capacity = journal.words, journal.capacity
+        if words[form.W_ARCHIVE] != form.ARCHIVE_GOOD or journal.through:
+            return
+        position, head = words[form.W_FLUSHED], words[form.W_HEAD]
+        while position < head:
+            oldest = words[form.W_HEAD] - capacity + form.SEGMENT_BYTES
+            if position < oldest:
+                position = self._skip(position, oldest)
+            lap_end = (position // capacity + 1) * capacity
+            end = min(head, lap_end)
+            offset = form.RING_DATA_OFFSET + position % capacity
+            raw = journal.ring[offset : offset + end - position]
+            if words[form.W_HEAD] - capacity + form.SEGMENT_BYTES > position:
+                continue
+            if end > ARCHIVE_BYTES_MAX:
+                raise OSError(27, "the archive of this rank is full")
+            form.write_all(journal.archive_fd, raw, form.HEADER_BYTES + position)
+            words[form.W_FLUSHED] = position = end
+
+    def _skip(self, position: int, oldest: int) -> int:
+        """Give up what was overwritten: say into the hole what later records cannot be read without; return where to go on."""
+        start = -(-oldest // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
+        self.journal.words[form.W_DROPPED] += start - position
+        tell("the disk is slower than the log calls: some records are not kept.")
+        for record in self.journal.statements():
+            room = form.SEGMENT_BYTES - position % form.SEGMENT_BYTES
+            if len(record) > room:
+                position += room  # zeros send a reader to the next segment
+            if position + len(record) > start:
+                break
+            form.write_all(self.journal.archive_fd, record, form.HEADER_BYTES + position)
+            position += len(record)
+        return start
+
+    def _write_live(self) -> None:
+        """Write the live words to the archive: state and exit code, and how far the stream is."""
+        words = self.journal.words
+        fields = [words[index] for index in range(form.W_HEAD, form.W_ARCHIVE + 1)]
+        form.write_all(self.journal.archive_fd, form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
+
+    def _stop_archive(self, error: OSError) -> None:
+        self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
+        tell(f"recording to {self._archive_path or 'disk'} stops, the training goes on: {error.strerror or error}.")
+
+    def finish(self, state: int, exit_code: int | None) -> None:
+        """Write the last state, flush within ``FINISH_S``, and remove the ring when all of it is on disk."""
+        journal = self.journal
+        if journal.closed or os.getpid() != self._pid:
+            return
+        journal.close()
+        journal.words[form.W_EXIT_CODE] = form.NO_EXIT_CODE if exit_code is None else exit_code
+        journal.words[form.W_STATE] = state
+        self._stopping = True
+        deadline = time.monotonic() + FINISH_S
+        self._start_last_flush(deadline)
+        if self._thread is not None:
+            self._thread.join(max(0.0, deadline - time.monotonic()))
+            if self._thread.is_alive():
+                tell(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
+                return
+        kept = (
+            journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and journal.words[form.W_FLUSHED] == journal.words[form.W_HEAD]
+        )
+        if kept or self._archive_path is None:
+            self._remove_ring()
+        if journal.archive_fd >= 0:
+            os.close(journal.archive_fd)
+            journal.archive_fd = -1
+
+    def _start_last_flush(self, deadline: float) -> None:
+        """Let a thread do the last flush, so that a disk that hangs does not hold up the training's end."""
+        previous, last = self._thread, threading.Thread(target=self._last_flush, name="gputop-finish", daemon=True)
+        if previous is not None:
+            self._kick()
+            previous.join(max(0.0, deadline - time.monotonic()))
+            if previous.is_alive():
+                return
+        try:
+            last.start()
+            self._thread = last
+        except RuntimeError:  # the interpreter starts no thread any more
+            self._thread = None
+            self._last_flush()
+
+    def _last_flush(self) -> None:
+        if self.journal.archive_fd < 0:
+            return
+        try:
+            self._check_archive()
+            self._flush()
+            if self.journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD:
+                self._write_live()
+        except OSError as error:
+            self._stop_archive(error)
+
+    def _remove_ring(self) -> None:
+        if self._ring_path is None:
+            return
+        try:
+            os.unlink(self._ring_path)
+            os.rmdir(self._ring_path.parent)
+        except OSError:  # already gone, or other ranks still have rings there
+            return

@@ -1,0 +1,261 @@
+"""The journal's format: what one rank writes, byte for byte. Only this module and its ``journal_*`` neighbours know it.
+
+One rank writes one *stream* of records, and the stream lies in two files:
+
+* the **ring**, on tmpfs, mapped into the training process: the last ``capacity`` bytes of the stream. ``log()`` packs
+  a record into it and stores the new end (``HEAD``); no system call, no lock that could wait, no allocation.
+* the **archive**, on a local disk: byte ``p`` of the stream stands at ``HEADER_BYTES + p`` of the file. A thread of the
+  training process copies the ring's bytes there, unparsed, every half second. Bytes that never reached it are a hole
+  of zeros. Because positions are the same in both files, a reader joins them by position, and anyone may copy the rest
+  of a dead process's ring into its archive (``read.salvage``): the copy is the same whoever makes it.
+
+Where no tmpfs is to be had (or with ``GPUTOP_THREAD=0``) there is no ring: each record is one ``pwrite`` to the archive.
+
+Layout, little-endian, 8-byte aligned:
+
+* header, ``HEADER_BYTES``: magic, version, sizes; *live words* (64-bit, one writer); who writes (``Identity``); the
+  path of the other file. Both files start with the same header; the archive's live words are written at state changes.
+* ring only, ``AREA_BYTES``: lines of JSON, the card and the names of each schema, for a reader that finds no archive.
+* data. A record is ``u16 kind, u16 schema, u32 size`` (size with this head, a multiple of 8) and, except for padding,
+  ``i64 step, i64 time`` (CLOCK_MONOTONIC, ns: one clock for all ranks of a host), then ``n`` doubles (scalars) or JSON
+  padded with spaces. No record crosses a multiple of ``SEGMENT_BYTES``; padding fills up. So a reader that was
+  overtaken, or that met a hole or damage, goes on at the next segment.
+
+What each kind of death loses:
+
+* exception, ``sys.exit``, kill -9, out-of-memory killer: nothing that ``log()`` returned from, where a ring exists (the
+  ring outlives the process); a record in the making is not seen at all. Automatic tracking writes the steps of 30 to
+  80 ms together: a kill takes those of the last 80 ms along; an exception and an exit do not.
+* machine crash: at most the last half second (more if the disk itself lies about writes: nothing is fsynced).
+* full or failing disk: what left the ring after that; the live view goes on, and ``ARCHIVE`` says "stopped".
+* a writer that outruns the disk by more than a ring: whole segments, seen as holes and counted in ``DROPPED``.
+* the ring's file truncated by someone: the training dies of SIGBUS. gputop never truncates one, its directory is closed to
+  others, and the file is read-only once it is mapped, so that only root can do it by accident; ``GPUTOP_THREAD=0`` does
+  without a mapping.
+* the ring's file removed by someone (``RemoveIPC``): nothing at first; a later kill -9 then loses half a second.
+
+A reader uses ``pread`` (a mapping would die of SIGBUS when someone truncates the file) and trusts no number in a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gputop.wire import FormatError
+
+MAGIC = b"GPUTOPJ1"
+MAJOR, MINOR = 1, 0
+RING, ARCHIVE = 1, 2
+
+HEADER_BYTES = 4096
+AREA_BYTES = 61_440
+RING_DATA_OFFSET = HEADER_BYTES + AREA_BYTES
+SEGMENT_BYTES = 65_536
+RING_BYTES = 1 << 20
+RING_BYTES_MIN = 4 * SEGMENT_BYTES
+RING_BYTES_MAX = 1 << 26
+
+# Live words, as indices of 64-bit words from the start of the file.
+W_HEAD, W_AREA_END, W_FLUSHED, W_DROPPED, W_ERRORS, W_STATE, W_EXIT_CODE, W_ARCHIVE = range(8, 16)
+LIVE_WORDS = struct.Struct("<8q")
+LIVE_OFFSET = 64
+NO_EXIT_CODE = -(2**31)
+
+STATES = ("starting", "running", "finished", "failed")
+STARTING, RUNNING, FINISHED, FAILED = range(4)
+ARCHIVE_NONE, ARCHIVE_GOOD, ARCHIVE_STOPPED = range(3)
+
+PADDING, SCALARS, SCHEMA, TEXT, EVENT = range(5)
+RECORD_HEAD = struct.Struct("<HHIqq")
+PADDING_HEAD = struct.Struct("<HHI")
+NAMES_PER_RECORD = 256
+NAME_CHARACTERS = 200
+JSON_BYTES = 32_000
+"""The longest JSON in one record: two fit into a segment."""
+SCHEMAS = 65_535
+
+_FIXED = struct.Struct("<8sHHIQQII")
+_IDENTITY = struct.Struct("<10q")
+_IDENTITY_OFFSET = 256
+_STRINGS = ((384, 40), (424, 72), (496, 72), (1024, 2048))
+"""Offset and room of: boot id, run id, host name, path of the other file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who writes a journal. ``start_ticks`` is field 22 of /proc/<pid>/stat: with the boot id it makes a PID unique."""
+
+    run_id: str
+    rank: int
+    local_rank: int | None
+    world_size: int | None
+    restart_count: int
+    attempt: int
+    pid: int
+    start_ticks: int
+    pid_namespace: int
+    uid: int
+    boot_id: str
+    hostname: str
+    created_ns: int
+    """Wall clock, ns since the epoch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """The words that change while a rank writes."""
+
+    head: int
+    area_end: int
+    flushed: int
+    dropped: int
+    errors: int
+    state: int
+    exit_code: int | None
+    archive: int
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The first page of a file, checked."""
+
+    part: int
+    data_offset: int
+    capacity: int
+    """Bytes of stream that a ring holds; 0 in an archive."""
+    identity: Identity
+    partner: str
+    """Path of the other file, or "" where there is none."""
+
+
+def pack_header(part: int, capacity: int, identity: Identity, partner: str) -> bytearray:
+    """Return the first page of a new file."""
+    page = bytearray(HEADER_BYTES)
+    data_offset = RING_DATA_OFFSET if part == RING else HEADER_BYTES
+    _FIXED.pack_into(page, 0, MAGIC, MAJOR, MINOR, HEADER_BYTES, data_offset, capacity, SEGMENT_BYTES, part)
+    LIVE_WORDS.pack_into(page, LIVE_OFFSET, 0, 0, 0, 0, 0, STARTING, NO_EXIT_CODE, ARCHIVE_NONE)
+    _IDENTITY.pack_into(
+        page,
+        _IDENTITY_OFFSET,
+        identity.pid,
+        identity.start_ticks,
+        identity.pid_namespace,
+        identity.uid,
+        identity.rank,
+        -1 if identity.local_rank is None else identity.local_rank,
+        -1 if identity.world_size is None else identity.world_size,
+        identity.restart_count,
+        identity.attempt,
+        identity.created_ns,
+    )
+    texts = (identity.boot_id, identity.run_id, identity.hostname, partner)
+    for (offset, room), text in zip(_STRINGS, texts, strict=True):
+        raw = text.encode("utf-8", "surrogateescape")
+        if len(raw) > room:
+            raise FormatError(f"{text[:60]!r} is longer than the journal's header has room for ({room} bytes)")
+        page[offset : offset + len(raw)] = raw
+    return page
+
+
+def unpack_header(page: bytes) -> Header:
+    """Read the first page of a file.
+
+    Raises:
+        FormatError: no journal, one of a newer major version, or one whose sizes cannot be.
+    """
+    if len(page) < HEADER_BYTES:
+        raise FormatError("shorter than a journal's header")
+    magic, major, _, header_bytes, data_offset, capacity, segment, part = _FIXED.unpack_from(page)
+    if magic != MAGIC:
+        raise FormatError("not a journal of gputop")
+    if major > MAJOR:
+        raise FormatError(f"written by a newer gputop (journal version {major}; this one reads {MAJOR})")
+    if header_bytes != HEADER_BYTES or segment != SEGMENT_BYTES:
+        raise FormatError("damaged header: impossible sizes")
+    if part == RING:
+        sound = (
+            data_offset == RING_DATA_OFFSET and RING_BYTES_MIN <= capacity <= RING_BYTES_MAX and not capacity % SEGMENT_BYTES
+        )
+    else:
+        sound = part == ARCHIVE and data_offset == HEADER_BYTES and capacity == 0
+    if not sound:
+        raise FormatError("damaged header: impossible sizes")
+    numbers = _IDENTITY.unpack_from(page, _IDENTITY_OFFSET)
+    texts = [page[offset : offset + room].rstrip(b"\0").decode("utf-8", "replace") for offset, room in _STRINGS]
+    pid, start_ticks, namespace, uid, rank, local_rank, world_size, restarts, attempt, created_ns = numbers
+    if not texts[1] or not 0 <= rank < 2**31 or not 0 <= attempt < 2**31 or pid <= 0:
+        raise FormatError("damaged header: no run or rank")
+    identity = Identity(
+        run_id=texts[1],
+        rank=rank,
+        local_rank=None if local_rank < 0 else local_rank,
+        world_size=None if world_size < 0 else world_size,
+        restart_count=restarts,
+        attempt=attempt,
+        pid=pid,
+        start_ticks=start_ticks,
+        pid_namespace=namespace,
+        uid=uid,
+        boot_id=texts[0],
+        hostname=texts[2],
+        created_ns=created_ns,
+    )
+    return Header(part, data_offset, capacity, identity, texts[3])
+
+
+def unpack_live(page: bytes, offset: int = LIVE_OFFSET) -> Live:
+    """Read the live words.
+
+    Raises:
+        FormatError: they cannot be.
+    """
+    if len(page) < offset + LIVE_WORDS.size:
+        raise FormatError("shorter than a journal's header")
+    head, area_end, flushed, dropped, errors, state, exit_code, archive = LIVE_WORDS.unpack_from(page, offset)
+    if head < 0 or head % 8 or not 0 <= area_end <= AREA_BYTES or not 0 <= flushed <= head or not 0 <= state < len(STATES):
+        raise FormatError("damaged header: impossible positions")
+    return Live(head, area_end, flushed, dropped, errors, state, None if exit_code == NO_EXIT_CODE else exit_code, archive)
+
+
+def scalars_word(schema: int, count: int) -> int:
+    """Return kind, schema and size of a scalars record as its first 64-bit word."""
+    return SCALARS | schema << 16 | (RECORD_HEAD.size + 8 * count) << 32
+
+
+def pack_json(kind: int, schema: int, step: int, time_ns: int, value: Any) -> bytes:
+    """Return a record that carries JSON.
+
+    Raises:
+        ValueError, TypeError: the value has no JSON form, or one longer than ``JSON_BYTES``.
+    """
+    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+    if len(body) > 2 * JSON_BYTES - RECORD_HEAD.size - 8:
+        raise ValueError(f"{len(body)} bytes of JSON are more than a record holds")
+    body += b" " * (-len(body) % 8)
+    return RECORD_HEAD.pack(kind, schema, RECORD_HEAD.size + len(body), step, time_ns) + body
+
+
+def with_attempt(identity: Identity, attempt: int) -> Identity:
+    """Return the same writer as its ``attempt``-th journal of this run and rank."""
+    return replace(identity, attempt=attempt)
+
+
+def file_stem(rank: int, attempt: int) -> str:
+    """Return the name of a rank's files without suffix: "rank-00003", and "rank-00003-1" after a restart."""
+    return f"rank-{rank:05d}" + (f"-{attempt}" if attempt else "")
+
+
+def write_all(fd: int, raw: bytes, offset: int) -> None:
+    """Write all bytes at ``offset``.
+
+    Raises:
+        OSError: the file system refuses.
+    """
+    view = memoryview(raw)
+    while view:
+        done = os.pwrite(fd, view, offset)
+        view, offset = view[done:], offset + done

@@ -1,0 +1,210 @@
+"""Who this process is: rank, run id, and what makes a PID unique. Read when ``init`` is called, never at import.
+
+No collective is ever called: ranks find the same run id from what their launcher gave all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+import time
+import zlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from gputop.tracking.journal import places
+from gputop.tracking.journal.format import Identity, file_stem
+
+_RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "JSM_NAMESPACE_RANK")
+_LOCAL_RANKS = ("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "JSM_NAMESPACE_LOCAL_RANK")
+_WORLDS = ("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "JSM_NAMESPACE_SIZE")
+
+_inits = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A process's place in its job. ``world_size`` is 1 where nothing says that there are others."""
+
+    rank: int
+    local_rank: int | None
+    world_size: int
+    restart_count: int
+
+
+def place() -> Place:
+    """Return rank, local rank and world size: from torch.distributed where it is initialized, else the environment."""
+    rank, world = _first(_RANKS), _first(_WORLDS)
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        rank, world = int(distributed.get_rank()), int(distributed.get_world_size())
+    return Place(rank or 0, _first(_LOCAL_RANKS), world or 1, _first(("TORCHELASTIC_RESTART_COUNT",)) or 0)
+
+
+def run_id(where: Place, resume: str | None) -> str:
+    """Return the id that all ranks of this job share; a second ``init`` in one process gets "-2" and so on."""
+    global _inits
+    _inits += 1
+    if resume:
+        return clean(resume)
+    shared = _shared(where)
+    if shared is None:
+        return f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
+    return shared if _inits == 1 else f"{shared}-{_inits}"
+
+
+def untaken(run_id: str, runs_dir: Path, rank: int) -> str:
+    """Return this id, or with the first number after it under which this rank has recorded nothing yet."""
+    root = places.archive_root(runs_dir)
+    first = f"{file_stem(rank, 0)}.gpr"
+    found, number = clean(run_id), 1
+    while (root / found / first).exists():
+        number += 1
+        found = clean(f"{run_id[:58]}-{number}")
+    return found
+
+
+def _shared(where: Place) -> str | None:
+    own = os.environ.get("GPUTOP_RUN_ID")
+    if own and clean(own):
+        return clean(own)
+    elastic = os.environ.get("TORCHELASTIC_RUN_ID")
+    if elastic:
+        address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
+        # torchrun's own id is "none" unless one is given, and its default port is the same for each job: what belongs to
+        # this agent alone tells two jobs apart, where all ranks have the same agent.
+        agent = _agent_mark() if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE") else ""
+        return _digest("elastic", elastic, address, port, str(where.restart_count), agent)
+    slurm = os.environ.get("SLURM_JOB_ID")
+    if slurm and where.world_size > 1:
+        return clean(f"slurm-{slurm}.{os.environ.get('SLURM_STEP_ID', '0')}")
+    if where.world_size > 1:
+        address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
+        return _digest("spawn", address, port, _starter_mark())
+    return None
+
+
+def _agent_mark() -> str:
+    # …/torchelastic_<random>/<id>_<random>/attempt_<n>/<local rank>/error.json, from torchrun to each of its workers.
+    errors = os.environ.get("TORCHELASTIC_ERROR_FILE", "").split("/attempt_")
+    return errors[0] if len(errors) == 2 else _parent_mark()
+
+
+def _parent_mark() -> str:
+    return _mark(os.getppid())
+
+
+def _starter_mark() -> str:
+    """Return a mark of the process that started the ranks: this one's parent, or this one itself.
+
+    Lightning's first rank starts the others and sets LOCAL_RANK for itself, so that it was not born with it.
+    """
+    multiprocessing: Any = sys.modules.get("multiprocessing")
+    is_child = multiprocessing is not None and multiprocessing.parent_process() is not None
+    if "LOCAL_RANK" in os.environ and not is_child and b"LOCAL_RANK" not in _born_with():
+        return _mark(os.getpid())
+    return _parent_mark()
+
+
+def _born_with() -> set[bytes]:
+    try:
+        raw = Path("/proc/self/environ").read_bytes()
+    except OSError:
+        return {b"LOCAL_RANK"}
+    return {entry.partition(b"=")[0] for entry in raw.split(b"\0")}
+
+
+def _mark(pid: int) -> str:
+    found = process_state(pid)
+    return f"{pid}:{found[0] if found else 0}:{boot_id()}"
+
+
+def _digest(*parts: str) -> str:
+    raw = "\0".join(parts).encode("utf-8", "replace")
+    return f"{zlib.crc32(raw):08x}{zlib.adler32(raw):08x}"
+
+
+def clean(text: str) -> str:
+    """Return a run id that may name a directory."""
+    return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:64].lstrip(".")
+
+
+def _first(names: tuple[str, ...]) -> int | None:
+    for name in names:
+        value = os.environ.get(name, "")
+        if value.isascii() and value.isdigit():
+            return int(value)
+    return None
+
+
+def hostname() -> str:
+    """Return this machine's name, as journals carry it."""
+    return socket.gethostname()[:64]
+
+
+@lru_cache(maxsize=1)
+def boot_id() -> str:
+    """Return the kernel's id of this boot, "" where there is none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:36]
+    except OSError:
+        return ""
+
+
+@lru_cache(maxsize=1)
+def pid_namespace() -> int:
+    """Return the inode of this process's PID namespace, 0 where it is unknown."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return 0
+
+
+def process_state(pid: int) -> tuple[int, str] | None:
+    """Return (start time in clock ticks since boot, state letter) of a process; None when there is none."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        return int(fields[19]), fields[0].decode("ascii")
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def identify(where: Place, run: str) -> Identity:
+    """Return who this process is in the run ``run``."""
+    pid = os.getpid()
+    own = process_state(pid)
+    return Identity(
+        run_id=run,
+        rank=where.rank,
+        local_rank=where.local_rank,
+        world_size=where.world_size,
+        restart_count=where.restart_count,
+        attempt=0,
+        pid=pid,
+        start_ticks=own[0] if own else 0,
+        pid_namespace=pid_namespace(),
+        uid=os.geteuid(),
+        boot_id=boot_id(),
+        hostname=hostname(),
+        created_ns=time.time_ns(),
+    )
+
+
+def launched_id() -> str | None:
+    """Return the id that joins the ranks which one ``gputop run`` started by other means than torchrun; else None.
+
+    A single process gets an id of its own: one command may train several times.
+    """
+    env = os.environ
+    launched = env.get("GPUTOP_LAUNCH_ID")
+    if not launched or env.get("GPUTOP_RUN_ID") or env.get("TORCHELASTIC_RUN_ID") or env.get("SLURM_JOB_ID"):
+        return None
+    if place().world_size <= 1:
+        return None
+    port = env.get("MASTER_PORT", "")
+    return f"{launched}-{port}" if port else launched

@@ -1,0 +1,312 @@
+"""Reads one rank's journal, live or long after: the archive first, the ring's rest after it.
+
+Files are foreign until proven: every number is checked, damage costs the rest of its segment, and nothing read here
+can raise past ``FormatError`` and ``OSError``. Files are read with ``pread``, never mapped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from gputop.tracking.journal import format as form
+from gputop.wire import FormatError
+
+CHUNK_BYTES = 16 * form.SEGMENT_BYTES
+GALLOP = 8
+"""How many records of one shape are tried at once after the first two agree; doubled while it lasts."""
+
+
+class Sink(Protocol):
+    """Takes what a journal says, in order."""
+
+    def scalars(
+        self, names: Sequence[str], steps: Sequence[int], times_ns: Sequence[int], columns: Sequence[Sequence[float]]
+    ) -> None:
+        """Take records of one shape: a column of values for each name."""
+
+    def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
+        """Take a text or an event."""
+
+
+def open_checked(path: Path) -> int:
+    """Open a file of this user for reading.
+
+    Raises:
+        OSError: it is gone, a link, no file, or another user's.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    found = os.fstat(fd)
+    if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid():
+        os.close(fd)
+        raise PermissionError(1, "not a file of this user", str(path))
+    return fd
+
+
+class JournalReader:
+    """Follows one journal. ``poll`` hands over what is new and returns how many bytes that were."""
+
+    def __init__(self, archive: Path | None, ring: Path | None = None) -> None:
+        """Open what there is.
+
+        Raises:
+            OSError: neither file can be read.
+            FormatError: it is no journal, or a newer one.
+        """
+        self._archive = self._ring = -1
+        self._names: dict[int, tuple[str, ...]] = {}
+        self.position = 0
+        self.damaged = 0
+        """Segments that were cut short by damage or holes."""
+        try:
+            if archive is not None:
+                self._archive = open_checked(archive)
+                self.header = form.unpack_header(os.pread(self._archive, form.HEADER_BYTES, 0))
+                ring = Path(self.header.partner) if self.header.partner else None
+            if ring is not None:
+                self._open_ring(ring, alone=archive is None)
+        except BaseException:
+            self.close()
+            raise
+        self.live = self._read_live()
+
+    def _open_ring(self, ring: Path, alone: bool) -> None:
+        try:
+            self._ring = open_checked(ring)
+            header = form.unpack_header(os.pread(self._ring, form.HEADER_BYTES, 0))
+            if header.part != form.RING or not (alone or header.identity == self.header.identity):
+                raise FormatError("not this journal's ring")
+        except (OSError, FormatError):
+            if self._ring >= 0:
+                os.close(self._ring)
+                self._ring = -1
+            if alone:
+                raise
+            return
+        self._ring_header = header
+        if alone:
+            self.header = header
+
+    @property
+    def has_ring(self) -> bool:
+        """Whether the ring is (still) there."""
+        return self._ring >= 0
+
+    def close(self) -> None:
+        """Close the files."""
+        for fd in (self._archive, self._ring):
+            if fd >= 0:
+                os.close(fd)
+        self._archive = self._ring = -1
+
+    def _read_live(self) -> form.Live:
+        fd = self._ring if self._ring >= 0 else self._archive
+        return form.unpack_live(os.pread(fd, form.LIVE_WORDS.size, form.LIVE_OFFSET), 0)
+
+    def poll(self, sink: Sink, budget: int = 1 << 62) -> int:
+        """Read on, at most about ``budget`` bytes.
+
+        Raises:
+            OSError, FormatError: the files cannot be read any more; what was handed over stands.
+        """
+        self.live = self._read_live()
+        started = self.position
+        while self.position - started < budget:
+            before = self.position
+            raw = self._next()
+            if not raw:
+                break
+            self.position += self._decode(raw, sink)
+            if self.position == before:
+                break
+        return self.position - started
+
+    def _next(self) -> bytes:
+        """Return bytes of the stream from ``position`` on, not beyond a multiple of ``CHUNK_BYTES``."""
+        end = (self.position // CHUNK_BYTES + 1) * CHUNK_BYTES
+        if self._ring >= 0:
+            raw = self._from_ring(end)
+            if raw is not None:
+                return raw
+        return self._from_archive(end)
+
+    def _from_ring(self, end: int) -> bytes | None:
+        capacity = self._ring_header.capacity
+        oldest = self.live.head - capacity + form.SEGMENT_BYTES
+        if self.position < oldest and self.live.archive == form.ARCHIVE_GOOD and self.live.flushed > self.position:
+            return None
+        if self.position < oldest:
+            self._learn_names()
+            self.damaged += 1
+            # One segment more, so that a fast writer does not overtake the reading that follows at once.
+            self.position = min(self.live.head, (-(-oldest // form.SEGMENT_BYTES) + 1) * form.SEGMENT_BYTES)
+            end = (self.position // CHUNK_BYTES + 1) * CHUNK_BYTES
+        elif self.position == 0 and self._archive < 0:
+            self._learn_names()
+        lap_end = (self.position // capacity + 1) * capacity
+        end = min(end, self.live.head, lap_end)
+        if end <= self.position:
+            return b""
+        raw = os.pread(self._ring, end - self.position, form.RING_DATA_OFFSET + self.position % capacity)
+        self.live = self._read_live()
+        if self.live.head - capacity + form.SEGMENT_BYTES > self.position:
+            return b"" if self.live.archive != form.ARCHIVE_GOOD else None
+        return raw
+
+    def _from_archive(self, end: int) -> bytes:
+        if self._archive < 0:
+            return b""
+        if self._ring >= 0:
+            end = min(end, self.live.flushed)
+        return os.pread(self._archive, max(0, end - self.position), form.HEADER_BYTES + self.position)
+
+    def _learn_names(self) -> None:
+        """Read the ring's area: the names of schemas whose records may be overwritten."""
+        for line in os.pread(self._ring, self.live.area_end, form.HEADER_BYTES).split(b"\n"):
+            try:
+                value = json.loads(line)
+                if isinstance(value, dict) and "schema" in value:
+                    self._names[int(value["schema"])] = tuple(str(name) for name in value["names"])
+            except (ValueError, KeyError, TypeError):
+                continue
+
+    def _decode(self, raw: bytes, sink: Sink) -> int:
+        """Hand over the records in ``raw``; return how many bytes are done with."""
+        usable = len(raw) // 8 * 8
+        words = memoryview(raw)[:usable].cast("q")
+        doubles = memoryview(raw)[:usable].cast("d")
+        base = self.position
+        offset = 0
+        while offset < usable:
+            word = words[offset >> 3]
+            kind, schema, size = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFFFFFF
+            room = form.SEGMENT_BYTES - (base + offset) % form.SEGMENT_BYTES
+            if kind == form.PADDING and 8 <= size <= room and size % 8 == 0:
+                offset += size
+                continue
+            if kind > form.EVENT or size < form.RECORD_HEAD.size or size % 8 or size > room:
+                self.damaged += 1
+                offset += room
+                continue
+            if offset + size > usable:
+                break
+            if kind == form.SCALARS:
+                count = _alike(words, offset, word, size, min(room, usable - offset) // size)
+                self._scalars(sink, words, doubles, offset >> 3, schema, size >> 3, count)
+                offset += count * size
+                continue
+            self._json(sink, kind, schema, words, offset, raw[offset + form.RECORD_HEAD.size : offset + size])
+            offset += size
+        return offset
+
+    def _scalars(
+        self, sink: Sink, words: memoryview[int], doubles: memoryview[float], start: int, schema: int, stride: int, count: int
+    ) -> None:
+        names = self._names.get(schema)
+        if names is None or len(names) != stride - 3:
+            self.damaged += 1
+            return
+        end = start + stride * count
+        sink.scalars(
+            names,
+            words[start + 1 : end : stride].tolist(),
+            words[start + 2 : end : stride].tolist(),
+            [doubles[start + 3 + column : end : stride].tolist() for column in range(stride - 3)],
+        )
+
+    def _json(self, sink: Sink, kind: int, schema: int, words: memoryview[int], offset: int, body: bytes) -> None:
+        try:
+            value = json.loads(body)
+        except (ValueError, RecursionError):
+            self.damaged += 1
+            return
+        if kind == form.SCHEMA:
+            if isinstance(value, list) and len(value) <= form.NAMES_PER_RECORD:
+                self._names[schema] = tuple(str(name) for name in value)
+            return
+        sink.event(kind, words[(offset >> 3) + 1], words[(offset >> 3) + 2], value)
+
+
+def _alike(words: memoryview[int], offset: int, word: int, size: int, limit: int) -> int:
+    """Return how many records from ``offset`` on have the same first word: kind, schema and size."""
+    start, stride, count, reach = offset >> 3, size >> 3, 1, GALLOP
+    if limit > 1 and words[start + stride] != word:
+        return 1
+    while count < limit:
+        upto = min(limit, count + reach)
+        heads = words[start + count * stride : start + upto * stride : stride].tolist()
+        same = heads.count(word)
+        if same != len(heads):
+            return count + next(index for index, head in enumerate(heads) if head != word)
+        count, reach = upto, reach * 2
+    return count
+
+
+def last_step(archive: Path) -> int | None:
+    """Return the largest step of a journal's last records; None where it holds none, or cannot be read."""
+    try:
+        reader = JournalReader(archive)
+    except (OSError, FormatError):
+        return None
+    try:
+        end = reader.live.head if reader.has_ring else os.fstat(reader._archive).st_size - form.HEADER_BYTES
+        reader.position = max(0, end // form.SEGMENT_BYTES - 1) * form.SEGMENT_BYTES
+        found = -1
+        while raw := reader._next():
+            done = 0
+            for at, size in _records(raw):
+                found = max(found, int.from_bytes(raw[at + 8 : at + 16], "little", signed=True))
+                done = at + size
+            reader.position += done
+            if not done:
+                break
+        return found if found >= 0 else None
+    except (OSError, FormatError):
+        return None
+    finally:
+        reader.close()
+
+
+def _records(raw: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where each whole record with a step starts, and its size; up to the first damage."""
+    at = 0
+    while at + form.RECORD_HEAD.size <= len(raw):
+        kind, _, size = form.PADDING_HEAD.unpack_from(raw, at)
+        if size < form.PADDING_HEAD.size or size % 8 or at + size > len(raw):
+            return
+        if kind in (form.SCALARS, form.TEXT, form.EVENT):
+            yield at, size
+        at += size
+
+
+def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
+    """Copy what a dead process left in its ring to its archive, then remove the ring; True when all of it is there.
+
+    Any number of viewers may do this at once: all write the same bytes to the same places.
+    """
+    live, capacity = reader.live, reader._ring_header.capacity
+    safe = max(0, -(-(live.head - capacity + form.SEGMENT_BYTES) // form.SEGMENT_BYTES) * form.SEGMENT_BYTES)
+    position = live.flushed if live.flushed >= live.head - capacity + form.SEGMENT_BYTES else safe
+    try:
+        target = os.open(archive, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        source = open_checked(ring)
+    except OSError:
+        return False
+    try:
+        while position < live.head:
+            end = min(live.head, (position // capacity + 1) * capacity)
+            raw = os.pread(source, end - position, form.RING_DATA_OFFSET + position % capacity)
+            if not raw or os.pwrite(target, raw, form.HEADER_BYTES + position) != len(raw):
+                return False
+            position += len(raw)
+        os.unlink(ring)
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(target)
+        os.close(source)

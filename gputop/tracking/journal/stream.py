@@ -1,0 +1,116 @@
+"""The stream of a journal as it is written: bytes into the ring, or through to the archive. Without a lock: see ``Journal``."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from time import monotonic_ns
+from typing import Any
+
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal.notice import tell
+
+Plan = tuple[int, int]
+"""How the record of a set of names is written: its first word, its size in bytes."""
+
+
+class Stream:
+    """The end of one rank's stream. ``ring`` is the mapping to write to; ``archive_fd`` is -1 where there is no archive.
+
+    ``through`` means: no ring to keep (``ring`` is private memory), every record is one write to the archive.
+    """
+
+    def __init__(self, ring: mmap.mmap, archive_fd: int, *, through: bool, kick: Callable[[], None] | None) -> None:
+        self.ring = ring
+        self.archive_fd = archive_fd
+        self.through = through
+        self.capacity = len(ring) - form.RING_DATA_OFFSET
+        self.words = memoryview(ring).cast("q")
+        self._doubles = memoryview(ring).cast("d")
+        self._kick = kick
+        self._plans: dict[tuple[str, ...], Plan] = {}
+        self._stated: dict[tuple[str, str], dict[str, Any]] = {}
+        self._position = 0
+        self._shift = form.RING_DATA_OFFSET
+        self._limit = 0
+        self._step = -1
+        self._wants_attention = False
+
+    @property
+    def step(self) -> int:
+        """The last step that was logged; -1 before the first."""
+        return self._step
+
+    def go_on_from(self, step: int) -> None:
+        """Count steps from here on: the run was recorded before, up to this one."""
+        self._step = step
+
+    @property
+    def position(self) -> int:
+        """The end of the stream."""
+        return self._position
+
+    def _note(self, line: dict[str, Any]) -> None:
+        """Add a line to the ring's area, while there is room: it serves readers that find no archive."""
+        raw = form.pack_json(form.EVENT, 0, 0, 0, line)[form.RECORD_HEAD.size :] + b"\n"
+        end = self.words[form.W_AREA_END]
+        if end + len(raw) <= form.AREA_BYTES:
+            self.ring[form.HEADER_BYTES + end : form.HEADER_BYTES + end + len(raw)] = raw
+            self.words[form.W_AREA_END] = end + len(raw)
+
+    def _put(self, record: bytes) -> None:
+        segment_end = (self._position // form.SEGMENT_BYTES + 1) * form.SEGMENT_BYTES
+        if self._position + len(record) > segment_end:
+            room = segment_end - self._position
+            self._copy(form.PADDING_HEAD.pack(form.PADDING, 0, room) + bytes(room - form.PADDING_HEAD.size))
+        self._copy(record)
+
+    def _copy(self, raw: bytes) -> None:
+        position = self._position
+        segment = position // form.SEGMENT_BYTES
+        if position % form.SEGMENT_BYTES == 0:
+            self._shift = form.RING_DATA_OFFSET + position % self.capacity - position
+        offset = position + self._shift
+        self.ring[offset : offset + len(raw)] = raw
+        end = position + len(raw)
+        self.words[form.W_HEAD] = self._position = end
+        if self.through:
+            self._write_through(raw, position)
+            return
+        if end % form.SEGMENT_BYTES == 0:
+            self._limit = 0
+        elif not self._wants_attention and self.words[form.W_STATE] != form.STARTING:
+            self._limit = (segment + 1) * form.SEGMENT_BYTES
+        if self._kick is not None and end - self.words[form.W_FLUSHED] > self.capacity // 4:
+            self._kick()
+        if self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD and position % form.SEGMENT_BYTES == 0 and position:
+            self._restate()
+
+    def statements(self) -> list[bytes]:
+        """Return records of all names and of all that holds now, for a stream that lost its past; from any thread."""
+        now = monotonic_ns()
+        schemas = [
+            form.pack_json(
+                form.SCHEMA, plan[0] >> 16 & 0xFFFF, self._step, now, [name[: form.NAME_CHARACTERS] for name in names]
+            )
+            for names, plan in list(self._plans.items())
+        ]
+        return schemas + [form.pack_json(form.EVENT, 0, self._step, now, event) for event in list(self._stated.values())]
+
+    def _restate(self) -> None:
+        """Without an archive the ring is all there is: say again, once a segment, what holds, before it is overwritten."""
+        now = monotonic_ns()
+        for event in list(self._stated.values()):
+            record = form.pack_json(form.EVENT, 0, self._step, now, event)
+            if len(record) < form.SEGMENT_BYTES // 2 - self._position % form.SEGMENT_BYTES:
+                self._copy(record)
+
+    def _write_through(self, raw: bytes, position: int) -> None:
+        if self.archive_fd < 0 or self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD:
+            return
+        try:
+            form.write_all(self.archive_fd, raw, form.HEADER_BYTES + position)
+            self.words[form.W_FLUSHED] = position + len(raw)
+        except OSError as error:
+            self.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
+            tell(f"recording stops, the training goes on: {error.strerror or error}.")

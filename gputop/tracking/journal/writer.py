@@ -1,0 +1,380 @@
+"""The writer of a journal: the hot path. ``Journal.log`` packs a record into the ring; it never waits and never raises.
+
+Who writes is settled without a lock (``turns``). Values are turned into floats outside, because that can run the
+user's code.
+
+One comparison against ``_limit`` covers all that is rare: the end of a segment, the start of the flusher, write-through
+without a ring, and a request of the flusher for attention. A closed journal (finished, or inherited by fork) is one
+without plans, so that the hot path needs no check for it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from time import monotonic_ns, sleep, time_ns
+from typing import Any
+
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal.gpu_values import LateValues
+from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.stream import Plan, Stream
+from gputop.tracking.journal.turns import Turns
+from gputop.tracking.journal.values import plain, sort_out, whole
+
+LATE_S = 1.0
+"""How long the end of a run waits for values that are still on a GPU."""
+CLOSE_S = 1.0
+"""How long it waits for a record in the making."""
+BEHIND = 512
+BEHIND_NS = 50_000_000
+"""Records given to ``later`` wait for so many others, or for so long, whichever comes first."""
+ANCHOR_SHIFT_NS = 20_000_000
+"""A wall clock that moved against the monotonic one by this much is written down again."""
+
+Behind = tuple[tuple[str, ...], tuple[float, ...], int, int]
+"""A record that waits to be written with others: names, values, step, time."""
+
+_all: weakref.WeakSet[Journal] = weakref.WeakSet()
+
+
+class Journal(Turns, Stream):
+    """Writes one rank's stream, for all threads of its process."""
+
+    def __init__(
+        self,
+        ring: mmap.mmap,
+        archive_fd: int,
+        *,
+        through: bool,
+        start_flusher: Callable[[], None] | None = None,
+        kick: Callable[[], None] | None = None,
+    ) -> None:
+        Stream.__init__(self, ring, archive_fd, through=through, kick=kick)
+        Turns.__init__(self)
+        self.closed = False
+        self.attend: Callable[[], None] | None = None
+        """Called on a logging thread, outside the lock, after ``want_attention``."""
+        self._start_flusher = start_flusher
+        self._schemas = 0
+        self.behind: deque[Iterable[Behind]] = deque()
+        """Records that wait for others, each of which is handed out once."""
+        self.stretch: Iterable[Behind] | None = None
+        """More of them, which automatic tracking adds to without a call; false while there are none."""
+        self.own_ns = 0
+        """So long after the training has written what waits, the thread leaves more of it to the training."""
+        self._caught_up = 0
+        self.quick = False
+        """Whether the flusher's thread looks often: records are left behind."""
+        self._anchor_shift = 0
+        self._late = LateValues()
+        _all.add(self)
+
+    def log(
+        self,
+        /,
+        data: Mapping[str, Any] | None = None,
+        step: int | None = None,
+        commit: bool | None = None,
+        **metrics: Any,
+    ) -> None:
+        """Record metrics: ``log(loss=0.4, step=3)`` or ``log({"train/loss": 0.4})``.
+
+        Without ``step`` each call counts one up, but for one with ``commit=False``: what follows it has the same step. Any
+        name at any time, any step in any order; NaN and infinities are data. Strings become text records, nested mappings
+        names with "/". Never raises and never waits for a disk or a GPU: what cannot be logged is told once on stderr.
+        """
+        now = monotonic_ns()
+        written = False
+        try:
+            if data is not None:
+                metrics = {**data, **metrics}
+            if type(step) is not int:
+                if step is not None:
+                    step = whole(step)
+                elif commit is False:
+                    self.aside(metrics)
+                    return
+            writing = self._writing
+            try:
+                if writing.setdefault(0, metrics) is metrics:
+                    plan = self._plans.get((*metrics,))
+                    if plan is not None:
+                        word, size = plan
+                        position = self._position
+                        end = position + size
+                        if end <= self._limit:
+                            if step is None:
+                                step = self._step + 1
+                            # Stores into views of the ring: cheaper than a packer, whose call has to be put together.
+                            words = self.words
+                            at = position + self._shift >> 3
+                            words[at] = word
+                            words[at + 1] = step
+                            words[at + 2] = now
+                            at += 3
+                            doubles = self._doubles
+                            for value in metrics.values():
+                                if type(value) is not float:
+                                    break
+                                doubles[at] = value
+                                at += 1
+                            else:
+                                words[8] = self._position = end
+                                self._step = step
+                                written = True
+                    del writing[0]
+            except BaseException:
+                self._leave(metrics)
+                raise
+            if not written:
+                self._other(metrics, step, now)
+            elif self._parked:
+                self._drain()
+        except Exception as error:  # noqa: BLE001 - a logger must never end a training; the reason is told and counted
+            self._failed(error)
+
+    def _other(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
+        """Record what is not floats alone, has new names, meets the end of a segment, or finds another call writing."""
+        for value in metrics.values():
+            if type(value) is not float:
+                metrics = self._numbers(metrics, step, now)
+                break
+        self._guarded(partial(self._unplanned, metrics, step, now))
+
+    def later(self, metrics: dict[str, float], step: int) -> None:
+        """Record floats soon: with the ones that follow, about 80 ms from now at most.
+
+        For a caller between two operations of torch, whose code has to be fetched from memory each time: written
+        together, records cost a fifth. A process that is killed loses those that wait.
+        """
+        now = monotonic_ns()
+        self._step = step
+        self.behind.append(iter((((*metrics,), (*metrics.values(),), step, now),)))
+        if now - self._caught_up > BEHIND_NS or len(self.behind) >= BEHIND or self.through:
+            self.catch_up()
+            self._drain()
+        elif not self.quick:
+            self.hurry()
+
+    def hurry(self) -> None:
+        """Let the flusher's thread look after what waits, from now on often."""
+        self.quick = True
+        if self._kick is not None:
+            self._kick()
+
+    @property
+    def waits(self) -> bool:
+        """Whether records wait."""
+        return bool(self.behind or self.stretch)
+
+    def catch_up(self, after_ns: int = 0) -> bool:
+        """Write the records that wait, if none were written for so long, and return whether any waited; from any thread."""
+        if not self.waits:
+            return False
+        now = monotonic_ns()
+        if now - self._caught_up < after_ns:
+            return True
+        self._caught_up = now
+        try:
+            self._alone(self._write_behind)
+            self._do_left()
+        except Exception as error:  # noqa: BLE001 - as in log
+            self._failed(error)
+        return True
+
+    def _waiting(self) -> Iterator[Behind]:
+        behind = self.behind
+        while behind:
+            # First emptied and then taken out: what raises in between leaves the others in place.
+            yield from behind[0]
+            behind.popleft()
+        if self.stretch:
+            yield from self.stretch
+
+    def _write_behind(self) -> None:
+        words, doubles = self.words, self._doubles
+        for names, values, step, now in self._waiting():
+            plan = self._plans.get(names)
+            if plan is None or self._position + plan[1] > self._limit:
+                self._unplanned(dict(zip(names, values, strict=True)), step, now, count=False)
+                continue
+            at = self._position + self._shift >> 3
+            words[at], words[at + 1], words[at + 2] = plan[0], step, now
+            at += 3
+            for value in values:
+                doubles[at] = value
+                at += 1
+            self._position += plan[1]
+            words[form.W_HEAD] = self._position
+
+    def state(self, kind: str, name: str, value: Any) -> None:
+        """Record something that holds from now on (a fact, a configuration): the last one per kind and name counts."""
+        event = {"type": kind, "name": name, "value": plain(value)}
+        self._event(form.EVENT, event, (kind, name))
+
+    def text(self, message: str, level: str = "info") -> None:
+        """Record a line of text."""
+        self._event(form.TEXT, {"level": level[:20], "message": message[:4000]}, None)
+
+    def _event(self, kind: int, event: dict[str, Any], key: tuple[str, str] | None) -> None:
+        now = monotonic_ns()
+        try:
+            # Packed before the lock: it may refuse. Stamped with the step that is going on.
+            record = form.pack_json(kind, 0, self._step, now, event)
+            self._guarded(lambda: self._put_event(record, key, event))
+        except Exception as error:  # noqa: BLE001 - as in log
+            self._failed(error)
+
+    def aside(self, metrics: Mapping[str, Any]) -> None:
+        """Record metrics at the step that is going on, without counting a step."""
+        now = monotonic_ns()
+        try:
+            numbers = self._numbers(dict(metrics), self._step + 1, now)
+            self._guarded(lambda: self._unplanned(numbers, self._step + 1, now, count=False))
+        except Exception as error:  # noqa: BLE001 - as in log
+            self._failed(error)
+
+    def anchor(self) -> None:
+        """Write down how the wall clock stands against the monotonic one, if that changed."""
+        shift = time_ns() - monotonic_ns()
+        if abs(shift - self._anchor_shift) > ANCHOR_SHIFT_NS:
+            self._anchor_shift = shift
+            self._event(form.EVENT, {"type": "anchor", "name": "clock", "value": shift}, ("anchor", "clock"))
+
+    def want_attention(self) -> None:
+        """Ask that the next ``log`` calls ``attend``; from the flusher's thread."""
+        self._wants_attention = True
+        self._limit = 0
+
+    def close(self) -> None:
+        """Accept no more records; what is parked is written first, and what is on its way from a GPU, if it comes soon."""
+        end = monotonic_ns() + int(LATE_S * 1e9)
+        self.catch_up()
+        self.collect()
+        while len(self._late) and monotonic_ns() < end:
+            sleep(0.005)
+            self.collect()
+        end = monotonic_ns() + int(CLOSE_S * 1e9)
+        while not self._alone(self._shut):
+            if monotonic_ns() > end:
+                # Whoever writes hangs, or its thread ended in the middle of it.
+                self.closed, self._plans = True, {}
+                return
+            sleep(0.005)
+
+    def _shut(self) -> None:
+        self._do_parked()
+        self.closed, self._plans, self._limit = True, {}, 0
+
+    def after_fork_in_child(self) -> None:
+        """Make this a dead journal: the ring belongs to the parent, and so may the lock."""
+        Turns.__init__(self, parked=1)
+        self.closed, self._plans, self._limit = True, {}, 0
+        self.behind, self.stretch, self._late = deque(), None, LateValues()
+        self.archive_fd = -1
+
+    def named(self) -> list[tuple[str, ...]]:
+        """Return the sets of names that were logged so far."""
+        return list(self._plans)
+
+    def _numbers(self, metrics: dict[str, Any], step: Any, now: int) -> dict[str, Any]:
+        if self.closed:
+            return {}
+        good, texts, late = sort_out(metrics)
+        for text in texts:
+            self.text(text)
+        if late:
+            given = None if step is None else whole(step)
+            at = self._step + 1 if given is None else given
+            for name, value in late:
+                self._late.stage(name, value, at, now)
+            if not good:
+                self._step = at  # no record now: the step counts all the same
+        self.collect()
+        return good
+
+    def collect(self) -> None:
+        """Record the values that have arrived from a GPU since the last call; from any thread."""
+        if len(self._late):
+            self._guarded(self._write_landed)
+
+    def _write_landed(self) -> None:
+        for name, value, step, logged_at in self._late.landed():
+            self._unplanned({name: value}, step, logged_at, count=False)
+
+    def _after_turn(self) -> None:
+        if not self._wants_attention or 0 in self._writing:
+            return
+        self._wants_attention = False
+        if self.attend is not None and not self.closed:
+            self.attend()
+
+    def _unplanned(self, metrics: Mapping[str, Any], step: int | None, now: int, count: bool = True) -> None:
+        """Write a record whose set of names may be new, or too large for one record; the lock is held."""
+        if self.closed or not metrics:
+            return
+        if step is None:
+            step = self._step + 1
+        names = tuple(metrics)
+        if not all(type(name) is str for name in names):
+            metrics = {str(name): value for name, value in metrics.items()}
+            names = tuple(metrics)
+        for start in range(0, len(names), form.NAMES_PER_RECORD):
+            part = names[start : start + form.NAMES_PER_RECORD]
+            plan = self._plans.get(part) or self._new_plan(part, now)
+            if plan is not None:
+                self._rare(plan[0], step, now, [metrics[name] for name in part])
+        if count:
+            self._step = step
+
+    def _new_plan(self, names: tuple[str, ...], now: int) -> Plan | None:
+        if self._schemas >= form.SCHEMAS:
+            tell(f"more than {form.SCHEMAS} different sets of metric names: new ones are not logged. Log fixed names.")
+            self.words[form.W_DROPPED] += 1
+            return None
+        schema = self._schemas
+        line = [name[: form.NAME_CHARACTERS] for name in names]
+        self._put(form.pack_json(form.SCHEMA, schema, self._step, now, line))
+        self._schemas += 1
+        self._note({"schema": schema, "names": line})
+        word = form.scalars_word(schema, len(names))
+        plan = self._plans[names] = (word, word >> 32)
+        return plan
+
+    def _put_event(self, record: bytes, key: tuple[str, str] | None, event: dict[str, Any]) -> None:
+        if self.closed:
+            return
+        if key is not None:
+            self._stated[key] = event
+            if key[0] == "card":
+                self._note(event)
+        self._put(record)
+
+    def _rare(self, word: int, step: int, now: int, values: Iterable[float]) -> None:
+        """Write a scalars record the long way; the lock is held."""
+        if self.words[form.W_STATE] == form.STARTING:
+            self.words[form.W_STATE] = form.RUNNING
+            if self._start_flusher is not None:
+                self._start_flusher()
+        self._put(struct.pack("=qqq", word, step, now) + struct.pack(f"={(word >> 32) // 8 - 3}d", *values))
+
+    def _failed(self, error: Exception) -> None:
+        try:
+            self.words[form.W_ERRORS] += 1
+        except ValueError:
+            return
+        tell(f"a log call failed and was skipped ({type(error).__name__}: {error}).")
+
+
+def _after_fork_in_child() -> None:
+    for item in list(_all):
+        item.after_fork_in_child()
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,225 @@
+"""What one journal has said so far: the latest metrics and facts, the state of its process, and points not yet handed on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gputop.snapshot import FormatError, Points, Rank
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import identity
+from gputop.tracking.journal.read import JournalReader, salvage
+from gputop.tracking.reader.decimate import Decimator
+
+LIVE_STATES = ("starting", "running", "stalled")
+PHASE = "phase/"
+STATEMENTS_MAX = 10_000
+
+
+class RankLog:
+    """Follows the journal of one rank (one attempt of it) until it has ended and is read to its end."""
+
+    def __init__(self, archive: Path | None, ring: Path | None = None) -> None:
+        """Open the journal.
+
+        Raises:
+            OSError, FormatError: it cannot be read.
+        """
+        self.reader = JournalReader(archive, ring)
+        self.identity = self.reader.header.identity
+        self.archive = archive
+        partner = self.reader.header.partner
+        self.ring = ring if archive is None else (Path(partner) if partner else None)
+        self.card: dict[str, Any] = {}
+        self.config: dict[str, Any] = {}
+        self.facts: dict[str, Any] = {}
+        self.metrics: dict[str, float] = {}
+        self.step: int | None = None
+        self.last_log_at: float | None = None
+        self.state = "starting"
+        self.exit_code: int | None = None
+        self.done = False
+        self._caught_up = False
+        self._shift = _clock_shift(self.identity)
+        self._fresh: dict[str, Decimator] = {}
+        self._limit = 0
+        self._rank: Rank | None = None
+        self.judge()
+
+    @property
+    def alive(self) -> bool:
+        """Whether its process is (or may be) there."""
+        return self.state in LIVE_STATES
+
+    def poll(self, budget: int, backlog_points: int, poll_points: int) -> int:
+        """Read what is new, at most about ``budget`` bytes; return how many were read."""
+        if self.done:
+            return 0
+        self._limit = poll_points if self._caught_up else backlog_points
+        try:
+            before = self.reader.position
+            # The state first: all that a process wrote before it was seen dead is then in what is read next.
+            self.judge()
+            ended, said = not self.alive, self._said()
+            read = self.reader.poll(self, budget)
+        except (OSError, FormatError):
+            self.settle()
+            return 0
+        if self._said() != said or self.state == "starting":
+            # Its process was looked at a moment ago: only what the journal says since can change the state.
+            self.judge()
+        at_end = self.reader.position - before < budget
+        self._caught_up = self._caught_up or at_end
+        if at_end and ended:
+            self.settle()
+        return read
+
+    def _said(self) -> tuple[int, int | None]:
+        return self.reader.live.state, self.reader.live.exit_code
+
+    def settle(self) -> None:
+        """Stop following; what a dead process left in its ring goes to its archive, and the ring's memory is freed."""
+        self.done = True
+        self.judge()
+        if not self.alive and self.archive and self.ring and self.reader.has_ring:
+            salvage(self.reader, self.archive, self.ring)
+        self.reader.close()
+
+    def close(self) -> None:
+        """Close the files."""
+        self.done = True
+        self.reader.close()
+
+    def judge(self) -> None:
+        """Decide the state: by what the journal says, else by whether its process lives. Never by age."""
+        live = self.reader.live
+        if live.state == form.FINISHED:
+            state = "finished"
+        elif live.state == form.FAILED:
+            state = "killed" if live.exit_code == 130 else "failed"
+        else:
+            state = _process_state(self.identity) or "running"
+            if state == "running" and live.state == form.STARTING and not self.metrics:
+                state = "starting"
+        if (state, live.exit_code) != (self.state, self.exit_code):
+            self.state, self.exit_code, self._rank = state, live.exit_code, None
+
+    def scalars(
+        self, names: Sequence[str], steps: Sequence[int], times_ns: Sequence[int], columns: Sequence[Sequence[float]]
+    ) -> None:
+        """Take in records of one shape (``journal/read.Sink``)."""
+        for name, column in zip(names, columns, strict=True):
+            fresh = self._fresh.get(name)
+            if fresh is None:
+                fresh = self._fresh[name] = Decimator(self._limit)
+            fresh.extend(steps, times_ns, column, self._wall)
+            self.metrics[name] = column[-1]
+        if not all(name.startswith(PHASE) for name in names):
+            newest = max(steps)
+            self.step = newest if self.step is None else max(self.step, newest)
+        self.last_log_at = self._wall(times_ns[-1])
+        self._rank = None
+
+    def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
+        """Take in a statement (``journal/read.Sink``); what has no known form is left alone."""
+        if kind != form.EVENT or not isinstance(value, dict):
+            return
+        what, name, content = value.get("type"), value.get("name"), value.get("value")
+        if not isinstance(name, str):
+            return
+        self._rank = None
+        if what == "anchor" and isinstance(content, int):
+            self._shift = content
+        elif what == "card" and isinstance(content, dict):
+            self.card = content
+        elif what == "config" and len(self.config) < STATEMENTS_MAX:
+            self.config[name] = content
+        elif what == "fact" and len(self.facts) < STATEMENTS_MAX:
+            self.facts[name] = content
+
+    def _wall(self, time_ns: int) -> float:
+        return (time_ns + self._shift) / 1e9
+
+    def take_points(self) -> list[Points]:
+        """Return the points read since the last call."""
+        if not self._fresh:
+            return []
+        fresh, self._fresh = self._fresh, {}
+        result = []
+        for name, series in fresh.items():
+            _, steps, times, values = zip(*series.points(), strict=True)
+            result.append(Points(self.identity.run_id, self.identity.rank, name, steps, times, values))
+        return result
+
+    def rank(self) -> Rank:
+        """Return the rank as a snapshot shows it; the same object while nothing changed."""
+        if self._rank is None:
+            who = self.identity
+            self._rank = Rank(
+                rank=who.rank,
+                pid=who.pid,
+                hostname=who.hostname or None,
+                local_rank=who.local_rank,
+                world_size=who.world_size,
+                state=self.state,
+                exit_code=self.exit_code,
+                step=self.step,
+                last_log_at=self.last_log_at,
+                metrics=dict(self.metrics),
+                facts=dict(self.facts),
+            )
+        return self._rank
+
+    def text(self, name: str) -> str | None:
+        """Return an entry of the card that is a text."""
+        value = self.card.get(name)
+        return value if isinstance(value, str) else None
+
+    @property
+    def command(self) -> tuple[str, ...] | None:
+        """The command line that the process was started with."""
+        value = self.card.get("command")
+        return tuple(str(part) for part in value) if isinstance(value, list) else None
+
+    def ended_at(self) -> float | None:
+        """Return when the journal was last written, for one that has ended."""
+        if self.alive:
+            return None
+        try:
+            return self.archive.stat().st_mtime if self.archive else self.last_log_at
+        except OSError:
+            return self.last_log_at
+
+
+def _clock_shift(who: form.Identity) -> int:
+    """Return wall clock minus monotonic clock until the journal says it: exact on the same boot."""
+    if who.boot_id == identity.boot_id():
+        return time.time_ns() - time.monotonic_ns()
+    return who.created_ns
+
+
+def _process_state(who: form.Identity) -> str | None:
+    """Return "running", "stalled" (stopped by a signal) or "killed"; None where this cannot be seen from here."""
+    boot = identity.boot_id()
+    if not boot or not who.boot_id:
+        return None
+    if who.boot_id != boot:
+        # Another boot of this machine ended it; on another machine that shares the directory it may well go on.
+        return "killed" if who.hostname == identity.hostname() else None
+    if who.pid_namespace != identity.pid_namespace():
+        return None
+    found = identity.process_state(who.pid)
+    if found is None or found[0] != who.start_ticks or found[1] in "ZX":
+        return "killed"
+    return "stalled" if found[1] == "T" else "running"
+
+
+def merged(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one configuration; the first rank that says something is believed."""
+    result: dict[str, Any] = {}
+    for config in configs:
+        for name, value in config.items():
+            result.setdefault(name, value)
+    return result

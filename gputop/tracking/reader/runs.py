@@ -1,0 +1,296 @@
+"""Finds runs and follows them: ``RunReader.poll`` returns every run's state and the points that are new.
+
+Polling is cheap: a ``stat`` of each directory, and for each rank that lives one ``pread`` and its /proc entry. Ended
+runs are read once. Nothing in a file is trusted; a file that is no journal is remembered as a problem and left alone
+until it changes.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gputop.errors import raised
+from gputop.places import runs_dir as default_runs_dir
+from gputop.snapshot import FormatError, Points, Rank, Run
+from gputop.tracking.journal import places
+from gputop.tracking.reader.rank_log import RankLog, merged
+from gputop.tracking.reader.stopped import as_stopped
+
+WORST_FIRST = ("failed", "killed", "stalled", "running", "starting", "finished")
+POLL_POINTS = 500
+"""New points per metric, rank and poll; a faster log is decimated by smallest and largest."""
+POLL_BYTES = 64 << 20
+"""Read in one poll at most, about half a second's work; the rest follows in the next."""
+_RANK_FILE = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
+
+
+@dataclass(frozen=True, slots=True)
+class RunUpdate:
+    """All runs as they stand, and the points since the poll before."""
+
+    runs: tuple[Run, ...] = ()
+    points: tuple[Points, ...] = ()
+
+
+@dataclass(slots=True)
+class _Followed:
+    """One run that is followed."""
+
+    run_id: str
+    changed_ns: int = 0
+    logs: dict[tuple[int, int], RankLog] = field(default_factory=dict)
+    """By rank and attempt."""
+    files: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    """What was opened, or found to be no journal: path -> (mtime, size) at that time."""
+    told: Run | None = None
+    """The run once all of its ranks are read to their end, before its job was asked whether somebody stopped it."""
+
+    @property
+    def alive(self) -> bool:
+        return any(log.alive for log in self.logs.values())
+
+    def newest(self) -> list[RankLog]:
+        """Return each rank's latest attempt, by rank."""
+        latest = {rank: self.logs[rank, attempt] for rank, attempt in sorted(self.logs)}
+        return list(latest.values())
+
+
+class RunReader:
+    """Follows the runs below a directory: the newest ``recent_runs``, and all that are alive."""
+
+    def __init__(self, runs_dir: Path | None = None, *, backlog_points: int = 2000, recent_runs: int = 20) -> None:
+        """Nothing is read before ``poll``; directories may come later."""
+        self._runs_dir = Path(os.path.abspath(runs_dir or default_runs_dir()))
+        self._backlog_points = backlog_points
+        self._recent_runs = recent_runs
+        self._followed: dict[str, _Followed] = {}
+        self._directories: dict[str, Path] = {}
+        self._mtimes: dict[Path, int] = {}
+        self._rings: dict[Path, tuple[int, int]] = {}
+        self._live_dirs = places.live_dirs(self._runs_dir)
+        self._first = True
+        self.problems: dict[Path, str] = {}
+        """Files that are no journals, and why."""
+
+    def poll(self, lost: Callable[[Exception], None] = raised) -> RunUpdate:
+        """Return all followed runs, and the points that are new since the last poll.
+
+        What files say never raises. ``lost`` is called with what nobody foresaw at one run; the others are read.
+        """
+        self._find_runs()
+        for run_id, directory in self._directories.items():
+            followed = self._followed.get(run_id)
+            if followed is not None:
+                self._find_ranks(followed, directory)
+        self._find_rings()
+        points: list[Points] = []
+        budget = POLL_BYTES
+        for followed in sorted(self._followed.values(), key=lambda run: (not run.alive, -run.changed_ns)):
+            try:
+                for log in followed.logs.values():
+                    if budget > 0:
+                        budget -= log.poll(budget, self._backlog_points, POLL_POINTS)
+                        points.extend(log.take_points())
+            except Exception as error:  # noqa: BLE001 - the caller tells of it
+                lost(error)
+        self._forget()
+        runs = []
+        for followed in self._followed.values():
+            try:
+                if followed.logs:
+                    runs.append(_describe(followed))
+            except Exception as error:  # noqa: BLE001 - as above
+                lost(error)
+        runs.sort(key=lambda run: run.created_at or 0.0, reverse=True)
+        return RunUpdate(tuple(runs), tuple(points))
+
+    def close(self) -> None:
+        """Close all files."""
+        for followed in self._followed.values():
+            for log in followed.logs.values():
+                log.close()
+        self._followed.clear()
+
+    def _changed(self, directory: Path) -> bool:
+        """Return whether a directory's list of names changed since the last call."""
+        try:
+            mtime = directory.stat().st_mtime_ns
+        except OSError:
+            mtime = 0
+        if self._mtimes.get(directory) == mtime:
+            return False
+        self._mtimes[directory] = mtime
+        return True
+
+    def _find_runs(self) -> None:
+        roots = places.archive_roots(self._runs_dir)
+        changed = [root for root in roots if self._changed(root)]
+        if not changed:
+            return
+        found: dict[str, tuple[int, Path]] = {}
+        for root in roots:
+            if root != self._runs_dir and not places.is_ours(root):
+                continue
+            for entry in _entries(root):
+                try:
+                    if entry.is_dir(follow_symlinks=False):
+                        found[entry.name] = (entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path))
+                except OSError:
+                    continue
+        self._directories = {run_id: path for run_id, (_, path) in found.items()}
+        newest = sorted(found, key=lambda run_id: found[run_id][0], reverse=True)
+        for place, run_id in enumerate(newest):
+            if run_id in self._followed:
+                continue
+            followed = _Followed(run_id)
+            self._find_ranks(followed, found[run_id][1])
+            if place < self._recent_runs or followed.alive:
+                self._followed[run_id] = followed
+            else:
+                for log in followed.logs.values():
+                    log.close()
+                self._mtimes.pop(found[run_id][1], None)
+
+    def _find_ranks(self, followed: _Followed, directory: Path) -> None:
+        if not self._changed(directory) and not self._unsettled(followed):
+            return
+        followed.changed_ns = self._mtimes.get(directory, 0)
+        for entry in _entries(directory):
+            if _RANK_FILE.fullmatch(entry.name):
+                self._open(followed, Path(entry.path), None)
+
+    def _unsettled(self, followed: _Followed) -> bool:
+        """Return whether a file of this run was no journal (yet): it may have been read while it was being made."""
+        return any(path in self.problems for path in followed.files)
+
+    def _open(self, followed: _Followed, archive: Path | None, ring: Path | None) -> None:
+        path = archive or ring
+        assert path is not None
+        try:
+            found = path.lstat()
+            stamp = (found.st_mtime_ns, found.st_size)
+            if followed.files.get(path) == stamp or (path in followed.files and path not in self.problems):
+                return
+            followed.files[path] = stamp
+            log = RankLog(archive, ring)
+            if log.identity.run_id != followed.run_id:
+                log.close()
+                raise FormatError(f"belongs to run {log.identity.run_id}")
+        except (OSError, FormatError) as error:
+            self.problems[path] = str(error)
+            return
+        self.problems.pop(path, None)
+        key = (log.identity.rank, log.identity.attempt)
+        if key in followed.logs:
+            log.close()
+        else:
+            followed.logs[key] = log
+
+    def _find_rings(self) -> None:
+        """Find runs that have no archive (a read-only or deleted directory): their rings stand alone."""
+        for directory in self._live_dirs:
+            if not self._changed(directory) and not self._first:
+                continue
+            if not places.is_ours(directory):
+                continue
+            for entry in _entries(directory):
+                path = Path(entry.path)
+                if path.suffix == ".ring" and not any(path == log.ring for log in self._logs()):
+                    self._open_alone(path)
+        self._first = False
+
+    def _open_alone(self, path: Path) -> None:
+        try:
+            found = path.lstat()
+            stamp = (found.st_mtime_ns, found.st_size)
+            if self._rings.get(path) == stamp:
+                return
+            self._rings[path] = stamp
+            log = RankLog(None, path)
+        except (OSError, FormatError) as error:
+            self.problems[path] = str(error)
+            return
+        self.problems.pop(path, None)
+        partner = log.reader.header.partner
+        if partner and (os.path.exists(partner) or not log.alive):
+            self._leave(log, path, Path(partner))
+            return
+        followed = self._followed.setdefault(log.identity.run_id, _Followed(log.identity.run_id))
+        key = (log.identity.rank, log.identity.attempt)
+        while key in followed.logs:
+            key = (key[0], key[1] + 1)
+        followed.logs[key] = log
+
+    def _leave(self, log: RankLog, ring: Path, archive: Path) -> None:
+        """Leave a ring to its archive; free its memory if its process is dead, also for a run too old to be followed."""
+        log.close()
+        if log.alive:
+            return
+        try:
+            if archive.exists():
+                RankLog(archive).settle()
+            else:
+                ring.unlink()  # the run was deleted
+        except (OSError, FormatError) as error:
+            self.problems[ring] = str(error)
+
+    def _logs(self) -> Iterable[RankLog]:
+        return (log for followed in self._followed.values() for log in followed.logs.values())
+
+    def _forget(self) -> None:
+        """Drop runs whose directory is gone, and the oldest ended ones beyond the number that is followed."""
+        ended = [run for run in self._followed.values() if not run.alive]
+        ended.sort(key=lambda run: run.changed_ns, reverse=True)
+        room = max(0, self._recent_runs - (len(self._followed) - len(ended)))
+        for index, run in enumerate(ended):
+            gone = run.run_id not in self._directories and all(log.archive is not None for log in run.logs.values())
+            if index >= room or gone:
+                for log in run.logs.values():
+                    log.close()
+                del self._followed[run.run_id]
+
+
+def _entries(directory: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(directory) as found:
+            return list(found)
+    except OSError:
+        return []
+
+
+def _describe(followed: _Followed) -> Run:
+    logs = followed.newest()
+    ranks = tuple(log.rank() for log in logs)
+    told, ended = followed.told, all(log.done for log in followed.logs.values())
+    if ended and told is not None and _same(ranks, told.ranks):
+        return as_stopped(told)
+    states = {rank.state for rank in ranks}
+    state = next(state for state in WORST_FIRST if state in states)
+    first = logs[0]
+    ends = [log.ended_at() for log in logs]
+    worlds = [rank.world_size for rank in ranks if rank.world_size is not None]
+    every = sorted(followed.logs.items())
+    run = Run(
+        run_id=followed.run_id,
+        name=first.text("name") or followed.run_id,
+        project=first.text("project"),
+        job_id=first.text("job_id"),
+        state=state,
+        created_at=min(log.identity.created_ns for _, log in every) / 1e9,
+        ended_at=max((end for end in ends if end is not None), default=None) if all(ends) else None,
+        world_size=max(worlds, default=None),
+        config=merged([log.config for log in logs]),
+        command=first.command,
+        ranks=ranks,
+    )
+    followed.told = run if ended else None
+    return as_stopped(run)
+
+
+def _same(ranks: tuple[Rank, ...], known: tuple[Rank, ...]) -> bool:
+    return len(ranks) == len(known) and all(map(operator.is_, ranks, known))

@@ -1,0 +1,44 @@
+"""Whether somebody asked for the end of a run: what a job's record says (``jobs/record.py``), read and never written.
+
+A rank that ended by a signal cannot tell a stop from an accident; the job that gputop launched it as can.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+
+from gputop.places import jobs_dir
+from gputop.snapshot import Run
+
+STOPPED = "stopped"
+_ACCIDENTS = ("failed", "killed")
+_known: dict[str, bool] = {}
+"""Ended jobs, which stay as they are."""
+
+
+def asked_to_stop(job_id: str) -> bool:
+    """Return whether the job's record holds a request to stop; False where there is none to be read."""
+    if job_id in _known:
+        return _known[job_id]
+    if not job_id or os.sep in job_id or job_id.startswith("."):
+        return False
+    try:
+        handle = os.open(jobs_dir() / job_id / "status.json", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
+        with os.fdopen(handle, encoding="utf-8") as file:
+            status = json.load(file)
+    except (OSError, ValueError):
+        return False
+    asked = isinstance(status, dict) and bool(status.get("asked"))
+    if isinstance(status, dict) and status.get("state") == "ended":
+        _known[job_id] = asked
+    return asked
+
+
+def as_stopped(run: Run) -> Run:
+    """Return the run with the state "stopped" for itself and its ranks where its job was stopped on request."""
+    if run.state not in _ACCIDENTS or run.job_id is None or not asked_to_stop(run.job_id):
+        return run
+    ranks = tuple(replace(rank, state=STOPPED) if rank.state in _ACCIDENTS else rank for rank in run.ranks)
+    return replace(run, state=STOPPED, ranks=ranks)

@@ -1,0 +1,97 @@
+"""Which screen a key opens, and what it is opened with. Screens are imported when they are first wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from textual.screen import Screen
+
+from gputop.snapshot import Process, Run
+from gputop.tui.state.view import View
+
+if TYPE_CHECKING:
+    from gputop.tui.app import GputopApp
+
+AnyScreen = Screen[Any]
+
+
+def _help(app: GputopApp, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.help import HelpScreen
+
+    return HelpScreen(view)
+
+
+def _launch(app: GputopApp, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.launch.screen import LaunchScreen
+
+    if app.settings.readonly:
+        app.notify("gputop was started with --readonly: it starts nothing.", severity="warning")
+        return None
+    return LaunchScreen(view)
+
+
+def _doctor(app: GputopApp, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.doctor import DoctorScreen
+
+    return DoctorScreen(view)
+
+
+def _settings(app: GputopApp, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.settings import SettingsScreen
+
+    return SettingsScreen(view, app.change_settings) if view is not None else None
+
+
+def _environment(app: GputopApp, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.details import EnvironmentScreen
+
+    process = chosen_process(app)
+    if process is None:
+        app.notify("Choose a process first: Tab to the processes, then the arrow keys.")
+        return None
+    return EnvironmentScreen(process, view)
+
+
+def _stop(app: GputopApp, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.stop import StopScreen, target_of_process, target_of_run
+
+    process, run = chosen_process(app), getattr(app.screen, "chosen_run", None)
+    if view is not None and process is not None:
+        return StopScreen(target_of_process(process, view), view.settings.ascii)
+    if view is not None and isinstance(run, Run):
+        return StopScreen(target_of_run(run, view), view.settings.ascii)
+    app.notify("Choose a process or a run first.")
+    return None
+
+
+OPENERS: dict[str, Callable[[GputopApp, View | None], AnyScreen | None]] = {
+    "help": _help,
+    "launch": _launch,
+    "doctor": _doctor,
+    "settings": _settings,
+    "environment": _environment,
+    "stop": _stop,
+}
+"""Screen name -> what makes it; None where the key means nothing now, and the person was told why."""
+
+
+def process_screen(process: Process, view: View | None) -> AnyScreen:
+    """Return the details of a process."""
+    from gputop.tui.screens.details import ProcessScreen
+
+    return ProcessScreen(process, view)
+
+
+def run_screen(app: GputopApp, run_id: str, view: View | None) -> AnyScreen:
+    """Return a run's own screen."""
+    from gputop.tui.screens.run import RunScreen
+
+    return RunScreen(run_id, view, app.change_settings)
+
+
+def chosen_process(app: GputopApp) -> Process | None:
+    """Return the process under the cursor of the visible screen, if it has one."""
+    chosen = getattr(app.screen, "chosen_process", None)
+    found = chosen() if callable(chosen) else chosen
+    return found if isinstance(found, Process) else None

@@ -1,0 +1,1 @@
+"""The launch screen: its list, its form, its log."""

@@ -1,0 +1,233 @@
+"""What the launch screen can start: a bundled recipe, or a command of the person's own. Each fills the same form.
+
+The rules of what may be started are in ``recipes/``; a launchable turns them into fields, and fields into a ``Launch``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from gputop.errors import GputopError, UsageError
+from gputop.recipes import catalogue, own_commands
+from gputop.recipes.catalogue import Launch, Recipe
+from gputop.recipes.own_commands import OwnCommand
+from gputop.recipes.pick import ranked
+from gputop.snapshot import Device, Snapshot
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.screens.launch import form
+from gputop.tui.state.view import View
+from gputop.tui.widgets.form import Field
+
+OWN = "own "
+"""How the keys of own commands begin; with nothing behind it, a new one."""
+SERIES_MOST = 16
+
+
+class Launchable(Protocol):
+    """Something in the launch screen's list."""
+
+    @property
+    def key(self) -> str:
+        """What tells it from the others."""
+
+    @property
+    def title(self) -> Line:
+        """The form's title."""
+
+    @property
+    def summary(self) -> str:
+        """A few words for the list."""
+
+    @property
+    def description(self) -> str:
+        """One sentence for the form's frame."""
+
+    def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the UUIDs to choose at first."""
+
+    def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
+        """Return the form's fields."""
+
+    def update(self, fields: Sequence[Field], view: View) -> None:
+        """Bring what stands behind the fields up to date."""
+
+    def prepare(self, devices: Sequence[Device], values: Mapping[str, str]) -> Launch:
+        """Return what Start starts.
+
+        Raises:
+            UsageError: it does not fit together.
+        """
+
+    def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
+        """Remember what was started; return what could not be remembered, in words."""
+
+    def counts(self, available: int) -> tuple[int, ...]:
+        """Return the numbers of GPUs to compare, smallest first; fewer than two: nothing to compare."""
+
+
+class RecipeEntry:
+    """A bundled recipe."""
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+        self.key = recipe.id
+        self.title: Line = (Span(recipe.id, "accent"), Span(f"  {recipe.title}", "title"))
+        self.summary = recipe.title.removeprefix("Fault: ")
+        self.description = recipe.description
+
+    def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the freest devices, as many as the recipe wishes."""
+        return form.default_devices(self.recipe, snapshot)
+
+    def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
+        """Return Start, the GPUs and the recipe's options."""
+        fields = form.fields_of(self.recipe, view, values, picked)
+        counts = self.counts(len(form.usable(view.snapshot)))
+        if len(counts) > 1:
+            fields.append(form.compare_field(counts))
+        return fields
+
+    def update(self, fields: Sequence[Field], view: View) -> None:
+        """Bring free memory, processes and batch up to date."""
+        form.update_details(fields, self.recipe, view)
+
+    def prepare(self, devices: Sequence[Device], values: Mapping[str, str]) -> Launch:
+        """Return the recipe's command."""
+        return catalogue.prepare(self.recipe, devices, values)
+
+    def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
+        """Nothing to remember: recipes are always there."""
+        return None
+
+    def counts(self, available: int) -> tuple[int, ...]:
+        """Return 1, 2, 4, … up to the GPUs there are, as far as the recipe can."""
+        if self.recipe.fault is not None or self.recipe.processes is not None:
+            return ()
+        most = min(available, SERIES_MOST, self.recipe.max_devices or SERIES_MOST)
+        return tuple(count for count in _doubling(most) if count >= self.recipe.min_devices)
+
+
+class OwnEntry:
+    """A command of the person's own; None is one that is still to be written."""
+
+    def __init__(self, own: OwnCommand | None) -> None:
+        self.own = own
+        self.key = OWN + (own.name if own is not None else "")
+        name = clean(own.name) if own is not None else "your own command"
+        self.title: Line = (Span(name, "accent"), Span("  tracked as by gputop run", "title"))
+        self.summary = own.command if own is not None else ""
+        self.description = "Any command line: python, torchrun, accelerate, deepspeed; tracked without a change to it."
+
+    def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the freest devices, as many as the last time."""
+        devices = form.usable(snapshot)
+        free = ranked(device for device in devices if not form.is_busy(device, snapshot))
+        chosen = {device.uuid for device in free[: self.own.gpus if self.own is not None else 1]}
+        return tuple(device.uuid for device in devices if device.uuid in chosen)
+
+    def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
+        """Return the command's own fields, Start, and the GPUs."""
+        own = self.own or OwnCommand("", "", os.getcwd())
+        written = " ".join(f"{name}={_quoted(value)}" for name, value in own.environment.items())
+        known = {"command": own.command, "cwd": own.cwd, "name": own.name, "environment": written, **values}
+        helps = {
+            "command": "as in a terminal; {gpus} is the number of chosen GPUs: torchrun --nproc-per-node={gpus} train.py",
+            "cwd": "the folder that the command runs in",
+            "name": "of the run, and in this list; the same name replaces the command",
+            "environment": "variables that it gets besides yours: OMP_NUM_THREADS=4 DATA='/my data'",
+        }
+        labels = {"command": "Command", "cwd": "Folder", "name": "Name", "environment": "Variables"}
+        typed = [Field(name, labels[name], "text", known[name], help=helps[name]) for name in labels]
+        typed[0].check = _check_command
+        typed[3].check = own_commands.variables_of
+        start = Field(form.START, "Start", "button", help="start it; F5 or Ctrl-S does it from anywhere")
+        for field in typed:
+            field.fresh = not field.value
+        return [*typed, start, *form.device_fields(view, picked)]
+
+    def update(self, fields: Sequence[Field], view: View) -> None:
+        """Bring free memory and the number of GPUs up to date."""
+        form.update_devices(fields, view)
+        count = len(form.chosen_uuids(fields))
+        for field in fields:
+            if field.name == form.START:
+                text = f"F5  {count} GPU{'s' if count != 1 else ''} visible" if count else "F5  every GPU stays visible"
+                field.detail = (Span(text, "dim"),)
+
+    def prepare(self, devices: Sequence[Device], values: Mapping[str, str]) -> Launch:
+        """Return the command, checked and tracked."""
+        return own_commands.prepare(self._written(devices, values), devices)
+
+    def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
+        """Keep the command among the person's own."""
+        try:
+            own_commands.remember(self._written(devices, values))
+        except GputopError as error:
+            return str(error)
+        return None
+
+    def counts(self, available: int) -> tuple[int, ...]:
+        """Return nothing: whether a command scales is its owner's to know."""
+        return ()
+
+    def _written(self, devices: Sequence[Device], values: Mapping[str, str]) -> OwnCommand:
+        command = values.get("command", "").strip()
+        name = values.get("name", "").strip() or _name_of(command)
+        environment = own_commands.variables_of(values.get("environment", ""))
+        return OwnCommand(name, command, values.get("cwd", "").strip() or os.getcwd(), environment, max(1, len(devices)))
+
+
+def entries() -> list[Launchable]:
+    """Return everything that can be started: recipes, faults, and the person's own commands, a new one last."""
+    return [
+        *(RecipeEntry(recipe) for recipe in catalogue.RECIPES),
+        *(OwnEntry(own) for own in own_commands.load()),
+        OwnEntry(None),
+    ]
+
+
+def entry(key: str) -> Launchable:
+    """Return the entry of this key; a command that was forgotten is a new one."""
+    if key.startswith(OWN):
+        return OwnEntry(next((own for own in own_commands.load() if own.name == key.removeprefix(OWN)), None))
+    return RecipeEntry(catalogue.find(key))
+
+
+def forget(key: str) -> bool:
+    """Remove an own command from the list; False where the key is none.
+
+    Raises:
+        GputopError: the list cannot be written.
+    """
+    if not key.startswith(OWN) or key == OWN:
+        return False
+    own_commands.forget(key.removeprefix(OWN))
+    return True
+
+
+def _doubling(most: int) -> Iterable[int]:
+    count = 1
+    while count < most:
+        yield count
+        count *= 2
+    if most >= 1:
+        yield most
+
+
+def _check_command(text: str) -> None:
+    if not text.strip():
+        raise UsageError("empty.", "Write the command.")
+    own_commands.split(text)
+
+
+def _name_of(command: str) -> str:
+    """Return a name for a command that got none: that of its script, else its first word."""
+    _, words = own_commands.split(command)
+    script = next((word for word in words if word.endswith(".py")), words[0])
+    return os.path.basename(script).removesuffix(".py")
+
+
+def _quoted(value: str) -> str:
+    return "'" + value.replace("'", "'\\''") + "'" if not value or any(sign in value for sign in " '\"\\$") else value

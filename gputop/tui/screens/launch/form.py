@@ -1,0 +1,208 @@
+"""What the launch form holds: a recipe's fields, the GPUs to use with what is free on them, good defaults.
+
+The rules of what may be started are the recipe's (``recipes/catalogue.py``); here they become words beside the fields.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from gputop import units
+from gputop.recipes.pick import ranked
+from gputop.recipes.recipe import Recipe
+from gputop.snapshot import Device, Process, Snapshot
+from gputop.tui.drawing.gpus import short_name
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.state.view import View
+from gputop.tui.widgets.form import Field
+
+BUSY_PERCENT = 10.0
+BUSY_MEMORY_SHARE = 0.10
+"""A GPU counts as free below both: a desktop or a driver's own memory do not make it busy."""
+START = "start"
+COMPARE = "compare"
+GPU_PREFIX = "gpu "
+FIRST_OPTIONS = ("model", "batch_size", "epochs", "lr")
+"""The options that most people change stand first; the others follow in the recipe's order."""
+
+_MEMORY_KIND = re.compile(r" HBM\d\w*$")
+
+
+def usable(snapshot: Snapshot) -> tuple[Device, ...]:
+    """Return the devices that can be trained on: no lost ones, and not a GPU whose MIG instances stand for it."""
+    parents = {device.parent_uuid for device in snapshot.devices if device.parent_uuid}
+    return tuple(
+        device
+        for device in snapshot.devices
+        if device.state not in ("lost", "error") and not device.mig_enabled and device.uuid not in parents
+    )
+
+
+def is_busy(device: Device, snapshot: Snapshot) -> bool:
+    """Return True when someone works on the device, as far as can be seen."""
+    if (device.utilization_percent or 0.0) > BUSY_PERCENT:
+        return True
+    if device.kind == "virtual":
+        return bool(_users(device, snapshot))
+    if device.memory_used_bytes is None or not device.memory_total_bytes:
+        return bool(_users(device, snapshot))
+    return device.memory_used_bytes > BUSY_MEMORY_SHARE * device.memory_total_bytes
+
+
+def default_devices(recipe: Recipe, snapshot: Snapshot) -> tuple[str, ...]:
+    """Return the UUIDs to preselect: the freest, as many as the recipe wishes at first, in the order of the devices.
+
+    Free ones are filled up with busy ones only as far as the recipe cannot do without; virtual GPUs are nobody else's,
+    so there the wish counts.
+    """
+    devices = usable(snapshot)
+    free = ranked(device for device in devices if not is_busy(device, snapshot))
+    busy = ranked(device for device in devices if is_busy(device, snapshot))
+    most = recipe.max_devices or len(devices)
+    wished = min(max(recipe.default_devices, recipe.min_devices), most)
+    chosen = {device.uuid for device in free[:wished]}
+    least = wished if all(device.kind == "virtual" for device in devices) else recipe.min_devices
+    chosen |= {device.uuid for device in busy[: max(0, least - len(chosen))]}
+    return tuple(device.uuid for device in devices if device.uuid in chosen)
+
+
+def fields_of(recipe: Recipe, view: View, values: Mapping[str, str], chosen: Iterable[str]) -> list[Field]:
+    """Return the form's fields: Start, the GPUs, the recipe's options with ``values`` in place of their defaults."""
+    fields = [Field(START, "Start", "button", help=f"start {recipe.id}; F5 or Ctrl-S does it from anywhere")]
+    fields += device_fields(view, chosen)
+    fields.append(Field("options", "Options", "note"))
+    order = sorted(
+        recipe.options,
+        key=lambda option: FIRST_OPTIONS.index(option.name) if option.name in FIRST_OPTIONS else len(FIRST_OPTIONS),
+    )
+    for option in order:
+        value = values.get(option.name, "" if option.default is None else str(option.default))
+        fields.append(Field(option.name, option.label, option.kind, value, option.choices, option.help, check=option.parse))
+    return fields
+
+
+def device_fields(view: View, chosen: Iterable[str]) -> list[Field]:
+    """Return a check mark for each device that can be used; ``chosen`` are set."""
+    picked = set(chosen)
+    fields = [Field("gpus", "GPUs to use", "note")]
+    for device in usable(view.snapshot):
+        digit = str(device.index) if device.index <= 9 and device.kind != "mig" else ""
+        fields.append(
+            Field(
+                GPU_PREFIX + device.uuid,
+                device_label(device),
+                "check",
+                device.uuid in picked,
+                detail=device_detail(device, view.snapshot),
+                digit=digit,
+                help=device.uuid,
+            )
+        )
+    if len(fields) == 1:
+        fields.append(
+            Field("none", "", "note", detail=(Span("No GPU is known yet. ", "warn"), Span("gputop --virtual 2", "accent")))
+        )
+    return fields
+
+
+def compare_field(counts: Sequence[int]) -> Field:
+    """Return the button that runs a recipe at several numbers of GPUs, one after another."""
+    numbers = ", ".join(map(str, counts))
+    detail = (Span("F6  one after another; c compares them", "dim"),)
+    return Field(COMPARE, f"Run at {numbers} GPUs", "button", detail=detail, help="start them all, then compare with c")
+
+
+def chosen_uuids(fields: Sequence[Field]) -> tuple[str, ...]:
+    """Return the UUIDs of the GPUs that are checked."""
+    return tuple(field.name.removeprefix(GPU_PREFIX) for field in fields if field.name.startswith(GPU_PREFIX) and field.value)
+
+
+def update_details(fields: Sequence[Field], recipe: Recipe, view: View) -> None:
+    """Bring what stands behind the fields up to date: free memory, processes that would start, the batch over all ranks."""
+    update_devices(fields, view)
+    count = len(chosen_uuids(fields))
+    for field in fields:
+        if field.name == START:
+            field.detail = start_detail(recipe, count)
+        elif field.name == "batch_size":
+            field.detail = _batch_detail(recipe, str(field.value), count)
+
+
+def update_devices(fields: Sequence[Field], view: View) -> None:
+    """Bring what stands behind the GPUs up to date; a chosen one that somebody else uses warns."""
+    devices = {device.uuid: device for device in view.snapshot.devices}
+    for field in fields:
+        if field.name.startswith(GPU_PREFIX):
+            device = devices.get(field.name.removeprefix(GPU_PREFIX))
+            field.detail = device_detail(device, view.snapshot) if device else (Span("  gone", "bad"),)
+
+
+def others_on(uuids: Iterable[str], snapshot: Snapshot) -> str:
+    """Return a sentence about who uses these GPUs already, empty when nobody does."""
+    chosen = set(uuids)
+    parts = []
+    for device in snapshot.devices:
+        users = _users(device, snapshot) if device.uuid in chosen else []
+        if users:
+            first = users[0]
+            more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+            parts.append(f"GPU {device.index} by {clean(first.user or '?')} {clean(first.name or '')} ({first.pid}){more}")
+    return f"In use already: {', '.join(parts)}." if parts else ""
+
+
+def device_label(device: Device) -> str:
+    """Return how the form names a device."""
+    name = clean(device.mig_label) if device.mig_label else _MEMORY_KIND.sub("", short_name(device))
+    return f"{device.index}  {name}"
+
+
+def device_detail(device: Device, snapshot: Snapshot) -> Line:
+    """Return a device's free memory, its use, and who uses it."""
+    spans: list[Span] = [Span("  ")]
+    if device.memory_total_bytes is not None and device.memory_used_bytes is not None and device.kind != "virtual":
+        free = max(0, device.memory_total_bytes - device.memory_used_bytes)
+        spans.append(Span(f"{units.gib(free)}/{units.gib(device.memory_total_bytes, 0)} GiB free  "))
+    users = _users(device, snapshot)
+    if users:
+        more = f" and {len(users) - 1} more" if len(users) > 1 else ""
+        spans.append(Span(f"in use: {clean(users[0].user or '')} {clean(users[0].name or str(users[0].pid))}{more}", "warn"))
+    elif is_busy(device, snapshot):
+        spans.append(Span("in use", "warn"))
+    else:
+        spans.append(Span("idle", "ok"))
+    if device.utilization_percent is not None:
+        spans.append(Span(f"  {units.percent(device.utilization_percent)}", "dim"))
+    return tuple(spans)
+
+
+def start_detail(recipe: Recipe, count: int) -> Line:
+    """Return what Start would start: how many processes on how many GPUs, or what is missing for it."""
+    if count < recipe.min_devices:
+        missing = recipe.min_devices - count
+        return (Span(f"choose {missing} more GPU{'s' if missing > 1 else ''}: Space on its line", "warn"),)
+    if recipe.max_devices is not None and count > recipe.max_devices:
+        return (Span(f"choose {recipe.max_devices} GPU{'s' if recipe.max_devices > 1 else ''}, not {count}", "warn"),)
+    gpus = f"{count} GPU" + ("s" if count != 1 else "")
+    if recipe.launcher == "torchrun":
+        return (Span(f"F5  {gpus}, {count} process{'es' if count != 1 else ''} (torchrun)", "dim"),)
+    return (Span(f"F5  {gpus}, 1 process", "dim"),)
+
+
+def _batch_detail(recipe: Recipe, text: str, count: int) -> Line:
+    if recipe.launcher != "torchrun" or count < 2 or not text.isdecimal():
+        return ()
+    return (Span(f"for each process: {units.count(int(text) * count)} a step in all", "dim"),)
+
+
+def _users(device: Device, snapshot: Snapshot) -> list[Process]:
+    return [process for process in snapshot.processes if any(use.device_uuid == device.uuid for use in process.devices)]
+
+
+def why_not(view: View) -> tuple[str, str] | None:
+    """Return why nothing can be launched here and the way out, None when it can."""
+    if view.settings.readonly:
+        return "gputop was started with --readonly.", "Start it without, to launch something."
+    if view.feed == "replay":
+        return "This is a recording: its GPUs cannot be used.", "Start gputop without replay."
+    return None

@@ -1,0 +1,368 @@
+"""The log of the chosen job: of all its processes or of one rank, followed at its end, searched, paged to its beginning.
+
+What is followed holds a bounded number of lines. Scrolling up beyond them, or a search, shows a page of the file itself;
+End follows again. Files are read on a thread: a slow disk never holds up the screen.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events, work
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.worker import get_current_worker
+
+from gputop.doctor.findings.finding import Finding
+from gputop.errors import GputopError
+from gputop.jobs import logs, store
+from gputop.jobs.output import search
+from gputop.jobs.output.explained import explanation_of
+from gputop.jobs.output.search import Page
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.prose import wrapped
+from gputop.tui.widgets.log_view import LogView
+
+LAUNCHER = -1
+"""As a choice of rank: the launcher's own output."""
+
+
+class JobsPolled(Message):
+    """What a thread found: the jobs (None: unreadable), what ``follower`` read, and why its job failed."""
+
+    def __init__(
+        self,
+        found: list[store.Job] | None,
+        follower: logs.LogFollower | None,
+        texts: list[str],
+        pending: str,
+        failure: Finding | None,
+    ) -> None:
+        super().__init__()
+        self.found = found
+        self.follower = follower
+        self.texts = texts
+        self.pending = pending
+        self.failure = failure
+
+
+def poll(follower: logs.LogFollower | None) -> JobsPolled:
+    """Look at the jobs and at a log; called on a thread."""
+    found: list[store.Job] | None = None
+    texts, pending, failure = [], "", None
+    try:
+        found = store.list_jobs()
+        if follower is not None:
+            texts, pending = follower.poll(), follower.pending
+            failure = explanation_of(follower.job_id)
+    except (GputopError, OSError) as error:
+        texts = [f"gputop: {error}"]
+    return JobsPolled(found, follower, texts, pending, failure)
+
+
+def explanation_lines(failure: Finding | None, columns: int) -> tuple[Line, ...]:
+    """Return why a job failed in two or three lines: what, and the first line of the fix."""
+    if failure is None:
+        return ()
+    fix = next((line for line in failure.fix.splitlines() if line.strip()), "")
+    return (
+        *wrapped(failure.title, columns, "bad")[:2],
+        *wrapped(f"fix: {fix}", columns, "ok", rest="     ")[:1],
+        (Span("doctor: gputop doctor --log, or gputop logs, tells more", "dim"),),
+    )
+
+
+class JobLog(LogView):
+    """A log view that knows the job's files. The screen feeds it what is followed, of the ``rank`` that is chosen here."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("r", "next_rank", show=False),
+        Binding("slash", "search", show=False),
+        Binding("n", "again(1)", show=False),
+        Binding("N", "again(-1)", show=False),
+        Binding("end", "follow", show=False),
+        Binding("home", "beginning", show=False),
+    ]
+
+    class RankChosen(Message):
+        """Another rank's output is wanted: follow it."""
+
+    class Found(Message):
+        """What a thread read: a page of a file to show, or None and why not. ``asked`` says for which question."""
+
+        def __init__(self, asked: int, page: Page | None, source: logs.Source | None, offset: int, words: str) -> None:
+            super().__init__()
+            self.asked = asked
+            self.page = page
+            self.source = source
+            self.offset = offset
+            self.words = words
+
+    def __init__(self, title: str = "Log", digit: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
+        super().__init__(title, digit, id=id)
+        self.explained: tuple[Line, ...] = ()
+        """Why the job failed: stays at the top while the log scrolls."""
+        self.job_id: str | None = None
+        self.rank: int | None = None
+        """None: all; LAUNCHER; or a rank."""
+        self._typing: str | None = None
+        self._wanted = ""
+        self._place: tuple[logs.Source, int, Page] | None = None
+        """The file, offset and page that are shown instead of the log's end."""
+        self._note = ""
+        self._asked = 0
+        """The number of the last question to a thread: what answers an earlier one moves nothing."""
+        self._looking = False
+        """A search is on its way."""
+
+    def follow_job(self, job_id: str) -> None:
+        """Show another job's log, from its end."""
+        self._give_up()
+        if job_id != self.job_id:
+            self.job_id, self.rank, self._place, self._typing, self._note = job_id, None, None, None, ""
+        self.clear()
+
+    def explain(self, lines: tuple[Line, ...]) -> None:
+        """Say above the log why the job failed; empty takes it away."""
+        if lines != self.explained:
+            self.explained = lines
+            self.header_lines = len(lines)
+            if self._place is None:
+                self._show()
+            else:
+                self._form_page()
+
+    def _all_lines(self) -> list[Line]:
+        return [*self.explained, *super()._all_lines()]
+
+    @property
+    def follower_rank(self) -> int | None:
+        """The rank to follow, as ``logs.LogFollower`` takes it."""
+        return self.rank
+
+    def add(self, texts: list[str] | tuple[str, ...], pending: str = "") -> None:  # type: ignore[override]
+        """Take in what was written; a page of the past stays where it is, and the end is read anew once it is followed."""
+        if self._place is None:
+            super().add(texts, pending)
+
+    # Which files
+
+    def sources(self) -> tuple[logs.Source, ...]:
+        """Return the files of the chosen rank, or all."""
+        try:
+            found = logs.sources(self.job_id) if self.job_id else ()
+        except GputopError:
+            return ()
+        if self.rank is None:
+            return found
+        wanted = None if self.rank == LAUNCHER else self.rank
+        return tuple(source for source in found if source.rank == wanted)
+
+    def action_next_rank(self) -> None:
+        """Show the next rank's output: all, the launcher's, rank 0, rank 1 …"""
+        try:
+            found = logs.sources(self.job_id) if self.job_id else ()
+        except GputopError:
+            return
+        ranks = sorted({source.rank for source in found if source.rank is not None})
+        choices: list[int | None] = [None, *([LAUNCHER] if ranks else []), *ranks]
+        at = choices.index(self.rank) if self.rank in choices else 0
+        self.rank = choices[(at + 1) % len(choices)]
+        self._give_up()
+        self._place, self._note = None, ""
+        self.clear()
+        self.post_message(self.RankChosen())
+
+    # Searching
+
+    def action_search(self) -> None:
+        """Begin to type what to look for."""
+        self._typing = ""
+        self._redraw()
+
+    def on_key(self, event: events.Key) -> None:
+        """Take what is typed into the search; Enter looks backward from the end, Esc gives up."""
+        if self._typing is None:
+            if event.key == "escape" and (self._looking or self._place is not None):
+                event.stop()
+                event.prevent_default()
+                self._escape()
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "escape":
+            self._typing = None
+        elif event.key == "enter":
+            self._wanted, self._typing = self._typing, None
+            if self._wanted:
+                self._look(backwards=True, anew=True)
+        elif event.key == "backspace":
+            self._typing = self._typing[:-1]
+        elif event.is_printable and event.character:
+            self._typing += event.character
+        self._redraw()
+
+    def action_again(self, direction: int) -> None:
+        """Look for the next one down (1) or up (-1) the log."""
+        if self._wanted:
+            self._look(backwards=direction < 0, anew=self._place is None)
+        else:
+            self.action_search()
+
+    def _escape(self) -> None:
+        """Give up the search that is on its way, else the page of the past."""
+        if self._looking:
+            self._give_up()
+            self._note = f"gave up looking for {self._wanted!r}"
+            self._redraw()
+        else:
+            self.action_follow()
+
+    def _give_up(self) -> None:
+        """Want no answer any more to what was asked of a thread; a search stops at its next piece, as when the view goes."""
+        self._asked += 1
+        self._looking = False
+        self.workers.cancel_node(self)
+
+    def _look(self, *, backwards: bool, anew: bool) -> None:
+        self._give_up()
+        self._looking = True
+        self._note = f"looking for {self._wanted!r} … Esc gives up"
+        self._redraw()
+        place = None if anew or self._place is None else (self._place[0], self._place[1])
+        self._search(self._asked, self.sources(), self._wanted, backwards, place)
+
+    @work(thread=True, exclusive=True)
+    def _search(
+        self, asked: int, found: tuple[logs.Source, ...], wanted: str, backwards: bool, place: tuple[logs.Source, int] | None
+    ) -> None:
+        worker = get_current_worker()
+        files = list(reversed(found)) if backwards else list(found)
+        start: int | None = None
+        if place is not None and place[0] in files:
+            files = files[files.index(place[0]) :]
+            start = place[1] if backwards else place[1] + 1
+        for number, source in enumerate(files):
+            first = number == 0 and start is not None
+            at = start if first and start is not None else (_size(source) if backwards else 0)
+            offset = search.find(source.path, wanted, at, backwards, stop=lambda: worker.is_cancelled)
+            if worker.is_cancelled:
+                return
+            if offset is not None:
+                shown = search.page(source.path, offset, hit=offset)
+                self.post_message(self.Found(asked, shown, source, offset, f"{wanted!r}"))
+                return
+        where = f" {'above' if backwards else 'below'}" if place else ""
+        self.post_message(self.Found(asked, None, None, 0, f"{wanted!r} is not found{where}"))
+
+    # Paging
+
+    def action_beginning(self) -> None:
+        """Show the log's beginning."""
+        found = self.sources()
+        if found:
+            self._turn_to(found[0], 0)
+
+    def action_follow(self) -> None:
+        """Follow the log's end again."""
+        self._give_up()
+        self._note = ""
+        if self._place is not None:
+            self._place = None
+            self.clear()
+            self.post_message(self.RankChosen())
+            return
+        self.at_end = True
+        self._show()
+
+    def scroll_lines(self, by: int) -> None:
+        """Scroll; beyond what is held, read on in the file."""
+        place = self._place
+        room = self.inner_size.height
+        if by < 0 and self.first <= 0 and (place is None or place[2].start > 0):
+            source = place[0] if place is not None else next(iter(self.sources()), None)
+            if source is not None and (place is not None or len(self.sources()) == 1):
+                self._turn_to(source, place[2].start if place is not None else max(0, _size(source) - search.PAGE_BYTES))
+                return
+        if by > 0 and place is not None and place[2].end < place[2].size and self.first >= len(self.lines) - room:
+            self._turn_to(place[0], place[2].end)
+            return
+        super().scroll_lines(by)
+
+    def _turn_to(self, source: logs.Source, offset: int) -> None:
+        """Show another page, whatever was being looked for."""
+        self._give_up()
+        self._page(self._asked, source, offset)
+
+    @work(thread=True, exclusive=True)
+    def _page(self, asked: int, source: logs.Source, offset: int) -> None:
+        self.post_message(self.Found(asked, search.page(source.path, offset, hit=offset), source, offset, ""))
+
+    def on_job_log_found(self, event: Found) -> None:
+        """Show what was read, where it is still wanted."""
+        event.stop()
+        if event.asked != self._asked:
+            return
+        self._looking = False
+        self._note = event.words
+        if event.page is None or event.source is None:
+            self._redraw()
+            return
+        self._place = (event.source, event.offset, event.page)
+        self._form_page()
+
+    def _form_page(self) -> None:
+        if self._place is None:
+            return
+        page = self._place[2]
+        lines: list[Line] = list(self.explained)
+        at = 0
+        for number, text in enumerate(page.lines):
+            if number == page.hit:
+                at = len(lines)
+                lines += [tuple(Span(span.text, "accent") for span in line) for line in self._lines_of(text)]
+            else:
+                lines += self._lines_of(text)
+        self.at_end = False
+        self.first = max(0, at - self.inner_size.height // 3)
+        self.set_content(lines, title=self.title, subtitle=self.subtitle, footer=self._footer())
+
+    def resized(self) -> None:
+        """Wrap for the new width."""
+        if self._place is None:
+            super().resized()
+        else:
+            self._columns = self.inner_size.width
+            self._form_page()
+
+    def _redraw(self) -> None:
+        self.footer = self._footer()
+        self.repaint()
+
+    def _footer(self) -> Line:
+        if self._typing is not None:
+            return (
+                Span("/", "key"),
+                Span(f"{clean(self._typing)}_", "value"),
+                Span("  Enter looks for it, Esc gives up", "dim"),
+            )
+        who = {None: "all", LAUNCHER: "launcher"}.get(self.rank, f"rank {self.rank}")
+        spans = [Span("r ", "key"), Span(who, "value"), Span("  / ", "key"), Span("search", "dim")]
+        if self._wanted:
+            spans += [Span("  n N ", "key"), Span("next, previous", "dim")]
+        if self._place is not None:
+            source, _, page = self._place
+            share = 100 * page.start // page.size if page.size else 0
+            spans += [Span(f"  {source.label} at {share} %", "accent")]
+        if self._note:
+            spans += [Span(f"  {clean(self._note)}", "warn")]
+        if not self.at_end or self._place is not None:
+            spans += [Span("  End ", "key"), Span("follows the log", "dim")]
+        return tuple(spans)
+
+
+def _size(source: logs.Source) -> int:
+    try:
+        return source.path.stat().st_size
+    except OSError:
+        return 0

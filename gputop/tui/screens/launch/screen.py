@@ -1,0 +1,385 @@
+"""The launch screen: recipes, the form of the chosen one, the jobs with their logs and how they compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Container
+
+from gputop.errors import GputopError
+from gputop.jobs import series, store
+from gputop.jobs.store import Job
+from gputop.snapshot import Device
+from gputop.tui.drawing import jobs as drawn_jobs
+from gputop.tui.drawing.line import Span
+from gputop.tui.drawing.prose import wrapped
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.screens.launch import entries
+from gputop.tui.screens.launch import form as launch_form
+from gputop.tui.screens.launch import log as job_log
+from gputop.tui.screens.launch.entries import Launchable
+from gputop.tui.screens.launch.listing import list_items
+from gputop.tui.screens.launch.log import JobLog, JobsPolled
+from gputop.tui.state.view import View
+from gputop.tui.widgets.choice_list import ChoiceList, Item
+from gputop.tui.widgets.form import Field, Form
+
+POLL_S = 0.5
+"""How often jobs and the log are looked at while the screen is open."""
+_FIRST = "ddp"
+"""The recipe that is chosen at first: training on several GPUs is what gputop is about."""
+
+
+class LaunchScreen(SubScreen):
+    """Starts recipes, shows their jobs, stops them."""
+
+    NAME = "launch"
+    DEFAULT_CSS = """
+    LaunchScreen #above { layout: horizontal; height: 23; }
+    LaunchScreen #recipes { width: 60; }
+    LaunchScreen #jobs { height: 10; }
+    LaunchScreen #log { height: 1fr; }
+    LaunchScreen.low #above { height: 13; }
+    LaunchScreen.low #recipes { width: 34; }
+    LaunchScreen.low #jobs { height: 6; }
+    LaunchScreen.small #above { height: 11; }
+    LaunchScreen.small #recipes { width: 28; }
+    LaunchScreen.small #jobs { height: 5; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f5,ctrl+s", "start", show=False),
+        Binding("f6", "start_series", show=False),
+        Binding("c", "compare", show=False),
+        Binding("ctrl+d", "forget", show=False),
+        Binding("x,k,f9", "stop", show=False),
+        Binding("l", "recipes", show=False),
+        Binding("1", "pane('recipes')", show=False),
+        Binding("2", "pane('form')", show=False),
+        Binding("3", "pane('jobs')", show=False),
+        Binding("4", "pane('log')", show=False),
+    ]
+    HINTS = (
+        KeyHint("Up/Down", "recipe"),
+        KeyHint("Enter", "its form", "screen.pane('form')"),
+        KeyHint("F5", "start", "screen.start"),
+        KeyHint("F6", "at 1, 2, 4 GPUs", "screen.start_series"),
+        KeyHint("c", "compare", "screen.compare"),
+        KeyHint("x", "stop the job", "screen.stop"),
+        KeyHint("Tab 1-4", "panes", "app.focus_next"),
+        KeyHint("?", "help", "app.help"),
+    )
+
+    def __init__(self, view: View | None = None) -> None:
+        super().__init__(view)
+        self.jobs: list[Job] = []
+        self.entries: list[Launchable] = entries.entries()
+        self.entry: Launchable = self.entries[0]
+        self._values: dict[str, dict[str, str]] = {}
+        self._picked: dict[str, tuple[str, ...]] = {}
+        self._followed: str | None = None
+        self._follower: store.LogFollower | None = None
+        self._filled = False
+        self._form_columns = 0
+        self._polling = False
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the four panes."""
+        with Container(id="above"):
+            yield ChoiceList("Recipes", "1", id="recipes")
+            yield Form("", "2", id="form")
+        yield ChoiceList("Jobs", "3", id="jobs")
+        yield JobLog("Log", "4", id="log")
+
+    def on_mount(self) -> None:
+        """Fill the recipes, and begin to look at the jobs."""
+        self._fill_recipes()
+        self.query_one("#recipes").focus()
+        self.set_interval(POLL_S, self.poll)
+        self.poll()
+
+    # Drawing
+
+    def draw(self, view: View) -> None:
+        """Draw what changes with time: free memory, durations, losses."""
+        self._fill_recipes()
+        form = self.query_one("#form", Form)
+        if not self._filled or self._devices_changed(form) or self._form_columns != form.inner_size.width:
+            if self._filled:
+                self._remember()
+            self._fill_form()
+        else:
+            self.entry.update(form.fields, view)
+            form.redraw()
+        self._draw_jobs(view)
+
+    def _fill_recipes(self) -> None:
+        pane = self.query_one("#recipes", ChoiceList)
+        columns = max(16, pane.inner_size.width)
+        keys = [entry.key for entry in self.entries]
+        if pane.chosen not in keys:
+            pane.chosen = _FIRST if _FIRST in keys else keys[0]
+        pane.set_items(list_items(self.entries, columns, short=self.has_class("low") or self.has_class("small")))
+        if pane.chosen is not None and pane.chosen != self.entry.key:
+            self.entry = entries.entry(pane.chosen)
+            self._filled = False
+
+    def _fill_form(self) -> None:
+        if self.view is None:
+            return
+        form = self.query_one("#form", Form)
+        picked = self._picked.get(self.entry.key)
+        if picked is None:
+            picked = self.entry.default_devices(self.view.snapshot)
+        fields = self.entry.fields(self.view, self._values.get(self.entry.key, {}), picked)
+        self.entry.update(fields, self.view)
+        form.title = self.entry.title
+        form.set_fields([*self._about(form), *fields], cursor=form.chosen if self._filled else fields[0].name)
+        self._form_columns = form.inner_size.width
+        self._filled = True
+
+    def _about(self, form: Form) -> list[Field]:
+        """Return the description as lines above the fields, where there is room for them."""
+        columns = max(20, form.inner_size.width)
+        if self.has_class("low") or self.has_class("small"):
+            form.idle_footer = (Span(self.entry.description, "dim"),)
+            return []
+        return [
+            Field(f"about {number}", "", "note", detail=line)
+            for number, line in enumerate(wrapped(self.entry.description, columns, "dim"))
+        ]
+
+    def _devices_changed(self, form: Form) -> bool:
+        assert self.view is not None
+        shown = [field.name.removeprefix(launch_form.GPU_PREFIX) for field in form.fields if field.kind == "check"]
+        return shown != [device.uuid for device in launch_form.usable(self.view.snapshot)]
+
+    def _draw_jobs(self, view: View) -> None:
+        pane = self.query_one("#jobs", ChoiceList)
+        columns = max(20, pane.inner_size.width)
+        if not self.jobs:
+            pane.set_items([Item((Span("No job yet. F5 starts the chosen recipe; its log comes below.", "dim"),))])
+            return
+        compared = drawn_jobs.compare(self.jobs, view.snapshot, view.history)
+        items = [Item(drawn_jobs.heading(columns, view.settings.ascii))]
+        items += [
+            Item(drawn_jobs.row(job, compared[job.id], view.snapshot, columns, view.settings.ascii), job.id)
+            for job in self.jobs
+        ]
+        pane.header_lines = 1
+        active = sum(job.active for job in self.jobs)
+        waiting = sum(job.state == "waiting" for job in self.jobs)
+        text = f"{active - waiting} running" + (f", {waiting} waiting" if waiting else "")
+        pane.set_items(items, subtitle=(Span(text, "ok" if active else "dim"),))
+
+    # Jobs and their logs
+
+    def chosen_job(self) -> Job | None:
+        """Return the job under the cursor of the table."""
+        chosen = self.query_one("#jobs", ChoiceList).chosen
+        return next((job for job in self.jobs if job.id == chosen), None)
+
+    def poll(self) -> None:
+        """Look at the jobs and the log; not while the last look still waits for the file system."""
+        if not self._polling:
+            self._polling = True
+            self._poll(self._follower)
+
+    @work(thread=True)
+    def _poll(self, follower: store.LogFollower | None) -> None:
+        self.post_message(job_log.poll(follower))
+
+    def on_jobs_polled(self, event: JobsPolled) -> None:
+        """Show what the thread found."""
+        self._polling = False
+        if event.found is not None:
+            self.jobs = event.found
+        if self.view is not None and self.size:
+            self._draw_jobs(self.view)
+        log = self.query_one("#log", JobLog)
+        if event.follower is not None and event.follower is self._follower:
+            log.explain(job_log.explanation_lines(event.failure, max(20, log.inner_size.width)))
+            log.add(event.texts, event.pending)
+        self._follow_chosen()
+
+    def _follow_chosen(self) -> None:
+        job = self.chosen_job()
+        log = self.query_one("#log", JobLog)
+        if job is None:
+            return
+        log.title = (Span("Log of ", "title"), Span(job.name, "accent"), Span(f"  {job.id}", "dim"))
+        log.subtitle = drawn_jobs.log_subtitle(job)
+        if job.id == self._followed:
+            log.repaint()
+            return
+        self._followed = job.id
+        log.follow_job(job.id)
+        self._follow_rank()
+
+    def _follow_rank(self) -> None:
+        """Follow the chosen job's output, of the rank that the log shows."""
+        log = self.query_one("#log", JobLog)
+        try:
+            self._follower = store.LogFollower(self._followed or "", log.follower_rank)
+        except GputopError as error:
+            self._follower = None
+            log.add([str(error)])
+            return
+        self.poll()
+
+    def on_job_log_rank_chosen(self) -> None:
+        """Follow another rank."""
+        self._follow_rank()
+
+    # Keys and messages
+
+    def on_choice_list_chosen(self, event: ChoiceList.Chosen) -> None:
+        """Show the chosen recipe's form, or the chosen job's log."""
+        if event.widget.id == "recipes":
+            self._remember()
+            self.entry = entries.entry(event.key)
+            self._fill_form()
+        elif event.widget.id == "jobs":
+            self._follow_chosen()
+
+    def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
+        """Go from a recipe to its form, from a job to its log."""
+        if event.widget.id == "recipes":
+            self.action_pane("form")
+        elif event.widget.id == "jobs":
+            self.action_pane("log")
+
+    def on_form_changed(self, event: Form.Changed) -> None:
+        """Bring what follows from the change up to date."""
+        if self.view is not None:
+            self.entry.update(event.form.fields, self.view)
+            event.form.redraw()
+
+    def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
+        """Start, or start at several numbers of GPUs."""
+        event.stop()
+        if event.name == launch_form.COMPARE:
+            self.action_start_series()
+        else:
+            self.action_start()
+
+    def action_pane(self, name: str) -> None:
+        """Focus a pane."""
+        self.query_one(f"#{name}").focus()
+
+    def action_recipes(self) -> None:
+        """Go back to the recipes."""
+        self.action_pane("recipes")
+
+    def _remember(self) -> None:
+        """Keep what was typed, for when the recipe is chosen again."""
+        form = self.query_one("#form", Form)
+        self._values[self.entry.key] = {
+            field.name: str(field.value) for field in form.fields if field.kind in ("int", "float", "text", "choice")
+        }
+        self._picked[self.entry.key] = launch_form.chosen_uuids(form.fields)
+
+    def _chosen(self) -> tuple[list[Device], dict[str, str]] | None:
+        """Return the chosen GPUs and the values, or None after the form has said what is wrong."""
+        form = self.query_one("#form", Form)
+        if self.view is None:
+            return None
+        reason = launch_form.why_not(self.view)
+        if reason:
+            self._tell(form, "bad", *reason)
+            return None
+        values = form.values()
+        if values is None:
+            form.focus()  # the field that does not fit says why, and has the cursor
+            return None
+        picked = set(launch_form.chosen_uuids(form.fields))
+        return [device for device in launch_form.usable(self.view.snapshot) if device.uuid in picked], values
+
+    def action_start(self) -> None:
+        """Start what is chosen on the chosen GPUs, or say in the form why not."""
+        chosen = self._chosen()
+        if chosen is None or self.view is None:
+            return
+        devices, values = chosen
+        form = self.query_one("#form", Form)
+        others = launch_form.others_on((device.uuid for device in devices), self.view.snapshot)
+        try:
+            job = store.start(self.entry.prepare(devices, values))
+        except GputopError as error:
+            self._tell(form, "bad", error.message, error.hint)
+            return
+        hint = " ".join(filter(None, (others, self.entry.started(devices, values), "Its log is below.")))
+        self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
+
+    def action_start_series(self) -> None:
+        """Start the recipe at 1, 2, 4 … GPUs, one after another."""
+        chosen = self._chosen()
+        if chosen is None or self.view is None:
+            return
+        form = self.query_one("#form", Form)
+        usable = launch_form.usable(self.view.snapshot)
+        counts = self.entry.counts(len(usable))
+        if len(counts) < 2:
+            self._tell(form, "bad", "This runs at one number of GPUs alone.", "Choose a recipe that takes several GPUs.")
+            return
+        try:
+            started = series.start([self.entry.prepare(usable[:count], chosen[1]) for count in counts])
+        except GputopError as error:
+            self._tell(form, "bad", error.message, error.hint)
+            return
+        self._started(started, f"Started {len(started)} jobs, one after another.", "c compares what they reach.")
+
+    def _started(self, started: Sequence[Job], message: str, hint: str, *, warn: bool = False) -> None:
+        self._remember()
+        self.entries = entries.entries()
+        self._fill_recipes()
+        self._tell(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)
+        new = {job.id for job in started}
+        self.jobs = [*reversed(started), *(other for other in self.jobs if other.id not in new)]
+        if self.view is not None:
+            self._draw_jobs(self.view)
+        self.query_one("#jobs", ChoiceList).choose(started[0].id)
+        self._follow_chosen()
+        self.action_pane("jobs")
+
+    def _tell(self, form: Form, style: str, message: str, hint: str) -> None:
+        columns = max(20, form.inner_size.width)
+        form.tell([*wrapped(message, columns, style), *wrapped(hint, columns)], launch_form.START)
+        if style == "bad":
+            form.choose(launch_form.START)
+            form.first = 0
+            form.focus()
+
+    def action_forget(self) -> None:
+        """Remove the chosen own command from the list."""
+        try:
+            if entries.forget(self.entry.key):
+                self.entries = entries.entries()
+                self._fill_recipes()
+                self._fill_form()
+                self.notify("The command is forgotten; its jobs stay.", timeout=4)
+        except GputopError as error:
+            self.notify(str(error), severity="warning", timeout=6)
+
+    async def action_compare(self) -> None:
+        """Open the comparison of the jobs."""
+        from gputop.tui.screens.compare import CompareScreen
+
+        chosen = self.chosen_job()
+        await self.app.push_screen(CompareScreen(self.jobs, chosen.id if chosen is not None else None, self.view))
+
+    def action_stop(self) -> None:
+        """Ask whether to stop the chosen job."""
+        from gputop.tui.screens.stop import open_stop
+        from gputop.tui.screens.stopping import target_of_job
+
+        job = self.chosen_job()
+        if self.view is None:
+            return
+        if job is None or not job.active:
+            self.notify("No running job is chosen: choose one in the jobs (3).", timeout=4)
+            return
+        open_stop(self.app, target_of_job(job.id, job.name, self.view), self.view)

@@ -1,0 +1,156 @@
+"""Stopping a process or a run: who may be stopped, and the one SIGTERM that does it. Imports no Textual.
+
+Only the owner's own processes, only on this machine, only after a question (``screens/stop.py``). A run that a launcher
+started is stopped through its launcher, which takes the ranks along; a job of gputop's through its own record.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+
+from gputop.errors import GputopError
+from gputop.jobs import identity
+from gputop.snapshot import Process, Run
+from gputop.tui.state.view import View
+
+_NOT_YOURS = "It belongs to another user; gputop stops your own processes only."
+
+
+@dataclass(frozen=True, slots=True)
+class StopTarget:
+    """What would be stopped, in words, and how. ``refusal`` says why it cannot be, and is empty when it can."""
+
+    title: str
+    what_happens: str
+    pid: int | None = None
+    start_ticks: int | None = None
+    job_id: str | None = None
+    refusal: str = ""
+
+
+def target_of_process(process: Process, view: View) -> StopTarget:
+    """Return what stopping this process means: its job, the launcher of its run, or the process alone."""
+    job_id = _job_of(process, view)
+    run = next((run for run in view.snapshot.runs if run.run_id == process.run_id), None)
+    name = f"run {run.name}" if run else f"process {process.pid}"
+    refusal = _refusal_of_view(view) or _refusal_of_process(process)
+    if refusal:
+        return StopTarget(name, "", refusal=refusal)
+    if job_id is not None:
+        return target_of_job(job_id, run.name if run else job_id, view)
+    if process.launcher is not None:
+        ranks = f" and its {len(run.ranks)} ranks" if run and run.ranks else " and the ranks that it started"
+        return _checked(
+            f"{name} through its launcher", f"SIGTERM goes to {process.launcher.name}{ranks} end with it.", process.launcher.pid
+        )
+    rank = f" (rank {process.rank} of {run.name})" if run and process.rank is not None else ""
+    return _checked(f"process {process.pid}{rank}", "SIGTERM goes to this process.", process.pid)
+
+
+def target_of_run(run: Run, view: View) -> StopTarget:
+    """Return what stopping this run means."""
+    if run.job_id is not None and not _refusal_of_view(view):
+        return target_of_job(run.job_id, run.name, view)
+    pids = {rank.pid for rank in run.ranks}
+    found = next((process for process in view.snapshot.processes if process.run_id == run.run_id or process.pid in pids), None)
+    if found is None:
+        return StopTarget(
+            f"run {run.name}", "", refusal=_refusal_of_view(view) or "None of its processes is alive on this machine."
+        )
+    return target_of_process(found, view)
+
+
+def target_of_job(job_id: str, name: str, view: View) -> StopTarget:
+    """Return what stopping a job of gputop's means."""
+    text = "It is asked to end (SIGTERM to its launcher); if it does not, its supervisor kills it."
+    return StopTarget(
+        f"job {job_id} ({name})" if name != job_id else f"job {job_id}", text, job_id=job_id, refusal=_refusal_of_view(view)
+    )
+
+
+def stop(target: StopTarget) -> str:
+    """Stop it, and return what was done, in words.
+
+    Raises:
+        GputopError: it has ended already, or may not be stopped.
+    """
+    if target.refusal:
+        raise GputopError(f"{target.title} cannot be stopped from here.", target.refusal)
+    if target.job_id is not None:
+        from gputop.jobs import store
+
+        store.request_stop(target.job_id)
+        return f"{target.title[:1].upper()}{target.title[1:]} was asked to stop."
+    if target.pid is None:
+        raise GputopError("There is nothing to stop.", "Choose a process or a run first.")
+    _terminate(target.pid, target.start_ticks)
+    return f"SIGTERM was sent to process {target.pid}."
+
+
+def _checked(title: str, what_happens: str, pid: int) -> StopTarget:
+    """Remember which process has the PID now, so that another one that gets it later is never meant."""
+    ticks = identity.start_ticks(pid)
+    refusal = ""
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != os.getuid():
+            refusal = _NOT_YOURS
+        elif ticks is None:
+            refusal = "It has ended."
+    except OSError:
+        refusal = "It has ended."
+    return StopTarget(title, what_happens, pid=pid, start_ticks=ticks, refusal=refusal)
+
+
+def _terminate(pid: int, start_ticks: int | None) -> None:
+    gone = GputopError(f"Process {pid} has ended already.", "Nothing is left to do.")
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError as error:
+        raise gone from error
+    except OSError:
+        handle = None  # a kernel before 5.3 has no handles; what remains is a race of microseconds
+    try:
+        if start_ticks is None or identity.start_ticks(pid) != start_ticks:
+            raise gone
+        if handle is not None:
+            signal.pidfd_send_signal(handle, signal.SIGTERM)
+        else:
+            os.kill(pid, signal.SIGTERM)
+    except PermissionError as error:
+        raise GputopError(f"Process {pid} belongs to another user.", _NOT_YOURS) from error
+    except ProcessLookupError as error:
+        raise gone from error
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _job_of(process: Process, view: View) -> str | None:
+    run = next((run for run in view.snapshot.runs if run.run_id == process.run_id), None)
+    if run is not None and run.job_id is not None:
+        return run.job_id
+    return process.environment.gputop_job_id if process.environment else None
+
+
+def _refusal_of_view(view: View) -> str:
+    return "gputop was started with --readonly." if view.settings.readonly else not_here(view)
+
+
+def not_here(view: View) -> str:
+    """Return why the view's processes are not processes of this machine now; "" when they are."""
+    if view.feed == "replay":
+        return "This is a recording: its processes are of the past."
+    boot_id = view.snapshot.host.boot_id
+    if boot_id is not None and boot_id != identity.boot_id():
+        return f"It runs on another machine ({view.snapshot.host.hostname}); stop it there."
+    return ""
+
+
+def _refusal_of_process(process: Process) -> str:
+    if not process.in_namespace:
+        return "It runs in another container, under a PID that means another process here."
+    if process.uid is not None and process.uid != os.getuid():
+        return f"It belongs to {process.user or 'another user'}; gputop stops your own processes only."
+    return ""

@@ -1,0 +1,188 @@
+"""The configuration file: what a person chose on the settings screen, kept between starts as TOML.
+
+A file that cannot be read is told in words and ignored, and never overwritten unless the person says so. Saving changes
+the lines of our own keys alone: comments and unknown keys stay. Imports no Textual.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gputop import places
+from gputop.errors import GputopError
+from gputop.tui.state.settings import Settings
+from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
+
+if TYPE_CHECKING:
+    from gputop.snapshot import Problem
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
+
+SAVED = ("interval_s", "theme", "ascii", "density", "log_axis", "smoothing", "per_rank")
+"""The fields that the settings screen changes; the others are read from the file and left alone in it."""
+
+DENSITIES = ("auto", "full", "compact")
+LARGEST_SMOOTHING = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings as far as they could be read, and what was wrong with the file, in words."""
+
+    settings: Settings
+    problems: tuple[Problem, ...] = ()
+    broken: bool = False
+    """True when the file is no TOML at all: it must not be overwritten without asking."""
+
+
+def load_settings(path: Path | None = None) -> Settings:
+    """Return the saved settings, and the defaults for all that is not saved or cannot be read."""
+    return read_settings(path).settings
+
+
+def read_settings(path: Path | None = None) -> Loaded:
+    """Return the saved settings together with what was wrong with the file."""
+    path = path or places.config_path()
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = tomllib.loads(text)
+    except FileNotFoundError:
+        return Loaded(Settings())
+    except OSError as error:
+        return Loaded(Settings(), (_problem(f"{path} cannot be read: {error.strerror}.", "The defaults are used."),))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        what = _problem(f"{path} is not valid TOML: {error}.", "The defaults are used. Repair the file or delete it.")
+        return Loaded(Settings(), (what,), broken=True)
+    return _from_data(path, data)
+
+
+def save_settings(settings: Settings, path: Path | None = None, *, overwrite_broken: bool = False) -> Path:
+    """Write the fields named in ``SAVED`` and return the file's path.
+
+    Raises:
+        GputopError: the file there is not valid TOML (pass ``overwrite_broken`` after asking), cannot be written, or is
+            laid out in a way that a change of single lines would damage.
+    """
+    path = path or places.config_path()
+    before = ""
+    if path.exists() and not (overwrite_broken and read_settings(path).broken):
+        before = _readable_text(path)
+    chosen = {name: getattr(settings, name) for name in SAVED}
+    text = _with_values(before, chosen)
+    _check(path, before, text, chosen)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _replace(path, text)
+    except OSError as error:
+        raise GputopError(f"{path} cannot be written: {error.strerror}.", "The settings hold until gputop ends.") from error
+    return path
+
+
+def _problem(message: str, hint: str) -> Problem:
+    from gputop.snapshot import Problem
+
+    return Problem("settings", message, hint)
+
+
+def _from_data(path: Path, data: Mapping[str, Any]) -> Loaded:
+    values: dict[str, Any] = {}
+    problems: list[Problem] = []
+    known = {item.name for item in fields(Settings)}
+    for name, value in data.items():
+        if name not in known:
+            problems.append(_problem(f"{path}: {name!r} is no setting of gputop.", "It is ignored."))
+            continue
+        accepted, wish = _accept(name, value)
+        if wish:
+            problems.append(_problem(f"{path}: {name} = {value!r} is not {wish}.", "The default is used."))
+        else:
+            values[name] = accepted
+    return Loaded(replace(Settings(), **values), tuple(problems))
+
+
+def _accept(name: str, value: Any) -> tuple[Any, str]:
+    """Return the value as ``Settings`` holds it, and what is wished for instead when it does not fit."""
+    default = getattr(Settings(), name)
+    if isinstance(default, bool):
+        return value, "" if isinstance(value, bool) else "true or false"
+    if isinstance(default, float):
+        low, high = (0.0, LARGEST_SMOOTHING) if name == "smoothing" else (INTERVAL_MIN_S, INTERVAL_MAX_S)
+        fits = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+        return (float(value), "") if fits else (value, f"a number from {low:g} to {high:g}")
+    if isinstance(default, tuple):
+        fits = isinstance(value, list) and all(isinstance(item, str | int) and not isinstance(item, bool) for item in value)
+        return (tuple(str(item) for item in value), "") if fits else (value, "a list of GPU indices or UUIDs")
+    if name == "density":
+        return value, "" if value in DENSITIES else "one of " + ", ".join(DENSITIES)
+    return value, "" if isinstance(value, str) else "a text"
+
+
+def _readable_text(path: Path) -> str:
+    try:
+        text = path.read_text(encoding="utf-8")
+        tomllib.loads(text)
+    except OSError as error:
+        raise GputopError(f"{path} cannot be read: {error.strerror}.", "The settings hold until gputop ends.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise GputopError(f"{path} is not valid TOML: {error}.", "Repair it, or let gputop write it anew.") from error
+    return text
+
+
+_KEY = re.compile(r"^\s*([A-Za-z_]+)\s*=")
+_TABLE = re.compile(r"^\s*\[")
+
+
+def _with_values(text: str, values: Mapping[str, Any]) -> str:
+    lines = text.splitlines()
+    end = next((number for number, line in enumerate(lines) if _TABLE.match(line)), len(lines))
+    left = dict(values)
+    top = []
+    for line in lines[:end]:
+        found = _KEY.match(line)
+        if found and found[1] in left:
+            name = found[1]
+            line = f"{name} = {_toml(left.pop(name))}"
+        top.append(line)
+    top += [f"{name} = {_toml(value)}" for name, value in left.items()]
+    return "\n".join([*top, *lines[end:]]) + "\n"
+
+
+def _toml(value: bool | float | str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _check(path: Path, before: str, after: str, chosen: Mapping[str, Any]) -> None:
+    wanted = {**tomllib.loads(before), **chosen}
+    try:
+        found = tomllib.loads(after)
+    except tomllib.TOMLDecodeError:
+        found = {}
+    if found != wanted:
+        raise GputopError(f"{path} is laid out in a way that gputop cannot change safely.", "Edit it by hand.")
+
+
+def _replace(path: Path, text: str) -> None:
+    target = path.resolve()  # a configuration file is often a link into a dotfiles repository: keep the link
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".config-", suffix=".toml")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise

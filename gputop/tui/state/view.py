@@ -1,0 +1,87 @@
+"""What the screens draw from: one frozen view per snapshot, made by the app and handed to the visible screen.
+
+Widgets take a ``View`` in ``show(view)`` and keep nothing else of the stream. Imports neither textual nor any source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gputop.history.series import History
+from gputop.snapshot import Run, Snapshot
+from gputop.tui.state.settings import Settings
+
+if TYPE_CHECKING:
+    # The rules take longer to import than all the screens that need a view.
+    from gputop.doctor.diagnosis import Doctor
+    from gputop.doctor.findings.finding import Abstained, Finding
+
+__all__ = ["LIVE_STATES", "Settings", "View", "newest_run"]
+
+LIVE_STATES = ("starting", "running", "stalled")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that a screen may show at this moment.
+
+    ``stale_s`` is the age of the snapshot in seconds when it is older than three intervals, else None.
+    ``findings`` come verdict first. ``run`` is the chosen run. ``feed`` says where the stream comes from: "live",
+    "replay" (``replay_status`` then tells position, speed, pause), or "ended".
+    """
+
+    snapshot: Snapshot
+    history: History
+    findings: tuple[Finding, ...] = ()
+    settings: Settings = field(default_factory=Settings)
+    run_id: str | None = None
+    paused: bool = False
+    stale_s: float | None = None
+    feed: str = "live"
+    feed_problem: str | None = None
+    replay_status: str | None = None
+    abstained: tuple[Abstained, ...] = ()
+    """Rules that could not judge, and what they would need (``doctor/diagnosis.py``)."""
+
+    diagnosis: Doctor | None = None
+    """The doctor, for what it knows beside its findings: what explains what, each rule's verdict, and the past."""
+
+    loading: bool = False
+    """True in the first moment, while nothing has been judged yet."""
+
+    @property
+    def run(self) -> Run | None:
+        """The chosen run, or None when there is none."""
+        return next((run for run in self.snapshot.runs if run.run_id == self.run_id), None)
+
+    @property
+    def involved_devices(self) -> frozenset[str]:
+        """UUIDs that the first finding speaks of."""
+        return frozenset(self.findings[0].devices) if self.findings else frozenset()
+
+    @property
+    def involved_pids(self) -> frozenset[int]:
+        """PIDs of the processes that the first finding speaks of."""
+        return frozenset(self.findings[0].pids) if self.findings else frozenset()
+
+    @property
+    def involves_run(self) -> bool:
+        """Whether the first finding speaks of the chosen run, or of processes of its ranks."""
+        run = self.run
+        if run is None or not self.findings:
+            return False
+        return self.findings[0].run == run.run_id or bool(self.involved_ranks)
+
+    @property
+    def involved_ranks(self) -> frozenset[int]:
+        """The ranks of the chosen run that the first finding speaks of; empty where it speaks of all alike, or of none."""
+        run, pids = self.run, self.involved_pids
+        return frozenset(rank.rank for rank in run.ranks if rank.pid in pids) if run is not None else frozenset()
+
+
+def newest_run(runs: Sequence[Run]) -> Run | None:
+    """Return the newest run that is alive, else the newest."""
+    alive = [run for run in runs if run.state in LIVE_STATES]
+    return max(alive or runs, key=lambda run: run.created_at or 0.0, default=None)

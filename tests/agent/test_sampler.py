@@ -1,0 +1,263 @@
+"""The stream, end to end: the real agent and command line against the simulated driver, and without any driver."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.snapshot import Snapshot
+from tests import nvml_sim
+from tests.sources.nccl.test_ras import Ras
+from tests.sources.nccl.test_ras import job as ras_job
+from tests.sources.nccl.test_ras import rank as ras_rank
+
+GPUTOP = [sys.executable, "-m", "gputop"]
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*GPUTOP, *arguments], capture_output=True, text=True, env=env, timeout=60, check=False)
+
+
+@pytest.fixture
+def worker() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that the simulated GPUs can show."""
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture
+def h100(tmp_path: Path, worker: subprocess.Popen[bytes]) -> dict[str, str]:
+    """The environment in which eight H100s exist; the first three work, for one process."""
+    path = nvml_sim.h100_box(8, busy=3, pids=(worker.pid,)).write(tmp_path / "scenario")
+    return nvml_sim.environment(path)
+
+
+class Agent:
+    """A running ``gputop agent``."""
+
+    def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
+        self.process = subprocess.Popen(
+            [*GPUTOP, "agent", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+        )
+
+    def next(self) -> Snapshot:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.process.stderr.read().decode() if self.process.stderr else ""
+        return Snapshot.from_json(line)
+
+    def send(self, **command: object) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(command).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def test_once_and_json_show_the_machine(h100: dict[str, str], worker: subprocess.Popen[bytes]) -> None:
+    done = run("--once", "--json", env=h100)
+    assert done.returncode == 0, done.stderr
+    snapshot = Snapshot.from_json(done.stdout)
+    assert [device.utilization_percent for device in snapshot.devices] == [98.0] * 3 + [0.0] * 5
+    assert snapshot.devices[0].memory_used_bytes == int(71.2 * nvml_sim.GIB)
+    assert snapshot.host.simulated
+    assert snapshot.host.driver_version == "580.95.05-sim"
+    (process,) = (process for process in snapshot.processes if process.pid == worker.pid)
+    assert process.devices[0].device_uuid == snapshot.devices[0].uuid
+    assert process.command is not None
+    assert "time.sleep(600)" in " ".join(process.command)
+
+    text = run("--once", env=h100)
+    assert text.returncode == 0, text.stderr
+    assert "SIMULATED" in text.stdout
+    assert "71.2/80.0 GiB" in text.stdout
+    assert str(worker.pid) in text.stdout
+    assert run(env=h100).stdout.splitlines()[2:5] == text.stdout.splitlines()[2:5]  # no terminal: as --once
+
+
+def test_gpus_are_chosen_by_index_and_uuid(h100: dict[str, str]) -> None:
+    both = Snapshot.from_json(run("--once", "--json", "-g", f"2,{nvml_sim.Scenario.uuid(5)[:12]}", env=h100).stdout)
+    assert [device.index for device in both.devices] == [2, 5]
+    wrong = run("--once", "-g", "11", env=h100)
+    assert wrong.returncode == 2
+    assert "There is no GPU '11' here." in wrong.stderr
+
+
+def test_the_agent_streams_and_obeys(h100: dict[str, str]) -> None:
+    with Agent("-i", "100ms", env=h100) as agent:
+        first = [agent.next() for _ in range(3)]
+        assert [snapshot.sequence for snapshot in first] == [0, 1, 2]
+        assert all(len(snapshot.devices) == 8 for snapshot in first)
+        agent.send(interval_s=30.0)
+        snapshot = agent.next()
+        while snapshot.interval_s != 30.0:
+            snapshot = agent.next()
+        agent.process.stdin.write(b"garbage\n[]\n")
+        agent.send(interval_s=0.1)
+        assert agent.next().sequence > snapshot.sequence
+
+
+def test_the_agent_ends_with_its_parent(h100: dict[str, str]) -> None:
+    with Agent("-i", "100ms", env=h100) as agent:
+        agent.next()
+        agent.process.stdin.close()
+        assert agent.process.wait(10) == 0
+        agent.process.stdin = None
+
+
+def test_the_agent_ends_when_nobody_reads(h100: dict[str, str]) -> None:
+    with Agent("-i", "100ms", env=h100) as agent:
+        agent.next()
+        agent.process.stdout.close()
+        assert agent.process.wait(10) == 0
+
+
+def test_a_hanging_driver_call_leaves_the_rest_alive(tmp_path: Path, h100: dict[str, str]) -> None:
+    with Agent("-i", "100ms", env=h100) as agent:
+        assert agent.next().devices[1].state == "ok"
+        nvml_sim.h100_box(8, busy=3).hang(1).write(tmp_path / "scenario")
+        deadline = time.monotonic() + 20
+        snapshot = agent.next()
+        while snapshot.devices[1].state != "stale" and time.monotonic() < deadline:
+            snapshot = agent.next()
+        assert snapshot.devices[1].state == "stale"
+        nvml_sim.h100_box(8, busy=8).hang(1).write(tmp_path / "scenario")
+        while snapshot.devices[7].utilization_percent != 98.0 and time.monotonic() < deadline:
+            snapshot = agent.next()
+        assert snapshot.devices[7].utilization_percent == 98.0
+        agent.process.stdin.close()
+        assert agent.process.wait(10) == 0, "a thread in the driver must not keep the agent"
+        agent.process.stdin = None
+
+
+@pytest.mark.parametrize(
+    ("scenario", "words"),
+    [(nvml_sim.driver_mismatch(), "version"), (nvml_sim.driver_not_loaded(), "not loaded")],
+    ids=["mismatch", "not-loaded"],
+)
+def test_no_usable_driver_is_told_with_exit_code_3(tmp_path: Path, scenario: nvml_sim.Scenario, words: str) -> None:
+    env = nvml_sim.environment(scenario.write(tmp_path / "scenario"))
+    done = run("--once", env=env)
+    assert done.returncode == 3
+    assert words in done.stdout
+    data = json.loads(run("--json", env=env).stdout)
+    assert data["devices"] == []
+    assert data["host"]["problem"]["hint"]
+    assert run("pick", env=env).returncode == 3
+
+
+def test_virtual_gpus_when_asked_for() -> None:
+    done = run("--once", "--json", "--virtual", "3")
+    assert done.returncode == 0, done.stderr
+    snapshot = Snapshot.from_json(done.stdout)
+    assert [device.kind for device in snapshot.devices] == ["virtual"] * 3
+    assert snapshot.host.source == "virtual"
+    assert snapshot.devices[0].power_w is None
+
+
+def test_stream_counts_and_survives_head(h100: dict[str, str]) -> None:
+    done = run("--stream", "-n", "3", "-i", "100ms", env=h100)
+    assert [Snapshot.from_json(line).sequence for line in done.stdout.splitlines()] == [0, 1, 2]
+    pipe = f"{sys.executable} -m gputop --stream -i 100ms | head -n 2"
+    piped = subprocess.run(pipe, shell=True, env=h100, capture_output=True, text=True, timeout=60, check=False)
+    assert len(piped.stdout.splitlines()) == 2
+    assert piped.stderr == ""
+
+
+def test_record_then_replay_is_the_same_stream(tmp_path: Path, h100: dict[str, str]) -> None:
+    file = tmp_path / "r.ndjson"
+    recorder = subprocess.Popen([*GPUTOP, "record", str(file), "-i", "100ms"], env=h100, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 30
+    while (not file.exists() or file.read_bytes().count(b"\n") < 4) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    recorder.send_signal(signal.SIGINT)
+    assert recorder.wait(10) == 0
+    recorder.stderr.close()
+    replayed = run("replay", str(file))
+    assert replayed.returncode == 0, replayed.stderr
+    assert replayed.stdout.splitlines() == file.read_text().splitlines()[1:]
+    assert run("record", str(file), env=h100).returncode == 1, "a recording is never overwritten"
+    assert run("replay", "/dev/null").returncode == 0
+
+
+def test_waiting_for_events_keeps_nobody_from_leaving(tmp_path: Path) -> None:
+    hanging = nvml_sim.h100_box(1).hang("*", "nvmlEventSetWait_v2").write(tmp_path / "scenario")
+    done = run("--once", "--json", env=nvml_sim.environment(hanging))  # at most 60 s, and the call never returns
+    assert done.returncode == 0, done.stderr
+    assert Snapshot.from_json(done.stdout).devices[0].state == "ok"
+
+
+NCCL_RANK = """
+import sys, threading, time
+def watchdog():
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as file:
+        file.write("pt_nccl_watchdg")
+    time.sleep(600)
+threading.Thread(target=watchdog, daemon=True).start()
+time.sleep(600)
+"""
+
+
+def test_what_nccl_says_of_a_process_comes_with_the_stream(tmp_path: Path) -> None:
+    with Ras("") as ras:
+        settings = {"NCCL_RAS_ADDR": f"127.0.0.1:{ras.address[1]}", "NCCL_DEBUG": "WARN", "MASTER_PORT": "29501"}
+        rank = subprocess.Popen([sys.executable, "-c", NCCL_RANK], env=os.environ | settings)
+        ras.answer = ras_job(0xCF264AF53EDBE986, ras_rank(0, rank.pid, all_reduce=7))
+        scenario = nvml_sim.h100_box(2, pids=(rank.pid,)).near(0, "0-1", 0).write(tmp_path / "scenario")
+        try:
+            with Agent("-i", "100ms", env=nvml_sim.environment(scenario)) as agent:
+                deadline = time.monotonic() + 30
+                snapshot = agent.next()
+                while not snapshot.communicators and time.monotonic() < deadline:
+                    snapshot = agent.next()
+        finally:
+            rank.kill()
+            rank.wait()
+    (communicator,) = snapshot.communicators
+    assert communicator.communicator_id == "cf264af53edbe986"
+    assert communicator.ranks[0].counts["AllReduce"] == 7
+    (process,) = (process for process in snapshot.processes if process.pid == communicator.ranks[0].pid)
+    assert process.threads == (("pt_nccl_watchdg", 1),)
+    assert process.environment is not None
+    assert process.environment.master_port == 29501
+    assert ("NCCL_DEBUG", "WARN") in process.environment.settings
+    assert snapshot.devices[0].cpu_affinity == (0, 1)
+    assert snapshot.host.memory_available_bytes is not None
+
+
+def test_pick_gives_the_freest(h100: dict[str, str]) -> None:
+    assert run("pick", "-n", "2", "--index", env=h100).stdout.strip() == "3,4"
+    assert run("pick", env=h100).stdout.strip() == nvml_sim.Scenario.uuid(3)
+    many = run("pick", "-n", "6", "--free", "20", env=h100)
+    assert many.returncode == 2
+    assert "Only 5 of 8" in many.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["--interval fast", "-i 0", "--gpu", "dance", "replay /nonexistent", "runs show nobody", "logs x", "demo dance"],
+)
+def test_wrong_usage_is_one_line_of_words(arguments: str) -> None:
+    done = run(*arguments.split(), env={**os.environ, "COLUMNS": "80"})
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("gputop: ")

@@ -1,0 +1,64 @@
+"""Every rule is tried on its fault and on what is near to it: in scenes by its id, or, of faults, live."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from gputop.doctor.rules import IDS
+from tests import REPOSITORY
+from tests.doctor.scenes.near import LEVELS, Pair, heard
+
+SCENES = Path(__file__).parents[1] / "scenes"
+ROOMS = [importlib.import_module(f"tests.doctor.scenes.{path.stem}") for path in sorted(SCENES.glob("[a-z]*.py"))]
+PAIRS: tuple[Pair, ...] = tuple(pair for room in ROOMS for pair in getattr(room, "PAIRS", ()))
+TABLES = ("FAULTS", "BESIDE", "POSSIBLE")
+MILD = ("C12", "I09")
+"""They are never more than possible."""
+
+
+def listed(*tables: str) -> set[str]:
+    return {row[0] for room in ROOMS for table in tables for row in getattr(room, table, ())}
+
+
+def live() -> set[str]:
+    sys.path.insert(0, str(REPOSITORY / "benchmarks"))
+    try:
+        truth = importlib.import_module("_doctor_truth")
+    finally:
+        sys.path.pop(0)
+    return {item.rule for item in truth.faults() if item.rule}
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=[f"{pair.rule}-{pair.name}" for pair in PAIRS])
+def test_a_fault_is_told_and_what_is_near_to_it_is_not(pair: Pair) -> None:
+    told, _ = heard(pair.fault, pair.seconds)
+    floor = max(LEVELS.index(pair.at_most), LEVELS.index("" if pair.rule in MILD else "possible"))
+    assert LEVELS.index(told.get(pair.id, "")) > floor, f"the fault: {told}"
+    told, first = heard(pair.near, pair.seconds)
+    assert LEVELS.index(told.get(pair.id, "")) <= LEVELS.index(pair.at_most), f"what is near to it: {told}"
+    if pair.verdict is not None:
+        assert first == pair.verdict
+
+
+def test_every_pair_is_of_a_rule_and_bears_its_name_alone() -> None:
+    assert {pair.rule for pair in PAIRS} <= set(IDS)
+    names = [(pair.rule, pair.name) for pair in PAIRS]
+    assert len(set(names)) == len(names)
+
+
+def test_every_rule_has_a_fault() -> None:
+    assert set(IDS) - listed(*TABLES) - live() - {pair.rule for pair in PAIRS} == set()
+
+
+def test_every_rule_has_something_near_to_its_fault() -> None:
+    assert set(IDS) - listed("LOOK_ALIKES") - {pair.rule for pair in PAIRS} == set()
+
+
+def test_what_is_near_is_near_to_a_fault_that_is_played() -> None:
+    """Of rooms that test their faults and their look-alikes each by itself."""
+    alone = {row[0] for room in ROOMS if not hasattr(room, "PAIRS") for row in getattr(room, "LOOK_ALIKES", ())}
+    assert alone - listed(*TABLES) == set()

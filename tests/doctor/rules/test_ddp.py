@@ -1,0 +1,137 @@
+"""Faults of DDP and of data are named first, with evidence and a fix for this run; look-alikes and healthy runs are not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.snapshot import Snapshot, loss_metric
+from gputop.tui.drawing import run_numbers
+from tests import samples
+from tests.doctor.scenes.base import Scene, ids, play, verdict
+from tests.doctor.scenes.ddp import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, nan_on_rank_2, same_batches, untracked_ddp
+
+TOLD = {
+    "calls around DDP": ("error", "certain", "called GPT inside the wrapper (train.py:88), on all 4 ranks", "in train.py:88"),
+    "calls around DDP, weights unknown": ("error", "likely", "backwards that DDP reduced", "in train.py:88"),
+    "double() after wrapping": ("error", "certain", "wrapped as float32, now float64", "torch.optim.SGD(model.parameters()"),
+    "no wrapper": ("error", "certain", "0 collectives that could average gradients", "DDP(model.to(local_rank)"),
+    "no wrapper, the loss is reduced": ("error", "likely", "the weights differ between the ranks", "DDP(model.to(local_rank)"),
+    "no_sync inverted": (
+        "error",
+        "certain",
+        "optimizer steps came after a backward that DDP did not reduce",
+        "(i + 1) % 4 == 0",
+    ),
+    "every micro-batch is reduced": ("warning", "likely", "takes 20% of a step", "model.no_sync()"),
+    "the same batches": ("error", "certain", "all 4 ranks read the same batch", "batch_size=64, sampler=sampler"),
+    "the whole data set on each rank": ("warning", "likely", "782 batches of 64: 50000 samples", "DistributedSampler(dataset"),
+    "no set_epoch": ("warning", "certain", "epochs 0-2 began with the same batches", "sampler.set_epoch(epoch)"),
+    "unequal lengths": ("error", "likely", "338 / 327 / 327 / 327", "ReduceOp.MIN"),
+    "one rank ran out of data": ("error", "certain", "rank 1 came to the end of the data", "Join([model])"),
+    "rank 0 evaluates through DDP": ("error", "certain", "rank 0 waits at train.py:120 evaluate", "evaluate(model.module)"),
+    "counts that cross": ("error", "likely", "rank 0 is ahead in Broadcast, rank 1 in AllReduce", "DETAIL"),
+    "other shapes": ("error", "certain", "with sizes [11, 64]", "broadcast_object_list"),
+    "unused parameters": ("error", "certain", "did not receive grad for rank 0: 2 3", "find_unused_parameters=True"),
+    "ready twice": ("error", "certain", "ready only once", "use_reentrant=False"),
+    "a needless search": ("info", "likely", "no parameter went unused", "without find_unused_parameters"),
+    "two rows for BatchNorm": ("info", "likely", "2 rows for each rank", "convert_sync_batchnorm"),
+    "NaN on rank 2": ("error", "certain", "rank 2: NaN", "dist.all_reduce(mean"),
+    "a checkpoint of the wrapper": ("error", "certain", "module.conv1.weight", "consume_prefix_in_state_dict_if_present"),
+    "every rank saves": ("warning", "likely", "/data/out/last.pt", "dist.get_rank() == 0"),
+    "wrapped on the CPU": ("error", "certain", "only work with single-device", "to(local_rank)"),
+    "gloo with GPUs": ("warning", "certain", "backend is gloo", 'init_process_group("nccl"'),
+    "gloo with GPUs, from outside": ("warning", "likely", "pt_gloo_runloop on every rank", "torchrun"),
+}
+
+
+@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[fault[1] for fault in FAULTS])
+def test_fault_is_the_first_verdict(rule, name, scene, seconds):
+    said = play(scene, seconds)[-1]
+    assert ids(said)[:1] == [rule], [(item.id, item.title) for item in said]
+    severity, confidence, evidence, fix = TOLD[name]
+    assert (said[0].severity, said[0].confidence) == (severity, confidence)
+    assert evidence in " | ".join(fact.text for fact in said[0].evidence)
+    assert fix in said[0].fix
+    assert said[0].refuted_by
+
+
+@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), POSSIBLE, ids=[item[1] for item in POSSIBLE])
+def test_weak_evidence_is_only_possible(rule, name, scene, seconds):
+    said = play(scene, seconds)[-1]
+    assert [(item.id, item.confidence) for item in said] == [(rule, "possible")]
+    assert "batch_size=64, ...)  # for each rank; 256 together" in said[0].fix
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "scene", "seconds"), LOOK_ALIKES, ids=[f"{item[0]} {item[1]}" for item in LOOK_ALIKES]
+)
+def test_look_alike_is_not(rule, name, scene, seconds):
+    assert all(rule not in ids(said) for said in play(scene, seconds))
+
+
+@pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[item[0] for item in HEALTHY])
+def test_healthy_run_is_left_alone(name, scene, seconds):
+    for second, said in enumerate(play(scene, seconds)):
+        assert [(item.id, item.title) for item in said if item.confidence != "possible"] == [], f"at second {second}"
+
+
+def test_untracked_ranks_are_not_judged_and_it_says_what_would_let_it():
+    doctor = Doctor()
+    play(untracked_ddp, 20, doctor)
+    own = {item.rule: item for item in doctor.abstained if item.rule.startswith("C")}
+    assert sorted(own) == ["C03", "C05"]
+    assert own["C05"].needs.startswith("gputop run -- ")
+    assert "train.py --epochs 90" in own["C05"].needs
+
+
+def test_every_rule_of_the_family_has_a_fault():
+    assert {item[0] for item in (*FAULTS, *POSSIBLE)} == {f"C{number:02}" for number in range(1, 17)}
+
+
+# ---- what the loss is called
+
+
+def calls_it(scene: Scene, *names: str) -> Scene:
+    """The same run whose loss has another name: on all ranks, or rank by rank."""
+
+    def renamed(second: int) -> Snapshot:
+        base = scene(second)
+        (run,) = base.runs
+        name = {rank.rank: names[rank.rank % len(names)] for rank in run.ranks}
+        ranks = tuple(
+            replace(r, metrics={name[r.rank] if metric == "loss" else metric: value for metric, value in r.metrics.items()})
+            for r in run.ranks
+        )
+        points = tuple(replace(p, metric=name[p.rank]) if p.metric == "loss" else p for p in base.points)
+        return replace(base, runs=(replace(run, ranks=ranks),), points=points)
+
+    return renamed
+
+
+@pytest.mark.parametrize("name", ["loss", "train/loss", "loss/train", "train_loss", "Loss/train", "my_loss", "train/ce_loss"])
+def test_rules_read_the_loss_by_whatever_name_it_has(name: str) -> None:
+    finding = verdict(calls_it(nan_on_rank_2, name), 20)
+    assert finding.id == "C11"
+    assert [fact.source for fact in finding.evidence] == [f"journal: {name}"] * 2
+    same = verdict(calls_it(same_batches, name), 12)
+    assert same.id == "C05"
+    assert [fact.source for fact in same.evidence if "the same loss" in fact.text] == [f"journal: {name}"]
+
+
+@pytest.mark.parametrize("names", [("val/loss",), ("eval_loss",), ("loss_scale",), ("train/loss", "loss", "loss", "loss")])
+def test_an_evaluations_loss_and_unlike_ones_are_not_compared(names: tuple[str, ...]) -> None:
+    assert all("C11" not in ids(said) for said in play(calls_it(nan_on_rank_2, *names), 20))
+
+
+def test_the_training_loss_is_chosen_in_one_place() -> None:
+    assert loss_metric(["val_loss", "train/ce_loss", "lr"]) == "train/ce_loss"
+    assert loss_metric(["eval/loss", "train/loss"]) == "train/loss"
+    assert loss_metric(["eval/loss", "loss/gan", "a_loss"]) == "loss/gan"
+    assert loss_metric(["val_loss", "loss_scale", "lr"]) in ("val_loss", "loss_scale")
+    assert loss_metric(["lr"]) is None
+    run = samples.run(2)
+    told = replace(run, ranks=tuple(replace(rank, metrics={"loss/train": 0.5, "loss/valid": 0.1}) for rank in run.ranks))
+    assert run_numbers.loss(told) == 0.5

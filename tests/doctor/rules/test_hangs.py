@@ -1,0 +1,188 @@
+"""Jobs that stand still, and those that only seem to: each is named by what it waits for, the others are left alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.evidence import standing
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.facts.ddp import Stall
+from gputop.snapshot import Communicator, CommunicatorRank, Workers
+from tests import samples
+from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
+from tests.doctor.scenes.hangs import (
+    FAULTS,
+    HEALTHY,
+    breakpoint_on_one,
+    counted,
+    in_a_debugger,
+    may_all_wait,
+    may_compile,
+    may_differ,
+    may_evaluate,
+    may_load,
+    may_wait_for_rank_2,
+    may_work,
+    may_write,
+    no_batch,
+    none_begins,
+    one_dead_by_nccl,
+    one_not_entered,
+    silent_rank,
+    surely_waits_for_rank_2,
+    suspended_alone,
+    traced,
+    young_and_reading,
+    young_and_waiting,
+)
+
+
+@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[f"{row[0]}-{row[1]}" for row in FAULTS])
+def test_a_standstill_is_the_first_verdict(rule: str, name: str, scene: Scene, seconds: int) -> None:
+    assert check_first_verdict(rule, scene, seconds).severity in ("error", "warning")
+
+
+@pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[row[0] for row in HEALTHY])
+def test_what_only_seems_to_stand_still_is_left_alone(name: str, scene: Scene, seconds: int) -> None:
+    for second, found in enumerate(play(scene, seconds)):
+        assert [item.id for item in found if item.confidence != "possible"] == [], second
+
+
+def test_nccl_names_the_rank_that_is_behind_its_process_and_its_gpu() -> None:
+    finding = verdict(one_not_entered, 50)
+    assert finding.confidence == "certain"
+    assert finding.title == "The training hangs: ranks 0, 1, 3 wait in AllReduce for rank 2"
+    assert finding.pids == (4002,)
+    assert finding.devices == (samples.device(2).uuid,)
+    assert "fewer AllReduce operations than ranks 0, 1, 3 (500)" in finding.evidence[0].text
+    assert "py-spy dump --pid 4002" in finding.fix
+
+
+def test_counts_tell_nothing_before_three_askings_agree() -> None:
+    said = play(one_not_entered, 30)
+    first = next(second for second, found in enumerate(said) if "G01" in ids(found))
+    assert 20 <= first <= 25
+    evidence = Evidence()
+    for second in range(30):
+        evidence.observe(counted(5, 5, moving=True)(second))
+    (item,) = evidence.snapshot.communicators if evidence.snapshot is not None else ()
+    assert evidence.still.counts_s(item) == 0.0
+
+
+def test_ranks_in_different_operations_are_no_matter_of_one_that_is_behind() -> None:
+    def crossed(second: int):
+        base = one_not_entered(second)
+        counts = ({"AllReduce": 5, "AllGather": 1}, {"AllReduce": 4, "AllGather": 2})
+        ranks = tuple(CommunicatorRank(n, 4000 + n, "node7", n, "running", None, said) for n, said in enumerate(counts))
+        return replace(base, communicators=(Communicator("c", 2, ranks),))
+
+    assert "C08" in ids(play(crossed, 60)[-1])
+    assert not any("behind" in item.title for item in play(crossed, 60)[-1])
+
+
+def test_a_dead_rank_is_told_by_nccl_with_the_process_that_is_gone() -> None:
+    finding = verdict(one_dead_by_nccl, 30)
+    assert (finding.title, finding.confidence) == ("Rank 2 died, the others wait", "certain")
+    assert any("no process 4002 any more" in fact.text for fact in finding.evidence)
+    assert finding.pids == (4000, 4001, 4003)
+
+
+def test_a_stopped_process_is_named_with_what_lets_it_go_on() -> None:
+    alone, held = verdict(suspended_alone, 20), verdict(traced, 20)
+    assert (alone.severity, alone.confidence, alone.fix) == ("warning", "certain", "kill -CONT 4000")
+    assert held.title == "Rank 1 is stopped: the training stands still"
+    assert "gdb" in held.cause
+    assert "kill -CONT" not in held.fix
+
+
+def test_a_debugger_is_called_one() -> None:
+    assert verdict(breakpoint_on_one, 20).title == "The training waits for rank 2, which stands in a debugger"
+    alone = verdict(in_a_debugger, 20)
+    assert (alone.severity, alone.confidence) == ("info", "certain")
+    assert alone.fix.startswith("PYTHONBREAKPOINT=0 ")
+
+
+def test_a_rank_that_says_nothing_is_waited_for_a_minute_before_it_is_named() -> None:
+    said = play(silent_rank, 90)
+    assert all(not found for found in said[:60])
+    assert said[-1][0].pids == (4003,)
+    assert "its Python does not run" in " ".join(fact.text for fact in said[-1][0].evidence)
+
+
+def test_the_fix_for_a_missing_batch_looks_into_the_worker() -> None:
+    assert "py-spy dump --pid 5001" in verdict(no_batch, 20).fix
+    finding = verdict(none_begins, 60)
+    assert finding.confidence == "likely"
+    assert "torchrun" in finding.fix
+
+
+def test_stacks_are_read_for_what_they_mean() -> None:
+    def at(phase: str, *stack: str) -> Stall:
+        return Stall(5, phase, stack)
+
+    assert standing.communicates(at("other", "distributed_c10d.py:5356 barrier", "train.py:3 main"))
+    assert not standing.communicates(at("other", "train.py:3 main"))
+    assert standing.pauses(at("other", "train.py:3 validate_epoch"))
+    assert not standing.pauses(at("other", "train.py:3 test_that_trains"))
+    assert not standing.compiles(at("forward", "compile_fx.py:900 run", "eval_frame.py:4 _fn"))
+    assert standing.rests(None, at("other"))
+    assert not standing.rests(None, at("backward"))
+
+
+def test_waiting_for_a_disk_is_counted_over_a_minute() -> None:
+    evidence = Evidence()
+    process = replace(samples.rank_process(0, (), 1), read_bytes=0, workers=Workers(4, 10.0, 0, 8))
+    for second in range(60):
+        blocked = 2 if second % 2 else 0
+        now = replace(process, workers=Workers(4, 10.0, blocked, 8), read_bytes=30_000_000 * min(second, 40))
+        evidence.observe(samples.snapshot(second, processes=(now,), runs=(), points=()))
+    assert evidence.still.waits_for_disk(process) == pytest.approx(0.25)
+    assert evidence.still.disks_s(process) == pytest.approx(19.0)
+    assert evidence.still.disks_s(replace(process, pid=1)) == float("inf")
+
+
+def test_a_first_word_of_a_standstill_is_possible_and_names_the_rank() -> None:
+    for second, found in enumerate(play(may_wait_for_rank_2, 12)):
+        assert [(item.id, item.confidence) for item in found] == ([("G01", "possible")] if second > 1 else []), second
+    assert verdict(may_wait_for_rank_2, 12).title == "All ranks wait for rank 2, which does nothing"
+
+
+def test_a_first_word_becomes_an_alarm_with_the_second() -> None:
+    said = [play(may_wait_for_rank_2, 8), play(surely_waits_for_rank_2, 8)]
+    doctor = Doctor()
+    both = [
+        *play(may_wait_for_rank_2, 8, doctor),
+        *play(surely_waits_for_rank_2, 8, doctor, start=8),
+    ]
+    assert [found[0].confidence for found in both if found] == ["possible"] * 6 + ["possible"] * 3 + ["likely"] * 5
+    assert [found[0].confidence for found in said[1] if found] == ["likely"] * 5
+
+
+def test_first_words_in_different_collectives_are_possible() -> None:
+    found = verdict(may_differ, 12)
+    assert (found.id, found.confidence, found.severity) == ("C08", "possible", "warning")
+    assert "took another path" in found.title
+
+
+@pytest.mark.parametrize(
+    "scene",
+    [may_evaluate, may_compile, may_load, may_work, may_all_wait, may_write],
+    ids=["evaluates", "compiles", "loads", "works", "no rank stands out", "writes"],
+)
+def test_a_first_word_is_no_standstill_where_a_rank_has_something_to_do(scene: Scene) -> None:
+    assert all(not found for found in play(scene, 20))
+
+
+def test_ranks_that_never_begin_are_possible_soon_and_likely_as_late_as_before() -> None:
+    said = play(young_and_waiting, 60)
+    levels = [found[0].confidence if found else None for found in said]
+    assert all(found[0].id == "G03" for found in said if found)
+    assert levels.index("possible") <= 15
+    assert levels.index("likely") >= 38
+
+
+def test_a_rank_that_reads_for_long_at_its_start_is_left_alone() -> None:
+    assert all(not found for found in play(young_and_reading, 40))

@@ -1,0 +1,133 @@
+"""Ranks that end before the others: who is to blame, who waits, and who goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.snapshot import Snapshot
+from tests.doctor.scenes.base import Scene, check_first_verdict, first_seen, ids, play, verdict
+from tests.doctor.scenes.lost import (
+    BACKWARD,
+    DIED_AT,
+    FAULTS,
+    HEALTHY,
+    a_task_fails,
+    a_task_is_killed,
+    ends,
+    finished_early,
+    leaves_and_others_wait,
+    leaves_by_nccl,
+    leaves_the_loop,
+    leaves_well,
+    left_and_others_lost_it,
+    left_by_exit,
+    raises_and_others_wait,
+    stands,
+    without_a_group,
+)
+from tests.doctor.tracked import ddp
+
+
+@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[row[1] for row in FAULTS])
+def test_a_lost_rank_is_the_first_verdict(rule: str, name: str, scene: Scene, seconds: int) -> None:
+    check_first_verdict(rule, scene, seconds)
+
+
+@pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[row[0] for row in HEALTHY])
+def test_tasks_that_know_nothing_of_each_other_are_left_alone(name: str, scene: Scene, seconds: int) -> None:
+    for second, found in enumerate(play(scene, seconds)):
+        assert [(item.id, item.title) for item in found if item.confidence != "possible"] == [], second
+
+
+@pytest.mark.parametrize("scene", [a_task_fails, a_task_is_killed])
+def test_nobody_waits_for_a_task_of_a_sweep(scene: Scene) -> None:
+    for found in play(scene, 60):
+        assert all(item.severity == "info" and item.confidence != "certain" for item in found if item.id == "G04")
+    finding = verdict(scene, 60)
+    assert finding.title.endswith("the others go on without it")
+    assert "ranks 0, 2 go on: steps come" in [fact.text for fact in finding.evidence]
+
+
+def test_ranks_that_stand_still_are_said_to_wait() -> None:
+    finding = verdict(leaves_and_others_wait, 40)
+    assert finding.title == "Rank 1 failed (exit code 1), the others wait for it"
+    assert (finding.severity, finding.confidence) == ("error", "certain")
+    first = first_seen(play(leaves_and_others_wait, 40), "G04")
+    assert first is not None
+    assert first - DIED_AT <= 15
+
+
+def test_the_fix_is_of_what_ended_the_rank() -> None:
+    raised, left = verdict(raises_and_others_wait, 40).fix, verdict(leaves_and_others_wait, 40).fix
+    assert raised.startswith("# mend train.py:12 first")
+    assert "dmesg" not in raised + left
+    assert "exit code 1" in left
+    assert "dmesg" in verdict(a_task_is_killed, 40).fix
+
+
+@pytest.mark.parametrize("scene", [left_by_exit, left_and_others_lost_it])
+def test_the_rank_that_left_has_the_blame_and_not_those_that_its_launcher_ended(scene: Scene) -> None:
+    finding = verdict(scene, 20)
+    assert finding.title == "Rank 1 failed (exit code 1), and the run with it"
+    assert "ranks 0, 2 ended after it: what they say follows from that" in [fact.text for fact in finding.evidence]
+
+
+def test_a_rank_that_left_its_loop_is_named_and_the_standstill_is_explained_by_it() -> None:
+    doctor = Doctor()
+    said = play(leaves_the_loop, 60, doctor)
+    finding = said[-1][0]
+    assert finding.title == "Rank 1 ended before the others, which wait for it"
+    assert (finding.severity, finding.confidence) == ("error", "likely")
+    assert ids(said[-1]) == ["G04"]
+    assert [item.id for item in doctor.suppressed if "G04" in item.suppressed_by] == ["G01"]
+    texts = [fact.text for fact in finding.evidence]
+    assert "rank 1 has finished without an error, at step 130" in texts
+    assert "rank 0 waits since step 130 in graph.py:841 _engine_run_backward" in texts
+    assert "all_reduce(stop" in finding.fix
+    first = first_seen(said, "G04")
+    assert first is not None
+    assert first - DIED_AT <= 15, "by the ranks' first words"
+    assert (said[first][0].confidence, said[first][0].severity) == ("possible", "warning")
+    assert "which may wait for it" in said[first][0].title
+
+
+def test_a_rank_that_finished_its_run_and_lives_may_still_come() -> None:
+    def lives(second: int) -> Snapshot:
+        """It writes and uploads what it has, and comes to the barrier then."""
+        base = leaves_the_loop(second)
+        return replace(base, processes=ddp(second, world=3).processes)
+
+    said = play(lives, 60)
+    assert [item.confidence for found in said for item in found if item.id == "G04"].count("likely") == 0
+    assert ids(said[-1]) == ["G01", "G04"], "what may be explains no standstill"
+    finding = said[-1][1]
+    assert (finding.severity, finding.confidence) == ("warning", "possible")
+    assert "process 4001 of rank 1 is still there" in [fact.text for fact in finding.evidence]
+
+
+def test_by_the_counts_of_nccl_it_takes_no_stack() -> None:
+    finding = verdict(leaves_by_nccl, 60)
+    assert finding.title == "Rank 1 ended before the others, which wait for it"
+    assert any("ranks 0, 2 wait in AllReduce" in fact.text for fact in finding.evidence)
+
+
+def test_a_rank_that_failed_or_was_killed_is_not_called_one_that_ended_well() -> None:
+    for changes, said in (({"exit_code": 1, "state": "failed"}, "failed"), ({"exit_code": -9, "state": "killed"}, "SIGKILL")):
+        finding = verdict(ends(stands(BACKWARD, None, BACKWARD), 1, **changes), 60)
+        assert finding.id == "G04"
+        assert said in finding.title
+        assert "ended before" not in finding.title
+
+
+def test_nobody_waits_where_nothing_is_exchanged() -> None:
+    assert all("G04" not in ids(found) for found in play(without_a_group, 60))
+    assert all("G04" not in ids(found) for found in play(leaves_well(stands(BACKWARD, None, None)), 60))
+
+
+def test_a_rank_that_finished_before_the_others_is_named() -> None:
+    finding = verdict(finished_early, 20)
+    assert finding.title == "Rank 1 ended while the others trained, and they failed without it"
+    assert (finding.severity, finding.confidence) == ("error", "likely")

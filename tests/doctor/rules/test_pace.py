@@ -1,0 +1,90 @@
+"""Input pipeline, cores, stragglers, hangs and lost ranks: each fault first, its look-alikes left alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
+from tests.doctor.scenes.pace import (
+    FAULTS,
+    HEALTHY,
+    LOOK_ALIKES,
+    all_dead,
+    loader_bound,
+    never_come,
+    of_two_one_waits,
+    one_core,
+    one_dead,
+    one_waits,
+    rank_0_draws,
+    slow_data,
+    slow_gpu,
+    spiky_loader,
+    suspended,
+)
+
+
+@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[f"{row[0]}-{row[1]}" for row in FAULTS])
+def test_a_fault_is_the_first_verdict(rule: str, name: str, scene: Scene, seconds: int) -> None:
+    check_first_verdict(rule, scene, seconds)
+
+
+@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), LOOK_ALIKES, ids=[f"{row[0]}-{row[1]}" for row in LOOK_ALIKES])
+def test_a_look_alike_is_left_alone(rule: str, name: str, scene: Scene, seconds: int) -> None:
+    assert all(rule not in ids(found) for found in play(scene, seconds))
+
+
+@pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[row[0] for row in HEALTHY])
+def test_a_healthy_run_has_no_finding_above_possible(name: str, scene: Scene, seconds: int) -> None:
+    for second, found in enumerate(play(scene, seconds)):
+        assert [f.id for f in found if f.confidence != "possible"] == [], second
+
+
+def test_the_culprit_is_the_rank_that_does_not_wait() -> None:
+    finding = verdict(slow_data)
+    assert finding.title == "All ranks wait for rank 1, which waits for its data"
+    assert finding.pids == (4001,)
+    assert "80%" in finding.evidence[0].text
+    assert "50.2 ms longer" in finding.evidence[1].text
+    assert verdict(slow_gpu).title.startswith("All ranks wait for rank 2")
+    assert verdict(rank_0_draws).title.startswith("All ranks wait for rank 0")
+
+
+def test_the_share_of_data_is_of_sums_and_names_the_loader() -> None:
+    finding = verdict(loader_bound, 40)
+    assert "48%" in finding.title
+    assert finding.severity == "error"
+    assert any("num_workers=0" in fact.text for fact in finding.evidence)
+    assert "num_workers=" in finding.fix
+    assert "32%" in verdict(spiky_loader, 40).title
+
+
+def test_pinned_workers_hide_that_the_loader_is_slow() -> None:
+    said = play(one_core, 40)[-1]
+    assert ids(said)[0] == "D03"
+    assert "D01" not in ids(said)
+    assert "sched_setaffinity" in said[0].fix
+
+
+def test_a_hang_names_the_rank_that_stands_elsewhere() -> None:
+    for scene in (one_waits, of_two_one_waits):
+        finding = verdict(scene, 20)
+        assert finding.title == "The training hangs: all ranks wait for rank 1"
+        assert finding.pids == (4001,)
+        assert "py-spy dump --pid 4001" in finding.fix
+        assert any("train.py:41 read_line" in fact.text for fact in finding.evidence)
+    stopped = verdict(suspended, 20)
+    assert (stopped.confidence, stopped.fix) == ("certain", "kill -CONT 4001")
+
+
+def test_a_dead_rank_is_named_with_its_signal_and_hides_the_hang() -> None:
+    said = play(one_dead, 20)[-1]
+    assert said[0].title == "Rank 2 was ended by SIGKILL, the others wait for it"
+    assert "G01" not in ids(said)
+    assert verdict(all_dead, 20).title == "Rank 2 was ended by SIGKILL, and the run with it"
+
+
+def test_ranks_that_never_came_are_counted() -> None:
+    finding = verdict(never_come)
+    assert finding.title == "Only 3 of 4 ranks run, and they wait for the others"
+    assert finding.confidence == "certain"

@@ -1,0 +1,247 @@
+"""Jobs that stand still (catalogue G) and those that only seem to: by stacks, by NCCL's counts, by the states of processes.
+
+``FAULTS`` holds (rule, name, scene, seconds), ``HEALTHY`` (name, scene, seconds), as in the other rooms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from gputop.snapshot import Communicator, CommunicatorRank, LaunchEnvironment, Process, Snapshot, Workers
+from tests import samples
+from tests.doctor.scenes.base import Scene, gpus, rank, use
+from tests.doctor.scenes.pace import BACKWARD, stalled
+from tests.doctor.tracked import ddp, one_process, single
+from tests.samples import EPOCH, GIB
+
+# ---- one process, by its stack
+
+
+def stands(phase: str, *stack: str, facts: Mapping[str, Any] | None = None, **changes: Any) -> Scene:
+    """A tracked run of one process that makes no step any more."""
+    said = {"since": EPOCH, "at": EPOCH + 33, "step": 100, "phase": phase, "stack": list(stack)}
+
+    def scene(second: int) -> Snapshot:
+        process = replace(one_process(0, 0, visible=1), **changes)
+        base = single(second, {"stalled": said, **(facts or {})}, process=process)
+        (run,) = base.runs
+        ranks = (replace(run.ranks[0], step=100, last_log_at=EPOCH),)
+        return replace(base, runs=(replace(run, ranks=ranks),), points=())
+
+    return scene
+
+
+LOADS = ("threading.py:320 wait", "queue.py:171 get", "dataloader.py:1131 _try_get_data", "train.py:30 main")
+EVENT_LOOP = ("selectors.py:468 select", "base_events.py:1909 _run_once", "kernelapp.py:739 start")
+COMPILES = ("async_compile.py:300 wait", "compile_fx.py:800 compile_fx", "convert_frame.py:500 _compile", "train.py:31 main")
+RUNS_COMPILED = ("compile_fx.py:900 run", "eval_frame.py:400 _fn", "train.py:31 main")
+
+no_batch = stands("data", *LOADS, workers=Workers(4, 0.0, 0, 64, (5001, 5002, 5003, 5004)))
+slow_batch = stands("data", *LOADS, workers=Workers(4, 390.0, 0, 64, (5001,)))
+stuck_in_a_kernel = stands("backward", "graph.py:841 _engine_run_backward", "train.py:60 main")
+hangs_in_compiled_code = stands("forward", *RUNS_COMPILED)
+in_a_debugger = stands("other", "cmd.py:126 cmdloop", "pdb.py:389 interaction", "bdb.py:92 dispatch_line", "train.py:40 main")
+compiles = stands("forward", *COMPILES)
+between_cells = stands("other", *EVENT_LOOP, facts={"frameworks": ["ipykernel"]})
+at_the_prompt = stands("other")
+uploads = stands("other", "ssl.py:1100 read", "train.py:90 upload_weights", "train.py:95 main")
+waits_for_a_person = stands("other", "train.py:77 serve_results", "train.py:90 main")
+suspended_alone = stands("other", "train.py:77 main", state="T")
+
+# ---- several ranks
+
+AT_A_PROMPT = ("other", ["cmd.py:126 cmdloop", "pdb.py:389 interaction", "bdb.py:92 dispatch_line", "train.py:40 main"])
+IN_A_BARRIER = ("evaluation", ["distributed_c10d.py:5356 barrier", "train.py:80 test", "train.py:99 main"])
+breakpoint_on_one = stalled((BACKWARD, BACKWARD, AT_A_PROMPT, BACKWARD))
+rank_0_tests = stalled((("evaluation", ["train.py:80 test"]), BACKWARD, BACKWARD, BACKWARD))
+all_in_a_barrier = stalled((IN_A_BARRIER,) * 4)
+all_compile = stalled((("forward", list(COMPILES)),) * 4)
+
+
+def silent_rank(second: int) -> Snapshot:
+    """Three ranks wait in backward for a minute and more; the fourth holds Python's lock: not even its watcher speaks."""
+
+    def each(number: int, step: int) -> dict[str, Any]:
+        if number == 3:
+            return {}
+        phase, stack = BACKWARD
+        return {"stalled": {"since": EPOCH, "at": EPOCH + 30, "step": step, "phase": phase, "stack": stack}}
+
+    return ddp(second, each=each, frozen=True)
+
+
+def traced(second: int) -> Snapshot:
+    """gdb holds rank 1."""
+    base = ddp(second, frozen=True)
+    return replace(base, processes=tuple(replace(p, state="t") if p.rank == 1 else p for p in base.processes))
+
+
+# ---- by first words, after a third of the time
+
+
+def first_words(phases: tuple[tuple[str, list[str]], ...], early: bool = True, **changes: Any) -> Scene:
+    """Ranks that have stood for 10 s; those that are not in backward sleep, and their GPUs idle, unless ``changes``."""
+
+    def scene(second: int) -> Snapshot:
+        def each(number: int, step: int) -> dict[str, Any]:
+            phase, stack = phases[number]
+            said = {"since": EPOCH - 10, "at": EPOCH, "step": step, "phase": phase, "stack": stack}
+            return {"stalled": {**said, **({"early": True} if early else {})}}
+
+        waits = [number for number, (phase, _) in enumerate(phases) if phase == "backward"]
+        base = ddp(second, world=len(phases), each=each, frozen=True, devices=gpus(waits, len(phases)))
+        quiet = {"cpu_percent": 1.0, "state": "S", "read_bytes": 10**9, "written_bytes": 0, **changes}
+        processes = tuple(p if p.rank in waits else replace(p, **_at(quiet, second)) for p in base.processes)
+        return replace(base, processes=processes)
+
+    return scene
+
+
+def _at(changes: Mapping[str, Any], second: int) -> dict[str, Any]:
+    return {name: value(second) if callable(value) else value for name, value in changes.items()}
+
+
+LOCKED = ("other", ["threading.py:320 wait", "train.py:44 report", "train.py:60 main"])
+COMPUTES_METRICS = ("other", ["metrics.py:12 confusion", "train.py:44 report", "train.py:60 main"])
+may_wait_for_rank_2 = first_words((BACKWARD, BACKWARD, LOCKED, BACKWARD), read_bytes=None, written_bytes=None)
+surely_waits_for_rank_2 = first_words((BACKWARD, BACKWARD, LOCKED, BACKWARD), early=False)
+may_differ = first_words((BACKWARD, ("other", ["distributed_c10d.py:5356 barrier", "train.py:32 report"])))
+may_evaluate = first_words((BACKWARD, BACKWARD, ("other", ["train.py:80 validate", "train.py:99 main"]), BACKWARD))
+may_compile = first_words((BACKWARD, BACKWARD, ("forward", list(COMPILES)), BACKWARD))
+may_load = first_words((BACKWARD, BACKWARD, ("data", list(LOADS)), BACKWARD))
+may_work = first_words((BACKWARD, BACKWARD, COMPUTES_METRICS, BACKWARD), cpu_percent=99.0, state="R")
+may_all_wait = first_words((BACKWARD,) * 4)
+may_write = first_words((BACKWARD, BACKWARD, COMPUTES_METRICS, BACKWARD), written_bytes=lambda second: second * 40_000_000)
+
+# ---- by NCCL's counts
+
+
+def _quiet(process: Process) -> Process:
+    return replace(process, cpu_percent=1.0, state="S")
+
+
+def counted(*counts: int, moving: bool = False, tracked: bool = False, dead: int | None = None, cpu: bool = False) -> Scene:
+    """Ranks whose calls of AllReduce are ``counts``; the one behind sleeps and its GPU idles, unless ``cpu``."""
+    behind = [number for number, count in enumerate(counts) if count < max(counts)]
+
+    def scene(second: int) -> Snapshot:
+        more = second if moving else 0
+        said = tuple(
+            CommunicatorRank(n, 4000 + n, "node7", n, "dead" if n == dead else "running", None, {"AllReduce": count + more})
+            for n, count in enumerate(counts)
+        )
+        world = len(counts)
+        processes = tuple(
+            process if cpu or n not in behind else _quiet(process)
+            for n in range(world)
+            if n != dead
+            for process in [rank(n, use(n), world=world, second=second if moving else 0)]
+        )
+        devices = gpus([n for n in range(world) if cpu or (n not in behind and n != dead)], world)
+        common = (Communicator("c", world, said, "2.28.9"),)
+        if tracked:
+            return ddp(second, world, devices=devices, processes=processes, communicators=common, frozen=not moving)
+        alone = tuple(replace(process, run_id=None, rank=n) for n, process in enumerate(processes))
+        return samples.snapshot(second, devices=devices, processes=alone, runs=(), points=(), communicators=common)
+
+    return scene
+
+
+one_not_entered = counted(500, 500, 499, 500)
+one_not_entered_tracked = counted(500, 500, 499, 500, tracked=True)
+one_computes_on = counted(500, 500, 499, 500, cpu=True)
+counts_move = counted(500, 500, 499, 500, moving=True)
+one_dead_by_nccl = counted(500, 500, 500, 500, dead=2)
+
+# ---- before the first step
+
+
+def waiting(**changes: Any) -> Scene:
+    """Four ranks that do nothing yet; their contexts take half a GiB."""
+    base: dict[str, Any] = {"cpu_percent": 1.0, "state": "S", "autograd_threads": (), "read_bytes": 10**8, "written_bytes": 0}
+
+    def scene(second: int) -> Snapshot:
+        processes = tuple(replace(rank(n, use(n, 0.5), world=4), run_id=None, rank=n, **base) for n in range(4))
+        first = replace(processes[0], **{k: v(second) if callable(v) else v for k, v in changes.items()})
+        return samples.snapshot(second, devices=gpus([], 4), processes=(first, *processes[1:]), runs=(), points=())
+
+    return scene
+
+
+none_begins = waiting()
+rank_0_downloads = waiting(written_bytes=lambda second: second * 40_000_000)
+
+
+def young(**changes: Any) -> Scene:
+    """The same four ranks, that began as the observation did."""
+    base = waiting(**changes)
+
+    def scene(second: int) -> Snapshot:
+        shot = base(second)
+        return replace(shot, processes=tuple(replace(process, started_at=EPOCH) for process in shot.processes))
+
+    return scene
+
+
+young_and_waiting = young()
+young_and_reading = young(read_bytes=lambda second: second * 40_000_000)
+
+
+def idle_server(second: int) -> Snapshot:
+    """Four ranks of an inference server, started by torchrun, with nothing to do at night."""
+    processes = tuple(
+        replace(
+            rank(n, use(n, 40.0), world=4),
+            run_id=None,
+            rank=n,
+            cpu_percent=1.0,
+            state="S",
+            autograd_threads=(),
+            read_bytes=10**9,
+        )
+        for n in range(4)
+    )
+    return samples.snapshot(second, devices=gpus([], 4), processes=processes, runs=(), points=())
+
+
+def old_server(second: int) -> Snapshot:
+    """The same on the CPU, since yesterday."""
+    base = idle_server(second)
+    environment = LaunchEnvironment(rank=0, local_rank=0, world_size=1, local_world_size=1)
+    process = replace(
+        base.processes[0], devices=(), environment=environment, memory_rss_bytes=GIB, started_at=EPOCH - 86_400, rank=0
+    )
+    return replace(base, processes=(process,))
+
+
+FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
+    ("G01", "a batch that does not come", no_batch, 20),
+    ("G01", "a kernel that does not end", stuck_in_a_kernel, 20),
+    ("G01", "a hang in compiled code", hangs_in_compiled_code, 20),
+    ("G01", "a breakpoint on one rank", breakpoint_on_one, 20),
+    ("G01", "all in a barrier of the test", all_in_a_barrier, 60),
+    ("G01", "a rank that holds Python's lock", silent_rank, 90),
+    ("G01", "a rank under gdb", traced, 20),
+    ("G01", "stopped with Ctrl-Z", suspended_alone, 20),
+    ("G01", "one rank behind, by NCCL's counts", one_not_entered, 50),
+    ("G01", "one rank behind, tracked", one_not_entered_tracked, 50),
+    ("G04", "a rank that NCCL calls dead", one_dead_by_nccl, 30),
+    ("G03", "none begins", none_begins, 60),
+)
+HEALTHY: tuple[tuple[str, Scene, int], ...] = (
+    ("torch.compile at work", compiles, 60),
+    ("torch.compile on all ranks", all_compile, 60),
+    ("a notebook between two cells", between_cells, 60),
+    ("an interpreter at its prompt", at_the_prompt, 60),
+    ("weights go up after the training", uploads, 60),
+    ("a script that waits for a person", waits_for_a_person, 60),
+    ("a batch that takes its workers long", slow_batch, 60),
+    ("rank 0 tests, the others wait", rank_0_tests, 60),
+    ("one rank works on while the others wait", one_computes_on, 60),
+    ("counts that differ and move", counts_move, 60),
+    ("rank 0 downloads the data", rank_0_downloads, 60),
+    ("an inference server of four ranks", idle_server, 60),
+    ("a server since yesterday", old_server, 60),
+)

@@ -1,0 +1,88 @@
+"""The proof of the doctor is run: every scene by the benchmark itself, and faults as real jobs, among them a healthy one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gputop.doctor import diagnosis
+from gputop.doctor.evidence import windows
+from gputop.doctor.rules import HIDES, RULES
+from tests import REPOSITORY
+from tests.doctor.scenes.base import ids, play
+from tests.doctor.scenes.live import FAULTS, HEALTHY, hides_in_the_script
+
+
+def accuracy(tmp_path: Path, *options: str) -> tuple[int, dict[str, Any], str]:
+    """Run the benchmark and return its exit code, what it wrote, and what it printed."""
+    found = tmp_path / "accuracy.json"
+    command = [sys.executable, str(REPOSITORY / "benchmarks" / "doctor_accuracy.py"), *options, "--json", str(found)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False, cwd=REPOSITORY)
+    text = ran.stdout + ran.stderr
+    return ran.returncode, json.loads(found.read_text()) if found.exists() else {}, text
+
+
+@pytest.mark.parametrize(("rule", "name", "scene", "seconds"), FAULTS, ids=[fault[1] for fault in FAULTS])
+def test_what_real_jobs_showed_is_named_first(rule, name, scene, seconds):
+    said = play(scene, seconds)
+    assert ids(said[-1])[:1] == [rule], [(item.id, item.title) for item in said[-1]]
+    assert {found[0].id for found in said if found and found[0].confidence != "possible"} <= {rule}
+
+
+@pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[item[0] for item in HEALTHY])
+def test_what_resembles_it_is_left_alone(name, scene, seconds):
+    assert {item.id for found in play(scene, seconds) for item in found if item.confidence != "possible"} == set()
+
+
+def test_a_mask_of_the_script_is_told_with_the_line_to_remove():
+    finding = play(hides_in_the_script, 12)[-1][0]
+    assert finding.title == "The script hides GPUs: GPUTOP_VIRTUAL_DEVICES shows 1 of 2 GPUs"
+    assert 'os.environ["GPUTOP_VIRTUAL_DEVICES"] = "0"' in finding.fix
+    assert finding.evidence[0].text == "the script sets GPUTOP_VIRTUAL_DEVICES=0; at launch it was 0,1"
+
+
+def test_a_rhythm_is_seen_among_strangers_and_not_among_chance():
+    assert windows.regular([1201, 1221, 1241, 1249, 1261, 1281, 1301, 1321, 1341, 1361, 1381, 1401, 1405, 1421], 0.1)
+    assert not windows.regular([1201, 1214, 1241, 1249, 1272, 1281, 1310, 1321, 1349, 1361, 1388, 1401, 1405, 1431], 0.1)
+
+
+def test_rules_that_look_seldom_are_those_with_long_windows():
+    assert {rule.id for rule in RULES if rule.every_s} >= {"E07", "C11", "E06"}
+    assert not any(rule.every_s for rule in RULES if rule.id in ("A01", "A07", "C01", "C03"))
+
+
+def test_every_scene_is_judged_right(tmp_path):
+    code, found, text = accuracy(tmp_path, "--scenes")
+    assert [item["scene"] for item in found["scenes"] if not item["right"]] == [], text
+    assert code == 0
+    kinds = [item["kind"] for item in found["scenes"]]
+    assert kinds.count("fault") > 100
+    assert kinds.count("healthy") > 80
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("recipe", ["faults/ranks-on-one-gpu", "faults/mask-in-script", "faults/unused-parameters"])
+def test_a_fault_is_named_first_of_a_real_job(tmp_path, recipe):
+    pytest.importorskip("torch")
+    code, found, text = accuracy(tmp_path, "--live", "--only", recipe, "--seconds", "70")
+    assert [item["truth"] == item["verdict"] for item in found["live"]] == [True], text
+    assert code == 0
+    assert found["live"][0]["delay_s"] is not None
+
+
+def test_an_unknown_name_is_refused(tmp_path):
+    code, _, text = accuracy(tmp_path, "--only", "no-such-fault")
+    assert code == 2
+    assert "no-such-fault" in text
+
+
+def test_two_rules_that_explain_each_other_leave_one():
+    pairs = [(root, symptom) for root, symptoms in HIDES.items() for symptom in symptoms if root in HIDES.get(symptom, ())]
+    assert pairs
+    for root, symptom in pairs:
+        assert diagnosis._is_rooted_in(root, symptom) != diagnosis._is_rooted_in(symptom, root)

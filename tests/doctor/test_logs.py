@@ -1,0 +1,611 @@
+"""What a log says: every known text with its values, tracebacks of several ranks, and which failure came first."""
+
+from __future__ import annotations
+
+import re
+import tracemalloc
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES
+from gputop.doctor.logs.explain import Explanation, explain
+from gputop.doctor.logs.lines import rank_and_text, time_of
+from gputop.doctor.logs.patterns.table import IDS, PATTERNS, matches, pattern_of
+from gputop.doctor.logs.refuted import REFUTED_BY
+from gputop.doctor.logs.scan import KEPT_FIRST, KEPT_LAST, LogScan
+from gputop.doctor.rules.texts.known import JUDGED_ELSEWHERE
+from tests.doctor.log_samples import MATCHING, NOT_MATCHING
+
+CATALOGUE = [
+    "cuda_deser_unavailable",
+    "cuda_deser_ordinal",
+    "not_compiled_cuda",
+    "no_driver",
+    "driver_too_old",
+    "arch_unsupported",
+    "err802",
+    "cuda_unknown_env",
+    "bad_device_string",
+    "invalid_ordinal",
+    "devices_busy",
+    "nvml_mismatch",
+    "nvml_unknown",
+    "two_devices",
+    "dp_replica_error",
+    "dp_not_on_dev0",
+    "dp_kwargs_mismatch",
+    "dp_scatter_scalar",
+    "dp_gather_scalar",
+    "hf_n_gpu",
+    "dp_imbalance",
+    "ddp_devids_cpu",
+    "ddp_not_needed",
+    "hf_devicemap_dist",
+    "hf_8bit_device",
+    "local_rank_dash",
+    "launch_deprecated",
+    "omp1",
+    "env_rdzv_missing",
+    "pg_not_init",
+    "addr_in_use",
+    "rdzv_timeout",
+    "child_failed",
+    "pl_notebook",
+    "pl_gpu_unused",
+    "pl_slurm_tasks",
+    "pl_workers",
+    "ds_cvd_ignored",
+    "acc_p2p",
+    "nccl_dup_gpu",
+    "barrier_guess",
+    "nccl_watchdog",
+    "nccl_heartbeat",
+    "nccl_shm",
+    "nccl_sys",
+    "nccl_remote",
+    "nccl_version",
+    "gloo_peer",
+    "coll_mismatch",
+    "param_shape",
+    "unused_params",
+    "unused_idx",
+    "ready_twice",
+    "fup_useless",
+    "module_prefix",
+    "sampler_excl",
+    "oom",
+    "oom_other_proc",
+    "worker_bus",
+    "worker_killed",
+    "fd_limit",
+    "too_many_workers",
+    "fork_cuda",
+    "pin_no_accel",
+    "rnn_flat",
+    "xid",
+    "ecc",
+    "illegal",
+    "sigkill",
+    "nan_loss",
+]
+WRITTEN = 1_795_235_000.0  # November 2026
+
+
+def scan(text: str, name: str = "train.log", rank: int | None = None, size: int = 700) -> LogScan:
+    found = LogScan(name, rank, WRITTEN)
+    data = text.encode()
+    for start in range(0, len(data), size):
+        found.feed(data[start : start + size])
+    found.end()
+    return found
+
+
+def told(*texts: str) -> Explanation:
+    return explain([scan(text) for text in texts])
+
+
+def traceback(error: str, prefix: str = "", line: int = 41) -> str:
+    lines = [
+        "Traceback (most recent call last):",
+        f'  File "/home/ada/train.py", line {line}, in main',
+        "    loss = model(x)",
+        "           ^^^^^^^^",
+        '  File "/opt/lib/python3.11/site-packages/torch/nn/modules/module.py", line 1778, in _wrapped_call_impl',
+        "    return self._call_impl(*args, **kwargs)",
+        *error.splitlines(),
+    ]
+    return "".join(f"{prefix}{line}\n" for line in lines)
+
+
+def torchrun_summary(root: int, exitcode: str = "1", others: Iterable[int] = (), time: str = "2026-11-21_04:25:52") -> str:
+    def entry(index: int, rank: int, code: str) -> str:
+        return (
+            f"[{index}]:\n  time      : {time}\n  host      : node7\n  rank      : {rank} (local_rank: {rank})\n"
+            f"  exitcode  : {code} (pid: {8000 + rank})\n  error_file: <N/A>\n  traceback : To enable traceback see: https://x\n"
+        )
+
+    return (
+        "Traceback (most recent call last):\n"
+        '  File "/opt/bin/torchrun", line 7, in <module>\n'
+        "    sys.exit(main())\n"
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+        f"{'=' * 60}\ntrain.py FAILED\n{'-' * 60}\nFailures:\n"
+        + "".join(entry(index + 1, rank, "-15") for index, rank in enumerate(others))
+        + f"{'-' * 60}\nRoot Cause (first observed failure):\n{entry(0, root, exitcode)}{'=' * 60}\n"
+    )
+
+
+GLOO = "RuntimeError: [gloo/transport/tcp/pair.cc:553] Connection closed by peer [127.0.0.1]:38826. GLHF!"
+OOM = MATCHING[[name for name, _, _ in MATCHING].index("oom")][1]
+
+
+# The table.
+
+
+def test_every_text_of_the_catalogue_has_a_pattern_and_a_sample() -> None:
+    assert set(CATALOGUE) <= set(IDS)
+    assert set(IDS) <= {name for name, _, _ in MATCHING}
+    assert set(IDS) >= JUDGED_ELSEWHERE
+
+
+@pytest.mark.parametrize(("name", "line", "values"), MATCHING, ids=[f"{n}-{i}" for i, (n, _, _) in enumerate(MATCHING)])
+def test_a_line_is_known_with_its_values(name: str, line: str, values: dict[str, str]) -> None:
+    found = {pattern.id: groups for pattern, groups in matches(line)}
+    assert name in found, list(found)
+    assert {key: found[name].get(key) for key in values} == values
+    pattern, groups = pattern_of(name, line) or (None, {})
+    assert pattern is not None
+    for template in (pattern.title, pattern.means, pattern.fix):
+        text = pattern.said(template, groups)
+        assert text.strip()
+        for key, value in values.items():
+            assert f"{{{key}}}" not in template or value in text
+
+
+@pytest.mark.parametrize("line", NOT_MATCHING)
+def test_a_line_that_says_nothing(line: str) -> None:
+    assert [pattern.id for pattern, _ in matches(line)] == []
+    assert told(f"{line}\n").findings == ()
+
+
+def test_a_row_is_whole() -> None:
+    for pattern in PATTERNS:
+        assert pattern.severity in SEVERITIES
+        assert pattern.confidence in CONFIDENCES
+        assert pattern.cause is None or re.fullmatch(r"[A-I]\d\d", pattern.cause)
+        re.compile(pattern.expression)
+        assert not (pattern.cascade and pattern.kind == "hint")
+
+
+def test_the_more_telling_text_comes_first() -> None:
+    line = next(line for name, line, _ in MATCHING if name == "oom_other_proc")
+    assert [pattern.id for pattern, _ in matches(line)] == ["oom_other_proc", "oom"]
+
+
+@pytest.mark.parametrize(("name", "line", "values"), MATCHING, ids=[f"{n}-{i}" for i, (n, _, _) in enumerate(MATCHING)])
+def test_every_finding_of_a_log_says_what_would_refute_it(name: str, line: str, values: dict[str, str]) -> None:
+    for log in (f"{line}\n", traceback(line), line + "\n" + torchrun_summary(0), traceback("ValueError: no") + line):
+        for finding in told(log).findings:
+            assert finding.refuted_by.strip(), finding
+
+
+def test_what_refutes_a_text_is_said_of_texts_that_there_are() -> None:
+    assert set(REFUTED_BY) <= set(IDS)
+    assert {pattern.id for pattern in PATTERNS if not pattern.refuted_by} == set(REFUTED_BY)
+
+
+# Which failure came first.
+
+
+MISSING = "\tMissing key(s) in state_dict: "
+UNEXPECTED = "\tUnexpected key(s) in state_dict: "
+LOADING = "RuntimeError: Error(s) in loading state_dict for Net:\n"
+
+
+@pytest.mark.parametrize(
+    ("lists", "id_"),
+    [
+        (MISSING + '"conv.weight". \n' + UNEXPECTED + '"module.conv.weight". ', "C13"),
+        (MISSING + '"module.conv.weight". \n' + UNEXPECTED + '"conv.weight". ', "C13"),
+        (MISSING + '"module.head.weight". \n' + UNEXPECTED + '"module.fc.weight". ', "state_dict_names"),
+        (MISSING + '"module.head.weight". ', "state_dict_names"),
+        (UNEXPECTED + '"module.fc.weight". ', "state_dict_names"),
+        (MISSING + '"conv.weight". \n' + UNEXPECTED + '"_orig_mod.conv.weight". ', "state_dict_names"),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["", "[rank0]: "])
+def test_names_of_a_checkpoint_differ_by_the_wrapper_s_prefix_or_by_more(lists: str, id_: str, prefix: str) -> None:
+    assert [finding.id for finding in told(traceback(LOADING + lists, prefix)).findings] == [id_]
+
+
+def test_names_of_a_checkpoint_outside_of_a_traceback_say_something_by_the_prefix_alone() -> None:
+    """A script that loads with strict=False may print them."""
+    assert told(MISSING + '"fc.weight", "fc.bias".\n').findings == ()
+    assert [finding.id for finding in told(MISSING + '"module.fc.weight".\n').findings] == ["C13"]
+
+
+def test_no_line_is_evidence_twice() -> None:
+    line = next(line for name, line, _ in MATCHING if name == "oom_other_proc")
+    for error in (line, OOM, f"{OOM}\n{OOM}"):
+        (finding,) = told(traceback(error)).findings
+        texts = [fact.text for fact in finding.evidence]
+        assert len(texts) == len(set(texts)), texts
+
+
+def test_an_xid_is_told_by_what_its_number_means() -> None:
+    def log(xid: int) -> str:
+        return f"[ 812.1] NVRM: Xid (PCI:0000:3b:00): {xid}, pid=812, name=python\n"
+
+    (finding,) = told(log(79)).findings
+    assert finding.title == "The driver reported Xid 79, the GPU has fallen off the bus (GPU at 0000:3b:00.0)"
+    assert "check power cables" in finding.fix
+    (finding,) = told(log(95)).findings
+    assert "nvidia-smi --gpu-reset -i 0000:3b:00.0" in finding.fix
+    (finding,) = told(log(13)).findings
+    assert "compute-sanitizer" in finding.fix
+    (finding,) = told(log(999)).findings
+    assert "look Xid 999 up" in finding.fix
+    assert told(log(45)).findings == (), "every killed job leaves one"
+
+
+PROGRESS = "".join(f"epoch {epoch} step {step} loss 0.{step}\n" for epoch in range(2) for step in range(4))
+FLAKY = traceback("RuntimeError: flaky")
+
+
+@pytest.mark.parametrize(
+    ("log", "severity", "confidence", "title"),
+    [
+        (
+            FLAKY + "retrying...\n" + PROGRESS + "training done\n",
+            "warning",
+            "possible",
+            "The script went on after RuntimeError",
+        ),
+        (FLAKY + "epoch 1 loss 0.4\nepoch 2 loss 0.3\nTraining finished.\n", "warning", "possible", "The script went on after"),
+        (PROGRESS + FLAKY + PROGRESS, "error", "likely", "The script failed with RuntimeError"),
+        (traceback(OOM) + "batch size halved, retrying\n" + PROGRESS, "warning", "possible", "GPU 3 is full"),
+        (
+            FLAKY + "Epoch 1:  3%|# | 3/99 [00:01<00:02, 5.1it/s]\r" * 3,
+            "error",
+            "likely",
+            "The script failed with RuntimeError",
+        ),
+        (PROGRESS + FLAKY, "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + "saving what there is\n", "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + PROGRESS + "Aborted (core dumped)\n", "error", "certain", "The script failed with RuntimeError"),
+        (FLAKY + PROGRESS + "srun: error: node1: task 0: Exited with exit code 1\n", "error", "certain", "The script failed"),
+        (FLAKY + PROGRESS + torchrun_summary(0), "error", "certain", "The script failed with RuntimeError"),
+        (
+            FLAKY + "retrying\n" + PROGRESS + traceback("ValueError: b", line=9),
+            "error",
+            "certain",
+            "The script failed with ValueError",
+        ),
+        # Python buffers 8 KiB of output, whose rest is written when the script ends.
+        (PROGRESS[:-4] + FLAKY + "0.3\n" + PROGRESS, "error", "certain", "The script failed with RuntimeError"),
+        (
+            traceback("RuntimeError: x", "[rank1]: ") + "".join(f"[rank0]: {line}\n" for line in PROGRESS.splitlines()),
+            *("error", "certain", "Rank 1 failed with RuntimeError"),
+        ),
+        (
+            traceback("RuntimeError: x", "[rank1]: ") + "".join(f"[rank1]: {line}\n" for line in PROGRESS.splitlines()),
+            *("error", "likely", "Rank 1 failed with RuntimeError"),
+        ),
+    ],
+)
+def test_an_exception_that_progress_follows_is_not_certain(log: str, severity: str, confidence: str, title: str) -> None:
+    finding = told(log).findings[0]
+    assert (finding.severity, finding.confidence) == (severity, confidence)
+    assert finding.title.startswith(title)
+    # A job that is known to have failed did so of it.
+    assert explain([scan(log)], failed=True).findings[0].confidence == "certain"
+
+
+def test_slurm_s_memory_limit_is_the_root_of_what_the_other_ranks_say() -> None:
+    killed = "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have been OOM Killed.\n"
+    explanation = told(traceback(GLOO, "[rank0]: ") + killed + "srun: error: node1: task 3: Out Of Memory\n")
+    (finding,) = explanation.findings
+    assert (finding.id, finding.severity, finding.confidence) == ("H05", "error", "certain")
+    assert "sacct -j 4711 " in finding.fix
+    (named,) = told("srun: error: node1: task 3: Out Of Memory\n").findings
+    assert named.title == "Slurm's memory limit of the job was reached: task 3 killed"
+
+
+def test_the_root_is_the_rank_that_torchrun_names_and_not_the_cascade() -> None:
+    text = (
+        traceback(GLOO, "[rank0]: ")
+        + traceback("ValueError: the real error", "[rank1]: ", 34)
+        + torchrun_summary(1, others=[0])
+    )
+    explanation = told(text)
+    assert explanation.root is not None
+    assert (explanation.root.rank, explanation.root.line, explanation.root.where) == (
+        1,
+        "ValueError: the real error",
+        "train.py:34 (main)",
+    )
+    first = explanation.findings[0]
+    assert first.title == "Rank 1 failed with ValueError at train.py:34 (main)"
+    assert any("gloo_peer" in fact.text for fact in first.evidence)
+    assert any("torchrun" in fact.source and "rank 1" in fact.text for fact in first.evidence)
+    assert {item.pattern.id for item in explanation.consequences if item.pattern} == {"gloo_peer", "child_failed"}
+
+
+def test_without_torchrun_a_cascade_is_no_root_wherever_it_stands() -> None:
+    assert told(traceback(GLOO, "[rank0]: ") + traceback(OOM, "[rank3]: ")).findings[0].id == "H02"
+
+
+def test_files_of_ranks_are_ordered_by_the_times_in_their_lines() -> None:
+    late = "2026-11-21 04:25:59,100 ERROR CUDA error: invalid device ordinal\n"
+    early = "2026-11-21 04:25:51,900 ERROR CUDA error: an illegal memory access was encountered\n"
+    explanation = explain([scan(late, "rank 0", 0), scan(early, "rank 1", 1)])
+    assert explanation.root is not None
+    assert explanation.root.rank == 1
+    assert explanation.findings[0].id == "illegal"
+
+
+def test_files_of_ranks_without_times_follow_torchrun() -> None:
+    files = [
+        scan(torchrun_summary(2, others=[0, 1]), "out.log"),
+        scan(traceback("KeyError: 'a'"), "rank 0", 0),
+        scan(traceback(GLOO), "rank 1", 1),
+        scan(traceback("ZeroDivisionError: division by zero"), "rank 2", 2),
+    ]
+    assert explain(files).findings[0].title == "Rank 2 failed with ZeroDivisionError at train.py:41 (main)"
+
+
+def test_a_rank_that_says_only_what_follows_gives_way_to_the_one_that_says_why() -> None:
+    text = traceback(GLOO, "[rank0]: ") + traceback(OOM, "[rank1]: ") + torchrun_summary(0, others=[1])
+    assert told(text).findings[0].id == "H02"
+
+
+def test_a_rank_that_was_killed() -> None:
+    text = (
+        traceback(GLOO, "[rank0]: ")
+        + "E1121 04:25:59.539000 8451 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) "
+        + "local_rank: 1 (pid: 8001) of binary: python\n"
+        + torchrun_summary(1, "-9", [0])
+    )
+    finding = told(text).findings[0]
+    assert (finding.id, finding.title) == ("H05", "Rank 1 was killed from outside (SIGKILL)")
+    assert any("SIGKILL" in fact.text for fact in finding.evidence)
+
+
+def test_a_rank_without_words_is_named_with_how_it_ended() -> None:
+    finding = told(traceback(GLOO, "[rank0]: ") + torchrun_summary(1, "-11", [0])).findings[0]
+    assert (finding.id, finding.confidence) == ("G04", "possible")
+    assert "Rank 1 on node7 was ended by SIGSEGV" in finding.title
+
+
+def test_consequences_alone_say_that_they_are_no_cause() -> None:
+    finding = told(traceback(GLOO)).findings[0]
+    assert (finding.id, finding.confidence) == ("G04", "possible")
+    assert "only what followed" in finding.cause
+
+
+WATCHDOG = (
+    "[rank{rank}]:[E1121 12:00:0{rank}.1 ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum={number}, OpType={op}, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before\n"
+)
+
+
+def test_a_watchdog_names_the_rank_that_did_not_come() -> None:
+    files = [scan(WATCHDOG.format(rank=rank, number=12, op="ALLREDUCE"), f"rank {rank}", rank) for rank in (0, 1, 3)]
+    finding = explain([*files, scan("step 3\n", "rank 2", 2)]).findings[0]
+    assert finding.id == "G01"
+    assert finding.title.endswith("ALLREDUCE, number 12, after 600000 ms; rank 2 did not come")
+
+
+def test_watchdogs_in_different_operations_are_a_mismatch() -> None:
+    text = WATCHDOG.format(rank=0, number=12, op="ALLREDUCE") + WATCHDOG.format(rank=1, number=11, op="ALLGATHER")
+    finding = told(text).findings[0]
+    assert finding.id == "C08"
+    assert finding.title == "Rank 1 waited in ALLGATHER number 11, others in ALLREDUCE number 12"
+
+
+# Tracebacks.
+
+
+def test_ranks_that_write_between_each_other() -> None:
+    one = traceback("KeyError: 'x'", "[rank0]: ").splitlines()
+    other = traceback(GLOO, "[rank1]: ").splitlines()
+    mixed = [line for pair in zip(one, other, strict=True) for line in pair]
+    assert told("\n".join(mixed)).findings[0].title == "Rank 0 failed with KeyError at train.py:41 (main)"
+
+
+def test_chained_exceptions_are_one_failure() -> None:
+    text = (
+        traceback("KeyError: 'a'", line=10)
+        + ("\nDuring handling of the above exception, another exception occurred:\n\n")
+        + traceback("RuntimeError: no sample", line=12)
+    )
+    explanation = told(text)
+    assert explanation.root is not None
+    assert (explanation.root.line, explanation.root.raised_from) == ("RuntimeError: no sample", "KeyError: 'a'")
+    assert explanation.root.where == "train.py:12 (main)"
+    assert "KeyError: 'a'" in explanation.findings[0].cause
+
+
+def test_a_known_text_in_an_inner_exception_is_the_root_of_the_chain() -> None:
+    text = (
+        traceback("RuntimeError: DataLoader worker (pid 7805) is killed by signal: Killed. ")
+        + ("\nThe above exception was the direct cause of the following exception:\n\n")
+        + traceback("RuntimeError: DataLoader worker (pid(s) 7805) exited unexpectedly")
+    )
+    explanation = told(text)
+    assert [finding.id for finding in explanation.findings] == ["H05"]
+    assert explanation.findings[0].title == "DataLoader worker 7805 was ended by a signal: Killed"
+
+
+def test_a_message_of_several_lines() -> None:
+    text = traceback(
+        "RuntimeError: Error(s) in loading state_dict for Net:\n"
+        '\tMissing key(s) in state_dict: "0.weight". \n\tUnexpected key(s) in state_dict: "module.0.weight". '
+    )
+    finding = told(text).findings[0]
+    assert finding.id == "C13"
+    assert 'k.removeprefix("module.")' in finding.fix
+    assert any("train.py:41" in fact.text for fact in finding.evidence)
+
+
+REPLICA = (
+    "RuntimeError: Caught RuntimeError in replica 1 on device 1.\nOriginal Traceback (most recent call last):\n"
+    '  File "/home/ada/model.py", line 9, in forward\n    return x + self.mask\n{inner}\n'
+)
+
+
+def test_a_failed_replica_is_certain_only_with_the_inner_error_that_replicas_make() -> None:
+    inner = "RuntimeError: Expected all tensors to be on the same device, but found at least two devices, cuda:1 and cuda:0!"
+    finding = told(traceback(REPLICA.format(inner=inner))).findings[0]
+    assert (finding.id, finding.confidence) == ("B10", "certain")
+    finding = told(traceback(REPLICA.format(inner="IndexError: index 7 is out of range"))).findings[0]
+    assert (finding.id, finding.confidence) == ("B10", "likely")
+    assert any("IndexError: index 7" in fact.text for fact in finding.evidence)
+
+
+def test_a_handled_exception_is_no_root_when_another_one_ends_the_run() -> None:
+    text = traceback("ConnectionError: wandb is offline") + "step 1 loss 0.4\nstep 2 loss 0.3\n" + traceback(OOM)
+    assert told(text).findings[0].id == "H02"
+    text = traceback("ConnectionError: wandb is offline") + "step 1 loss 0.4\n" * 60 + traceback("TypeError: no")
+    assert told(text).findings[0].title.startswith("The script failed with TypeError")
+
+
+def test_what_python_ignores_at_its_end_is_no_failure() -> None:
+    text = "step 9\nException ignored in: <function _Iter.__del__ at 0x7f>\n" + traceback("AttributeError: x")
+    assert told(text).findings == ()
+    assert told(traceback("KeyboardInterrupt")).findings == ()
+
+
+def test_source_lines_that_a_traceback_quotes_are_not_the_error() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/home/ada/train.py", line 3, in <module>\n'
+        '    raise AssertionError("Torch not compiled with CUDA enabled")\nTypeError: other\n'
+    )
+    assert told(text).findings[0].title == "The script failed with TypeError at train.py:3 (<module>)"
+
+
+# Lines as terminals and launchers make them.
+
+
+def test_escapes_carriage_returns_and_a_progress_bar_before_the_error() -> None:
+    text = "\r 10%|#   | 1/10\r 20%|##  | 2/10" + traceback(
+        "\x1b[31mRuntimeError\x1b[0m: CUDA error: invalid device ordinal", ""
+    )
+    assert told(text).findings[0].id == "invalid_ordinal"
+    assert told(text.replace("\n", "\r\n")).findings[0].id == "invalid_ordinal"
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "text"),
+    [
+        ("[rank3]: Traceback", 3, "Traceback"),
+        ("[rank3]:[E1121 x]", 3, "[E1121 x]"),
+        ("[default1]:boom", 1, "boom"),
+        ("[rank 2] boom", 2, "boom"),
+        ("12: boom", 12, "boom"),
+        ("[Rank 2] boom", None, "[Rank 2] boom"),
+        ("2026-11-21 10:00:00 boom", None, "2026-11-21 10:00:00 boom"),
+    ],
+)
+def test_whose_line_it_is(line: str, rank: int | None, text: str) -> None:
+    assert rank_and_text(line) == (rank, text)
+
+
+def test_when_a_line_was_written() -> None:
+    iso, glog = time_of("2026-11-21 04:25:59,500 ERROR x"), time_of("[E1121 04:25:59.500000 x.cpp:1] x", WRITTEN)
+    assert iso is not None
+    assert iso == glog
+    assert time_of("[E1121 04:25:59.5 x] x") is None
+    assert time_of("step 3") is None
+    december = time_of("[E1231 23:59:00 x] x", time_of("2027-01-01 00:10:00"))
+    assert december == time_of("2026-12-31 23:59:00")
+
+
+def test_a_warning_is_told_and_is_not_the_root() -> None:
+    warning = (
+        "[W1121 04:26:52.1 socket.cpp:464] [c10d] The server socket has failed to bind to [::]:29500 "
+        "(errno: 98 - Address already in use).\n"
+    )
+    explanation = told(warning + traceback(OOM))
+    assert [finding.id for finding in explanation.findings] == ["H02", "G03"]
+    assert [finding.severity for finding in explanation.findings] == ["error", "warning"]
+
+
+def test_remarks_of_a_healthy_run_are_information() -> None:
+    omp = next(line for name, line, _ in MATCHING if name == "omp1")
+    explanation = told(f"{omp}\nstep 1 loss 0.3\nstep 2 loss 0.2\n")
+    assert explanation.root is None
+    assert [finding.severity for finding in explanation.findings] == ["info"]
+
+
+# Large, cut and strange logs.
+
+
+def test_a_large_log_is_read_in_bounded_memory() -> None:
+    found = LogScan("big.log")
+    line = b"2026-11-21 04:24:00,123 INFO step 1200 loss=0.4310 lr=1.00e-04\n" * 10_000
+    found.feed(line)
+    tracemalloc.start()
+    for _ in range(30):
+        found.feed(line)
+    found.feed(traceback(OOM).encode())
+    found.end()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * len(line)
+    assert found.lines == 31 * 10_000 + 7
+    assert explain([found]).findings[0].evidence[0].source == f"big.log:{31 * 10_000 + 7}"
+
+
+def test_a_text_a_million_times_keeps_the_first_and_the_last() -> None:
+    found = scan("step loss: nan\n" * 3000 + traceback(OOM), size=1 << 16)
+    assert len(found.observations) <= KEPT_FIRST + KEPT_LAST
+    assert found.observations[0].line_number == 1
+    assert explain([found]).findings[0].id == "H02"
+
+
+def test_a_part_that_was_left_out_takes_the_numbers_with_it() -> None:
+    found = LogScan("x.log")
+    found.feed(b"step 1\n")
+    found.skip()
+    found.feed(traceback(OOM).encode())
+    found.end()
+    assert explain([found]).findings[0].evidence[0].source == "x.log"
+
+
+def test_a_line_without_an_end() -> None:
+    found = LogScan("x.log")
+    for _ in range(40):
+        found.feed(b"." * 10_000)
+    found.feed(b" CUDA error: invalid device ordinal")
+    found.end()
+    assert [item.pattern.id for item in found.observations if item.pattern] == ["invalid_ordinal"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 400))
+def test_pieces_do_not_matter(size: int) -> None:
+    text = traceback(GLOO, "[rank0]: ") + traceback("ValueError: é", "[rank1]: ") + torchrun_summary(1, others=[0])
+    assert [f.title for f in explain([scan(text, size=size)]).findings] == [f.title for f in told(text).findings]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.sampled_from([line for _, line, _ in MATCHING] + [*NOT_MATCHING, *traceback(GLOO).splitlines()]), max_size=30)
+)
+def test_any_mixture_is_explained_without_an_error(lines: list[str]) -> None:
+    explanation = told("\n".join(lines))
+    assert all(finding.title and finding.evidence for finding in explanation.findings)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.binary(max_size=600))
+def test_any_bytes_are_read(data: bytes) -> None:
+    found = LogScan("x")
+    found.feed(data)
+    found.feed(b"Traceback (most recent call last):\n" + data)
+    found.end()
+    explain([found])

@@ -1,0 +1,82 @@
+"""History: bounded, and no spike is lost however long the run."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputop.history import series as history
+from gputop.history.series import BUCKETS, History, Series
+from gputop.snapshot import Points
+from tests import samples
+
+
+@given(st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=600), st.integers(1, 80))
+@settings(max_examples=60)
+def test_columns_keep_every_extreme(values: list[float], count: int) -> None:
+    series = Series()
+    for x, value in enumerate(values):
+        series.append(x, value)
+    columns = [column for column in series.columns(0, len(values), count) if column]
+    finite = [value for value in values if math.isfinite(value)]
+    assert sum(column.count for column in columns) == len(finite)
+    assert sum(column.non_finite for column in columns) == len(values) - len(finite)
+    if finite:
+        assert min(column.low for column in columns) == min(finite)
+        assert max(column.high for column in columns) == max(finite)
+
+
+def test_memory_is_bounded_and_the_spike_stays() -> None:
+    series = Series()
+    spike_at = 31_337
+    for x in range(5 * BUCKETS * 4):
+        series.append(x, 100.0 if x == spike_at else 1.0)
+    assert len(series.buckets) <= BUCKETS
+    columns = series.columns(0, 5 * BUCKETS * 4, 100)
+    high = [index for index, column in enumerate(columns) if column and column.high == 100.0]
+    assert len(high) == 1
+    assert abs(high[0] - spike_at * 100 // (5 * BUCKETS * 4)) <= 1
+
+
+def test_a_stale_or_lost_device_leaves_a_gap() -> None:
+    seen = History()
+    seen.observe(samples.snapshot(0))
+    seen.observe(samples.snapshot(1, devices=(samples.device(0, state="stale"), samples.device(1))))
+    assert seen.device(samples.device(0).uuid, "utilization_percent").samples == 1
+    assert seen.device(samples.device(1).uuid, "utilization_percent").samples == 2
+
+
+def test_unknown_readings_are_not_zero() -> None:
+    seen = History()
+    seen.observe(samples.snapshot(0, devices=(samples.device(0, power_w=None),)))
+    assert seen.device(samples.device(0).uuid, "power_w") is None
+
+
+def test_metrics_by_rank_step_and_time() -> None:
+    seen = History()
+    seen.observe(samples.snapshot(0))
+    ranks = seen.metric("run-1", "loss")
+    assert sorted(ranks) == [0, 1, 2, 3]
+    assert ranks[0].by_step.span() == (0, 199)
+    assert ranks[0].by_time.span() == (samples.EPOCH - 600, samples.EPOCH - 401)
+    assert seen.metrics("run-1") == ("loss",)
+
+
+def test_steps_may_go_back() -> None:
+    seen = History()
+    seen.observe(samples.snapshot(0, points=(Points("run-1", 0, "loss", (5, 6, 2, 3), (1.0, 2.0, 3.0, 4.0), (1, 2, 3, 4)),)))
+    series = seen.metric("run-1", "loss")[0].by_step
+    assert series.span() == (2, 6)
+    assert [column.last if column else None for column in series.columns(2, 7, 5)] == [3, 4, None, 1, 2]
+
+
+def test_runs_that_are_no_longer_listed_are_forgotten_in_the_end() -> None:
+    seen = History()
+    for number in range(history.ENDED_RUNS_KEPT + 10):
+        point = Points(f"r{number}", 0, "loss", (1,), (1.0,), (1.0,))
+        seen.observe(samples.snapshot(number, runs=(samples.run(run_id=f"r{number}"),), points=(point,)))
+    kept = [number for number in range(history.ENDED_RUNS_KEPT + 10) if seen.metrics(f"r{number}")]
+    assert history.ENDED_RUNS_KEPT <= len(kept) <= history.ENDED_RUNS_KEPT + 1
+    assert kept[-1] == history.ENDED_RUNS_KEPT + 9

@@ -1,0 +1,138 @@
+"""Known error texts in the output of jobs, as they are written; and the explanation of a job that failed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from gputop.jobs import record, store
+from gputop.jobs.output import matches as log_matches
+from gputop.jobs.output.explained import explanation_of, paragraph
+from gputop.jobs.output.matches import LogMatches
+from gputop.recipes.catalogue import Launch
+from gputop.snapshot import LogMatch
+from tests.tracking.kit import Home, eventually, home
+
+assert home
+
+FAILS = """
+import sys
+print("epoch 0 loss 0.5")
+sys.stdout.flush()
+def main():
+    raise RuntimeError("CUDA error: invalid device ordinal")
+main()
+"""
+RANKS = """
+import os, sys, time
+directory = os.path.join(os.environ["PET_LOG_DIR"], "x_1", "attempt_0")
+texts = {
+    0: "RuntimeError: [../gloo/transport/tcp/pair.cc:598] Connection closed by peer [127.0.0.1]:22467",
+    1: "ValueError: the real error",
+}
+for rank, text in texts.items():
+    os.makedirs(os.path.join(directory, str(rank)))
+    with open(os.path.join(directory, str(rank), "stderr.log"), "w") as file:
+        file.write("Traceback (most recent call last):\\n")
+        file.write(f'  File "train.py", line {9 + rank}, in <module>\\n    step()\\n{text}\\n')
+sys.exit(1)
+"""
+
+
+def start(code: str) -> store.Job:
+    return store.start(Launch((sys.executable, "-c", textwrap.dedent(code)), {}, os.getcwd(), "job"))
+
+
+def ended(job: store.Job) -> store.Job:
+    return eventually(lambda: found if not (found := store.find(job.id)).active else None, "the job ends")
+
+
+def until(matches: LogMatches, wanted: str) -> LogMatch:
+    return eventually(lambda: next((item for item in matches.poll() if item.pattern == wanted), None), wanted)
+
+
+def test_a_text_is_found_once_and_the_first_failure_first(home: Home) -> None:
+    job, matches = start(FAILS), LogMatches()
+    found = until(matches, "invalid_ordinal")
+    assert (found.job_id, found.run_id, found.cause, found.cascade) == (job.id, job.id, None, False)
+    assert found.file == record.OUT_LOG
+    ended(job)
+    again = [matches.poll() for _ in range(3)][-1]
+    assert [item.pattern for item in again].count("invalid_ordinal") == 1
+    finding = explanation_of(job.id)
+    assert finding is not None
+    assert finding.id == "invalid_ordinal"
+    assert "LOCAL_RANK" in finding.fix
+    assert finding.title in paragraph(finding)
+
+
+def test_the_rank_that_failed_first_is_the_root_and_not_who_noticed(home: Home) -> None:
+    job = ended(start(RANKS))
+    matches = LogMatches()
+    found = eventually(matches.poll, "the ranks' texts")
+    assert found[0].rank == 1
+    assert "the real error" in found[0].line
+    assert [item.cascade for item in found if item.rank == 0] == [True]
+    finding = explanation_of(job.id)
+    assert finding is not None
+    assert "the real error" in str([fact.text for fact in finding.evidence]) + finding.title
+
+
+def test_what_a_script_caught_is_left_out_once_it_failed_of_something_else(home: Home) -> None:
+    code = """
+    print("an earlier run said RuntimeError: CUDA error: invalid device ordinal")
+    for epoch in range(9):
+        print("reading the data again", "epoch", epoch, "loss 0.5")
+    raise ValueError("the end")
+    """
+    ended(start(code))
+    matches = LogMatches()
+    found = eventually(matches.poll, "the job's texts")
+    assert [item.pattern for item in found] == ["exception"]
+
+
+def test_a_job_that_ended_well_has_nothing_to_explain(home: Home) -> None:
+    job = ended(start("print('all is well')"))
+    assert LogMatches().poll() == ()
+    assert explanation_of(job.id) is None
+
+
+def test_a_large_log_is_read_at_both_ends_in_bounded_steps(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_matches, "HEAD_BYTES", 10_000)
+    monkeypatch.setattr(log_matches, "TAIL_BYTES", 10_000)
+    monkeypatch.setattr(log_matches, "READ_BYTES", 4_000)
+    code = "for n in range(60_000): print('step', n)\nraise RuntimeError('CUDA error: invalid device ordinal')"
+    job, matches = ended(start(code)), LogMatches()
+    assert (job.directory / record.OUT_LOG).stat().st_size > 500_000
+    polls = 0
+    while not matches.poll():
+        polls += 1
+        assert polls < 20, "the middle is left out"
+
+
+def test_a_log_that_is_cut_is_read_anew(home: Home) -> None:
+    code = (
+        "import os, sys, time\n"
+        "path = os.path.join(os.path.dirname(os.environ['PET_LOG_DIR']), 'out.log')\n"
+        "print('noise ' * 1000, flush=True)\ntime.sleep(0.5)\n"
+        "os.truncate(path, 0)\nprint('RuntimeError: CUDA error: invalid device ordinal', flush=True)\ntime.sleep(60)"
+    )
+    job, matches = start(code), LogMatches()
+    matches.poll()
+    until(matches, "invalid_ordinal")
+    store.stop(job.id, grace_s=1.0)
+
+
+def test_a_job_that_is_gone_is_forgotten(home: Home) -> None:
+    import shutil
+
+    job, matches = start(FAILS), LogMatches()
+    until(matches, "invalid_ordinal")
+    ended(job)
+    shutil.rmtree(job.directory)
+    eventually(lambda: not matches.poll(), "nothing is left of it")
+    assert isinstance(job.directory, Path)

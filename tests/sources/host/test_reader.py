@@ -1,0 +1,471 @@
+"""What the host reader says of real processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.snapshot import Ancestor, DeviceUse, Process
+from gputop.sources.host import book, procfs, procfs_activity
+from gputop.sources.host import reader as host_reader
+from gputop.sources.host import threads as host_threads
+from gputop.sources.host.environ import MASK, mask_secret
+from gputop.sources.host.launchers import launcher_name
+from gputop.sources.host.reader import HostReader, details_of, environment_of, namespace_note
+from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, descendants, eventually
+
+USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    started = Processes(tmp_path)
+    yield started
+    started.end()
+
+
+@pytest.fixture(autouse=True)
+def only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    list_pids = procfs.list_pids
+    monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
+
+
+def read(reader: HostReader, pid: int, run: tuple[str, int] | None = None) -> Process:
+    """Read one process that uses a device."""
+    found = {process.pid: process for process in reader.read_processes({pid: USE}, {pid: run} if run else {})}
+    return found[pid]
+
+
+def test_a_rank_is_described_in_full(processes: Processes) -> None:
+    environment = {
+        "RANK": "5",
+        "LOCAL_RANK": "1",
+        "WORLD_SIZE": "8",
+        "LOCAL_WORLD_SIZE": "4",
+        "CUDA_VISIBLE_DEVICES": "2,3",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        "TORCHELASTIC_RUN_ID": "none",
+        "GPUTOP_RUN_ID": "run-7",
+        "GPUTOP_JOB_ID": "job-3",
+        "GPUTOP_VIRTUAL_DEVICES": "0,1",
+    }
+    before = time.time()
+    child, _ = processes.ready(IDLE, **environment)
+    process = read(HostReader(), child.pid)
+    assert process.devices == USE
+    assert (process.ppid, process.uid, process.in_namespace, process.hidden) == (os.getpid(), os.getuid(), True, ())
+    assert process.command == (sys.executable, "-c", PRELUDE + IDLE)
+    assert process.name is not None
+    assert process.name.startswith("python")
+    assert process.state in ("S", "R")
+    assert process.user
+    assert process.memory_rss_bytes is not None
+    assert process.memory_rss_bytes > 2**20
+    assert process.started_at is not None
+    assert before - 1 < process.started_at < time.time() + 1
+    launched = process.environment
+    assert launched is not None
+    assert (launched.rank, launched.local_rank, launched.world_size, launched.local_world_size) == (5, 1, 8, 4)
+    assert (launched.cuda_visible_devices, launched.cuda_device_order) == ("2,3", "PCI_BUS_ID")
+    assert (launched.torchelastic_run_id, launched.gputop_run_id, launched.gputop_job_id) == ("none", "run-7", "job-3")
+    assert launched.virtual_devices == "0,1"
+    assert (process.torch_mapped, process.torch_cuda_mapped, process.nvidia_open) == (True, False, False)
+    assert (process.run_id, process.rank) == ("run-7", 5)
+    assert process.ancestors[0].pid == os.getpid()
+    assert (process.launcher, process.cpu_percent) == (None, None)
+
+
+def test_the_journal_has_the_last_word_on_run_and_rank(processes: Processes) -> None:
+    child, _ = processes.ready(IDLE, RANK="5", GPUTOP_RUN_ID="run-7")
+    process = read(HostReader(), child.pid, ("run-8", 2))
+    assert (process.run_id, process.rank) == ("run-8", 2)
+
+
+def test_cpu_share_is_unknown_at_first_and_then_measured(processes: Processes) -> None:
+    busy, _ = processes.ready(BUSY)
+    idle, _ = processes.ready(IDLE)
+    reader = HostReader()
+    uses = {busy.pid: USE, idle.pid: USE}
+    assert [process.cpu_percent for process in reader.read_processes(uses, {})] == [None, None]
+    shares = eventually(
+        lambda: {process.pid: process.cpu_percent for process in reader.read_processes(uses, {})},
+        lambda found: (found[busy.pid] or 0) > (found[idle.pid] or 0) + 15,
+    )
+    assert shares[idle.pid] is not None
+
+
+def test_readings_in_quick_succession_keep_the_share(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    child, _ = processes.ready(BUSY)
+    reader = HostReader()
+    read(reader, child.pid)
+    share = eventually(lambda: read(reader, child.pid).cpu_percent, lambda found: found)
+    monkeypatch.setattr(host_reader, "SHORTEST_S", 1e9)
+    assert read(reader, child.pid).cpu_percent == share
+
+
+def test_what_does_not_change_is_the_same_in_the_next_reading(processes: Processes) -> None:
+    child, _ = processes.ready(IDLE)
+    reader = HostReader()
+    first, second = read(reader, child.pid), read(reader, child.pid)
+    assert (first.started_at, first.environment, first.command) == (second.started_at, second.environment, second.command)
+
+
+@pytest.mark.parametrize("name", ["torchrun", "deepspeed", "accelerate"])
+def test_the_launcher_is_found_above_the_ranks(processes: Processes, name: str) -> None:
+    spawn = """
+import subprocess
+child = subprocess.Popen([sys.executable, "-c", sys.argv[-1]], stdout=subprocess.DEVNULL)
+say(child.pid)
+try:
+    idle()
+finally:
+    child.kill()
+"""
+    script = processes.script(name, spawn)
+    launcher, words = processes.ready(argv=(script, "launch", "--nproc-per-node=1", PRELUDE + IDLE))
+    process = read(HostReader(), int(words[0]))
+    assert process.launcher == Ancestor(launcher.pid, name)
+    assert process.ancestors[:2] == (Ancestor(launcher.pid, name), Ancestor(os.getpid(), process.ancestors[1].name))
+    assert process.ancestors[-1].pid == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "launcher"),
+    [
+        (("/opt/venv/bin/python", "/opt/venv/bin/torchrun", "--nproc-per-node=4", "train.py"), "torchrun"),
+        (("python3.11", "-m", "torch.distributed.run", "train.py"), "torchrun"),
+        (("python", "-um", "torch.distributed.launch", "train.py"), "torchrun"),
+        (("python", "-u", "-X", "dev", "-m", "torch.distributed.run", "train.py"), "torchrun"),
+        (("python", "-Werror", "-m", "torch.distributed.run"), "torchrun"),
+        (("python", "/usr/lib/python3/dist-packages/torch/distributed/run.py", "train.py"), "torchrun"),
+        (("/opt/venv/bin/python", "/opt/venv/bin/accelerate", "launch", "train.py"), "accelerate"),
+        (("/opt/venv/bin/python", "/opt/venv/bin/accelerate", "config"), None),
+        (("/opt/venv/bin/python", "/opt/venv/bin/accelerate-launch", "train.py"), "accelerate"),
+        (("python", "-m", "accelerate.commands.launch", "train.py"), "accelerate"),
+        (("python", "-m", "accelerate.commands.accelerate_cli", "launch", "train.py"), "accelerate"),
+        (("python", "-u", "-m", "deepspeed.launcher.launch", "--world_info=e30=", "train.py"), "deepspeed"),
+        (("python", "/opt/venv/bin/deepspeed", "train.py"), "deepspeed"),
+        (("srun", "-n", "8", "python", "train.py"), "srun"),
+        (("slurmstepd: [4242.0]",), "srun"),
+        (("slurmstepd: [4242.batch]",), None),
+        (("/usr/bin/mpirun", "-np", "4", "python", "train.py"), "mpirun"),
+        (("orted", "--hnp"), "mpirun"),
+        (("python", "train.py", "torchrun"), None),
+        (("python", "-c", "import x", "-m", "torch.distributed.run"), None),
+        (("python", "-m"), None),
+        (("vim", "torchrun"), None),
+        (("bash",), None),
+        (("",), None),
+        ((), None),
+        (None, None),
+    ],
+)
+def test_launchers_are_told_by_their_command(command: tuple[str, ...] | None, launcher: str | None) -> None:
+    assert launcher_name(command) == launcher
+
+
+def test_a_rank_that_ends_is_no_longer_listed(processes: Processes) -> None:
+    child, _ = processes.ready(IDLE)
+    reader = HostReader()
+    assert [process.pid for process in reader.read_processes({}, {child.pid: ("run", 0)})] == [child.pid]
+    child.kill()
+    child.wait()
+    assert reader.read_processes({}, {child.pid: ("run", 0)}) == ()
+
+
+def test_what_the_driver_still_lists_after_its_end_keeps_its_name(processes: Processes) -> None:
+    child, _ = processes.ready(IDLE)
+    reader = HostReader()
+    alive = read(reader, child.pid)
+    child.kill()
+    child.wait()
+    gone = read(reader, child.pid)
+    assert (gone.state, gone.in_namespace, gone.devices) == ("X", True, USE)
+    assert (gone.user, gone.command, gone.started_at) == (alive.user, alive.command, alive.started_at)
+    assert (gone.cpu_percent, gone.memory_rss_bytes) == (None, None)
+
+
+def test_a_zombie_keeps_what_was_known_of_its_life(processes: Processes) -> None:
+    child, _ = processes.ready(IDLE, RANK="3")
+    reader = HostReader()
+    alive = read(reader, child.pid)
+    child.kill()
+    zombie = eventually(lambda: read(reader, child.pid), lambda process: process.state == "Z")
+    assert (zombie.environment, zombie.command, zombie.rank) == (alive.environment, alive.command, 3)
+    assert zombie.hidden == ()
+
+
+def test_a_zombie_at_first_sight_has_a_user_and_no_more(processes: Processes) -> None:
+    child, _ = processes.ready(IDLE)
+    child.kill()
+    zombie = eventually(lambda: read(HostReader(), child.pid), lambda process: process.state == "Z")
+    assert zombie.uid == os.getuid()
+    assert (zombie.environment, zombie.command, zombie.torch_mapped, zombie.hidden) == (None, None, None, ())
+
+
+def test_a_pid_of_another_namespace_has_only_its_devices() -> None:
+    foreign = 2**22 + 7  # above the kernel's largest PID
+    process = read(HostReader(), foreign)
+    assert process == Process(pid=foreign, devices=USE, in_namespace=False)
+
+
+def test_the_namespace_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    inside = Process(pid=1)
+    outside = [Process(pid=pid, in_namespace=False) for pid in range(100, 106)]
+    assert namespace_note([inside]) is None
+    monkeypatch.setattr(host_reader, "pid_namespace_is_initial", lambda: False)
+    note = namespace_note([inside, *outside])
+    assert note is not None
+    assert note.code == "no_permission"
+    assert "6 processes (PIDs 100, 101, 102, 103 …)" in note.message
+    assert "--pid=host" in note.hint
+    monkeypatch.setattr(host_reader, "pid_namespace_is_initial", lambda: True)
+    note = namespace_note(outside[:1])
+    assert note is not None
+    assert note.code == "other"
+    assert "--pid=host" not in note.hint
+
+
+def test_another_users_process_says_what_it_hides(processes: Processes) -> None:
+    if os.geteuid() == 0:
+        child, _ = processes.ready(IDLE, RANK="1")
+        with as_nobody():
+            process = read(HostReader(), child.pid)
+        assert process.uid == 0
+        assert process.command == (sys.executable, "-c", PRELUDE + IDLE)
+    else:
+        if os.stat("/proc/1").st_uid == os.geteuid():
+            pytest.skip("no other user's process here")
+        process = read(HostReader(), 1)
+    assert process.hidden == (
+        *("environment", "files_written", "nvidia_open", "read_bytes", "torch_cuda_mapped", "torch_mapped", "waits_in"),
+        "written_bytes",
+    )
+    assert not [name for name in process.hidden if getattr(process, name)]
+    assert [getattr(process, name) for name in ("nvidia_open", "read_bytes", "waits_in")] == [None] * 3
+    assert process.in_namespace
+    assert process.memory_rss_bytes is not None
+    assert process.user is not None
+
+
+def test_where_proc_is_closed_all_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(pid: int, thread_id: int | None = None) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(procfs, "read_stat", closed)
+    process = read(HostReader(), 4242, ("run", 1))
+    assert process.in_namespace
+    assert (process.run_id, process.rank) == ("run", 1)
+    unknown = {"devices", "pid", "hidden", "in_namespace", "ancestors", "launcher", "autograd_threads", "run_id", "rank"}
+    assert set(process.hidden) == set(Process.__dataclass_fields__) - unknown
+
+
+def test_an_exec_brings_a_new_environment_and_command(processes: Processes) -> None:
+    become = f"""
+say("ready")
+sys.stdin
+time.sleep(0.5)
+os.execve(sys.executable, [sys.executable, "-c", {PRELUDE + IDLE!r}, "second"], dict(os.environ, RANK="9"))
+"""
+    child, _ = processes.ready(become, RANK="4")
+    reader = HostReader()
+    assert read(reader, child.pid).rank == 4
+    process = eventually(lambda: read(reader, child.pid), lambda process: process.rank == 9)
+    assert process.command is not None
+    assert process.command[-1] == "second"
+
+
+def test_a_pid_that_comes_round_again_inherits_nothing(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = processes.ready(BUSY, RANK="4")
+    second, _ = processes.ready(IDLE, RANK="6", torch=False)
+    reader = HostReader()
+    read(reader, first.pid)
+    eventually(lambda: read(reader, first.pid), lambda process: process.cpu_percent)
+    true_stat = procfs.read_stat(second.pid)
+    assert true_stat is not None
+    for name in ("read_environ", "read_command", "read_torch_maps"):
+        reads = getattr(procfs, name)
+        monkeypatch.setattr(procfs, name, lambda pid, reads=reads: reads(second.pid))
+    monkeypatch.setattr(procfs, "read_stat", lambda pid, thread=None: true_stat._replace(pid=pid))
+    process = read(reader, first.pid)
+    assert (process.rank, process.torch_mapped, process.cpu_percent) == (6, False, None)
+
+
+def test_pytorch_is_seen_when_it_comes_later(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book, "again_after_s", lambda age_s: 0.0)
+    processes.library("libtorch_cuda.so")
+    late = f"""
+say("ready")
+time.sleep(0.3)
+with open({str(processes.folder / "libtorch_cuda.so")!r}, "rb") as file:
+    kept.append(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+idle()
+"""
+    child, _ = processes.ready(late, torch=False)
+    reader = HostReader()
+    assert read(reader, child.pid).torch_mapped is False
+    process = eventually(lambda: read(reader, child.pid), lambda process: process.torch_mapped)
+    assert process.torch_cuda_mapped is True
+
+
+def test_open_driver_files_are_seen(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = processes.folder / "nvidia0"
+    file.write_text("")
+    child, _ = processes.ready(f"kept.append(open({str(file)!r})); {IDLE}")
+    other, _ = processes.ready(IDLE)
+    monkeypatch.setattr(procfs_activity, "NVIDIA_FILES", str(processes.folder / "nvidia"))
+    reader = HostReader()
+    assert (read(reader, child.pid).nvidia_open, read(reader, other.pid).nvidia_open) == (True, False)
+
+
+def test_autograd_threads_tell_the_devices_that_backward_runs_on(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_threads, "SCAN_S", 0.0)
+    threads = """
+def named(name, run):
+    def body():
+        with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w") as file:
+            file.write(name)
+        started.wait()
+        run()
+    threading.Thread(target=body).start()
+started = threading.Barrier(4)
+named("pt_autograd_0", work)
+named("pt_autograd_1", idle)
+named("pt_data_pin", idle)
+started.wait()
+say("ready")
+idle()
+"""
+    child, _ = processes.ready(threads)
+    reader = HostReader()
+    found = eventually(
+        lambda: read(reader, child.pid).autograd_threads,
+        lambda threads: len(threads) == 2 and threads[0][1] > threads[1][1] + 0.1,
+    )
+    assert [index for index, _ in found] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "index"), [("pt_autograd_12", 12), ("pt_autograd_", None), ("python", None), ("pt_autograd_x", None)]
+)
+def test_autograd_threads_are_told_by_name(name: str, index: int | None) -> None:
+    assert host_threads.autograd_index(name) == index
+
+
+def watch_training(monkeypatch: pytest.MonkeyPatch) -> HostReader:
+    """Return a reader that has seen all processes once, and now takes little for training: other tests run beside this one."""
+    monkeypatch.setattr(host_reader, "SCAN_S", 0.0)
+    monkeypatch.setattr(host_reader, "TRAINING_AGE_S", 0.0)
+    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 1e9)
+    reader = HostReader()
+    reader.read_processes({}, {})
+    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 8.0)
+    return reader
+
+
+def listed(reader: HostReader) -> set[int]:
+    return {process.pid for process in reader.read_processes({}, {})}
+
+
+def test_training_on_the_cpu_is_listed_and_other_work_is_not(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    fork = "child = os.fork()\nif child: say(child)\nparent = os.getppid()\nwork()"
+    training, words = processes.ready(fork)
+    busy, _ = processes.ready(BUSY, torch=False)
+    idle, _ = processes.ready(IDLE)
+    reader = watch_training(monkeypatch)
+    time.sleep(0.3)
+    found = eventually(lambda: listed(reader), lambda found: training.pid in found)
+    worker = int(words[0])
+    assert not {busy.pid, idle.pid, worker} & found
+    training.kill()
+    training.wait()
+    assert training.pid not in listed(reader)
+
+
+def test_training_on_the_cpu_stays_listed_while_it_pauses(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    child, _ = processes.ready(BUSY)
+    reader = watch_training(monkeypatch)
+    eventually(lambda: listed(reader), lambda found: child.pid in found)
+    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 1e9)
+    assert child.pid in listed(reader)
+
+
+def test_training_on_the_cpu_leaves_the_list_when_it_rests_long(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    child, _ = processes.ready(BUSY)
+    monkeypatch.setattr(host_reader, "TRAINING_LINGER_S", 0.0)
+    reader = watch_training(monkeypatch)
+    eventually(lambda: listed(reader), lambda found: child.pid in found)
+    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 1e9)
+    assert child.pid not in listed(reader)
+
+
+def test_the_machine() -> None:
+    reader = HostReader()
+    first = reader.read_host("nvml")
+    assert (first.source, first.cpu_percent, first.cpu_count) == ("nvml", None, os.cpu_count())
+    assert first.hostname == os.uname().nodename
+    assert first.memory_total_bytes is not None
+    assert first.memory_used_bytes is not None
+    assert 0 < first.memory_used_bytes < first.memory_total_bytes
+    assert first.load_1m is not None
+    assert first.boot_id is not None
+    assert len(first.boot_id) == 36
+    percent = eventually(lambda: reader.read_host("nvml").cpu_percent, lambda found: found is not None)
+    assert percent is not None
+    assert 0 <= percent <= 100
+    own = reader.own_memory_bytes()
+    assert own is not None
+    assert own > 2**20
+
+
+def test_secrets_in_an_environment_are_masked(processes: Processes) -> None:
+    child, _ = processes.ready(
+        IDLE,
+        WANDB_API_KEY="abc123",
+        HF_TOKEN="hf_x",
+        DB_PASSWORD="x",
+        AWS_SECRET_ACCESS_KEY="x",
+        HTTPS_PROXY="http://ada:swordfish@proxy:3128",
+        RANK="0",
+        EMPTY_TOKEN="",
+    )
+    found = environment_of(child.pid)
+    assert found is not None
+    assert [found[name] for name in ("WANDB_API_KEY", "HF_TOKEN", "DB_PASSWORD", "AWS_SECRET_ACCESS_KEY")] == [MASK] * 4
+    assert found["HTTPS_PROXY"] == f"http://ada:{MASK}@proxy:3128"
+    assert (found["RANK"], found["EMPTY_TOKEN"]) == ("0", "")
+    assert list(found) == sorted(found)
+    child.kill()
+    child.wait()
+    assert environment_of(child.pid) is None
+
+
+@pytest.mark.parametrize("name", ["PWD", "PATH", "CUDA_VISIBLE_DEVICES", "MASTER_ADDR", "SSH_AUTH_SOCK", "TORCHELASTIC_RUN_ID"])
+def test_what_is_no_secret_stays(name: str) -> None:
+    assert mask_secret(name, "/some/value") == "/some/value"
+
+
+def test_details_are_read_on_demand() -> None:
+    code = "import os, sys, threading, time; os.chdir('/'); os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    code += "threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); print(flush=True); time.sleep(600)"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        found = details_of(process.pid)
+        assert found is not None
+        assert found.threads == 2
+        assert found.cpu_affinity == (min(os.sched_getaffinity(0)),)
+        assert found.working_directory == "/"
+        assert found.read_bytes is not None
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+    assert details_of(process.pid) is None

@@ -1,0 +1,127 @@
+"""Recordings and their replay: the same stream, in a file."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gputop.agent.feed import ReplayFeed
+from gputop.errors import GputopError
+from gputop.snapshot import Snapshot
+from gputop.sources.recording import Recorder, read_recording
+from tests import samples
+
+
+def recorded(path: Path, count: int, gap_s: float = 1.0) -> list[Snapshot]:
+    snapshots = [samples.snapshot(number, time=samples.EPOCH + number * gap_s) for number in range(count)]
+    with Recorder(path) as recorder:
+        for snapshot in snapshots:
+            recorder.write(snapshot.to_json())
+    return snapshots
+
+
+class Seen:
+    """Collects what a feed delivers."""
+
+    def __init__(self, feed: ReplayFeed) -> None:
+        self.feed = feed
+        self.event = threading.Event()
+        self.snapshots: list[Snapshot] = []
+        feed.start(self.event.set)
+
+    def until(self, count: int, timeout_s: float = 20.0) -> list[int]:
+        for _ in range(2000):
+            self.snapshots += self.feed.drain()
+            if len(self.snapshots) >= count or "end" in (self.feed.status() or ""):
+                break
+            assert self.event.wait(timeout_s), "the replay stopped delivering"
+            self.event.clear()
+        return [snapshot.sequence for snapshot in self.snapshots]
+
+
+def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
+    snapshots = recorded(tmp_path / "r", 3)
+    assert list(read_recording(tmp_path / "r")) == snapshots
+
+
+def test_a_killed_recorder_leaves_whole_lines(tmp_path: Path) -> None:
+    snapshots = recorded(tmp_path / "r", 3)
+    whole = (tmp_path / "r").read_bytes()
+    (tmp_path / "r").write_bytes(whole[:-20])
+    assert list(read_recording(tmp_path / "r")) == snapshots[:2]
+
+
+def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text("thesis")
+    with pytest.raises(GputopError, match="exists already"):
+        Recorder(tmp_path / "r")
+    assert (tmp_path / "r").read_text() == "thesis"
+
+
+def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path / "r")
+    import os
+
+    full = os.open("/dev/full", os.O_WRONLY)
+    os.dup2(full, recorder._file)
+    with pytest.raises(GputopError, match="No space left"):
+        recorder.write("x")
+
+
+@given(st.binary(min_size=1, max_size=200))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+def test_a_foreign_file_gives_words_and_no_traceback(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "foreign").write_bytes(data + b"\n")
+    with pytest.raises(GputopError):
+        list(read_recording(tmp_path / "foreign"))
+
+
+def test_a_newer_recording_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r").write_text('{"gputop_recording": 99, "schema_version": 1}\n')
+    with pytest.raises(GputopError, match="newer gputop"):
+        list(read_recording(tmp_path / "r"))
+
+
+def test_replay_delivers_all_in_order(tmp_path: Path) -> None:
+    recorded(tmp_path / "r", 5, gap_s=0.02)
+    assert Seen(ReplayFeed(tmp_path / "r")).until(5) == [0, 1, 2, 3, 4]
+
+
+def test_replay_pauses_and_steps(tmp_path: Path) -> None:
+    recorded(tmp_path / "r", 4, gap_s=5.0)
+    feed = ReplayFeed(tmp_path / "r")
+    feed.toggle_pause()
+    seen = Seen(feed)
+    feed.step()
+    assert seen.until(1) == [0]
+    feed.step()
+    assert seen.until(2) == [0, 1]
+    assert "paused" in (feed.status() or "")
+    assert feed.drain() == []
+    feed.close()
+
+
+def test_replay_speeds_up(tmp_path: Path) -> None:
+    """Five seconds of recording at 100 times the speed arrive long before five seconds of waiting would allow."""
+    recorded(tmp_path / "r", 6, gap_s=8.0)
+    feed = ReplayFeed(tmp_path / "r")
+    for _ in range(10):
+        feed.faster()
+    assert "×100" in (feed.status() or "")
+    assert Seen(feed).until(6, timeout_s=4.0) == [0, 1, 2, 3, 4, 5]
+    for _ in range(20):
+        feed.slower()
+    assert "×0.25" in (feed.status() or "")
+
+
+def test_replay_of_a_damaged_file_ends_with_words(tmp_path: Path) -> None:
+    recorded(tmp_path / "r", 2, gap_s=0.0)
+    with (tmp_path / "r").open("a") as file:
+        file.write("garbage\n")
+    feed = ReplayFeed(tmp_path / "r")
+    assert Seen(feed).until(99) == [0, 1]
+    assert "Only files of gputop record" in (feed.problem() or "")

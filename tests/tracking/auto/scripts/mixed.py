@@ -1,0 +1,222 @@
+"""Trainings drawn at random, each in a forked process: most of their iterations are plain, some are not.
+
+mixed.py SEEDS: each seed is trained twice, with every iteration looked at whole ("SEED-whole") and as it comes ("SEED-light").
+"""
+
+import contextlib
+import gc
+import io
+import os
+import random
+import sys
+import threading
+import time
+
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import gputop
+from gputop.tracking.auto import install, light
+
+torch.set_num_threads(1)
+ITERATIONS, PLAIN_FIRST = 1200, 50
+
+
+class Failing(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, value):
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise MemoryError
+
+
+class Training:
+    def __init__(self, seed):
+        torch.manual_seed(seed)
+        self.seed, self.random = seed, random.Random(seed)
+        self.model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        self.other = torch.optim.SGD(self.model[0].parameters(), lr=0.001)
+        data = torch.utils.data.TensorDataset(torch.randn(97 * 4, 4), torch.randn(97 * 4, 1))
+        self.loader = torch.utils.data.DataLoader(data, batch_size=4)
+        self.batches = iter(self.loader)
+        self.more = iter(torch.utils.data.DataLoader(range(10 * ITERATIONS)))
+
+    def batch(self):
+        try:
+            return next(self.batches)
+        except StopIteration:
+            self.batches = iter(self.loader)
+            return next(self.batches)
+
+    def loss(self):
+        inputs, targets = self.batch()
+        return torch.nn.functional.mse_loss(self.model(inputs), targets)
+
+    def back(self, loss, *gradient):
+        loss.backward(*gradient)
+
+    def plain(self):
+        self.back(self.loss())
+
+    def evaluation(self):
+        self.plain()
+        self.model.eval()
+        with torch.no_grad():
+            self.model(torch.ones(2, 4))
+        self.model.train()
+
+    def evaluation_first(self):
+        self.model.eval()
+        with torch.no_grad():
+            self.model(torch.ones(2, 4))
+        self.model.train()
+        self.plain()
+
+    def save(self):
+        self.plain()
+        torch.save(self.model.state_dict(), io.BytesIO())
+
+    def accumulation(self):
+        for _ in range(2):
+            self.back(self.loss() / 2)
+
+    def second_loss(self):
+        self.plain()
+        penalty = sum(item.square().sum() for item in self.model.parameters())
+        penalty.backward()
+
+    def no_loss(self):
+        self.batch()
+
+    def caught(self):
+        loss = self.loss()
+        self.back(loss)
+        with contextlib.suppress(RuntimeError):
+            self.back(loss)
+
+    def tried_again(self):
+        inputs, targets = self.batch()
+        with contextlib.suppress(MemoryError):
+            self.back(Failing.apply(torch.nn.functional.mse_loss(self.model(inputs), targets)))
+        self.optimizer.zero_grad()
+        self.back(torch.nn.functional.mse_loss(self.model(inputs[:2]), targets[:2]))
+
+    def reentrant(self):
+        inputs, targets = self.batch()
+        hidden = checkpoint(self.model[0], inputs.requires_grad_(), use_reentrant=True)
+        self.back(torch.nn.functional.mse_loss(self.model[2](hidden), targets))
+
+    def second_optimizer(self):
+        self.plain()
+        self.other.step()
+
+    def not_a_number(self):
+        self.back(self.loss() * float("nan"))
+        self.optimizer.zero_grad()
+
+    def collected(self):
+        self.plain()
+        gc.collect()
+
+    def vector(self):
+        inputs, targets = self.batch()
+        errors = (self.model(inputs) - targets).squeeze(1)
+        self.back(errors, torch.ones(4))
+
+    def in_a_list(self):
+        torch.autograd.backward([self.loss()])
+
+    def slow(self):
+        time.sleep(0.06)
+        self.plain()
+
+    def new_rate(self):
+        self.optimizer.param_groups[0]["lr"] *= 0.5
+        self.plain()
+
+    def again(self):
+        self.batches = iter(self.loader)
+        self.plain()
+
+    def other_loader(self):
+        self.plain()
+        next(self.more)
+
+    def evaluation_of_a_batch(self):
+        self.plain()
+        with torch.no_grad():
+            self.model(self.batch()[0])
+
+    def other_thread(self):
+        def train():
+            layer = torch.nn.Linear(2, 1)
+            optimizer = torch.optim.SGD(layer.parameters(), lr=0.1)
+            for _ in range(3):
+                layer(torch.ones(1, 2)).sum().backward()
+                optimizer.step()
+
+        thread = threading.Thread(target=train)
+        loss = self.loss()
+        thread.start()
+        thread.join()
+        self.back(loss)
+
+    def scaled(self):
+        scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+        self.back(scaler.scale(self.loss()))
+
+    def noted(self):
+        self.plain()
+        gputop.text("a word")
+
+    def run(self):
+        kinds = [name for name, item in vars(Training).items() if callable(item) and name not in NOT_KINDS]
+        late = [*kinds, *LATE] if self.seed % 2 else kinds
+        for number in range(ITERATIONS):
+            special = number >= PLAIN_FIRST and self.random.random() < 0.1
+            self.optimizer.zero_grad()
+            getattr(self, self.random.choice(late if number > ITERATIONS * 0.8 else kinds) if special else "plain")()
+            self.optimizer.step()
+        for inputs, targets in self.batches:
+            self.optimizer.zero_grad()
+            self.back(torch.nn.functional.mse_loss(self.model(inputs), targets))
+            self.optimizer.step()
+
+
+LATE = ("accumulation", "in_a_list", "second_loss", "second_optimizer")
+"""After these there is more than one loss, or optimizer: no iteration is plain any more. With odd seeds alone."""
+NOT_KINDS = ("__init__", "batch", "loss", "back", "run", "plain", *LATE)
+
+
+def train(seed, whole):
+    os.environ["GPUTOP_NAME"] = f"{seed}-{'whole' if whole else 'light'}"
+    if whole:
+        light.LEAST_SHARE = 1
+    light.PLAIN_STEPS = 1
+    looked_at = []
+    steps = install.tracked()
+    close = type(steps)._close_iteration
+    type(steps)._close_iteration = lambda self: (looked_at.append(0), close(self))[1]
+    Training(seed).run()
+    gputop.finish()
+    if steps.off or (not whole and len(looked_at) > ITERATIONS * 0.7):
+        print(f"seed {seed}: {len(looked_at)} iterations went the long way", file=sys.stderr)
+        os._exit(1)
+
+
+def main():
+    for seed in map(int, sys.argv[1:]):
+        for whole in (True, False):
+            child = os.fork()
+            if not child:
+                train(seed, whole)
+                sys.stderr.flush()
+                os._exit(0)
+            if os.waitpid(child, 0)[1]:
+                sys.exit(1)
+
+
+main()

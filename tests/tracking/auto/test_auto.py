@@ -1,0 +1,326 @@
+"""Scripts that know nothing of gputop, with and without ``gputop run``: the same to themselves, and rightly tracked."""
+
+from __future__ import annotations
+
+import json
+import math
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.tracking.kit import REPOSITORY, Home, home, read_all
+
+pytest.importorskip("torch")
+assert home
+
+SCRIPTS = Path(__file__).parent / "scripts"
+RUN = (sys.executable, "-m", "gputop", "run", "--name", "mine", "--")
+
+
+def finish(home: Home, command: Sequence[str], **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end in the scripts' directory."""
+    return home.finish(command, SCRIPTS, **environment)
+
+
+def both(home: Home, *command: str, **environment: str) -> dict[str, Any]:
+    """Run a script without and with tracking, see that it is the same to itself, and return what it says."""
+    plain = finish(home, command, **environment)
+    assert not home.archives(), "a run without gputop run"
+    tracked = finish(home, (*RUN, *command), **environment)
+    assert (tracked.returncode, tracked.stdout) == (plain.returncode, plain.stdout), tracked.stderr
+    assert plain.returncode == 0, plain.stderr
+    assert "gputop" not in tracked.stderr
+    said: dict[str, Any] = json.loads(plain.stdout.splitlines()[-1])
+    return said
+
+
+def series(home: Home, rank: int = 0) -> dict[str, dict[int, float]]:
+    """All that was logged, by name and step; a step has one value."""
+    (archive,) = [path for path in home.archives() if path.name.startswith(f"rank-{rank:05d}")]
+    found = {}
+    for name, points in read_all(archive).series.items():
+        found[name] = dict(points)
+        assert len(found[name]) == len(points), name
+    return found
+
+
+def assert_tracked(home: Home, said: dict[str, Any]) -> dict[str, dict[int, float]]:
+    """The steps and the losses are the script's own."""
+    found = series(home)
+    steps = list(range(said["steps"]))
+    assert {name for name in found if name.startswith("loss")} == set(said["losses"])
+    for name, losses in said["losses"].items():
+        assert list(found[name]) == steps
+        assert list(found[name].values()) == pytest.approx(losses, rel=1e-6)
+    # Of quick steps not all are looked at whole, once it has settled.
+    assert list(found["lr"])[:16] == steps[:16]
+    assert set(found["lr"]) <= set(steps)
+    run = home.only_run()
+    assert (run.name, run.state) == ("mine", "finished")
+    (rank,) = run.ranks
+    assert rank.step == steps[-1]
+    assert min(value for name in found for value in found[name].values() if name.startswith("phase/")) >= 0.0
+    return found
+
+
+def test_a_plain_loop(home: Home, tmp_path: Path) -> None:
+    said = both(home, sys.executable, "loop.py", str(tmp_path))
+    found = assert_tracked(home, said)
+    assert list(found["epoch"].values()) == [0.0] * 5 + [1.0] * 5 + [2.0] * 5
+    assert list(found["lr"].values()) == [0.05] * 5 + [0.025] * 5 + [0.0125] * 5
+    assert list(found["checkpoint_s"]) == [4, 9, 14]
+    # What an evaluation and a checkpoint stretched is no training step.
+    assert set(found["step_s"]) == set(range(1, 15)) - {5, 10}
+    assert list(found["phase/evaluation"]) == [5, 10]
+    # To start the loader's worker anew takes its time whatever came before: that much can be said of these steps.
+    assert list(found["first_batch_s"]) == [5, 10]
+    assert min(found["first_batch_s"].values()) > 0.001
+    for step, rate in found["samples_per_s"].items():
+        assert rate * found["step_s"][step] == pytest.approx(8.0)
+    facts = home.only_run().ranks[0].facts
+    assert facts["model"]["class"] == "Sequential"
+    assert facts["model"]["wrapper"] is None
+    assert facts["model"]["parameters"] == 8 * 16 + 16 + 32 + 16 * 3 + 3
+    assert (facts["optimizer"]["type"], facts["optimizer"]["lr"]) == ("AdamW", 0.05)
+    assert (facts["loader"]["batch_size"], facts["loader"]["num_workers"]) == (8, 1)
+    assert (facts["sampler"]["type"], facts["sampler"]["shuffle"], facts["sampler"]["set_epoch"]) == (
+        "RandomSampler",
+        True,
+        None,
+    )
+    checkpoint = tmp_path / "model-2.pt"
+    assert (facts["checkpoint"]["path"], facts["checkpoint"]["bytes"]) == (str(checkpoint), checkpoint.stat().st_size)
+    # A whole module was saved: nothing of gputop is in it, so that it loads where there is none.
+    code = "import sys, torch; torch.load(sys.argv[1], weights_only=False)(torch.ones(2, 8)); print('gputop' in sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code, str(checkpoint)], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "False\n"
+
+
+def test_closures(home: Home) -> None:
+    found = assert_tracked(home, both(home, sys.executable, "lbfgs.py"))
+    for step, rate in found["samples_per_s"].items():
+        assert rate * found["step_s"][step] == pytest.approx(32.0)
+
+
+def test_a_gan(home: Home) -> None:
+    found = assert_tracked(home, both(home, sys.executable, "gan.py"))
+    assert set(found["lr/1"].values()) == {1e-3}
+    for step, rate in found["samples_per_s"].items():
+        assert rate * found["step_s"][step] == pytest.approx(8.0)
+
+
+def test_gradient_accumulation(home: Home) -> None:
+    found = assert_tracked(home, both(home, sys.executable, "accumulation.py"))
+    rows = [round(rate * found["step_s"][step]) for step, rate in found["samples_per_s"].items()]
+    assert rows == [24, 12, 24, 24, 12]
+
+
+@pytest.mark.parametrize("failing", [3, 30], ids=["of the first steps", "of one that is not looked at whole"])
+def test_a_backward_that_failed_and_is_tried_again_counts_once(home: Home, failing: int) -> None:
+    code, out, err = home.run(
+        f"""
+import json, torch, gputop
+
+class Failing(torch.autograd.Function):
+    forward = staticmethod(lambda ctx, value: value.clone())
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise MemoryError
+
+torch.set_num_threads(1)
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.01)
+losses = []
+
+def back(loss):
+    loss.backward()
+    losses.append(loss.item())
+
+for step in range(40):
+    optimizer.zero_grad()
+    loss = weight.square().sum() * (step + 1)
+    if step == {failing}:
+        try:
+            back(Failing.apply(loss * 100))
+        except MemoryError:
+            pass
+    back(loss)
+    optimizer.step()
+print(json.dumps(losses))
+"""
+    )
+    assert code == 0, err
+    found = series(home)["loss"]
+    assert list(found) == list(range(40))
+    assert list(found.values()) == pytest.approx(json.loads(out), rel=1e-6)
+    assert home.only_run().ranks[0].facts["gradients"]["accumulation"] == 1
+
+
+def test_backward_inside_of_backward_is_a_part_of_it(home: Home) -> None:
+    found = assert_tracked(home, both(home, sys.executable, "reentrant.py"))
+    for step, took in found["phase/backward"].items():
+        assert took < found["step_s"].get(step, math.inf)
+    gradients = home.only_run().ranks[0].facts["gradients"]
+    assert gradients["accumulation"] == 1
+    assert gradients["backwards"] <= 20
+
+
+def test_mixed_precision_with_a_scaler_that_skips_a_step(home: Home) -> None:
+    assert_tracked(home, both(home, sys.executable, "amp.py"))
+
+
+def test_data_parallel_on_the_cpu(home: Home) -> None:
+    assert_tracked(home, both(home, sys.executable, "data_parallel.py"))
+    model = home.only_run().ranks[0].facts["model"]
+    assert (model["class"], model["wrapper"]) == ("Sequential", "DataParallel")
+
+
+def test_a_compiled_model_is_compiled_as_ever(home: Home) -> None:
+    # The script prints how many graphs, breaks and frames torch.compile counted: both runs print the same.
+    assert_tracked(home, both(home, sys.executable, "compiled.py"))
+    assert home.only_run().ranks[0].facts["model"]["wrappers"] == ["OptimizedModule"]
+
+
+def test_a_compiled_optimizer_step_ends_tracking_with_a_sentence(home: Home) -> None:
+    plain = finish(home, (sys.executable, "compiled_step.py"))
+    tracked = finish(home, (*RUN, sys.executable, "compiled_step.py"))
+    assert (plain.returncode, tracked.returncode) == (0, 0)
+    assert plain.stdout.splitlines()[-1] == tracked.stdout.splitlines()[-1]
+    assert "torch.compile hides the optimizer's steps" in tracked.stderr
+    losses = json.loads(plain.stdout.splitlines()[-1])["losses"]["loss"]
+    assert list(series(home)["loss"].values()) == pytest.approx(losses[:2])
+
+
+def test_a_language_model_without_a_loader(home: Home) -> None:
+    found = assert_tracked(home, both(home, sys.executable, "lstm.py"))
+    for step, rate in found["tokens_per_s"].items():
+        assert rate * found["step_s"][step] == pytest.approx(7 * 6)
+    # Time comes first in its batches, so nobody can say how many samples there are.
+    assert "samples_per_s" not in found
+
+
+def test_ranks_of_torchrun(home: Home) -> None:
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    said = both(home, *torchrun, "ddp.py")
+    run = home.only_run()
+    assert (run.state, [rank.rank for rank in run.ranks]) == ("finished", [0, 1])
+    for rank in run.ranks:
+        found = series(home, rank.rank)
+        assert list(found["loss"].values()) == pytest.approx(said["losses"][f"rank{rank.rank}"])
+        assert list(found["loss"]) == list(range(said["steps"]))
+        assert rank.facts["model"]["wrapper"] == "DistributedDataParallel"
+        assert rank.facts["sampler"] == {
+            "type": "DistributedSampler",
+            "shuffle": True,
+            "set_epoch": True,
+            "replicas": 2,
+            "rank": rank.rank,
+        }
+
+
+def test_ranks_that_the_script_forks(home: Home) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    done = finish(home, (*RUN, sys.executable, "forked.py", port))
+    assert (done.returncode, done.stdout) == (0, "both done\n"), done.stderr
+    run = home.only_run()
+    assert [(rank.rank, rank.step) for rank in run.ranks] == [(0, 4), (1, 4)]
+
+
+EXPLICIT = """
+import gputop
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+run = gputop.init(name="own")
+WATCH
+for step in range(0, 60, 10):
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+    run.log(step=step, loss=step / 10, lr=7.0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "watch", "added"),
+    [
+        ((sys.executable,), "", False),
+        ((*RUN, sys.executable), "", True),
+        ((sys.executable,), "gputop.watch(model, optimizer)", True),
+    ],
+    ids=["import", "run", "watch"],
+)
+def test_what_the_script_logs_itself_wins(home: Home, command: tuple[str, ...], watch: str, added: bool) -> None:
+    code, _, err = home.run(EXPLICIT.replace("WATCH", watch), command=command)
+    assert (code, err) == (0, "")
+    found = series(home)
+    assert list(found["loss"].items()) == [(step, step / 10) for step in range(0, 60, 10)]
+    assert set(found["lr"].values()) == {7.0}
+    assert ("phase/backward" in found) is added
+    assert home.only_run().ranks[0].step == 50
+
+
+BARE = """
+import IMPORTS
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(4):
+    loss = model(torch.randn(8, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("imports", ["gputop, torch", "torch, gputop"])
+def test_the_import_alone_tracks(home: Home, imports: str) -> None:
+    assert home.run(BARE.replace("IMPORTS", imports)) == (0, "", "")
+    assert list(series(home)["loss"]) == [0, 1, 2, 3]
+
+
+def test_it_can_be_switched_off(home: Home) -> None:
+    assert home.run(BARE.replace("IMPORTS", "gputop, torch"), GPUTOP_AUTO="0") == (0, "", "")
+    assert home.run(BARE.replace("IMPORTS", "torch"), command=(*RUN, sys.executable), GPUTOP="0") == (0, "", "")
+    assert not home.archives()
+
+
+def test_a_run_of_the_script_s_own_that_never_logs(home: Home) -> None:
+    script = BARE.replace("IMPORTS", "gputop, torch").replace(
+        "for step", "gputop.init()\ngputop.watch(model, optimizer)\nfor step"
+    )
+    assert home.run(script) == (0, "", "")
+    assert list(series(home)["loss"]) == [0, 1, 2, 3]
+
+
+def test_a_script_that_ends_in_an_error_says_so(home: Home) -> None:
+    script = BARE.replace("IMPORTS", "torch") + "import sys\nsys.exit(3)\n"
+    assert home.run(script, command=(*RUN, sys.executable)) == (3, "", "")
+    assert home.run(script.replace("sys.exit(3)", "raise ValueError('no')"), command=(*RUN, sys.executable))[0] == 1
+    assert home.run(script.replace("exit(3)", "exit()"), command=(*RUN, sys.executable)) == (0, "", "")
+    states = sorted((rank.state, rank.exit_code or 0) for archive in home.archives() for rank in [_rank(archive)])
+    assert states == [("failed", 1), ("failed", 3), ("finished", 0)]
+
+
+def _rank(archive: Path) -> Any:
+    from gputop.tracking.reader.rank_log import RankLog
+
+    log = RankLog(archive)
+    log.poll(1 << 30, 10, 10)
+    log.close()
+    return log.rank()
+
+
+def test_the_repository_is_what_is_tested() -> None:
+    import gputop
+
+    assert Path(gputop.__file__).is_relative_to(REPOSITORY)

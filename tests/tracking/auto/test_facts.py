@@ -1,0 +1,519 @@
+"""What a rank says of itself under ``gputop run``: each fact on a script that has the fault, and on one that has not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from gputop.cli import once as once_report
+from gputop.cli import runs as commands
+from gputop.snapshot import Host, Rank, Snapshot
+from gputop.tracking.auto.batches import Called
+from gputop.tracking.auto.gpu import PAIRS_MAX, Clock
+from gputop.tracking.auto.records import Records, claim, release
+from gputop.tracking.auto.stall import Stall
+from gputop.tracking.auto.waits import COPIES, WAITS, Waits
+from gputop.tracking.ending import shortened
+from gputop.tui.drawing import run_numbers, training
+from tests import REPOSITORY
+from tests.tracking.auto.test_auto import RUN, SCRIPTS, series
+from tests.tracking.kit import DEADLINE_S, Home, clean_environment, home
+
+torch = pytest.importorskip("torch")
+assert home
+
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+
+
+def ranks_of(home: Home, kind: str, code: int) -> tuple[Rank, Rank]:
+    """The ranks of a distributed script of one kind, after it has run."""
+    done = home.finish((*RUN, *TORCHRUN, "ddp_kinds.py", kind), SCRIPTS)
+    assert done.returncode == code, done.stderr
+    assert "gputop" not in done.stderr.replace("gputop.tracking", "")
+    first, second = home.only_run().ranks
+    return first, second
+
+
+def overlap(name: str, ranks: tuple[Rank, Rank]) -> list[tuple[Any, Any]]:
+    """What both ranks said of the same steps, or epochs, of a list of [step, checksum, ...]."""
+    fact, _, entry = name.partition("/")
+    first, second = ({row[0]: row[1] for row in rank.facts[fact][entry]} for rank in ranks)
+    return [(first[step], second[step]) for step in sorted(set(first) & set(second))]
+
+
+def test_ddp_as_it_should_be(home: Home) -> None:
+    ranks = ranks_of(home, "right", 0)
+    for number, rank in enumerate(ranks):
+        facts = rank.facts
+        assert facts["wrapper_calls"] == {
+            "wrapped": facts["gradients"]["backwards"],
+            "bypassed": 0,
+            "bypassed_steps": 0,
+            "module": None,
+            "where": None,
+        }
+        gradients = facts["gradients"]
+        # The first step, in which the modules became known, is not judged: 17 of 18 are.
+        assert gradients == {
+            "steps": 17,
+            "backwards": 34,
+            "synced_backwards": 17,
+            "unsynced_steps": 0,
+            "accumulation": 2,
+        }
+        ddp = facts["ddp"]
+        assert (ddp["backend"], ddp["world_size"], ddp["device_ids"]) == ("gloo", 2, [])
+        assert (ddp["replaced_parameters"], ddp["parameter_device"], ddp["parameter_dtype"]) == (0, "cpu", "float32")
+        assert (ddp["find_unused_parameters"], ddp["static_graph"], ddp["has_sync_bn"]) == (False, False, False)
+        assert ddp["forward_s"] > 0
+        assert ddp["communication_s"] > 0
+        assert facts["process_group"]["collectives"] == {"all_reduce": 1, "barrier": 1}
+        assert [facts["process_group"][name] for name in ("backend", "world_size", "rank", "groups")] == ["gloo", 2, number, 1]
+        assert facts["model"]["batch_norm"] == {"layers": 1, "synced": 0, "frozen": 0}
+        assert facts["evaluation"]["calls"] == 1
+        assert (facts["evaluation"]["wrapped"], facts["evaluation"]["parameter_device"]) == (True, "cpu")
+        loader = facts["loader"]
+        assert (loader["length"], loader["dataset_length"], loader["iterable"]) == (12, 48, False)
+        assert (loader["iterations"], loader["exhausted"], loader["batches"]) == (3, True, 12)
+        assert (facts["batches"]["rows"], facts["batches"]["elements"]) == (2, 8)
+        assert len({checksum for _, checksum in facts["batches"]["epochs"]}) == 3
+        assert facts["sampler"]["set_epoch"] is True
+        assert "error" not in facts
+        assert "stalled" not in facts
+    batches = overlap("batches/recent", ranks)
+    assert len(batches) >= 2
+    assert all(mine != other for mine, other in batches)
+    weights = overlap("parameters/recent", ranks)
+    assert weights
+    assert all(mine == other for mine, other in weights)
+
+
+def test_ddp_without_a_sampler_and_past_its_wrapper(home: Home) -> None:
+    ranks = ranks_of(home, "no-sampler", 1)
+    source = (SCRIPTS / "ddp_kinds.py").read_text().splitlines()
+    lines = [f"ddp_kinds.py:{number}" for number, line in enumerate(source, 1) if "called(inputs)" in line]
+    for rank in ranks:
+        calls, gradients = rank.facts["wrapper_calls"], rank.facts["gradients"]
+        # Of three epochs of 24 batches, two went past the wrapper: each of their steps was made of local gradients.
+        assert (calls["bypassed"], calls["bypassed_steps"]) == (48, 24)
+        assert (calls["module"], [calls["where"]]) == ("Sequential", lines)
+        assert gradients["unsynced_steps"] == 24
+        assert rank.facts["loader"]["length"] == 24
+        assert rank.facts["sampler"]["type"] == "RandomSampler"
+    batches = overlap("batches/recent", ranks)
+    assert len(batches) >= 5
+    assert all(mine == other for mine, other in batches)
+    assert all(mine == other for mine, other in overlap("batches/epochs", ranks))
+    assert "error" not in ranks[0].facts
+    error = ranks[1].facts["error"]
+    (line,) = [number for number, text in enumerate(source, 1) if "raise ValueError" in text]
+    assert error == {"type": "ValueError", "message": "a mistake of rank 1", "where": f"ddp_kinds.py:{line}"}
+    assert ranks[1].state == "failed"
+
+
+def test_ddp_with_no_sync_inverted_no_set_epoch_and_changed_parameters(home: Home) -> None:
+    ranks = ranks_of(home, "inverted", 0)
+    for rank in ranks:
+        gradients = rank.facts["gradients"]
+        # Each second backward is the one whose gradients are kept local. The last two steps had no forward; one of
+        # them was the first of a new optimizer, which is not judged.
+        assert (gradients["steps"], gradients["synced_backwards"], gradients["unsynced_steps"]) == (19, 17, 18)
+        assert rank.facts["sampler"]["set_epoch"] is False
+        assert len({checksum for _, checksum in rank.facts["batches"]["epochs"]}) == 1
+        ddp = rank.facts["ddp"]
+        # Two of the new layer, and two of another dtype; the batch norm's are as they were.
+        assert (ddp["replaced_parameters"], ddp["parameter_dtype"]) == (4, "float32")
+        assert rank.facts["model"]["parameter_dtypes"] == {"float64": 20, "float32": 13}
+    weights = overlap("parameters/recent", ranks)
+    assert any(mine != other for mine, other in weights)
+
+
+def test_a_training_that_stands_still_says_where(home: Home, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    process = subprocess.Popen(
+        [*RUN, sys.executable, "stalls.py", str(go)],
+        cwd=SCRIPTS,
+        env=clean_environment(home.state, GPUTOP_STALL_S="0.4", OMP_NUM_THREADS="1"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    home.started.append(process)
+
+    def told(stalled: bool) -> dict[str, Any]:
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end:
+            if home.archives():
+                facts = dict(home.only_run().ranks[0].facts)
+                if bool(facts.get("stalled")) is stalled and (stalled or "stalled" in facts):
+                    return facts
+            time.sleep(0.05)
+        raise AssertionError("nothing was told")
+
+    before = time.time()
+    facts = told(True)
+    found = facts["stalled"]
+    assert (found["step"], found["phase"]) == (7, "data")
+    line = found["stack"][0]
+    assert line.startswith("stalls.py:")
+    assert line.endswith(" __getitem__")
+    assert found["stack"][-1].endswith(" <module>")
+    own = {path.name for path in (REPOSITORY / "gputop" / "tracking").rglob("*.py")}
+    assert not own & {frame.partition(":")[0] for frame in found["stack"]}
+    assert before - DEADLINE_S < found["since"] < found["at"] - 0.4
+    assert facts["loader"]["batches"] == 8, "what is counted is told too"
+    go.touch()
+    assert process.stdout is not None
+    assert process.stdout.readline() == "over\n"
+    # The loop is over and the script is not: it stands in its input.
+    end = time.monotonic() + DEADLINE_S
+    while told(True)["stalled"]["step"] != 15:
+        assert time.monotonic() < end
+    found = told(True)["stalled"]
+    assert (found["phase"], found["stack"][0].endswith(" <module>")) == ("other", True)
+    process.communicate("\n", timeout=DEADLINE_S)
+    assert process.returncode == 0
+    facts = told(False)
+    assert facts["loader"]["exhausted"] is True
+
+
+def test_settings_environment_layers_and_garbage(home: Home) -> None:
+    done = home.finish(
+        (*RUN, sys.executable, "settings.py"), SCRIPTS, CUDA_VISIBLE_DEVICES="3,1", CUDA_DEVICE_ORDER="PCI_BUS_ID"
+    )
+    assert done.returncode == 0, done.stderr
+    facts = home.only_run().ranks[0].facts
+    assert facts["settings"] == {
+        "float32_matmul_precision": "high",
+        "allow_tf32": True,
+        "anomaly_detection": True,
+        "deterministic": False,
+        "cudnn_benchmark": True,
+        "autocast": True,
+        "threads": 1,
+        "profiler": False,
+    }
+    assert facts["environment"] == {
+        "cuda_visible_devices_launch": "3,1",
+        "cuda_visible_devices_now": "",
+        "virtual_devices_now": None,
+        "device_order": "PCI_BUS_ID",
+        "visible_uuids": None,
+        "omp_num_threads": "1",
+    }
+    assert facts["frameworks"] == []
+    model = facts["model"]
+    assert (model["recurrent"], model["batch_norm"]) == (True, {"layers": 2, "synced": 0, "frozen": 1})
+    assert model["parameter_dtypes"] == {"float32": 2 * 4 * 4 * 4 + 2 * 4 * 4 + 2 * 8, "bfloat16": 5}
+    assert (model["hf_device_map"], model["mesh"]) == (None, [])
+    assert facts["gradients"]["synced_backwards"] is None
+    garbage = series(home)["gc_s"]
+    assert garbage[7] == max(garbage.values()) >= 1e-3
+
+
+@pytest.fixture
+def waits() -> Any:
+    # Another dtype stands for the device: what is counted depends on where tensors are, how it is counted does not.
+    found = Waits(torch, lambda function: None, lambda frame: frame, lambda tensor: tensor.dtype == torch.float64)
+    yield found
+    found.close(counts=False)
+
+
+def test_waits_and_copies_are_counted_while_a_step_is_looked_at(waits: Waits) -> None:
+    host, there = torch.ones(3), torch.ones((), dtype=torch.float64)
+    assert waits.synchronizations() is None
+    waits.open(lambda: False)
+    assert host.to(torch.float64).sum() == 3
+    for _ in range(3):
+        assert there.item() == 1.0
+    assert bool(there)
+    assert (host[0].item(), host.tolist()) == (1.0, [1.0] * 3)
+    there.to(torch.float32)
+    waits.close(counts=True)
+    assert there.item() == 1.0
+    # `bool`, three times `item`, `==` asked with `bool` of a result on the host, and the copy back.
+    found = waits.synchronizations()
+    assert found is not None
+    assert (found["per_step"], found["steps"]) == (5.0, 1)
+    assert found["where"].startswith("test_facts.py:")
+    copied = waits.transfers()
+    assert copied is not None
+    assert (copied["per_step"], copied["bytes_per_step"], copied["pageable_per_step"], copied["blocking_per_step"]) == (
+        1,
+        12,
+        1,
+        1,
+    )
+
+
+def test_no_wrapper_is_left_on_tensors(waits: Waits) -> None:
+    before = dict(vars(torch.Tensor))
+    waits.open(lambda: False)
+    assert all(name in vars(torch.Tensor) for name in (*WAITS, *COPIES))
+    waits.close(counts=True)
+    assert dict(vars(torch.Tensor)) == before
+    torch.Tensor.item = lambda tensor: 7.0  # somebody else's
+    try:
+        waits.open(lambda: False)
+        assert torch.ones(()).item() == 7.0
+        waits.close(counts=True)
+        assert torch.ones(()).item() == 7.0
+    finally:
+        del torch.Tensor.item
+
+
+class Passed:
+    """An event that passes when it is told to."""
+
+    now = 0.0
+    ready = False
+
+    def record(self) -> None:
+        Passed.now += 1.0
+        self.at = Passed.now
+
+    def query(self) -> bool:
+        return Passed.ready
+
+    def elapsed_time(self, other: Passed) -> float:
+        return (other.at - self.at) * 1000
+
+
+def test_the_clock_waits_for_nothing_and_adds_up() -> None:
+    Passed.now, Passed.ready = 0.0, False
+    clock = Clock(Passed, lambda: False)
+    clock.begin()
+    for _ in range(2):
+        clock.stop("cuda/forward_s", clock.start())
+    clock.stop("cuda/backward_s", clock.start())
+    clock.end()
+    assert not clock.running
+    assert clock.arrived() == {}
+    clock.begin()
+    assert not clock.running, "the times of the last step are still on their way"
+    Passed.ready = True
+    assert clock.arrived() == {"cuda/forward_s": 2.0, "cuda/backward_s": 1.0, "cuda/step_s": 7.0}
+    assert clock.arrived() == {}
+    clock.begin()
+    for _ in range(PAIRS_MAX + 5):
+        started = clock.start()
+        if started is not None:
+            clock.stop("cuda/forward_s", started)
+    clock.end()
+    assert set(clock.arrived()) == {"cuda/forward_s", "cuda/step_s"}
+
+
+def test_the_clock_stands_still_while_a_graph_is_captured_and_after_an_error() -> None:
+    clock = Clock(Passed, lambda: True)
+    clock.begin()
+    assert (clock.running, clock.start()) == (False, None)
+
+    def broken() -> bool:
+        raise RuntimeError("no context")
+
+    clock = Clock(Passed, broken)
+    clock.begin()
+    clock.end()
+    assert (clock.running, clock.arrived()) == (False, {})
+
+
+def test_of_a_long_error_the_beginning_of_each_line_is_kept() -> None:
+    """What load_state_dict says: of two lists of names, both tell something, and the first may be long."""
+    names = ", ".join(f'"module.layer{number}.weight"' for number in range(99))
+    told = shortened(f"Error(s) in loading state_dict for Net:\n\tMissing key(s): {names}. \n\tUnexpected key(s): {names}. ")
+    assert [line.strip().split(" ")[0] for line in told.splitlines()] == ["Error(s)", "Missing", "Unexpected"]
+    assert len(told) <= 500
+    assert shortened("x" * 900) == "x" * 500
+    assert shortened("short\nlines") == "short\nlines"
+
+
+def test_what_an_adapter_claims_is_left_to_it(home: Home) -> None:
+    import gputop
+
+    run = gputop.init(name="claimed")
+    records = Records(run, own=True)
+    try:
+        claim("loss", "step_s")
+        records.write({"loss": 1.0, "step_s": 0.1, "lr": 0.5}, 0)
+        records.write({"loss/generator": 1.0}, 1)
+        release()
+        records.write({"loss": 2.0}, 2)
+    finally:
+        release()
+    run.finish()
+    assert series(home) == {"lr": {0: 0.5}, "loss": {2: 2.0}}
+
+
+def test_the_list_of_runs_shows_one_of_several_losses_by_its_name(home: Home) -> None:
+    import gputop
+
+    for name, values in (
+        ("gan", {"loss/g": 0.25, "loss/d": 0.5}),
+        ("one", {"loss": 2.0, "loss/x": 1.0}),
+        ("wandb", {"train/loss": 3.25, "train/acc": 1.0}),
+        ("validated", {"val_loss": 4.25}),
+        ("none", {"lr": 1.0}),
+    ):
+        run = gputop.init(name=name)
+        run.log(values, step=0)
+        run.finish()
+    from gputop.tracking.reader.runs import RunReader
+
+    reader = RunReader(home.runs)
+    found = reader.poll().runs
+    lines = {line.split()[1]: line for line in commands.list_text(found).splitlines()[1:]}
+    reader.close()
+    assert "  0.5000 (d)  " in lines["gan"] or "  0.5 (d)  " in lines["gan"]
+    assert "(" not in lines["one"]
+    assert "  3.25  " in lines["wandb"]
+    assert "  4.25 (val_loss)  " in lines["validated"]
+    assert " N/A " in lines["none"]
+    shown = {run.name: (training.loss_name(sorted(run.ranks[0].metrics)), run_numbers.loss_name(run)) for run in found}
+    assert shown["gan"] == ("loss/d", "loss/d")
+    assert shown["wandb"] == ("train/loss", "train/loss")
+    assert shown["none"] == ("lr", None)
+    alive = tuple(replace(run, state="running") for run in found)
+    once = once_report.once_text(Snapshot(1, 0.0, 0.0, 1.0, Host("node7"), runs=alive)).splitlines()
+    assert any(line.startswith("wandb") and line.endswith("3.25") for line in once)
+
+
+def test_names_of_a_device_mesh() -> None:
+    from types import SimpleNamespace
+
+    from gputop.tracking.describe import mesh_names
+
+    assert mesh_names(None) == []
+    assert mesh_names(SimpleNamespace(mesh_dim_names=("dp", "tp"), ndim=2)) == ["dp", "tp"]
+    assert mesh_names(SimpleNamespace(mesh_dim_names=None, ndim=2)) == ["", ""]
+    assert mesh_names(SimpleNamespace(mesh_dim_names=None, ndim=1)) == []
+
+
+def test_weights_in_pieces_are_not_probed_and_half_precision_is_summed() -> None:
+    from gputop.tracking.auto.batches import Probe
+
+    assert Probe(torch, []).fact() is None
+    parameters = [torch.nn.Parameter(torch.full((40,), value, dtype=dtype)) for value, dtype in HALVES]
+    probe = Probe(torch, parameters)
+    probe.take(10)
+    parameters[0].data[0] = 1.0
+    probe.take(20)
+    found = probe.fact()
+    assert found is not None
+    (first, one, total), (second, other, changed) = found["recent"]
+    assert (first, second) == (10, 20)
+    assert one != other
+    assert total == 32 * sum(value for value, _ in HALVES)
+    assert changed == total + 1.0 - HALVES[0][0]
+
+
+HALVES = ((0.5, torch.bfloat16), (0.25, torch.float16), (2.0, torch.float32), (4.0, torch.float64))
+
+
+class _Told:
+    """A run that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[dict[str, Any]] = []
+
+    def fact(self, name: str, value: dict[str, Any]) -> None:
+        assert name == "stalled"
+        self.said.append(value)
+
+
+def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> list[dict[str, Any]]:
+    """What is said of a training that stands after ``step``, up to the first full word."""
+    monkeypatch.setenv("GPUTOP_STALL_S", "0.9")
+    told = _Told()
+    last = SimpleNamespace(reached=step, marked=time.perf_counter())
+    steps = SimpleNamespace(recent_s=[0.002, longest_s], lightly=last, run=told, thread=0, models=None, stepping=False)
+    stall = Stall(steps, lambda: None)  # type: ignore[arg-type]
+    stall.start()
+    try:
+        end = time.monotonic() + DEADLINE_S
+        while time.monotonic() < end and not any("early" not in found for found in told.said):
+            time.sleep(0.02)
+    finally:
+        stall.stop()
+    return told.said
+
+
+def test_a_first_word_comes_before_it_is_sure_that_no_step_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = _standing(monkeypatch, 30, 0.004)
+    assert (first["early"], first["step"], first["phase"]) == (True, 30, "other")
+    assert "early" not in second
+    assert second["at"] > first["at"]
+
+
+@pytest.mark.parametrize(("step", "longest_s"), [(5, 0.004), (30, 0.05)], ids=["in the warm-up", "after a step of that length"])
+def test_no_first_word_where_as_much_was_seen_before(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> None:
+    (only,) = _standing(monkeypatch, step, longest_s)
+    assert "early" not in only
+
+
+def test_what_ddp_was_called_with_is_added_up_by_step() -> None:
+    called = Called()
+    for step in range(40):
+        called.take(("mask", torch.zeros(step + 1, 3), torch.zeros(9)), step)
+        called.take((), step)
+    called.take([[torch.zeros(2, 2), torch.zeros(3, 5)]], 39)
+    fact = called.fact()
+    assert fact is not None
+    assert len(fact) == 32
+    assert fact[0] == [8, 9, 27]
+    assert fact[-1] == [39, 40 + 2, 120 + 4 + 15]
+
+
+def test_an_input_without_a_plain_shape_ends_the_looking_and_nothing_else() -> None:
+    class Nested:
+        grad_fn = None
+
+        @property
+        def shape(self) -> None:
+            raise RuntimeError("no plain shape")
+
+    called = Called()
+    called.take((Nested(),), 1)
+    called.take((torch.zeros(4, 2),), 2)
+    assert called.fact() is None
+
+
+def test_facts_number_steps_as_the_script_does(home: Home) -> None:
+    code, out, err = home.run(
+        """
+import json, torch, gputop
+from torch import distributed as dist
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+run = gputop.init(name="own")
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+gputop.watch(model, optimizer)
+rows = {}
+for step in range(1, 13):  # from 1 on
+    rows[step] = 3 + step
+    loss = model(torch.ones(rows[step], 4)).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    run.log(loss=loss.item(), step=step)
+dist.destroy_process_group()
+print(json.dumps(rows))
+"""
+    )
+    assert code == 0, err
+    rows = {int(step): number for step, number in json.loads(out).items()}
+    facts = home.only_run().ranks[0].facts
+    called = {step: number for step, number, _ in facts["batches"]["called"]}
+    assert called
+    assert called.items() <= rows.items()
+    assert {step for step, *_ in facts["parameters"]["recent"]} <= set(rows) | {0}

@@ -1,0 +1,247 @@
+"""The short way of most iterations: nothing that is logged differs from that of iterations which are all looked at whole."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from gputop.snapshot import Run
+from gputop.tracking.auto.light import LEAST_SHARE, WHOLE_PER_S, is_whole, share
+from gputop.tracking.reader.runs import RunReader
+from tests.tracking.kit import Home, home, read_all
+
+pytest.importorskip("torch")
+assert home
+
+SCRIPTS = Path(__file__).parent / "scripts"
+IN_EVERY_STEP = ("loss", "checkpoint_s", "phase/evaluation", "phase/data", "step_s")
+WHEN_LOOKED_AT = ("lr", "epoch", "phase/forward", "phase/backward", "phase/optimizer", "samples_per_s")
+COUNTED = ("gradients", "checkpoint", "evaluation")
+"""Facts that count what was looked at, or hold times."""
+
+
+def steps_of(step_s: float, number: int = 20_000) -> list[int]:
+    part = share(step_s)
+    return [step for step in range(number) if is_whole(step, part)]
+
+
+@pytest.mark.parametrize("step_s", [0.0005, 0.003, 0.008, 0.02, 0.1])
+def test_whole_looks_are_spread_evenly(step_s: float) -> None:
+    steps = steps_of(step_s)
+    gaps = [after - before for before, after in itertools.pairwise(steps)]
+    assert max(gaps) < 3 * min(gaps)  # else the doctor would take a gap for the end of what it may look at
+    assert max(gaps) <= 3 * LEAST_SHARE
+    for period in (2, 3, 4, 5, 7, 8, 10, 16, 50):
+        # Half of what would be an even share at least, whatever returns every so many steps.
+        counts = [sum(step % period == rest for step in steps) for rest in range(period)]
+        assert min(counts) >= len(steps) / period / 2, period
+
+
+def test_ranks_of_different_pace_look_at_the_same_steps() -> None:
+    quick, slow = set(steps_of(0.001)), set(steps_of(0.004))
+    assert quick < slow
+
+
+def test_slow_iterations_are_all_looked_at_and_quick_ones_often_enough() -> None:
+    assert steps_of(0.05, 100) == list(range(100))
+    for step_s in (0.001, 0.002, 0.004, 0.01, 0.03):
+        assert len(steps_of(step_s)) / (20_000 * step_s) >= WHOLE_PER_S / 2
+
+
+def points(home: Home, run: Run) -> dict[str, dict[int, float]]:
+    (archive,) = (home.runs / run.run_id).glob("rank-*.gpr")
+    found = {}
+    for name, series in read_all(archive).series.items():
+        found[name] = dict(series)
+        assert len(found[name]) == len(series), f"{name}: a step has one value"
+    return found
+
+
+def same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
+
+
+def test_what_is_out_of_the_ordinary_is_logged_as_if_every_iteration_were_looked_at_whole(home: Home) -> None:
+    done = home.finish((sys.executable, "mixed.py", "1", "2", "3"), SCRIPTS)
+    assert done.returncode == 0, done.stderr
+    reader = RunReader(home.runs)
+    runs = {run.name: run for run in reader.poll().runs}
+    reader.close()
+    assert len(runs) == 6
+    for seed in (1, 2, 3):
+        light, whole = runs[f"{seed}-light"], runs[f"{seed}-whole"]
+        few, all_of = points(home, light), points(home, whole)
+        assert few.keys() == all_of.keys()
+        assert light.ranks[0].step == whole.ranks[0].step
+        for name, values in few.items():
+            if name.startswith(IN_EVERY_STEP):
+                assert list(values) == list(all_of[name]), name
+            if name.startswith(("loss", "lr", "epoch")):
+                assert all(same(value, all_of[name][step]) for step, value in values.items()), name
+        for name in WHEN_LOOKED_AT:
+            assert few[name].keys() < all_of[name].keys(), name
+        facts, known = light.ranks[0].facts, whole.ranks[0].facts
+        assert facts.keys() == known.keys()
+        for name in facts.keys() - set(COUNTED):
+            assert facts[name] == known[name], name
+        assert facts["evaluation"]["calls"] == known["evaluation"]["calls"]
+        assert facts["checkpoint"]["step"] == known["checkpoint"]["step"]
+
+
+SMALL = """
+import time, torch, gputop
+from gputop.tracking.auto import install
+from gputop.tracking.journal import writer
+
+torch.set_num_threads(1)
+model, losses = torch.nn.Linear(4, 1), []
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+
+
+def step():
+    optimizer.zero_grad()
+    loss = model(torch.randn(2, 4)).square().mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.item())
+    return install.tracked()
+"""
+
+
+def test_quick_iterations_are_written_by_the_training_itself(home: Home) -> None:
+    code, said, error = home.run(
+        SMALL
+        + """
+writer.Journal.hurry = lambda self: None  # the thread does not come for them
+written, steps = 0, step()
+for number in range(3000):
+    light = steps.lightly.on
+    step()
+    written += light and not steps.journal.waits
+print(written)
+"""
+    )
+    assert code == 0, error
+    assert int(said) > 5
+    assert len(points(home, home.only_run())["loss"]) == 3001
+
+
+@pytest.mark.parametrize("arguments", ["tensors, grad_tensors=None, *, extra=None", "*tensors, **more"])
+def test_a_backward_with_other_arguments_than_todays_goes_the_long_way(home: Home, arguments: str) -> None:
+    code, said, error = home.run(
+        f"""
+import torch
+
+original = torch.autograd.backward
+
+def backward({arguments}):
+    return original(*tensors) if isinstance(tensors, tuple) else original(tensors, grad_tensors)
+
+torch.autograd.backward = backward
+torch.Tensor.backward = lambda self: torch.autograd.backward(self)
+{SMALL}
+light = 0
+for number in range(200):
+    light += step().lightly.on
+print(losses[-1], torch.autograd.backward.__wrapped__ is backward, light)
+"""
+    )
+    assert code == 0, error
+    last, wrapped, light = said.split()
+    assert (wrapped, light) == ("True", "0")
+    losses = points(home, home.only_run())["loss"]
+    assert list(losses) == list(range(200))
+    assert losses[199] == float(last)
+
+
+def test_a_loss_on_two_lines_is_found_at_the_line_that_calls_backward(home: Home) -> None:
+    code, _, error = home.run(
+        SMALL
+        + """
+for number in range(60):
+    optimizer.zero_grad()
+    first = model(torch.randn(2, 4)).square().mean()
+    first.backward()
+    second = model(torch.randn(2, 4)).abs().mean()
+    torch.autograd.backward(second)
+    optimizer.step()
+"""
+    )
+    assert code == 0, error
+    assert {"loss/first", "loss/second"} <= points(home, home.only_run()).keys()
+
+
+def test_a_child_that_is_forked_meanwhile_begins_the_long_way(home: Home) -> None:
+    code, _, error = home.run(
+        """
+import os, torch, gputop
+from gputop.tracking.auto import install
+
+torch.set_num_threads(1)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+data = torch.utils.data.TensorDataset(torch.randn(8000, 4))
+loader = torch.utils.data.DataLoader(data, batch_size=4)
+
+
+def train(until):
+    for number, (inputs,) in enumerate(batches):
+        optimizer.zero_grad()
+        model(inputs).square().mean().backward()
+        optimizer.step()
+        if until(number):
+            return
+
+
+batches = iter(loader)
+train(lambda number: number > 100 and install.tracked().lightly.on)
+child = os.fork()
+train(lambda number: number == 20)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    )
+    assert code == 0, error
+    reader = RunReader(home.runs)
+    runs = reader.poll().runs
+    reader.close()
+    child, parent = sorted((points(home, run) for run in runs), key=lambda found: len(found["loss"]))
+    assert list(child["loss"]) == list(range(21))
+    assert list(child["phase/data"]) == list(range(1, 21))
+    assert parent["phase/data"].keys() >= set(range(1, 100))
+
+
+def test_the_wait_for_a_second_loader_counts(home: Home) -> None:
+    code, said, error = home.run(
+        SMALL
+        + """
+class Slow(torch.utils.data.Dataset):
+    def __len__(self):
+        return 100
+
+    def __getitem__(self, number):
+        time.sleep(0.02)
+        return torch.randn(4)
+
+
+quick, slow = iter(torch.utils.data.DataLoader(range(1000))), iter(torch.utils.data.DataLoader(Slow()))
+meant = []
+for number in range(700):
+    next(quick)
+    light = install.tracked().lightly
+    if number > 300 and number % 50 == 0 and light.on:
+        next(slow)
+        meant.append(light.reached + 1)
+    step()
+print(*meant)
+"""
+    )
+    assert code == 0, error
+    waits = points(home, home.only_run())["phase/data"]
+    steps = [int(step) for step in said.split()]
+    assert len(steps) > 3
+    assert all(waits[step] >= 0.02 for step in steps)

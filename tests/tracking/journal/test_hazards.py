@@ -1,0 +1,519 @@
+"""What can happen to a training process, done to real ones."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import identity, places
+from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.reader.runs import RunReader
+from tests.tracking.kit import DEADLINE_S, Home, eventually, home, read_all
+
+assert home
+
+ACKNOWLEDGE = """
+import os, gputop
+run = gputop.init(name="victim")
+step = 0
+while True:
+    run.log(loss=float(step), step=step)
+    os.pwrite(1, step.to_bytes(8, "little"), 0)
+    step += 1
+"""
+
+
+@pytest.mark.parametrize("thread", ["1", "0"], ids=["ring", "write-through"])
+def test_kill_9_loses_nothing_that_log_returned_from(home: Home, tmp_path: Path, thread: str) -> None:
+    rng = random.Random(3)
+    for attempt in range(4):
+        acknowledged = tmp_path / f"acknowledged{attempt}"
+        script = ACKNOWLEDGE.replace("os.pwrite(1,", "os.pwrite(out,").replace(
+            "step = 0", f"step = 0; out = os.open({str(acknowledged)!r}, os.O_CREAT | os.O_WRONLY)", 1
+        )
+        process = home.start(script, GPUTOP_RUN_ID=f"victim{attempt}", GPUTOP_THREAD=thread)
+        eventually(lambda path=acknowledged: path.exists() and path.stat().st_size, "the victim logs")
+        time.sleep(rng.random() * 0.3)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        last = int.from_bytes(acknowledged.read_bytes(), "little")
+        (archive,) = (home.runs / f"victim{attempt}").iterdir()
+        seen = read_all(archive).series["loss"]
+        assert [step for step, _ in seen[: last + 1]] == list(range(last + 1))
+        assert len(seen) <= last + 2
+        assert all(step == value for step, value in seen)
+    reader = RunReader(home.runs)
+    assert {run.state for run in reader.poll().runs} == {"killed"}
+    assert home.rings() == [], "a dead process's ring is copied to its archive and removed"
+    assert {run.state for run in reader.poll().runs} == {"killed"}
+    reader.close()
+    before = len(read_all(archive).series["loss"])
+    assert before == len(seen)
+
+
+def test_the_ending_is_told_by_the_process_not_by_age(home: Home) -> None:
+    scripts = {
+        "finished": "import gputop\ngputop.init().log(loss=1.0)",
+        "failed": "import gputop\ngputop.init().log(loss=1.0)\nraise RuntimeError('boom')",
+        "exit3": "import gputop, sys\nwith gputop.init() as run:\n    run.log(loss=1.0)\n    sys.exit(3)",
+        "killed": "import gputop, os\ngputop.init().log(loss=1.0)\nos._exit(0)",
+        "silent": "import gputop\ngputop.init()",
+    }
+    codes = {}
+    for name, script in scripts.items():
+        codes[name], _, err = home.run(script, GPUTOP_RUN_ID=name)
+        assert ("boom" in err) == (name == "failed")
+        assert "gputop" not in err.replace("import gputop", "").replace("gputop.init", "")
+    states = {run.run_id: (run.state, run.ranks[0].exit_code) for run in RunReader(home.runs).poll().runs}
+    assert states == {
+        "finished": ("finished", None),
+        "failed": ("failed", 1),
+        "exit3": ("failed", 3),
+        "killed": ("killed", None),
+        "silent": ("finished", None),
+    }
+    assert codes == {"finished": 0, "failed": 1, "exit3": 3, "killed": 0, "silent": 0}
+
+
+def test_interrupted_and_terminated(home: Home) -> None:
+    script = "import gputop, time\nrun = gputop.init()\nrun.log(loss=1.0)\nprint('up')\nwhile True: time.sleep(0.01)"
+    for name, number in (("interrupted", signal.SIGINT), ("terminated", signal.SIGTERM)):
+        process = home.start(script, GPUTOP_RUN_ID=name)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        os.kill(process.pid, number)
+        process.wait()
+        assert process.returncode == -number
+    assert {run.run_id: run.state for run in RunReader(home.runs).poll().runs} == {
+        "interrupted": "killed",
+        "terminated": "killed",
+    }
+
+
+def test_a_stopped_process_is_stalled_and_goes_on(home: Home) -> None:
+    script = "import gputop, time\nrun = gputop.init()\nprint('up')\nwhile True:\n    run.log(loss=1.0)\n    time.sleep(0.005)"
+    process = home.start(script)
+    assert process.stdout is not None
+    process.stdout.readline()
+    reader = RunReader(home.runs)
+    eventually(lambda: reader.poll().runs[0].state == "running", "running")
+    os.kill(process.pid, signal.SIGSTOP)
+    eventually(lambda: reader.poll().runs[0].state == "stalled", "stalled")
+    os.kill(process.pid, signal.SIGCONT)
+    eventually(lambda: reader.poll().runs[0].state == "running", "running again")
+    os.kill(process.pid, signal.SIGKILL)
+    eventually(lambda: reader.poll().runs[0].state == "killed", "killed, also while nobody has waited for it")
+    reader.close()
+
+
+def test_a_reused_pid_is_not_the_process(home: Home) -> None:
+    who = identity.identify(identity.Place(0, None, 1, 0), "old")
+    for run_id, changes in {
+        "alive": {},
+        "reused": {"start_ticks": who.start_ticks - 5},
+        "rebooted": {"boot_id": "x" * 36},
+    }.items():
+        path = home.runs / run_id / "rank-00000.gpr"
+        path.parent.mkdir(parents=True)
+        fields = {name: getattr(who, name) for name in who.__dataclass_fields__} | {"run_id": run_id} | changes
+        path.write_bytes(form.pack_header(form.ARCHIVE, 0, form.Identity(**fields), ""))
+    states = {run.run_id: run.state for run in RunReader(home.runs).poll().runs}
+    assert states == {"alive": "starting", "reused": "killed", "rebooted": "killed"}
+
+
+FORK = """
+import os, gputop, sys
+run = gputop.init()
+log = run.log
+log(loss=1.0)
+for child in range(3):
+    pid = os.fork()
+    if pid == 0:
+        for number in range(1000):
+            log(intruder=1.0); run.log(intruder=1.0); gputop.log(intruder=1.0); run.fact("intruder", 1)
+        if child == 1:
+            run.finish()
+            sys.exit(0)  # through atexit
+        if child == 2:
+            os.environ["RANK"], os.environ["WORLD_SIZE"] = "1", "2"
+            os.environ["GPUTOP_RUN_ID"] = "own"
+            gputop.init(name="child").log(child=2.0)
+            gputop.finish()
+        os._exit(0)
+    os.waitpid(pid, 0)
+log(loss=2.0)
+"""
+
+
+def test_forked_children_write_nothing_of_their_parents(home: Home) -> None:
+    code, _, err = home.run(FORK)
+    assert (code, err) == (0, "")
+    runs = {run.name: run for run in RunReader(home.runs).poll().runs}
+    assert runs["child"].ranks[0].metrics == {"child": 2.0}
+    assert runs["child"].ranks[0].rank == 1
+    assert runs["script0"].state == "finished"
+    (archive,) = (path for path in home.archives() if path.parent.name == runs["script0"].run_id)
+    sink = read_all(archive)
+    assert sink.series == {"loss": [(0, 1.0), (1, 2.0)]}
+    assert not any(value["name"] == "intruder" for _, _, value in sink.events)
+
+
+SPAWN = """
+import multiprocessing, os, sys, gputop
+def work(rank, how):
+    os.environ.update(RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK=str(rank), GPUTOP_RUN_ID=f"by-{how}")
+    run = gputop.init()
+    run.log(rank=float(rank))
+    if rank:
+        raise ValueError("rank 1 dies")
+if __name__ == "__main__":
+    for how in ("spawn", "fork"):
+        context = multiprocessing.get_context(how)
+        children = [context.Process(target=work, args=(rank, how)) for rank in range(2)]
+        [child.start() for child in children]
+        [child.join() for child in children]
+"""
+
+
+def test_multiprocessing_children_end_as_what_they_were(home: Home) -> None:
+    home.run(SPAWN)
+    for run in RunReader(home.runs).poll().runs:
+        assert [rank.state for rank in run.ranks] == ["finished", "failed"], run.run_id
+        assert [rank.metrics["rank"] for rank in run.ranks] == [0.0, 1.0]
+        assert run.state == "failed"
+    assert len(home.archives()) == 4
+
+
+THREADS = """
+import sys, threading, gputop
+sys.setswitchinterval(1e-6)  # threads change at ever other places of log
+run = gputop.init()
+def work(number):
+    for step in range(8000):
+        run.log({f"thread{number}": float(step)}, step=step)
+threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+[thread.start() for thread in threads]
+[thread.join() for thread in threads]
+"""
+
+
+def test_four_threads_lose_nothing(home: Home) -> None:
+    code, _, err = home.run(THREADS)
+    assert (code, err) == (0, "")
+    series = read_all(home.archives()[0]).series
+    assert {name: sorted(points) for name, points in series.items()} == {
+        f"thread{number}": [(step, float(step)) for step in range(8000)] for number in range(4)
+    }
+
+
+SIGNALS = """
+import itertools, signal, time, gputop
+run = gputop.init()
+numbers = itertools.count()
+def handler(*_):
+    run.log(handled=float(next(numbers)))
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+end, logged = time.monotonic() + 0.5, 0
+while time.monotonic() < end:
+    run.log(loss=float(logged)); logged += 1
+    with run.phase("data"):
+        pass
+    if logged % 16 == 0:
+        run.fact("count", logged)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(logged, next(numbers))
+"""
+
+
+def test_a_signal_handler_may_log_at_any_moment(home: Home) -> None:
+    code, out, err = home.run(SIGNALS)
+    assert (code, err) == (0, "")
+    logged, handled = map(int, out.split())
+    assert handled > 20
+    series = read_all(home.archives()[0]).series
+    assert [value for _, value in series["loss"]] == [float(number) for number in range(logged)]
+    assert sorted(value for _, value in series["handled"]) == [float(number) for number in range(handled)]
+    assert len(series["phase/data"]) == logged
+
+
+INTERRUPTED = """
+import signal, sys, time, gputop
+run = gputop.init()
+class Interrupt(BaseException):
+    pass
+def handler(*_):
+    raise Interrupt
+signal.signal(signal.SIGALRM, handler)
+end, done, interrupted = time.monotonic() + 0.8, 0, 0
+while time.monotonic() < end:
+    try:
+        # Fires once, some microseconds from here: at ever other places of log, of its slow ways, and of what it calls.
+        signal.setitimer(signal.ITIMER_REAL, 1e-6 * (1 + (done + interrupted) % 37))
+        for _ in range(40):
+            run.log(loss=1.0, step=done)
+            run.log({"count": 3}, step=done)
+            run.fact("count", done)
+            done += 1
+    except Interrupt:
+        interrupted += 1
+signal.setitimer(signal.ITIMER_REAL, 0)
+assert not run.journal._writing, "an interrupted call still counts as one that writes"
+for step in range(10):
+    run.log(after=float(step), step=step)
+print(interrupted)
+"""
+
+
+def test_an_exception_from_a_signal_handler_within_log_does_not_end_logging(home: Home) -> None:
+    """What the handler raises may end any call at any point; the next calls must find the way free."""
+    code, out, err = home.run(INTERRUPTED)
+    assert code == 0, err
+    assert int(out) > 50
+    series = read_all(home.archives()[0]).series
+    assert series["after"] == [(step, float(step)) for step in range(10)]
+
+
+FULL_DISK = """
+import resource, signal, sys, gputop
+run = gputop.init()
+run.log(loss=0.0)
+resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+for step in range(1, 30_001):
+    run.log(loss=float(step))
+    if step % 1000 == 0:
+        run._opened and run._opened._kick()
+print("trained"); sys.stdout.flush()
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("thread", ["1", "0"], ids=["ring", "write-through"])
+def test_a_full_disk_silences_the_archive_with_one_warning(home: Home, thread: str) -> None:
+    process = home.start(FULL_DISK, GPUTOP_THREAD=thread)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "trained\n"
+    run = home.only_run()
+    assert run.state == "running"
+    if thread == "1":
+        assert run.ranks[0].metrics["loss"] == 30_000.0, "the live view goes on"
+    _, err = process.communicate("\n")
+    assert process.returncode == 0
+    assert err.count("gputop:") == 1
+    assert "the training goes on" in err
+    assert 100_000 < home.archives()[0].stat().st_size <= 200_000
+    assert home.only_run().state in ("finished", "killed")
+
+
+def test_a_deleted_run_directory_is_told_once_and_the_live_view_stays(home: Home, tmp_path: Path) -> None:
+    script = (
+        "import gputop, os, sys, time\nrun = gputop.init(name='orphan')\nrun.log(loss=0.0)\nprint('up')\nstep = 0\n"
+        "while not os.path.exists(sys.argv[1]):\n    step += 1\n    run.log(loss=float(step))\n    time.sleep(0.002)"
+    )
+    process = home.start(script, str(tmp_path / "stop"))
+    assert process.stdout is not None
+    process.stdout.readline()
+    following, late = RunReader(home.runs), RunReader(home.runs)
+    first = following.poll().runs[0].ranks[0].step or 0
+    shutil.rmtree(home.runs)
+
+    def both_see_it() -> bool:
+        updates = following.poll().runs, late.poll().runs
+        return all(runs and runs[0].name == "orphan" and (runs[0].ranks[0].step or 0) > first for runs in updates)
+
+    eventually(both_see_it, "a reader that knew it and a new one follow the ring alone")
+    (tmp_path / "stop").touch()
+    _, err = process.communicate()
+    assert process.returncode == 0
+    assert err.count("gputop:") == 1
+    assert "deleted" in err
+    following.close()
+    late.close()
+
+
+@pytest.mark.parametrize("obstacle", ["file", "proc"])
+def test_where_nothing_can_be_written_the_training_goes_on(home: Home, tmp_path: Path, obstacle: str) -> None:
+    place = tmp_path / "obstacle" / "below" if obstacle == "file" else Path("/proc/nowhere")
+    if obstacle == "file":
+        place.parent.write_text("no directory")
+    script = "import gputop\nrun = gputop.init()\nrun.log(loss=1.0)\nrun.config.update(a=1)\nprint(run.dir)"
+    for thread in ("1", "0"):
+        code, out, err = home.run(script, GPUTOP_DIR=str(place), GPUTOP_THREAD=thread)
+        assert (code, out) == (0, "None\n")
+        assert err.count("gputop:") == 1
+    for directory in places.live_dirs(place / "runs"):
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_someone_truncates_the_archive(home: Home) -> None:
+    script = (
+        "import gputop, sys\nrun = gputop.init()\nfor step in range(3000): run.log(loss=float(step))\nrun._opened._kick()\n"
+        "print('up')\nsys.stdin.readline()\nfor step in range(3000): run.log(loss=float(step))"
+    )
+    process = home.start(script)
+    assert process.stdout is not None
+    process.stdout.readline()
+    (archive,) = home.archives()
+    eventually(lambda: archive.stat().st_size > form.SEGMENT_BYTES, "the archive grows")
+    reader = RunReader(home.runs)
+    reader.poll()
+    os.truncate(archive, 10_000)
+    reader.poll()
+    _, err = process.communicate("\n")
+    assert (process.returncode, err) == (0, "")
+    assert reader.poll().runs[0].state == "finished"
+    assert home.only_run().state == "finished"
+    reader.close()
+
+
+def test_the_owner_truncates_the_ring_by_accident(home: Home) -> None:
+    """A mapping of a file that has become shorter kills: as another user than root, the file cannot be opened to write."""
+    script = """
+import os, sys
+import gputop
+from gputop.tracking import places
+from pathlib import Path
+gputop.init().finish()  # imports all that it needs, which another user may have no right to read
+if os.getuid() == 0:
+    os.setgroups([]); os.setgid(65534); os.setuid(65534)
+os.environ["GPUTOP_DIR"] = sys.argv[1]
+run = gputop.init()
+run.log(loss=1.0)
+(ring,) = [ring for room in places.live_dirs(Path(sys.argv[1]) / "runs") for ring in room.glob("*.ring")]
+for harm in (lambda: open(ring, "w"), lambda: os.truncate(ring, 0)):
+    try:
+        harm()
+    except PermissionError:
+        print("refused")
+for step in range(100_000):
+    run.log(loss=float(step))
+run.finish()
+print(ring.exists())
+"""
+    place = Path(tempfile.mkdtemp())
+    place.chmod(0o777)
+    try:
+        code, out, err = home.run(script, str(place))
+    finally:
+        shutil.rmtree(place)
+    assert (code, out, err) == (0, "refused\nrefused\nFalse\n", "")
+
+
+@pytest.fixture
+def small_tmpfs(tmp_path: Path) -> Iterator[Path]:
+    directory = tmp_path / "tmpfs"
+    directory.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m,mode=700", "none", directory], capture_output=True).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    yield directory
+    subprocess.run(["umount", "-l", directory], check=True)
+
+
+def test_a_tmpfs_that_fills_up_after_the_start_kills_nobody(
+    home: Home, small_tmpfs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "live_dirs", lambda runs: [small_tmpfs / "gputop" / "x"])
+    monkeypatch.setattr("gputop.tracking.journal.files.TMPFS_SHARE", 1)
+    opened = OpenJournal(identity.identify(identity.Place(0, None, 1, 0), "first"), home.runs)
+    assert not opened.journal.through
+    free = os.statvfs(small_tmpfs)
+    (small_tmpfs / "filler").write_bytes(bytes(free.f_bavail * free.f_frsize))
+    with pytest.raises(OSError, match="space"):
+        (small_tmpfs / "more").write_bytes(bytes(4096))
+    for step in range(60_000):  # over the whole ring, on pages that a sparse file would not have
+        opened.journal.log(loss=float(step))
+    opened.finish(form.FINISHED, None)
+    second = OpenJournal(identity.identify(identity.Place(0, None, 1, 0), "second"), home.runs)
+    os.unlink(small_tmpfs / "filler")
+    assert second.journal.through, "no room for a ring: one write per record"
+    second.journal.log(loss=1.0)
+    second.finish(form.FINISHED, None)
+    assert read_all(home.runs / "first" / "rank-00000.gpr").series["loss"][-1] == (59_999, 59_999.0)
+    assert read_all(home.runs / "second" / "rank-00000.gpr").series["loss"] == [(0, 1.0)]
+
+
+def test_a_squatted_live_directory_is_not_used(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere, open_to_all = tmp_path / "elsewhere", tmp_path / "open"
+    elsewhere.mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(elsewhere)
+    open_to_all.mkdir()
+    open_to_all.chmod(0o777)
+    monkeypatch.setattr(places, "live_dirs", lambda runs: [tmp_path / "link", open_to_all / "x"])
+    opened = OpenJournal(identity.identify(identity.Place(0, None, 1, 0), "run"), home.runs)
+    assert opened.journal.through
+    opened.finish(form.FINISHED, None)
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.fixture
+def frozen_later(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, which ``fsfreeze`` can freeze."""
+    image, directory = tmp_path / "image", tmp_path / "disk"
+    image.write_bytes(bytes(16 * 2**20))
+    directory.mkdir()
+    for command in (
+        ["mkfs.ext4", "-q", image],
+        ["mount", "-o", "loop", image, directory],
+        ["fsfreeze", "-f", directory],
+        ["fsfreeze", "-u", directory],
+    ):
+        try:
+            done = subprocess.run(command, capture_output=True, check=False)
+        except FileNotFoundError:
+            pytest.skip(f"{command[0]} is not installed")
+        if done.returncode:
+            subprocess.run(["umount", "-l", directory], capture_output=True, check=False)
+            pytest.skip("mounting and freezing a file system is not permitted here")
+    yield directory
+    subprocess.run(["fsfreeze", "-u", directory], capture_output=True, check=False)
+    subprocess.run(["umount", "-l", directory], check=True)
+
+
+FROZEN = """
+import gputop, sys, time
+run = gputop.init(name="frozen")
+run.log(loss=0.0)
+print("up", flush=True); sys.stdin.readline()
+began, worst = time.monotonic(), 0.0
+step = 0
+while time.monotonic() < began + 1.5:
+    step += 1
+    before = time.monotonic()
+    run.log(loss=float(step))
+    worst = max(worst, time.monotonic() - before)
+    time.sleep(0.001)
+print("logged", worst < 1.0, flush=True)
+before = time.monotonic()
+run.finish()
+print("finished", time.monotonic() - before < 3.5, flush=True)
+"""
+
+
+def test_a_frozen_file_system_holds_up_neither_the_training_nor_its_end(home: Home, frozen_later: Path) -> None:
+    process = home.start(FROZEN, GPUTOP_DIR=str(frozen_later / "state"))
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == "up\n"
+    subprocess.run(["fsfreeze", "-f", frozen_later], check=True)
+    try:
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "logged True\n"
+        assert process.stdout.readline() == "finished True\n"
+    finally:
+        subprocess.run(["fsfreeze", "-u", frozen_later], check=True)
+    # The kernel lets no thread go that waits for a frozen disk: the process ends as soon as that answers.
+    _, err = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0
+    assert err.count("gputop:") == 1
+    assert "did not answer" in err

@@ -1,0 +1,172 @@
+"""What the tests of the training side share: a home of their own, scripts as real processes, and a reader of all points."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from gputop.snapshot import Run
+from gputop.tracking.journal import places
+from gputop.tracking.journal.read import JournalReader
+from gputop.tracking.reader.runs import RunReader
+from tests import REPOSITORY
+
+DEADLINE_S = 30.0
+ATTEMPTS = 4
+GLOO_ABORTS = "terminate called without an active exception"
+T = TypeVar("T")
+_OWN = ("GPUTOP", "WANDB_", "TORCHELASTIC", "SLURM", "OMPI_", "PMI_", "MASTER_", "RANK", "LOCAL_", "WORLD_SIZE")
+
+
+def clean_environment(state: Path, **more: str) -> dict[str, str]:
+    """The environment without anything that tracking listens to, and with a state directory of the test's own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_OWN)}
+    return {**kept, "GPUTOP_DIR": str(state), "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **more}
+
+
+class Home:
+    """A state directory, and the processes that a test started with it."""
+
+    def __init__(self, state: Path) -> None:
+        self.state = state
+        self.runs = state / "runs"
+        self.started: list[subprocess.Popen[str]] = []
+
+    def start(self, script: str, *arguments: str, command: Sequence[str] = (), **environment: str) -> subprocess.Popen[str]:
+        """Start a script; its stdin, stdout and stderr are pipes."""
+        path = self.state / f"script{len(self.started)}.py"
+        self.state.mkdir(parents=True, exist_ok=True)
+        path.write_text(script)
+        process = subprocess.Popen(
+            [*(command or (sys.executable,)), str(path), *arguments],
+            env=clean_environment(self.state, **environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self, script: str, *arguments: str, command: Sequence[str] = (), **environment: str) -> tuple[int, str, str]:
+        """Run a script to its end; return exit code, stdout, stderr. Again where torch's gloo aborts at its end."""
+        for _ in range(ATTEMPTS):
+            process = self.start(script, *arguments, command=command, **environment)
+            out, err = process.communicate(timeout=60)
+            if GLOO_ABORTS not in err:
+                break
+            shutil.rmtree(self.runs, ignore_errors=True)
+        return process.returncode, out, err
+
+    def finish(self, command: Sequence[str], directory: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end in a directory, on one thread; again where torch's gloo aborts at its end.
+
+        It does so now and then, tracked or not: "terminate called without an active exception".
+        """
+        for _ in range(ATTEMPTS):
+            done = subprocess.run(
+                list(command),
+                env={**clean_environment(self.state), "OMP_NUM_THREADS": "1", **environment},
+                cwd=directory,
+                capture_output=True,
+                text=True,
+                timeout=4 * DEADLINE_S,
+                check=False,
+            )
+            if GLOO_ABORTS not in done.stderr:
+                break
+            shutil.rmtree(self.runs, ignore_errors=True)
+        return done
+
+    def archives(self) -> list[Path]:
+        """All journals, by name."""
+        return sorted(self.runs.glob("*/rank-*.gpr"))
+
+    def rings(self) -> list[Path]:
+        """All rings that are left."""
+        return [ring for directory in places.live_dirs(self.runs) for ring in sorted(directory.glob("*.ring"))]
+
+    def only_run(self) -> Run:
+        """The one run there is, read by a new reader."""
+        reader = RunReader(self.runs)
+        try:
+            (run,) = reader.poll().runs
+            return run
+        finally:
+            reader.close()
+
+    def close(self) -> None:
+        """End what is still running, and remove what is left on tmpfs."""
+        for process in self.started:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+        for directory in places.live_dirs(self.runs):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    for name in list(os.environ):
+        if name.startswith(_OWN):
+            monkeypatch.delenv(name)
+    state = tmp_path / "state"
+    monkeypatch.setenv("GPUTOP_DIR", str(state))
+    monkeypatch.setattr("gputop.tracking.journal.notice._told", set())
+    found = Home(state)
+    yield found
+    import gputop
+
+    gputop.finish()
+    found.close()
+
+
+class Everything:
+    """Takes all that a journal says, undecimated."""
+
+    def __init__(self) -> None:
+        self.series: dict[str, list[tuple[int, float]]] = {}
+        self.times_ns: dict[int, int] = {}
+        self.events: list[tuple[int, int, Any]] = []
+
+    def scalars(
+        self, names: Sequence[str], steps: Sequence[int], times_ns: Sequence[int], columns: Sequence[Sequence[float]]
+    ) -> None:
+        self.times_ns.update(zip(steps, times_ns, strict=True))
+        for name, column in zip(names, columns, strict=True):
+            self.series.setdefault(name, []).extend(zip(steps, column, strict=True))
+
+    def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
+        self.events.append((kind, step, value))
+
+
+def read_all(archive: Path | None, ring: Path | None = None) -> Everything:
+    """Read a journal from its beginning to its end as it stands now."""
+    reader, sink = JournalReader(archive, ring), Everything()
+    try:
+        while reader.poll(sink):
+            pass
+    finally:
+        reader.close()
+    return sink
+
+
+def eventually(probe: Callable[[], T | None], what: str, within_s: float = DEADLINE_S) -> T:
+    """Return the first true answer; fail when there is none in time."""
+    end = time.monotonic() + within_s
+    while time.monotonic() < end:
+        found = probe()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"did not happen within {within_s:g} s: {what}")

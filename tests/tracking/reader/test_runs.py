@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import gc
+import os
+import random
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from gputop.snapshot import Run
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import identity
+from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.reader import runs as reader
+from gputop.tracking.reader.runs import RunReader
+from tests.tracking.kit import Home, home
+
+assert home
+
+
+def open_rank(home: Home, run_id: str, rank: int = 0, world: int = 1) -> OpenJournal:
+    opened = OpenJournal(identity.identify(identity.Place(rank, rank, world, 0), run_id), home.runs)
+    opened.journal.state(
+        "card", "run", {"name": f"name-{run_id}", "project": None, "job_id": None, "command": ["python", "x.py"]}
+    )
+    return opened
+
+
+def by_id(update: reader.RunUpdate) -> dict[str, Run]:
+    return {run.run_id: run for run in update.runs}
+
+
+def test_an_empty_or_missing_directory_is_no_error(tmp_path: Path) -> None:
+    found = RunReader(tmp_path / "nowhere")
+    assert found.poll() == reader.RunUpdate()
+    (tmp_path / "nowhere").mkdir()
+    assert found.poll() == reader.RunUpdate()
+
+
+def test_runs_and_ranks_that_come_later_are_found(home: Home) -> None:
+    follow = RunReader(home.runs)
+    assert follow.poll().runs == ()
+    first = open_rank(home, "a", 0, 2)
+    first.journal.log(loss=1.0)
+    assert [rank.rank for rank in by_id(follow.poll())["a"].ranks] == [0]
+    second = open_rank(home, "a", 1, 2)
+    second.journal.log(loss=3.0)
+    update = follow.poll()
+    run = by_id(update)["a"]
+    assert [(rank.rank, rank.metrics["loss"]) for rank in run.ranks] == [(0, 1.0), (1, 3.0)]
+    assert (run.world_size, run.state, run.name) == (2, "running", "name-a")
+    assert [(points.rank, points.values) for points in update.points] == [(1, (3.0,))]
+    first.finish(form.FINISHED, None)
+    assert by_id(follow.poll())["a"].state == "running"
+    second.finish(form.FAILED, 1)
+    assert by_id(follow.poll())["a"].state == "failed"
+    follow.close()
+
+
+def test_a_long_past_is_decimated_and_no_spike_is_lost(home: Home) -> None:
+    opened = open_rank(home, "long")
+    rng = random.Random(1)
+    for step in range(30_000):
+        value = rng.random()
+        if step == 12_345:
+            value = 1e6
+        if step == 20_001:
+            value = float("nan")
+        opened.journal.log(loss=value, step=step)
+    opened._flush()
+    follow = RunReader(home.runs, backlog_points=200)
+    (points,) = follow.poll().points
+    assert len(points.values) <= 200
+    spikes = {step: value for step, value in zip(points.steps, points.values, strict=True) if not value <= 1.0}
+    assert spikes.keys() == {12_345, 20_001}
+    assert points.steps[-1] == 29_999
+    for step in range(30_000, 30_003):
+        opened.journal.log(loss=0.5, step=step)
+    (points,) = follow.poll().points
+    assert points.steps == (30_000, 30_001, 30_002)
+    for step in range(5000):
+        opened.journal.log(loss=0.5, step=step)
+    (points,) = follow.poll().points
+    assert 100 < len(points.values) <= reader.POLL_POINTS
+    opened.finish(form.FINISHED, None)
+    follow.close()
+
+
+def test_a_past_beyond_the_budget_of_one_poll_follows_in_the_next(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = open_rank(home, "big")
+    for step in range(100_000):
+        opened.journal.log(loss=float(step))
+        if step % 5000 == 0:
+            opened._flush()
+    opened.finish(form.FINISHED, None)
+    monkeypatch.setattr(reader, "POLL_BYTES", 1 << 20)
+    follow = RunReader(home.runs)
+    seen: list[int] = []
+    polls = 0
+    while (update := follow.poll()).points:
+        seen += [step for points in update.points for step in points.steps]
+        polls += 1
+    assert polls > 2
+    assert seen == sorted(set(seen))
+    assert (seen[0], seen[-1]) == (0, 99_999)
+
+
+def test_only_recent_and_living_runs_are_followed(home: Home) -> None:
+    living = open_rank(home, "oldest-alive")
+    living.journal.log(loss=1.0)
+    for number in range(6):
+        opened = open_rank(home, f"run-{number}")
+        opened.journal.log(loss=1.0)
+        opened.finish(form.FINISHED, None)
+        os.utime(home.runs / f"run-{number}", ns=(10**18 * 2 + number,) * 2)
+    os.utime(home.runs / "oldest-alive", ns=(10**18, 10**18))
+    os.utime(home.runs)
+    follow = RunReader(home.runs, recent_runs=3)
+    assert set(by_id(follow.poll())) >= {"oldest-alive", "run-5", "run-4"}
+    assert not {"run-0", "run-1", "run-2"} & set(by_id(follow.poll()))
+    living.finish(form.FINISHED, None)
+    follow.close()
+
+
+def test_what_is_no_journal_is_remembered_and_left_alone(home: Home, tmp_path: Path) -> None:
+    good = open_rank(home, "good")
+    good.journal.log(loss=1.0)
+    page = home.archives()[0].read_bytes()[: form.HEADER_BYTES]
+    junk = home.runs / "junk"
+    junk.mkdir()
+    (junk / "rank-00000.gpr").write_bytes(os.urandom(100_000))
+    (junk / "rank-00001.gpr").write_bytes(b"")
+    (junk / "rank-00002.gpr").write_bytes(page[:8] + struct.pack("<H", 9) + page[10:])
+    (junk / "rank-00003.gpr").symlink_to("/etc/passwd")
+    (junk / "rank-00004.gpr").mkdir()
+    (junk / "rank-00005.gpr").write_bytes(page)
+    os.mkfifo(junk / "rank-00006.gpr")
+    (junk / "notes.txt").write_text("hello")
+    (home.runs / "file").write_text("no run")
+    follow = RunReader(home.runs)
+    for _ in range(3):
+        assert list(by_id(follow.poll())) == ["good"]
+    assert len(follow.problems) == 7
+    assert "newer gputop" in follow.problems[junk / "rank-00002.gpr"]
+    assert "belongs to run good" in follow.problems[junk / "rank-00005.gpr"]
+    good.finish(form.FINISHED, None)
+    follow.close()
+
+
+def test_a_file_that_was_read_while_it_was_made_is_read_again(home: Home) -> None:
+    path = home.runs / "slow" / "rank-00000.gpr"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"")
+    follow = RunReader(home.runs)
+    assert follow.poll().runs == ()
+    path.write_bytes(form.pack_header(form.ARCHIVE, 0, identity.identify(identity.Place(0, None, 1, 0), "slow"), ""))
+    assert [run.run_id for run in follow.poll().runs] == ["slow"]
+    assert follow.problems == {}
+    follow.close()
+
+
+def test_a_deleted_run_that_had_ended_goes_away(home: Home) -> None:
+    opened = open_rank(home, "gone")
+    opened.journal.log(loss=1.0)
+    opened.finish(form.FINISHED, None)
+    follow = RunReader(home.runs)
+    assert list(by_id(follow.poll())) == ["gone"]
+    shutil.rmtree(home.runs / "gone")
+    assert follow.poll().runs == ()
+    follow.close()
+
+
+def test_ended_runs_keep_no_file_open(home: Home) -> None:
+    for number in range(8):
+        opened = open_rank(home, f"run-{number}")
+        opened.journal.log(loss=1.0)
+        opened.finish(form.FINISHED, None)
+    gc.collect()  # else the rings of tests before this one may be let go in between
+    before = len(os.listdir("/proc/self/fd"))
+    follow = RunReader(home.runs)
+    follow.poll()
+    follow.poll()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_rings_of_dead_processes_are_freed_also_when_their_run_is_not_followed(home: Home) -> None:
+    for run_id in ("kept", "deleted"):
+        home.run("import gputop, os\ngputop.init().log(loss=1.0)\nos._exit(0)", GPUTOP_RUN_ID=run_id)
+    newer = open_rank(home, "newer")
+    newer.finish(form.FINISHED, None)
+    shutil.rmtree(home.runs / "deleted")
+    assert len(home.rings()) == 2
+    follow = RunReader(home.runs, recent_runs=1)
+    follow.poll()
+    assert home.rings() == []
+    follow.close()
+    runs = {run.run_id: run for run in RunReader(home.runs).poll().runs}
+    assert runs["kept"].state == "killed"
+    assert runs["kept"].ranks[0].metrics == {"loss": 1.0}
+    assert "deleted" not in runs

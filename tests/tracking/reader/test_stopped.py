@@ -1,0 +1,64 @@
+"""A run whose job was stopped on request reads "stopped", here as there; another one does not."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from gputop.jobs import store
+from gputop.recipes.catalogue import Launch
+from gputop.snapshot import Rank
+from gputop.tracking.reader import stopped
+from tests.tracking.kit import Home, eventually, home
+
+assert home
+
+TRAIN = "import gputop, time\nrun = gputop.init(name='r')\nfor step in range(10**6):\n    run.log(loss=1.0); time.sleep(0.01)"
+
+
+def start() -> store.Job:
+    return store.start(Launch((sys.executable, "-c", TRAIN), {}, os.getcwd(), "job"))
+
+
+def first_rank(home: Home) -> Rank | None:
+    """None also while a journal's file is there and nothing is written to it yet."""
+    try:
+        return home.only_run().ranks[0]
+    except ValueError:
+        return None
+
+
+@pytest.fixture(autouse=True)
+def forgotten(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing known from before; and no job is left where a test fails in the middle."""
+    monkeypatch.setattr(stopped, "_known", {})
+    yield
+    for job in store.list_jobs():
+        if job.active:
+            store.stop(job.id, grace_s=0.5)
+
+
+def test_a_stop_on_request_and_an_accident_are_told_apart(home: Home) -> None:
+    job = start()
+    eventually(lambda: (rank := first_rank(home)) and rank.step, "it trains")
+    assert store.stop(job.id, grace_s=2.0).state == "stopped"
+    run = home.only_run()
+    assert (run.job_id, run.state, run.ranks[0].state) == (job.id, "stopped", "stopped")
+    for path in home.archives():
+        path.unlink()
+
+    second = start()
+    pid = eventually(lambda: (rank := first_rank(home)) and rank.pid, "its process")
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not store.find(second.id).active, "it ended")
+    assert store.find(second.id).state == "killed"
+    assert home.only_run().state == "killed"
+
+
+@pytest.mark.parametrize("name", ["", "../jobs", ".hidden", "gone"])
+def test_a_job_that_cannot_be_read_was_not_stopped(home: Home, name: str) -> None:
+    assert stopped.asked_to_stop(name) is False

@@ -1,0 +1,114 @@
+"""How a run that `gputop.init` began ends: what the process's end says, and what a script may do with sys.exit."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.tracking.kit import Home, home, read_all
+
+assert home
+
+ENDS = {
+    "end": ("pass", 0, "finished", None),
+    "exit": ("sys.exit()", 0, "finished", 0),
+    "exit 0": ("sys.exit(0)", 0, "finished", 0),
+    "exit 3": ("sys.exit(3)", 3, "failed", 3),
+    "exit message": ("sys.exit('no data')", 1, "failed", 1),
+    "an exit that nobody can see": ("raise SystemExit(3)", 3, "finished", None),
+    "error": ("raise ValueError('no')", 1, "failed", 1),
+    "caught, and trained on": (
+        "\ntry:\n    sys.exit(3)\nexcept SystemExit:\n    run.log(loss=1.0)",
+        0,
+        "finished",
+        None,
+    ),
+    "of another thread": (
+        "import threading; t = threading.Thread(target=sys.exit, args=(3,)); t.start(); t.join()",
+        0,
+        "finished",
+        None,
+    ),
+    "argparse": ("import argparse; argparse.ArgumentParser().parse_args(['--no'])", 2, "failed", 2),
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_a_run_ends_as_its_process_does(home: Home, end: str) -> None:
+    line, code, state, recorded = ENDS[end]
+    script = f"import gputop, sys\nrun = gputop.init()\nrun.log(loss=1.0)\n{line}\n"
+    assert home.run(script)[0] == code
+    rank = home.only_run().ranks[0]
+    assert rank.state == state
+    assert (rank.exit_code or None) == (recorded or None)
+
+
+def test_what_ended_the_script_is_recorded_where_it_stood(home: Home) -> None:
+    script = "import gputop, json\ngputop.init().log(loss=1.0)\ndef load():\n    json.loads('{')\nload()\n"
+    code, _, err = home.run(script)
+    assert code == 1
+    assert "JSONDecodeError" in err
+    error = home.only_run().ranks[0].facts["error"]
+    assert error["type"] == "JSONDecodeError"
+    assert error["where"].endswith(":4"), "the innermost line that is no library's"
+
+
+ERRORS = {
+    "uncaught": ("raise ValueError('no')", "ValueError"),
+    "in a with": ("\nwith gputop.init() as run:\n    raise ValueError('no')", "ValueError"),
+    "handled, and told": (
+        "\ntry:\n    raise ValueError('no')\nexcept ValueError:\n    gputop.finish(exit_code=1)\n    sys.exit(1)",
+        "ValueError",
+    ),
+    "handled, and well": ("\ntry:\n    raise ValueError('no')\nexcept ValueError:\n    gputop.finish()", None),
+    "an exit": ("sys.exit(3)", None),
+    "Ctrl-C": ("raise KeyboardInterrupt", None),
+    "in a child": (
+        "\ngputop.finish()\nimport multiprocessing\ndef work():\n    gputop.init().log(loss=1.0)\n    raise ValueError('no')\n"
+        "child = multiprocessing.get_context('fork').Process(target=work)\nchild.start()\nchild.join()",
+        "ValueError",
+    ),
+}
+
+
+@pytest.mark.parametrize("automatic", [False, True])
+@pytest.mark.parametrize("way", ERRORS)
+def test_the_error_is_told_once_whoever_records_the_run(home: Home, way: str, automatic: bool) -> None:
+    line, kind = ERRORS[way]
+    if automatic:
+        pytest.importorskip("torch")
+    step = """
+import torch
+weight = torch.nn.Parameter(torch.ones(1))
+for _ in range(2):
+    weight.sum().backward(); torch.optim.SGD([weight], lr=0.1).step()
+"""
+    script = f"import gputop, sys\nrun = gputop.init()\nrun.log(loss=1.0)\n{step if automatic else ''}{line}\n"
+    home.run(script, GPUTOP_AUTO="1" if automatic else "0")
+    said = [value for archive in home.archives() for _, _, value in read_all(archive).events if isinstance(value, dict)]
+    told = [item["value"] for item in said if item.get("name") == "error"]
+    assert [value["type"] for value in told] == ([kind] if kind else [])
+    assert all(value["message"] == "no" and value["where"].startswith("script0.py:") for value in told)
+
+
+def test_sys_exit_stays_what_scripts_know(home: Home) -> None:
+    script = """
+import gputop, sys, contextlib
+before = sys.exit.__doc__
+gputop.init(); gputop.init()
+assert sys.exit.__doc__ == before
+for status in (None, 0, 7, "text", (1, 2)):
+    try:
+        sys.exit(status)
+    except SystemExit as error:
+        assert type(error) is SystemExit and error.code == status, (error.code, status)
+try:
+    sys.exit()
+except SystemExit as error:
+    assert error.code is None
+try:
+    sys.exit(1, 2)
+except TypeError:
+    print("TypeError")
+gputop.log(loss=1.0)
+"""
+    assert home.run(script) == (0, "TypeError\n", "")

@@ -1,0 +1,173 @@
+"""What a program prints under ``gputop run``, where nothing else tells of its training."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.tracking.kit import Home, clean_environment, home, read_all
+
+assert home
+RUN = (sys.executable, "-m", "gputop", "run", "--")
+AUTO = {"GPUTOP_AUTO": "1"}
+
+PRINTS = """
+print("Namespace(lr=0.1)")
+for epoch in range(2):
+    print(f"Epoch {epoch + 1}/2")
+    for step in range(5):
+        print(f"step {step}/5", "loss:", 1 / (1 + step + 5 * epoch))
+print("done")
+"""
+BAR = r"""
+import sys
+for step in range(1, 21):
+    sys.stderr.write(f"\rtraining: {step * 5:3d}%|###| {step}/20 [00:01<00:00, 9.9it/s, loss={1 / step}]")
+    sys.stderr.flush()
+sys.stderr.write("\n")
+"""
+NUMPY_LIKE = """
+import logging, sys
+logging.basicConfig(level=logging.INFO, stream=sys.stdout)
+for step in range(0, 40, 10):
+    logging.info("iter %d: train loss %.4f", step, 1 / (step + 1))
+"""
+
+
+def test_a_program_without_torch_gets_a_curve_from_what_it_prints(home: Home) -> None:
+    plain = home.run(PRINTS)
+    assert home.run(PRINTS, command=(*RUN, sys.executable), **AUTO) == plain
+    (archive,) = home.archives()
+    assert read_all(archive).series["loss"] == [(step, 1 / (1 + step)) for step in range(10)]
+    run = home.only_run()
+    assert (run.name, run.state) == ("script1", "finished")
+    assert run.ranks[0].facts["source"] == "log"
+    assert run.ranks[0].facts["progress"]["total_steps"] == 10
+
+
+@pytest.mark.parametrize(
+    ("script", "loss"),
+    [(BAR, [(step, 1 / step) for step in range(1, 21)]), (NUMPY_LIKE, [(0, 1.0), (10, 0.0909), (20, 0.0476), (30, 0.0323)])],
+    ids=["bar on stderr", "logging"],
+)
+def test_bars_and_loggers_are_heard(home: Home, script: str, loss: list[tuple[int, float]]) -> None:
+    plain = home.run(script)
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO) == plain
+    assert next(iter(read_all(home.archives()[0]).series.values())) == loss
+
+
+def test_it_ends_as_the_program_does(home: Home) -> None:
+    assert home.run(PRINTS + "import sys; sys.exit(3)", command=(*RUN, sys.executable), **AUTO)[0] == 3
+    rank = home.only_run().ranks[0]
+    assert (rank.state, rank.exit_code) == ("failed", 3)
+
+
+NOT_HEARD = {
+    "prose": "for n in range(9): print('the loss of accuracy in 2023 was', n)",
+    "one line": "print('loss: 0.5')",
+    "nothing measured": "for n in range(30_000): print(n)",
+    "the child of a fork": "import os\nif os.fork() == 0: [print('step', n, 'loss', 0.5) for n in range(5)]\nelse: os.wait()",
+    "a stream of its own": "import io, sys\nsys.stdout = io.StringIO()\n[print('step', n, 'loss: 0.5') for n in range(5)]",
+}
+
+
+@pytest.mark.parametrize("kind", NOT_HEARD)
+def test_what_is_no_training_opens_no_run(home: Home, kind: str) -> None:
+    code, _, err = home.run(NOT_HEARD[kind], command=(*RUN, sys.executable), **AUTO)
+    assert (code, err) == (0, "")
+    assert not home.archives()
+
+
+def test_a_launched_job_is_read_from_its_files_alone(home: Home) -> None:
+    assert home.run(PRINTS, command=(*RUN, sys.executable), GPUTOP_JOB_ID="job", **AUTO)[0] == 0
+    assert home.run(PRINTS, command=(*RUN, sys.executable), GPUTOP_AUTO="0")[0] == 0
+    assert not home.archives()
+
+
+def test_a_run_that_the_script_opens_is_the_only_one_that_goes_on(home: Home) -> None:
+    script = PRINTS + "import gputop\nrun = gputop.init(name='own')\nrun.log(loss=2.0, step=7)\n" + PRINTS
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    first, second = sorted(home.archives(), key=os.path.getmtime)
+    assert len(read_all(first).series["loss"]) == 10
+    assert read_all(second).series["loss"] == [(7, 2.0)]
+
+
+def test_the_stream_is_what_it_was(home: Home) -> None:
+    script = """
+import sys
+print(type(sys.stdout).__name__, sys.stdout.isatty(), sys.stdout.encoding, sys.stdout.write("x") == 1, sys.stdout.name)
+for n in range(25_000): print(n)
+try:
+    sys.stdout.write(1)
+except TypeError as error:
+    print(error)
+"""
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO) == home.run(script)
+
+
+def test_a_training_of_torch_is_told_by_automatic_tracking(home: Home) -> None:
+    pytest.importorskip("torch")
+    script = """
+import torch
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(30):
+    loss = model(torch.ones(2, 4)).pow(2).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print("step", step, "loss:", loss.item())
+"""
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    (archive,) = home.archives()
+    assert "step_s" in read_all(archive).series
+    assert "source" not in home.only_run().ranks[0].facts
+
+
+def test_automatic_tracking_takes_the_place_of_printed_lines(home: Home) -> None:
+    pytest.importorskip("torch")
+    script = (
+        PRINTS
+        + """
+import torch
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(5):
+    loss = model(torch.ones(2, 4)).pow(2).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    print("step", step, "loss:", loss.item())
+"""
+    )
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    printed, tracked = sorted((read_all(path).series for path in home.archives()), key=lambda found: "step_s" in found)
+    assert (len(printed["loss"]), "step_s" in printed) == (10, False)
+    assert (len(tracked["loss"]), "step_s" in tracked) == (5, True)
+
+
+def test_a_training_with_torch_that_no_hook_sees_is_told_by_its_lines(home: Home) -> None:
+    pytest.importorskip("torch")
+    script = """
+import torch
+weight = torch.ones(4, requires_grad=True)
+for step in range(30):
+    loss = (weight * 2).pow(2).sum()
+    loss.backward()
+    with torch.no_grad():
+        weight -= 0.01 * weight.grad
+        weight.grad = None
+    print("step", step, "loss:", round(loss.item(), 3))
+"""
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    assert len(read_all(home.archives()[0]).series["loss"]) == 30
+    assert home.only_run().ranks[0].facts["source"] == "log"
+
+
+def test_a_closed_pipe_ends_it_as_ever(tmp_path: Path) -> None:
+    command = f"{' '.join(RUN)} {sys.executable} -c \"for n in range(10**6): print('step', n, 'loss: 0.5')\" | head -n 1"
+    done = subprocess.run(
+        command, shell=True, capture_output=True, text=True, env=clean_environment(tmp_path, **AUTO), timeout=60, check=False
+    )
+    assert done.stdout == "step 0 loss: 0.5\n"
+    assert "BrokenPipeError" in done.stderr

@@ -1,0 +1,502 @@
+"""The pure drawing functions: what they say, for values known by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.findings.finding import Abstained, Finding
+from gputop.history.columns import LiveColumns, steady_end
+from gputop.history.series import History, Series
+from gputop.snapshot import DeviceUse, LaunchEnvironment, Problem, Process
+from gputop.tui.drawing.balance import balance, balance_line
+from gputop.tui.drawing.bars import balance_columns, bar, sparkline
+from gputop.tui.drawing.braille import Trace, chart, dot_columns, smoothed
+from gputop.tui.drawing.doctor import draw_doctor
+from gputop.tui.drawing.gpus import draw_gpus, ranges, recent_means
+from gputop.tui.drawing.header import header_line
+from gputop.tui.drawing.line import Line, Span, ascii_line, changed_ranges, clean, clip, fit, line, plain, spread, width, wrap
+from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.processes import Order, draw_processes, process_rows
+from gputop.tui.drawing.table import Column, column_at, fitting
+from gputop.tui.drawing.training import draw_training, loss_name
+from gputop.tui.state.view import View
+from tests import samples
+from tests.tui import dashboards
+
+
+def texts(lines: tuple[Line, ...]) -> list[str]:
+    return [plain(part) for part in lines]
+
+
+# Lines
+
+
+def test_clip_ends_in_an_ellipsis_and_counts_wide_characters() -> None:
+    assert plain(clip(line("abcdef"), 4)) == "abc…"
+    assert plain(clip(line("日本語"), 4)) == "日 …"
+    assert width(clip(line("日本語"), 4)) == 4
+    assert plain(clip(line("abc"), 3)) == "abc"
+    assert clip(line("abc"), 0) == ()
+
+
+def test_spread_keeps_the_right_part() -> None:
+    assert plain(spread(line("a long title"), line("likely"), 14)) == "a lon…  likely"
+    assert plain(fit(line("ab"), 4)) == "ab  "
+
+
+def test_clean_takes_the_power_from_control_characters() -> None:
+    assert clean("a\x1b[31mb\nc\u202ed") == "a?[31mb?c?d"
+    assert clean("größe 日本") == "größe 日本"
+
+
+def test_ascii_line_keeps_the_width() -> None:
+    shown = ascii_line(line("│ 65°C · ±2 … 日"))
+    assert plain(shown) == "| 65 C - ~2 ~ ??"
+    assert plain(shown).isascii()
+
+
+def test_wrap_indents_what_follows() -> None:
+    assert texts(tuple(wrap("fix: set the device first", 12, indent="  "))) == ["fix: set the", "  device", "  first"]
+
+
+def test_changed_ranges_bridge_small_gaps_and_never_cut_a_wide_character() -> None:
+    old, new = line("aaaaaaaaaa"), line("abaaaaaaba")
+    assert changed_ranges(old, new, bridge=3) == [(1, 2), (8, 9)]
+    assert changed_ranges(old, new, bridge=6) == [(1, 9)]
+    assert changed_ranges(old, old) == []
+    assert changed_ranges(line("x日y"), line("x月y"), bridge=0) == [(1, 3)]
+    assert changed_ranges(line("xaby"), line("x日y"), bridge=0) == [(1, 3)]
+    assert changed_ranges((Span("ab", "text"),), (Span("a", "text"), Span("b", "bad"))) == [(1, 2)]
+
+
+# Bars
+
+
+def test_bar_fills_in_eighths() -> None:
+    assert plain(bar(0.5, 4)) == "██──"
+    assert plain(bar(0.53125, 4)) == "██▏─"
+    assert plain(bar(0.0, 4)) == "────"
+    assert plain(bar(7.0, 4)) == "████"
+    assert plain(bar(None, 4)) == "    "
+    assert plain(bar(0.5, 4, ascii_only=True)) == "##.."
+
+
+def test_sparkline_tells_zero_from_unknown() -> None:
+    assert sparkline([0, 50, 100, None]) == "▁▅█ "
+    assert sparkline([0, 100, None], ascii_only=True) == "_# "
+
+
+def test_balance_columns_are_one_a_device() -> None:
+    assert plain(balance_columns([100, 0, None, 50])) == "▕█ ?▄▏"
+
+
+# Charts
+
+
+def test_chart_draws_a_line_from_corner_to_corner() -> None:
+    count = dot_columns(17)
+    assert count == 20
+    drawn = texts(chart([Trace([float(step) for step in range(count)])], 17, 5))
+    assert [row[:7] for row in drawn] == ["    20┤", "      │", "      │", "      │", "     0┤"]
+    assert drawn[-1][7] == "⡠"
+    assert drawn[0][16] == "⠔"
+    assert [len(row[7:].strip()) for row in drawn] == [2, 3, 3, 2, 2]
+
+
+def test_chart_marks_nan_and_leaves_a_gap() -> None:
+    values: list[float | None] = [1.0] * 10 + [math.nan] * 2 + [1.0] * 8
+    drawn = chart([Trace(values)], 17, 3)
+    assert plain(drawn[0])[7 + 5] == "×"
+    assert any(span.style == "bad" and "×" in span.text for span in drawn[0])
+    assert [row[7 + 5] for row in texts(drawn)[1:]] == [" ", " "]
+
+
+def test_chart_joins_points_over_columns_without_any() -> None:
+    values: list[float | None] = [None] * 20
+    values[0] = values[19] = 1.0
+    assert "⠉" * 10 in plain(chart([Trace(values)], 17, 3)[1]).replace("⠒", "⠉").replace("⠤", "⠉").replace("⣀", "⠉")
+
+
+def test_log_axis_leaves_out_what_is_not_positive() -> None:
+    drawn = texts(chart([Trace([-1.0, 0.0, 0.001, 10.0])], 20, 4, log=True))
+    assert drawn[0].startswith("    10┤")
+    assert drawn[-1].startswith(" 0.001┤")
+    assert plain(chart([Trace([-1.0, -2.0])], 20, 4, log=True)[0]).startswith("    -1┤")
+
+
+def test_chart_of_huge_and_of_equal_values() -> None:
+    for values in ([1e308, -1e308], [5.0, 5.0], [0.0], [1e-320, 2e-320]):
+        assert len(chart([Trace(values)], 30, 6, x_labels=("0", "1"))) == 6
+
+
+def test_ascii_chart_is_ascii() -> None:
+    drawn = texts(chart([Trace([1.0, 2.0, math.nan, 3.0], "rank0", [0.5] * 4, [3.5] * 4)], 20, 5, ascii_only=True))
+    assert all(row.isascii() for row in drawn)
+    assert "*" in "".join(drawn)
+    assert "x" in drawn[0]
+
+
+def test_smoothing_zero_changes_nothing_and_nan_stays() -> None:
+    assert smoothed([1.0, 3.0, None, 5.0], 0.5) == [1.0, 2.0, None, 3.5]
+    assert smoothed([1.0, 3.0], 0.0) == [1.0, 3.0]
+    assert math.isnan(smoothed([1.0, math.nan], 0.5)[1] or 0.0)
+
+
+@pytest.mark.parametrize("samples_count", [3, 100, 4096, 9000])
+def test_live_columns_equal_those_of_the_series(samples_count: int) -> None:
+    series, live = Series(), LiveColumns()
+    for step in range(samples_count):
+        series.append(step, math.nan if step % 17 == 5 else float(step % 13))
+        if step % 97 == 0 or step > samples_count - 3:
+            got = live.columns("loss", series, 0.0, 10_000.0, 50)
+    assert got == series.columns(0.0, 10_000.0, 50)
+
+
+def test_steady_end_moves_seldom() -> None:
+    ends = {steady_end(0.0, float(last)) for last in range(1000)}
+    assert len(ends) < 30
+    assert all(steady_end(5.0, 5.0 + last) >= 5.0 + last for last in range(1000))
+
+
+# GPUs and balance
+
+
+def test_balance_counts_devices_that_the_run_could_use() -> None:
+    found = balance(dashboards.one_gpu())
+    assert (found.working, len(found.devices)) == (1, 8)
+    assert found.evenness == pytest.approx(1 / 8)
+    assert plain(balance_line(dashboards.one_gpu(), 80)) == "balance ▕█       ▏ 1 of 8 GPUs work · 13 %"
+
+
+def test_balance_of_a_run_on_half_of_the_machine_is_full() -> None:
+    assert plain(balance_line(dashboards.healthy(), 80)) == "balance ▕████▏ 4 of 4 GPUs work · 100 %"
+
+
+def test_balance_keeps_to_the_devices_that_the_launch_named() -> None:
+    masked = LaunchEnvironment(rank=0, cuda_visible_devices="0,1")
+    snapshots = []
+    for tick in range(20):
+        snapshot = samples.ranks_on_one_gpu(tick)
+        processes = tuple(replace(process, environment=masked) for process in snapshot.processes)
+        snapshots.append(replace(snapshot, processes=processes))
+    assert "1 of 2 GPUs work · 50 %" in plain(balance_line(dashboards.view_of(snapshots), 80))
+
+
+def test_balance_is_unknown_where_nothing_can_be_read() -> None:
+    devices = tuple(samples.device(index, utilization_percent=None) for index in range(2))
+    view = dashboards.view_of([samples.snapshot(devices=devices, runs=(), processes=())])
+    assert plain(balance_line(view, 80)).startswith("balance N/A")
+
+
+def test_old_readings_do_not_count_in_the_balance() -> None:
+    busy = [samples.snapshot(tick, runs=()) for tick in range(5)]
+    idle = tuple(samples.idle_device(index) for index in range(8))
+    later = [samples.snapshot(tick, devices=idle, runs=()) for tick in range(20, 40)]
+    assert "0 of 8 GPUs work" in plain(balance_line(dashboards.view_of([*busy, *later]), 80))
+
+
+def test_gpu_row_says_the_readings() -> None:
+    drawing = draw_gpus(dashboards.healthy(density="compact"), 76, 22)
+    row = texts(drawing.lines)[1]
+    assert row.split()[:2] == ["0", "98%"]
+    assert "71.2/80 GiB" in row
+    assert "612 W" in row
+    assert "65°C" in row
+
+
+def test_auto_density_takes_two_lines_where_they_fit() -> None:
+    assert len(draw_gpus(dashboards.healthy(), 76, 22).lines) == 1 + 16 + 2
+    assert len(draw_gpus(dashboards.healthy(), 76, 12).lines) == 1 + 8 + 2
+    assert "resnet18-ddp rank 0 · SM 88 % · tensor 41 %" in "\n".join(texts(draw_gpus(dashboards.healthy(), 76, 22).lines))
+
+
+def test_balance_moves_to_the_footer_when_devices_need_every_line() -> None:
+    drawing = draw_gpus(dashboards.healthy(), 76, 8)
+    assert len(drawing.lines) == 8
+    assert "4 of 4 GPUs work" in plain(drawing.footer)
+
+
+def test_trouble_is_told_in_words() -> None:
+    rows = texts(draw_gpus(dashboards.troubled(density="compact"), 76, 22).lines)
+    shown = "\n".join(rows)
+    assert "lost GPU 1 has fallen off the bus. Restart the machine." in shown
+    assert "stale the driver has not answered for 12s" in shown
+    assert "hot  86°C" in shown
+    assert "cap  65°C" in shown
+    unknown = next(row for row in rows if row.strip().startswith("5"))
+    assert unknown.split() == ["5", "N/A", "N/A", "N/A", "N/A"]
+    assert "└  N/A MIG 6:1 3g.40gb" in shown
+    assert rows.index(next(row for row in rows if "MIG 6:0" in row)) == rows.index(next(r for r in rows if r[1:4] == " 6 ")) + 1
+
+
+def test_involved_devices_are_marked() -> None:
+    rows = texts(draw_gpus(dashboards.one_gpu(density="compact"), 76, 22).lines)
+    assert [row[0] for row in rows[1:9]] == ["▸", *" " * 7]
+
+
+def test_virtual_gpus_are_named_and_explained() -> None:
+    drawing = draw_gpus(dashboards.virtual(), 76, 20)
+    assert plain(drawing.title) == "GPUs · 2 virtual"
+    shown = " ".join(texts(drawing.lines))
+    assert "v0   0%" in shown
+    words = " ".join(shown.split())
+    assert "The NVIDIA driver is not loaded. Load it with modprobe nvidia." in words
+    assert "2 virtual GPUs to try everything with: CPU work, measured. Press l to launch a demo." in words
+
+
+def test_no_device_shows_the_problem() -> None:
+    base = samples.snapshot(devices=(), processes=(), runs=(), points=())
+    problem = Problem("driver_mismatch", "Driver and library differ.", "Reboot.")
+    view = dashboards.view_of([replace(base, host=replace(base.host, problem=problem))])
+    assert texts(draw_gpus(view, 76, 20).lines) == ["Driver and library differ.", "Reboot."]
+
+
+def test_ranges_and_recent_means() -> None:
+    assert ranges([0, 1, 2, 5]) == "0-2,5"
+    series = Series()
+    for second in range(30):
+        series.append(float(second), float(second // 10))
+    assert recent_means(series, 30.0, 10.0, 4) == [None, 0.0, 1.0, 2.0]
+    assert recent_means(None, 30.0, 10.0, 2) == [None, None]
+
+
+# Training
+
+
+def test_training_title_and_numbers() -> None:
+    drawing = draw_training(dashboards.healthy(), LossChart(), 76, 20)
+    assert plain(drawing.title) == "Training: resnet18-ddp · 4 ranks · step 1240/5000 · 1h02m left"
+    numbers = plain(drawing.lines[0])
+    assert numbers.startswith("loss 0.446 ±0.015  1 840 samples/s  1 steps/s")
+    assert len(drawing.lines) == 20
+    assert any("\u2800" < char <= "\u28ff" for part in drawing.lines for char in plain(part))
+
+
+def test_training_says_when_values_are_from_the_log() -> None:
+    base = samples.run(world_size=1)
+    printed = replace(base, ranks=tuple(replace(rank, facts={"source": "log"}) for rank in base.ranks))
+    drawing = draw_training(dashboards.view_of([samples.snapshot(runs=(printed,))]), LossChart(), 90, 20)
+    assert plain(drawing.title).startswith("Training: resnet18-ddp · from the log · step 1240")
+
+
+def test_training_of_a_failed_run_names_the_rank() -> None:
+    base = samples.run(state="failed", ended_at=samples.EPOCH)
+    ranks = tuple(replace(rank, state="failed" if rank.rank == 2 else "killed", exit_code=1) for rank in base.ranks)
+    view = dashboards.view_of([samples.snapshot(runs=(replace(base, ranks=ranks),))])
+    drawing = draw_training(view, LossChart(), 90, 20)
+    assert plain(drawing.title).endswith("failed after 10m00s")
+    assert "rank 2 failed (exit code 1)" in plain(drawing.lines[1])
+
+
+def test_training_says_how_to_begin() -> None:
+    shown = "\n".join(texts(draw_training(dashboards.virtual(), LossChart(), 60, 20).lines))
+    for part in ("import gputop", "gputop.init(", "run.log(loss=", "press l"):
+        assert part in shown
+
+
+def test_nan_loss_is_shown_as_nan() -> None:
+    base = samples.run(world_size=1)
+    ranks = tuple(replace(rank, metrics={"loss": math.nan}) for rank in base.ranks)
+    view = dashboards.view_of([samples.snapshot(runs=(replace(base, ranks=ranks),), points=())])
+    assert ("NaN", "bad") in draw_training(view, LossChart(), 60, 10).lines[0]
+
+
+def test_chart_is_drawn_again_only_for_new_points() -> None:
+    view, chart_of_run = dashboards.healthy(), LossChart()
+    first = chart_of_run.draw(view, "loss", 60, 10)
+    assert chart_of_run.draw(view, "loss", 60, 10) is first
+    view.history.observe(samples.snapshot(61, points=(samples.Points("run-1", 0, "loss", (300,), (samples.EPOCH,), (9.0,)),)))
+    again = chart_of_run.draw(view, "loss", 60, 10)
+    assert again is not first
+    assert plain(again[0]).strip().startswith("10")
+
+
+def test_one_curve_a_rank_has_the_ranks_styles() -> None:
+    view = dashboards.healthy(per_rank=True)
+    styles = {span.style for part in LossChart().draw(view, "loss", 60, 12) for span in part}
+    assert {"rank0", "rank1", "rank2", "rank3"} & styles == {"rank0", "rank1", "rank2", "rank3"} & styles
+    assert len({style for style in styles if style.startswith("rank")}) > 1
+
+
+def test_the_run_and_the_ranks_that_the_doctor_speaks_of_are_marked() -> None:
+    """As GPUs and processes are: the run, and the ranks where it is not all of them; also in the legend of their curves."""
+    quiet = dashboards.healthy()
+    run = quiet.snapshot.runs[0]
+    pids = {rank.rank: rank.pid for rank in run.ranks if rank.pid is not None}
+
+    def drawn(view: View, finding: Finding, width: int = 80, height: int = 20) -> str:
+        pane = draw_training(replace(view, findings=(finding,)), LossChart(), width, height)
+        return "\n".join(map(plain, (pane.title, *pane.lines)))
+
+    of_all = replace(dashboards.ONE_GPU, run=run.run_id, pids=tuple(pids.values()))
+    of_some = replace(of_all, pids=(pids[1], pids[2]))
+    elsewhere = replace(dashboards.ONE_GPU, run="another run", pids=(1,))
+    single = dashboards.healthy(per_rank=True)
+    assert "▸" not in drawn(quiet, elsewhere) + drawn(single, elsewhere)
+    assert "Training: ▸resnet18-ddp · 4 ranks · " in drawn(quiet, of_all)
+    assert drawn(single, of_all).count("▸") == 1
+    for size in ((80, 20), (40, 6)):
+        assert "▸resnet18-ddp · 4 ranks ▸1, 2" in drawn(quiet, of_some, *size)
+    assert "━ rank 0  ━ ▸rank 1  ━ ▸rank 2  ━ rank 3" in drawn(single, of_some)
+    assert "* rank 0  + ▸rank 1  o ▸rank 2  x rank 3" in drawn(dashboards.healthy(per_rank=True, ascii=True), of_some)
+    assert "rank 0" not in drawn(single, of_some, 80, 5), "a low pane keeps its lines for the chart"
+    pane = draw_training(replace(quiet, findings=(of_some,)), LossChart(), 80, 20)
+    assert {span.style for span in pane.title if "▸" in span.text} == {"accent"}
+
+
+def test_loss_is_found_by_name() -> None:
+    assert loss_name(("lr", "train/loss")) == "train/loss"
+    assert loss_name(("lr", "my_loss")) == "my_loss"
+    assert loss_name(("reward",)) == "reward"
+    assert loss_name(()) is None
+
+
+# Processes
+
+
+def rows_text(view: View, order: Order, columns: int = 100) -> list[str]:
+    return texts(draw_processes(view, process_rows(view.snapshot, order), order, columns).lines)
+
+
+def test_process_rows_tell_who_is_where() -> None:
+    rows = rows_text(dashboards.one_gpu(), Order())
+    assert rows[0].split() == ["GPU", "PID", "USER", "GPU-MEM", "SM%", "CPU%", "RANK", "RUN", "TIME", "COMMAND"]
+    assert rows[1].split()[:10] == ["0", "4000", "ada", "15.0", "GiB", "24", "104", "0", "resnet18-ddp", "10m"]
+    assert "python -u train.py" in rows[1]
+
+
+def test_command_shows_names_without_directories() -> None:
+    device = samples.device(0)
+    command = ("/opt/venv/bin/python", "-u", "/home/ada/project/train.py", "--data", "/data/set")
+    process = samples.rank_process(0, (DeviceUse(device.uuid, samples.GIB),), command=command)
+    snapshot = samples.snapshot(devices=(device,), processes=(process,))
+    rows = rows_text(dashboards.view_of([snapshot]), Order(), 200)
+    assert rows[1].rstrip().endswith("python -u train.py --data /data/set")
+
+
+def test_process_order_filter_and_tree() -> None:
+    view = dashboards.healthy()
+    by_rank = [row.pid for row in process_rows(view.snapshot, Order("rank", invert=True)) if row.pid]
+    assert by_rank == [4003, 4002, 4001, 4000]
+    assert [row.pid for row in process_rows(view.snapshot, Order(filter="4002 ADA"))] == [4002]
+    tree = process_rows(view.snapshot, Order(tree=True))
+    assert [(row.kind, row.depth) for row in tree[:5]] == [("run", 0)] + [("process", 1)] * 4
+    assert "No process matches" in rows_text(view, Order(filter="nobody"))[0]
+
+
+def test_memory_of_nobody_is_told() -> None:
+    view = dashboards.healthy()
+    rest = [row for row in process_rows(view.snapshot, Order()) if row.kind == "rest"]
+    assert [row.device.index for row in rest if row.device] == [0, 1, 2, 3]
+    assert "memory held by no listed process" in rows_text(view, Order())[-1]
+
+
+def test_memory_is_not_blamed_on_nobody_while_a_share_is_hidden() -> None:
+    devices = (samples.device(0),)
+    use = DeviceUse(devices[0].uuid, None, None, "C")
+    stranger = Process(pid=77, devices=(use,), hidden=("command", "cpu_percent", "started_at"))
+    snapshot = samples.snapshot(devices=devices, processes=(stranger,))
+    assert [row.kind for row in process_rows(snapshot, Order())] == ["process"]
+    drawing = draw_processes(dashboards.view_of([snapshot]), process_rows(snapshot, Order()), Order(), 100)
+    assert plain(drawing.lines[1]).split() == ["0", "77", "?", "N/A", "N/A", "?", "-", "-", "?", "?"]
+    assert "hidden by the system" in plain(drawing.footer)
+
+
+def test_process_of_another_namespace_says_so() -> None:
+    device = samples.device(0)
+    other = Process(pid=77, devices=(DeviceUse(device.uuid, 71 * samples.GIB),), in_namespace=False)
+    snapshot = samples.snapshot(devices=(device,), processes=(other,))
+    assert "(other PID namespace)" in rows_text(dashboards.view_of([snapshot]), Order())[1]
+
+
+def test_escape_sequences_in_a_command_stay_text() -> None:
+    device = samples.device(0)
+    evil = samples.rank_process(0, (DeviceUse(device.uuid, samples.GIB),), command=("python", "\x1b]0;owned\x07[red]x"))
+    snapshot = samples.snapshot(devices=(device,), processes=(evil,))
+    shown = rows_text(dashboards.view_of([snapshot]), Order())[1]
+    assert "\x1b" not in shown
+    assert "[red]x" in shown
+
+
+def test_least_important_columns_leave_first() -> None:
+    columns = (Column("a", "A", 5, priority=0), Column("b", "B", 5, priority=2), Column("c", "C", 5, priority=1, grows=True))
+    assert [column.key for column, _ in fitting(columns, 17)] == ["a", "b", "c"]
+    assert [column.key for column, _ in fitting(columns, 16)] == ["a", "c"]
+    assert fitting(columns, 20)[-1][1] == 8
+    assert column_at(fitting(columns, 20), 7) == "b"
+    assert [column.key for column, _ in fitting(columns, 3)] == ["a"]
+
+
+# Doctor and header
+
+
+def test_doctor_shows_headline_evidence_and_fix() -> None:
+    drawing = draw_doctor(dashboards.one_gpu(), 60, 12)
+    rows = texts(drawing.lines)
+    assert plain(drawing.title) == "Doctor: 2 problems"
+    assert rows[0].startswith("✗ A07 Only GPU 0 works: all 4 ranks run on it")
+    assert rows[0].endswith("certain")
+    assert rows[1] == "  · LOCAL_RANK is 0-3, but every process sits on GPU 0"
+    assert rows[3].startswith("  fix: torch.cuda.set_device(int(os.environ")
+    assert any(row.startswith("! H01 GPU 3") for row in rows)
+
+
+def test_doctor_keeps_every_headline_when_room_is_short() -> None:
+    rows = texts(draw_doctor(dashboards.one_gpu(ascii=True), 60, 3).lines)
+    assert rows[0].startswith("x A07 Only GPU 0 works")
+    assert rows[1].startswith("  fix:")
+    assert rows[2].startswith("! H01 GPU 3")
+    assert len(rows) == 3
+
+
+def test_doctor_without_a_finding_says_what_it_looked_at() -> None:
+    view = replace(dashboards.healthy(), abstained=(Abstained("B01", "No rank tells its wrapper.", "Use gputop.watch."),))
+    shown = texts(draw_doctor(view, 70, 12).lines)
+    assert shown[0] == "No problem found"
+    assert shown[1] == "Looked at 8 GPUs, 4 processes and 1 live run."
+    assert shown[2].startswith("Not judged (B01): No rank tells its wrapper.")
+
+
+@pytest.fixture
+def utc(monkeypatch: pytest.MonkeyPatch) -> None:
+    import time
+
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+
+
+def test_header_of_the_wide_screen(utc: None) -> None:
+    shown = plain(header_line(dashboards.healthy(), 130))
+    assert shown.startswith(" gputop  node7 · 8 × H100 80GB · driver 580.95 · CUDA 13.0  ")
+    assert shown.endswith("CPU 34 %   RAM 210/1007 GiB   14:14:19   1.0 s ")
+
+
+def test_header_keeps_badges_and_clock_when_narrow(utc: None) -> None:
+    view = replace(dashboards.virtual(), paused=True, stale_s=4.0)
+    for cells in (60, 80, 200):
+        shown = plain(header_line(view, cells))
+        assert len(shown) == cells
+        for part in ("gputop", "VIRTUAL GPUs", "PAUSED", "STALE 4s", "14:13:49"):
+            assert part in shown
+
+
+def test_history_of_another_machine_draws_no_chart() -> None:
+    view = replace(dashboards.healthy(), history=History())
+    assert "no metric yet" in "\n".join(texts(draw_training(view, LossChart(), 60, 12).lines))
+
+
+@pytest.mark.parametrize("values", [(1e308, 1e308), (-1e308, 1e308), (math.inf, -math.inf), (1e200, math.nan), (-0.0, 5e-324)])
+def test_no_loss_of_two_ranks_breaks_the_training_pane(values: tuple[float, float]) -> None:
+    base = samples.run(world_size=2)
+    ranks = tuple(replace(rank, metrics={"loss": value}) for rank, value in zip(base.ranks, values, strict=True))
+    clock = tuple(samples.EPOCH + step for step in range(20))
+    points = tuple(
+        samples.Points("run-1", n, "loss", tuple(range(20)), clock, (value, -value) * 10) for n, value in enumerate(values)
+    )
+    view = dashboards.view_of([samples.snapshot(runs=(replace(base, ranks=ranks),), points=points)])
+    for log in (False, True):
+        shown = replace(view, settings=replace(view.settings, log_axis=log))
+        assert len(draw_training(shown, LossChart(), 80, 20).lines) == 20

@@ -1,0 +1,61 @@
+"""A tiny app for tests of the screens: it provides the view, as gputop's app does, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from textual.app import App
+from textual.screen import Screen
+
+from gputop.history.series import History
+from gputop.snapshot import Snapshot
+from gputop.tui.state.view import Settings, View
+from gputop.tui.widgets.palette import THEMES
+from tests import samples
+
+SIZES = ((160, 50), (100, 30), (80, 24))
+
+
+def view_of(snapshot: Snapshot | None = None, **changes: object) -> View:
+    """A view as the app makes it after one snapshot."""
+    snapshot = snapshot or samples.snapshot()
+    history = History()
+    history.observe(snapshot)
+    base = View(snapshot, history, run_id=snapshot.runs[0].run_id if snapshot.runs else None)
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+class ScreenApp(App[None]):
+    """Shows one screen over an empty one."""
+
+    CSS_PATH = None
+
+    def __init__(self, screen: Screen[object], view: View) -> None:
+        super().__init__()
+        self.first_screen = screen
+        self.view = view
+        self.mono = False
+
+    def on_mount(self) -> None:
+        for theme in THEMES:
+            self.register_theme(theme)
+        self.theme = "gputop-mono" if self.mono else "gputop-dark"
+        self.push_screen(self.first_screen)
+        self.call_after_refresh(self.give, self.view)
+
+    def give(self, view: View) -> None:
+        """Hand a view to the visible screen, as gputop's app does on every snapshot."""
+        self.view = view
+        show = getattr(self.screen, "show", None)
+        if show is not None:
+            show(view)
+
+    def change_settings(self, settings: Settings) -> None:
+        self.give(replace(self.view, settings=settings))
+
+
+def text_of(app: App[None]) -> str:
+    """The screen's characters, line by line."""
+    width, height = app.size
+    lines = app.screen._compositor.render_strips(app.size)
+    return "\n".join("".join(segment.text for segment in strip)[:width].rstrip() for strip in lines[:height])

@@ -1,0 +1,60 @@
+"""Makes the README's picture: the real dashboard, drawn from a recording-like stream, exported as SVG by Textual itself.
+
+Run it as ``make picture``. The readings are those of ``tests/samples.py``, labelled simulated on the picture.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import math
+import os
+import sys
+from pathlib import Path
+
+os.environ["TEXTUAL_ANIMATIONS"] = "none"
+
+from gputop.agent.feed import ReplayFeed
+from gputop.snapshot import Snapshot
+from gputop.sources.recording import Recorder
+from gputop.tui.app import GputopApp
+from gputop.tui.state.view import Settings
+from tests import samples
+
+SECONDS = 90
+
+
+def stream(seconds: int = SECONDS) -> list[Snapshot]:
+    """Four ranks on one GPU of eight: what the doctor is there for."""
+    result = []
+    for second in range(seconds):
+        base = samples.ranks_on_one_gpu(second)
+        busy = dataclasses.replace(base.devices[0], utilization_percent=93 + 6 * math.sin(second / 4))
+        host = dataclasses.replace(base.host, simulated=True, driver_version="580.95.05-sim")
+        result.append(dataclasses.replace(base, host=host, devices=(busy, *base.devices[1:])))
+    return result
+
+
+async def draw(target: Path, size: tuple[int, int]) -> None:
+    """Write the SVG of the dashboard in a terminal of ``size``."""
+    recording = target.with_suffix(".ndjson")
+    recording.unlink(missing_ok=True)
+    with Recorder(recording) as recorder:
+        for snapshot in stream():
+            recorder.write(snapshot.to_json())
+    app = GputopApp(ReplayFeed(recording, speed=10_000), Settings())
+    async with app.run_test(size=size) as pilot:
+        for _ in range(200):
+            await pilot.pause(0.05)
+            if "end" in (app.feed.status() or ""):
+                break
+        await pilot.pause(0.3)
+        target.write_text(app.export_screenshot(title="gputop (simulated GPUs)"))
+    recording.unlink()
+
+
+if __name__ == "__main__":
+    where = Path(sys.argv[1] if len(sys.argv) > 1 else "dashboard.svg")
+    columns, rows = (int(part) for part in (sys.argv[2] if len(sys.argv) > 2 else "160x50").split("x"))
+    where.parent.mkdir(parents=True, exist_ok=True)
+    asyncio.run(draw(where, (columns, rows)))

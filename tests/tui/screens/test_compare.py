@@ -1,0 +1,139 @@
+"""How jobs at 1, 2, 4 GPUs compare: the table and the chart, and a real series against its journals."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from gputop.history.series import History
+from gputop.jobs import series, store
+from gputop.recipes import catalogue
+from gputop.snapshot import Device, Points, Rank, Run, Snapshot
+from gputop.tracking.reader.runs import RunReader
+from gputop.tui.drawing import comparison
+from gputop.tui.screens.compare import CompareScreen
+from gputop.tui.state.view import View
+from tests import samples
+from tests.tracking.kit import Home, eventually, home, read_all
+from tests.tui.kit import SIZES, ScreenApp, text_of
+
+assert home
+
+
+@dataclass(frozen=True)
+class AJob:
+    id: str
+    device_uuids: tuple[str, ...]
+    started_at: float
+    name: str = "lenet-ddp"
+    state: str = "finished"
+    recipe_id: str | None = "ddp"
+    values: Mapping[str, Any] = field(default_factory=lambda: {"model": "lenet", "lr": "0.1"})
+    ended_at: float | None = None
+    exit_code: int | None = 0
+    signal: str | None = None
+    stop_asked: bool = False
+    active: bool = False
+    problem: str | None = None
+
+
+SPEEDS = {1: 1000.0, 2: 1800.0, 4: 2400.0}
+
+
+def scaling() -> tuple[list[AJob], Snapshot, History]:
+    """Jobs at 1, 2 and 4 GPUs, each rank with its share of the speed, and three epochs of 10 s, the first of 15 s."""
+    found, runs, points = [], [], []
+    for count, speed in SPEEDS.items():
+        uuids = tuple(samples.device(index).uuid for index in range(count))
+        found.append(AJob(f"job-{count}", uuids, 100.0 + count))
+        metrics = {"samples_per_s": speed / count, "loss": 0.5 / count, "accuracy": 0.9, "lr": 0.1}
+        ranks = tuple(Rank(rank, metrics=metrics, state="finished") for rank in range(count))
+        config = {"batch_size": 64, "scale_batch": "per-gpu"}
+        runs.append(Run(f"job-{count}", "lenet", job_id=f"job-{count}", state="finished", config=config, ranks=ranks))
+        for rank in range(count):
+            steps = tuple(range(40))
+            speeds = tuple(1.0 if step < 10 else speed / count for step in steps)  # the warm-up does not count
+            points.append(Points(f"job-{count}", rank, "samples_per_s", steps, tuple(map(float, steps)), speeds))
+            epochs = tuple(0.0 if step < 15 else 1.0 if step < 25 else 2.0 for step in steps)
+            points.append(Points(f"job-{count}", rank, "epoch", steps, tuple(map(float, steps)), epochs))
+    snapshot = samples.snapshot(runs=tuple(runs), points=tuple(points))
+    history = History()
+    history.observe(snapshot)
+    return found, snapshot, history
+
+
+def test_figures() -> None:
+    found, snapshot, history = scaling()
+    others = [AJob("other", (samples.device(0).uuid,), 1.0, values={"model": "resnet18"})]
+    reached = comparison.reached_by([*others, *found], found[1], snapshot, history)
+    assert [item.gpus for item in reached] == [1, 2, 4]
+    assert [item.speed for item in reached] == pytest.approx([1000.0, 1800.0, 2400.0])
+    assert [item.speed_up for item in reached] == pytest.approx([1.0, 1.8, 2.4])
+    assert [item.efficiency for item in reached] == pytest.approx([1.0, 0.9, 0.6])
+    assert [item.epoch_s for item in reached] == pytest.approx([10.0] * 3)
+    assert [item.batch for item in reached] == [64.0, 128.0, 256.0]
+
+
+def test_what_is_unknown_is_no_number() -> None:
+    _, snapshot, history = scaling()
+    lost = [AJob("nowhere", (samples.device(0).uuid,), 1.0)]
+    (reached,) = comparison.reached_by(lost, lost[0], snapshot, history)
+    assert reached == comparison.Reached(lost[0], 1)
+    (_, row) = comparison.table([reached], snapshot, 140, True)
+    assert "0.0" not in "".join(span.text for span in row)
+    assert "No job has told" in comparison.chart([reached], 80, False)[0][0].text
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_screen(size: tuple[int, int]) -> None:
+    found, snapshot, history = scaling()
+    view = View(snapshot, history)
+    app = ScreenApp(CompareScreen(found, "job-2", view), view)  # type: ignore[arg-type]
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        app.give(view)
+        await pilot.pause()
+        text = text_of(app)
+        for words in ("1 000", "1 800", "2 400", "1.80x", "2.40x", "4 GPUs", "90%", "so fast if no GPU waited"):
+            assert words in text, words
+
+
+def test_a_real_series_is_told_as_its_journals_tell_it(home: Home) -> None:
+    pytest.importorskip("torch")
+    devices = [Device(index, f"virtual-{index}", "virtual GPU", "virtual") for index in range(2)]
+    recipe = catalogue.find("ddp")
+    values = {"steps": "24", "train_samples": "640", "batch_size": "32", "digits": "easy"}
+    started = series.start([catalogue.prepare(recipe, devices[:count], values) for count in (1, 2)])
+    ended = eventually(
+        lambda: found if not any((found := [store.find(job.id) for job in started])[n].active for n in (0, 1)) else None,
+        "both jobs end",
+        90.0,
+    )
+    assert [job.state for job in ended] == ["finished", "finished"], [list(store.tail(job.id).lines) for job in ended]
+    reader, history = RunReader(home.runs), History()
+    update = reader.poll()
+    reader.close()
+    snapshot = replace(samples.snapshot(runs=update.runs, points=update.points), time=time.time())
+    history.observe(snapshot)
+    one, two = comparison.reached_by(ended, ended[0], snapshot, history)
+    expected = {}
+    for job in ended:
+        archives = sorted((home.runs / job.id).glob("rank-*.gpr"))
+        assert len(archives) == len(job.device_uuids)
+        speeds = [[value for _, value in read_all(archive).series["samples_per_s"]] for archive in archives]
+        settled = [rank[int(len(rank) * 0.25) :] for rank in speeds]
+        expected[job.id] = sum(math.fsum(rank) / len(rank) for rank in settled)
+    assert one.speed == pytest.approx(expected[ended[0].id])
+    assert two.speed == pytest.approx(expected[ended[1].id])
+    assert two.speed_up == pytest.approx(expected[ended[1].id] / expected[ended[0].id])
+    assert two.efficiency == pytest.approx(two.speed_up / 2)  # type: ignore[operator]
+    assert (one.batch, two.batch) == (32.0, 64.0)
+    final = {
+        job.id: [read_all(a).series["loss"][-1][1] for a in sorted((home.runs / job.id).glob("rank-*.gpr"))] for job in ended
+    }
+    assert two.loss == pytest.approx(math.fsum(final[ended[1].id]) / 2)

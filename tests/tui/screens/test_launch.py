@@ -1,0 +1,323 @@
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual import events
+from textual.pilot import Pilot
+
+from gputop.errors import GputopError
+from gputop.jobs import identity, store
+from gputop.recipes import catalogue, own_commands
+from gputop.recipes.catalogue import Option, Recipe
+from gputop.snapshot import Device, DeviceUse
+from gputop.tui.screens.launch import form
+from gputop.tui.screens.launch.screen import LaunchScreen
+from gputop.tui.screens.stop import StopScreen
+from gputop.tui.state.view import Settings
+from gputop.tui.widgets.choice_list import ChoiceList
+from gputop.tui.widgets.form import Form
+from tests import samples
+from tests.tui.kit import ScreenApp, text_of, view_of
+
+DEADLINE_S = 30.0
+
+TINY = """
+import os, sys, time
+print("arguments", " ".join(sys.argv[1:]), flush=True)
+print("devices", os.environ.get("GPUTOP_VIRTUAL_DEVICES"), flush=True)
+if "broken" in sys.argv:
+    raise RuntimeError("CUDA error: all of it")
+print("step 1 loss 2.3000", flush=True)
+time.sleep(120)
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Two recipes that need no torch and begin at once; whatever they started is ended after the test."""
+    script = tmp_path / "tiny.py"
+    script.write_text(TINY)
+    options = (
+        Option("model", "Model", "choice", "good", "what to train", ("good", "broken")),
+        Option("batch_size", "Batch size", "int", 64, "samples", minimum=1),
+        Option("name", "Name", "text", None, "of the run"),
+    )
+    healthy = Recipe("tiny", "Tiny", "Prints and waits.", "Nothing.", "python", str(script), options, min_devices=2)
+    faulty = replace(healthy, id="faults/tiny", title="Tiny fault", fault="A07")
+    monkeypatch.setattr(catalogue, "RECIPES", (healthy, faulty))
+    monkeypatch.setattr(catalogue.importlib.util, "find_spec", lambda name: object())
+    yield
+    for job in store.list_jobs():
+        if job.active:
+            with contextlib.suppress(GputopError):
+                store.stop(job.id, grace_s=2.0)
+
+
+def virtual_devices(count: int = 4) -> tuple[Device, ...]:
+    return tuple(Device(index, f"VIRTUAL-{index}", "virtual GPU", "virtual", utilization_percent=0.0) for index in range(count))
+
+
+def virtual_view(**changes: object):
+    snapshot = samples.snapshot(devices=virtual_devices(), processes=(), runs=(), points=(), time=time.time())
+    host = replace(snapshot.host, boot_id=identity.boot_id(), source="virtual")
+    return view_of(replace(snapshot, host=host), **changes)
+
+
+async def until(pilot: Pilot[None], what: Callable[[], object]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not what():
+        assert time.monotonic() < deadline, text_of(pilot.app)
+        await pilot.pause(0.05)
+
+
+async def test_three_keys_start_a_job_and_show_its_log(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter", "enter")
+        await until(pilot, lambda: "step 1 loss 2.3000" in text_of(app))
+        shown = text_of(app)
+        assert "arguments --model good --batch-size 64" in shown
+        assert "devices 0,1" in shown
+        assert "Esc: watch it on the dashboard" in shown
+        (job,) = store.list_jobs()
+        assert job.recipe_id == "tiny"
+        assert job.device_uuids == ("VIRTUAL-0", "VIRTUAL-1")
+        await until(pilot, lambda: "running" in text_of(app))
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not isinstance(app.screen, LaunchScreen)
+    assert store.find(job.id).active
+
+
+async def test_digits_choose_gpus_and_typing_changes_a_number(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter", "down", "0", "3")
+        form = app.screen.query_one(Form)
+        assert form.chosen_uuids(form.fields) == ("VIRTUAL-1", "VIRTUAL-3")
+        await pilot.press("down", "down", "down", "down", "down", "3", "2")
+        assert form.field("batch_size").value == "32"
+        await pilot.press("f5")
+        await until(pilot, lambda: "devices 1,3" in text_of(app))
+        assert "--batch-size 32" in text_of(app)
+
+
+async def test_stopping_asks_and_no_is_the_default(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("f5")
+        await until(pilot, lambda: store.list_jobs() and store.list_jobs()[0].state == "running")
+        await until(pilot, lambda: "running" in text_of(app))
+        (job,) = store.list_jobs()
+        await pilot.press("x")
+        await pilot.pause()
+        assert isinstance(app.screen, StopScreen)
+        assert job.id in text_of(app)
+        await pilot.press("enter")
+        await pilot.pause()
+        assert isinstance(app.screen, LaunchScreen)
+        assert store.find(job.id).active
+        await pilot.press("x", "y")
+        await until(pilot, lambda: not store.find(job.id).active)
+        await until(pilot, lambda: "stopped" in text_of(app))
+    assert identity.marked(job.id) == []
+
+
+async def test_a_job_that_fails_shows_its_exit_code_and_its_error(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        form = app.screen.query_one(Form)
+        form.choose("model")
+        await pilot.press("right", "f5")
+        await until(pilot, lambda: "RuntimeError: CUDA error: all of it" in text_of(app))
+        await until(pilot, lambda: "failed, exit 1" in text_of(app))
+
+
+async def test_what_is_missing_is_said_in_the_form(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter", "down", "space")
+        assert "choose 1 more GPU" in text_of(app)
+        await pilot.press("f5")
+        await pilot.pause()
+        assert "needs at least 2 GPUs; 1 chosen." in text_of(app)
+        assert store.list_jobs() == []
+
+
+async def test_a_wrong_value_is_marked_beside_its_field(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        app.screen.query_one(Form).choose("batch_size")
+        await pilot.press("0", "f5")
+        await pilot.pause()
+        assert "It has to be at least 1." in text_of(app)
+        assert store.list_jobs() == []
+
+
+async def test_a_failure_to_start_is_told_with_its_hint(tiny: None, tmp_path: Path) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        Path(os.environ["GPUTOP_DIR"]).write_text("a file where the directory should be")
+        await pilot.press("f5")
+        await pilot.pause()
+        assert "The job cannot be started" in text_of(app)
+        assert "gputop keeps jobs in" in text_of(app)
+
+
+async def test_readonly_and_recordings_start_nothing(tiny: None) -> None:
+    for view, words in (
+        (virtual_view(settings=Settings(readonly=True)), "started with --readonly"),
+        (virtual_view(feed="replay"), "This is a recording"),
+    ):
+        app = ScreenApp(LaunchScreen(), view)
+        async with app.run_test(size=(160, 50)) as pilot:
+            await pilot.pause()
+            await pilot.press("f5")
+            await pilot.pause()
+            assert words in text_of(app)
+    assert store.list_jobs() == []
+
+
+async def test_what_was_typed_is_kept_when_another_recipe_was_looked_at(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("enter")
+        form = app.screen.query_one(Form)
+        form.choose("batch_size")
+        await pilot.press("7", "1", "down", "l")
+        await pilot.pause()
+        assert form.field("batch_size").value == "7" + "1"
+        app.screen.query_one("#recipes", ChoiceList).focus()
+        await pilot.press("down", "down")  # past the person's own commands
+        await pilot.pause()
+        assert form.field("batch_size").value == "64"
+        await pilot.press("up", "up")
+        await pilot.pause()
+        assert form.field("batch_size").value == "71"
+
+
+async def test_the_mouse_starts_a_job(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        form = app.screen.query_one(Form)
+        row = next(number for number, item in enumerate(form.items) if item.key == form.START)
+        await pilot.click("#form", offset=(4, row + 1))
+        await until(pilot, lambda: len(store.list_jobs()) == 1)
+
+
+def test_free_gpus_are_preselected_and_busy_ones_only_when_needed() -> None:
+    snapshot = samples.snapshot()
+    ddp = catalogue.find("ddp")
+    chosen = form.default_devices(ddp, snapshot)
+    assert chosen == (snapshot.devices[4].uuid, snapshot.devices[5].uuid)
+    assert form.default_devices(catalogue.find("single"), snapshot) == (snapshot.devices[4].uuid,)
+    all_busy = samples.snapshot(devices=tuple(samples.device(index) for index in range(4)))
+    assert len(form.default_devices(ddp, all_busy)) == ddp.min_devices
+    busy_virtual = tuple(replace(device, utilization_percent=90.0) for device in virtual_devices(2))
+    assert len(form.default_devices(ddp, samples.snapshot(devices=busy_virtual))) == 2
+    lost = samples.snapshot(devices=(samples.device(0, state="lost"), samples.idle_device(1)))
+    assert [device.index for device in form.usable(lost)] == [1]
+
+
+def test_a_gpu_in_mig_mode_is_offered_as_its_instances() -> None:
+    parent = samples.idle_device(0, mig_enabled=True)
+    part = samples.idle_device(1, uuid="MIG-1", kind="mig", parent_uuid=parent.uuid, mig_label="0:1 1g.10gb")
+    assert [device.uuid for device in form.usable(samples.snapshot(devices=(parent, part)))] == ["MIG-1"]
+
+
+async def test_a_command_of_one_s_own_starts_and_is_kept(tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUTOP_CONFIG", str(tmp_path / "config.toml"))
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("down", "enter")
+        form = app.screen.query_one(Form)
+        assert "your own command" in text_of(app)
+        await pilot.press("f5")
+        await pilot.pause()
+        assert "There is no command" in text_of(app) or "empty" in text_of(app)
+        form.choose("command")
+        app.screen.post_message(events.Paste("python tiny.py --n={gpus}\nmore"))
+        await until(pilot, lambda: str(form.field("command").value).endswith("{gpus}"))
+        form.choose("cwd")
+        await pilot.press("ctrl+u", *str(tmp_path))
+        form.choose("name")
+        await pilot.press(*"mine", "f5")
+        await until(pilot, lambda: "Started mine." in text_of(app))
+        await until(pilot, lambda: "arguments --n=1" in text_of(app))
+        (own,) = own_commands.load()
+        assert (own.name, own.command, own.cwd) == ("mine", "python tiny.py --n={gpus}", str(tmp_path))
+        recipes_list = app.screen.query_one("#recipes", ChoiceList)
+        assert "own mine" in [item.key for item in recipes_list.items]
+        recipes_list.choose("own mine")
+        await pilot.press("1", "ctrl+d")
+        await until(pilot, lambda: "own mine" not in [item.key for item in recipes_list.items])
+        assert own_commands.load() == ()
+
+
+async def test_a_gpu_that_somebody_uses_is_told_of_when_it_is_chosen(tiny: None) -> None:
+    view = virtual_view()
+    busy = replace(samples.rank_process(0, (DeviceUse("VIRTUAL-0", 2**30, 50.0, ""),)), user="grace", name="python")
+    view = replace(view, snapshot=replace(view.snapshot, processes=(busy,)))
+    app = ScreenApp(LaunchScreen(), view)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        app.screen.query_one(Form).choose("gpu VIRTUAL-0")
+        await pilot.press("2", "space", "f5")
+        await until(pilot, lambda: "In use already: GPU 0 by grace python" in text_of(app))
+
+
+TWO_RANKS = """
+import os, sys, time
+directory = os.path.join(os.environ["PET_LOG_DIR"], "x_1", "attempt_0")
+for rank in range(2):
+    os.makedirs(os.path.join(directory, str(rank)))
+    with open(os.path.join(directory, str(rank), "stdout.log"), "w") as file:
+        for step in range(30_000):
+            file.write(f"rank {rank} at step {step}\\n")
+        file.write("RuntimeError: CUDA error: invalid device ordinal\\n" if rank else "")
+print("the launcher says hello")
+sys.exit(1)
+"""
+
+
+async def test_the_log_is_switched_by_rank_searched_and_paged_and_says_why_it_failed(tiny: None) -> None:
+    store.start(catalogue.Launch((sys.executable, "-c", TWO_RANKS), {}, "/", "two-ranks"))
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await until(pilot, lambda: "failed" in text_of(app))
+        await pilot.press("3")
+        await until(pilot, lambda: "invalid device ordinal" in text_of(app) or "LOCAL_RANK" in text_of(app))
+        await until(pilot, lambda: "fix: " in text_of(app))
+        await pilot.press("4", "r")
+        await until(pilot, lambda: "the launcher says hello" in text_of(app) and "at step" not in text_of(app))
+        await pilot.press("r")
+        await until(pilot, lambda: "rank 0 at step 29999" in text_of(app) and "rank 1 at" not in text_of(app))
+        await pilot.press("slash", *"step 77", "enter")
+        await until(pilot, lambda: "rank 0 at step 7799" in text_of(app))
+        await pilot.press("N")
+        await until(pilot, lambda: "rank 0 at step 7798" in text_of(app))
+        await pilot.press("home")
+        await until(pilot, lambda: "rank 0 at step 0" in text_of(app))
+        await pilot.press("end")
+        await until(pilot, lambda: "rank 0 at step 29999" in text_of(app))
+        await pilot.press("slash", *"no such thing", "enter")
+        await until(pilot, lambda: "is not found" in text_of(app))

@@ -1,0 +1,157 @@
+"""What the screens look like at the three sizes, as pictures; after a change that is meant, run with --snapshot-update."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from gputop.jobs import store
+from gputop.jobs.store import Job
+from gputop.tui.screens.details import ProcessScreen
+from gputop.tui.screens.doctor import DoctorScreen
+from gputop.tui.screens.help import HelpScreen
+from gputop.tui.screens.launch.screen import LaunchScreen
+from gputop.tui.screens.run import RunScreen
+from gputop.tui.screens.settings import SettingsScreen
+from gputop.tui.screens.stop import StopScreen
+from gputop.tui.screens.stopping import StopTarget
+from gputop.tui.state.view import Settings, View
+from tests import samples
+from tests.tui.kit import SIZES, ScreenApp, view_of
+from tests.tui.screens.test_text import A07, B02, UUIDS
+
+Look = Callable[..., bool]
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Clocks on the pictures show the same hour everywhere."""
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/home/ada/.config")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    for _ in range(3):
+        await pilot.pause()
+
+
+def view(**changes: object) -> View:
+    return view_of(samples.ranks_on_one_gpu(), findings=(A07, B02), **changes)
+
+
+def compare(snap_compare: Look, screen: Screen[Any], size: tuple[int, int], shown: View, press: tuple[str, ...] = ()) -> None:
+    app = ScreenApp(screen, shown)
+    app.mono = not shown.settings.color
+
+    async def before(pilot: Pilot[None]) -> None:
+        await settle(pilot)
+        for key in press:
+            await pilot.press(key)
+        await settle(pilot)
+
+    assert snap_compare(app, terminal_size=size, run_before=before)
+
+
+@pytest.fixture
+def three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs with times that stand still; what real ones do is tested in test_screens_launch.py."""
+    listed = [
+        Job(
+            "20260921-141300-aaaa", "lenet-ddp", "running", (), Path(), "ddp", UUIDS[:4], {"model": "lenet"}, samples.EPOCH - 20
+        ),
+        Job(
+            "20260921-140000-bbbb",
+            "lenet-single",
+            "finished",
+            (),
+            Path(),
+            "single",
+            UUIDS[:1],
+            {"model": "lenet"},
+            samples.EPOCH - 800,
+            samples.EPOCH - 700,
+            0,
+        ),
+        Job(
+            "20260921-135000-cccc",
+            "lenet-dp-small-batch",
+            "failed",
+            (),
+            Path(),
+            "faults/dp-small-batch",
+            UUIDS[:2],
+            {"model": "lenet"},
+            samples.EPOCH - 1400,
+            samples.EPOCH - 1390,
+            1,
+        ),
+    ]
+
+    class Log:
+        def __init__(self, job_id: str, rank: int | None = None) -> None:
+            self.job_id = job_id
+            self.pending = ""
+            self._lines = ["rank 0 of 4 trains on cuda:0", "epoch 0 step 20/5000 loss 2.1000 460 samples/s"]
+
+        def poll(self) -> list[str]:
+            lines, self._lines = self._lines, []
+            return lines
+
+    monkeypatch.setattr(store, "list_jobs", lambda: listed)
+    monkeypatch.setattr(store, "LogFollower", Log)
+
+
+def jobs_view() -> View:
+    base = samples.snapshot()
+    speeds = {"20260921-141300-aaaa": 4, "20260921-140000-bbbb": 1}
+    runs = tuple(samples.run(world_size=size, run_id=job_id, job_id=job_id) for job_id, size in speeds.items())
+    return view_of(replace(base, runs=runs))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_launch(snap_compare: Look, three_jobs: None, size: tuple[int, int]) -> None:
+    compare(snap_compare, LaunchScreen(), size, jobs_view(), ("enter", "down"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_run(snap_compare: Look, size: tuple[int, int]) -> None:
+    compare(snap_compare, RunScreen("run-1"), size, view(), ("r",))
+
+
+def test_run_in_ascii_without_colour(snap_compare: Look) -> None:
+    compare(snap_compare, RunScreen("run-1"), (100, 30), view(settings=Settings(ascii=True, color=False)))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_doctor(snap_compare: Look, size: tuple[int, int]) -> None:
+    compare(snap_compare, DoctorScreen(), size, view())
+
+
+def test_help(snap_compare: Look) -> None:
+    compare(snap_compare, HelpScreen(), (160, 50), view())
+
+
+def test_process(snap_compare: Look) -> None:
+    shown = view()
+    compare(snap_compare, ProcessScreen(shown.snapshot.processes[1]), (100, 30), shown)
+
+
+def test_settings(snap_compare: Look) -> None:
+    shown = view()
+    compare(snap_compare, SettingsScreen(shown, lambda settings: None), (80, 24), shown)
+
+
+def test_stop(snap_compare: Look) -> None:
+    target = StopTarget("run resnet18-ddp through its launcher", "SIGTERM goes to torchrun and its 4 ranks end with it.", 3999)
+    compare(snap_compare, StopScreen(target), (80, 24), view())

@@ -1,0 +1,229 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from gputop.history.series import History, MetricSeries, Series
+from gputop.snapshot import Points
+from gputop.tui.drawing import large_chart, run_numbers
+from gputop.tui.drawing.line import STYLES, plain
+from gputop.tui.screens.run import RunScreen
+from gputop.tui.state.view import Settings
+from gputop.tui.widgets.chart import ChartPane
+from tests import samples
+from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
+
+
+def series_of(*ranks: list[float]) -> dict[int, MetricSeries]:
+    found = {}
+    for rank, values in enumerate(ranks):
+        found[rank] = MetricSeries(Series(), Series())
+        for step, value in enumerate(values):
+            found[rank].by_step.append(step, value)
+            found[rank].by_time.append(100.0 + step, value)
+    return found
+
+
+def chart_of(series: dict[int, MetricSeries], per_rank: bool = True, **changes: object) -> large_chart.Chart:
+    start, end = large_chart.span_of(series, "step") or (0.0, 1.0)
+    curves, marks = large_chart.curves_of(series, x_kind="step", start=start, end=end, columns=200, per_rank=per_rank)
+    base = large_chart.Chart(100, 20, curves, start, end, "step", marks)
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [(100, 20), (24, 5), (160, 45), (10, 3), (23, 9), (60, 1)])
+@pytest.mark.parametrize("changes", [{}, {"log": True}, {"ascii": True}, {"plain": True, "log": True}])
+def test_a_drawing_has_the_size_that_was_asked_for(size: tuple[int, int], changes: dict[str, bool]) -> None:
+    series = series_of([2.0 / (step + 1) for step in range(300)], [3.0 / (step + 1) for step in range(300)])
+    lines = large_chart.draw(chart_of(series, width=size[0], height=size[1], **changes))
+    assert len(lines) == size[1]
+    assert {len(plain(line)) for line in lines} == {size[0]}
+    assert {span.style for line in lines for span in line} <= set(STYLES)
+
+
+def test_every_rank_has_its_own_style_and_a_falling_loss_falls() -> None:
+    series = series_of(*([10.0 * rank + 5 - step / 100 for step in range(400)] for rank in range(4)))
+    lines = large_chart.draw(chart_of(series))
+    rows = {style: [y for y, line in enumerate(lines) if any(span.style == style for span in line)] for style in STYLES}
+    tops = [min(rows[f"rank{rank}"]) for rank in range(4)]
+    assert tops == sorted(tops, reverse=True)
+    assert len(set(tops)) == 4
+
+
+def test_ascii_is_ascii_and_tells_ranks_apart_without_colour() -> None:
+    series = series_of([1.0] * 50, [2.0] * 50)
+    text = "\n".join(plain(line) for line in large_chart.draw(chart_of(series, ascii=True)))
+    assert text.isascii()
+    assert "0" * 30 in text
+    assert "1" * 30 in text
+
+
+def test_a_spike_between_two_columns_is_not_lost() -> None:
+    values = [1.0] * 20_000
+    values[7_777] = 50.0
+    chart = chart_of(series_of(values))
+    assert max(y for curve in chart.curves for _, y in curve.points) == 50.0
+    assert sum(len(curve.points) for curve in chart.curves) <= 2 * 200
+
+
+def test_nan_and_infinity_are_marked_and_nothing_else_suffers() -> None:
+    chart = chart_of(series_of([1.0, 0.9, math.nan, 0.7, math.inf, 0.5]))
+    assert chart.marks == (2.0, 4.0)
+    assert "2 NaN or infinite" in plain(large_chart.legend(chart))
+    bad = [span.text for line in large_chart.draw(chart) for span in line if span.style == "bad"]
+    assert "".join(bad).count("!") == 2
+
+
+def test_only_nan_is_said_in_words() -> None:
+    text = "".join(plain(line) for line in large_chart.draw(chart_of(series_of([math.nan] * 5))))
+    assert "every value so far is NaN or infinite" in text
+
+
+def test_a_log_axis_leaves_out_what_has_no_logarithm() -> None:
+    lines = large_chart.draw(chart_of(series_of([-1.0, 0.0, 0.01, 1.0, 100.0]), log=True))
+    labels = "".join(plain(line)[: large_chart.LABEL_COLUMNS] for line in lines)
+    assert "0.1" in labels
+    assert "100" in labels
+    nothing = "".join(plain(line) for line in large_chart.draw(chart_of(series_of([-1.0, -2.0]), log=True)))
+    assert "no logarithm" in nothing
+
+
+@pytest.mark.parametrize("value", [0.0, 1e-30, 1e30, -5.0, 1.0])
+def test_a_flat_curve_of_any_size_can_be_drawn(value: float) -> None:
+    lines = large_chart.draw(chart_of(series_of([value] * 10)))
+    assert any(span.style == "rank0" for line in lines for span in line)
+
+
+def test_one_value_can_be_drawn() -> None:
+    lines = large_chart.draw(chart_of(series_of([1.0])))
+    assert any(span.style == "rank0" for line in lines for span in line)
+
+
+def test_mean_and_spread_over_ranks() -> None:
+    curves, _ = large_chart.curves_of(
+        series_of([1.0] * 10, [3.0] * 10), x_kind="step", start=0, end=9, columns=50, per_rank=False
+    )
+    low, high, mean = curves
+    assert {y for _, y in low.points} == {1.0}
+    assert {y for _, y in high.points} == {3.0}
+    assert {y for _, y in mean.points} == {2.0}
+
+
+def test_smoothing_has_no_pull_towards_zero() -> None:
+    assert [y for _, y in large_chart.smooth([(0, 4.0), (1, 4.0), (2, 4.0)], 0.9)] == pytest.approx([4.0, 4.0, 4.0])
+    smoothed = [y for _, y in large_chart.smooth([(step, float(step % 2)) for step in range(200)], 0.9)]
+    assert max(smoothed[50:]) - min(smoothed[50:]) < 0.2
+
+
+def test_round_ticks() -> None:
+    assert [text for _, text in large_chart.nice_ticks(0.0, 2.6, 5)] == ["0", "1", "2"]
+    assert [text for _, text in large_chart.nice_ticks(0.31, 0.46, 4)] == ["0.35", "0.40", "0.45"]
+
+
+def test_pace_and_time_left() -> None:
+    history = History()
+    points = Points("run-1", 0, "loss", tuple(range(101)), tuple(1000.0 + step / 2 for step in range(101)), (1.0,) * 101)
+    run = samples.run(world_size=1, step=100)
+    history.observe(samples.snapshot(points=(points,), runs=(run,)))
+    assert run_numbers.steps_per_s(run, history) == pytest.approx(2.0)
+    assert run_numbers.seconds_left(run, history) == pytest.approx((5000 - 100) / 2)
+    assert run_numbers.seconds_left(replace(run, state="finished"), history) is None
+    assert run_numbers.speed(samples.run(world_size=4)) == ("samples_per_s", 4 * 460.0)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_the_run_screen_shows_the_chart_and_the_keys_at_every_size(size: tuple[int, int]) -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of())
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        shown = text_of(app)
+        for words in ("resnet18-ddp", "1 240/5 000", "linear", "GPU utilization", "Esc back", "y log", "┤"):
+            assert words in shown, words
+        assert "too small" not in shown
+
+
+async def test_keys_change_the_chart() -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert "linear, not smoothed, over time" in text_of(app)
+        for key, words in (
+            ("y", "log, not smoothed"),
+            ("]", "smoothing 0.3"),
+            ("x", "over steps"),
+            ("r", "rank 3"),
+            ("[", "not smoothed"),
+        ):
+            await pilot.press(key)
+            await pilot.pause()
+            assert words in text_of(app), key
+
+
+async def test_a_key_changes_the_apps_settings_when_it_listens() -> None:
+    heard: list[Settings] = []
+    app = ScreenApp(RunScreen("run-1", view_of(), heard.append), view_of())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("y")
+    assert heard[-1].log_axis
+
+
+async def test_another_metric_is_an_arrow_away() -> None:
+    more = tuple(replace(points, metric="accuracy") for points in samples.loss_points())
+    app = ScreenApp(RunScreen("run-1"), view_of(samples.snapshot(points=samples.loss_points() + more)))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert "metric 1 of 2" in text_of(app)
+        await pilot.press("right")
+        await pilot.pause()
+        assert "╭ accuracy" in text_of(app)
+
+
+async def test_plotext_is_not_asked_again_while_nothing_changed() -> None:
+    view = view_of(samples.snapshot(runs=(samples.run(state="finished", ended_at=samples.EPOCH),)))
+    app = ScreenApp(RunScreen("run-1"), view)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.pause()
+        chart = app.screen.query_one("#metric", ChartPane)
+        before = chart.drawings
+        assert before > 0
+        for _ in range(5):
+            app.give(replace(view))
+        assert chart.drawings == before
+        await pilot.press("y")
+        assert chart.drawings == before + 1
+
+
+async def test_a_run_without_metrics_says_how_to_log_one() -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of(samples.snapshot(points=())))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert "gputop.log(loss=loss)" in text_of(app)
+
+
+async def test_a_run_that_is_gone_does_not_break_the_screen() -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        app.give(view_of(samples.snapshot(1, runs=(), processes=())))
+        await pilot.pause()
+        assert "resnet18-ddp" in text_of(app)
+    app = ScreenApp(RunScreen("nobody"), view_of())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        assert "not listed any more" in text_of(app)
+
+
+async def test_ascii_and_no_colour_come_from_the_view() -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of(settings=Settings(ascii=True, color=False)))
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        await pilot.press("r")
+        await pilot.pause()
+        shown = text_of(app)
+        assert shown.isascii()
+        assert "?" not in shown
+        assert "3333" in shown

@@ -1,0 +1,293 @@
+"""The dashboard with keys and mouse, at each size; and what it looks like."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gputop.tui.drawing.line import plain
+from gputop.tui.screens.dashboard import hints_for
+from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
+from tests import samples
+from tests.tui import dashboards
+from tests.tui.dashboards import DashboardApp
+
+
+@pytest.fixture(autouse=True)
+def utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+def row_with(app: DashboardApp, text: str) -> str:
+    return next(row for row in app.text() if text in row)
+
+
+async def test_wide_screen_shows_all_four_panes() -> None:
+    app = DashboardApp(dashboards.one_gpu())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        shown = app.text()
+        assert len(shown) == 50
+        for part in ("1 GPUs", "2 Training: resnet18-ddp", "3 Processes", "4 Doctor: 2 problems", "1 of 8 GPUs work · 13 %"):
+            assert row_with(app, part)
+        assert "✗ A07 Only GPU 0 works: all 4 ranks run on it" in row_with(app, "✗")
+        assert row_with(app, "q quit").startswith(" l launch  d doctor  enter details  / filter  s sort")
+
+
+async def test_one_column_holds_all_four_panes() -> None:
+    app = DashboardApp(dashboards.one_gpu())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.pause()
+        for part in (
+            "1 GPUs",
+            "2 Training",
+            "3 Processes",
+            "4 Doctor",
+            "1 of 8 GPUs work",
+            "✗ A07 Only GPU 0 works",
+            "4000 ada",
+        ):
+            assert row_with(app, part)
+
+
+async def test_small_screen_shows_gpus_balance_and_headline() -> None:
+    app = DashboardApp(dashboards.one_gpu())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        assert row_with(app, "1[GPUs] 2 Training")
+        for index in range(8):
+            assert any(row.startswith("│") and f" {index} " in row[:7] for row in app.text())
+        for part in ("1 of 8 GPUs work · 13 %", "✗ A07 Only GPU 0 works: all 4 ranks run on it", "fix: torch.cuda", "q quit"):
+            assert row_with(app, part)
+        assert not any("Processes ·" in row for row in app.text())
+
+
+async def test_digits_and_tab_change_the_pane_of_a_small_screen() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("3")
+        await pilot.pause()
+        assert row_with(app, "▸3 Processes · 4")
+        assert row_with(app, "4003 ada")
+        await pilot.press("tab")
+        await pilot.pause()
+        assert row_with(app, "No problem found")
+        await pilot.press("tab", "tab")
+        await pilot.pause()
+        assert row_with(app, "▸2 Training")
+        assert row_with(app, "step 0")
+        await pilot.press("shift+tab")
+        await pilot.pause()
+        assert row_with(app, "4 of 4 GPUs work")
+        await pilot.click(app.dashboard.tabs, offset=(26, 0))
+        await pilot.pause()
+        assert row_with(app, "▸3 Processes")
+
+
+async def test_tab_goes_round_the_panes_of_a_wide_screen() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(160, 50)) as pilot:
+        seen = []
+        for _ in range(4):
+            await pilot.press("tab")
+            seen.append(app.focused.id if app.focused else None)
+        assert seen == ["doctor", "gpus", "training", "processes"]
+
+
+async def test_filter_takes_letters_and_escape_clears_it() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.press("slash", *"4002t")
+        await pilot.pause()
+        assert app.dashboard.processes.order.filter == "4002t"
+        assert not app.dashboard.processes.order.tree
+        assert row_with(app, 'No process matches "4002t"')
+        assert row_with(app, "filter: 4002t_")
+        await pilot.press("backspace", "enter")
+        await pilot.pause()
+        assert row_with(app, "4002 ada")
+        assert not any("4001 ada" in row for row in app.text())
+        assert row_with(app, "/4002")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert row_with(app, "4001 ada")
+
+
+async def test_sort_invert_and_tree() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.press("less_than_sign")
+        assert app.dashboard.processes.order.sort == "run"
+        await pilot.press("greater_than_sign", "s", "f6")
+        assert app.dashboard.processes.order.sort == "sm"
+        await pilot.press("I", "t")
+        await pilot.pause()
+        assert app.dashboard.processes.order.invert
+        assert row_with(app, "resnet18-ddp · 4 ranks · running")
+        assert row_with(app, "└ python -u train.py")
+
+
+async def test_cursor_stays_on_its_process() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.press("down", "down", "enter")
+        await pilot.press("I")
+        await pilot.press("enter")
+        await pilot.pause()
+        assert [message.pid for message in app.asked if isinstance(message, ProcessChosen)] == [4002, 4002]
+        assert app.dashboard.chosen_process is not None
+        assert app.dashboard.chosen_process.pid == 4002
+
+
+async def test_cursor_stays_on_top_until_the_person_moves_it() -> None:
+    """A process that happened to be alone at first must not keep the cursor when a run starts above it."""
+    view = dashboards.healthy()
+    processes = view.snapshot.processes
+    app = DashboardApp(replace(view, snapshot=replace(view.snapshot, processes=processes[2:])))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert app.dashboard.chosen_process is not None
+        assert app.dashboard.chosen_process.pid == 4002
+        app.dashboard.show(view)
+        await pilot.pause()
+        assert app.dashboard.chosen_process is not None
+        assert app.dashboard.chosen_process.pid == 4000
+        await pilot.press("down", "up")
+        app.dashboard.show(replace(view, snapshot=replace(view.snapshot, processes=processes[1:])))
+        app.dashboard.show(view)
+        await pilot.pause()
+        assert app.dashboard.chosen_process is not None
+        assert app.dashboard.chosen_process.pid == 4001
+
+
+async def test_mouse_sorts_by_a_heading_and_opens_a_process() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        pane = app.dashboard.processes
+        await pilot.click(pane, offset=(2 + 6, 1))
+        assert pane.order.sort == "pid"
+        await pilot.click(pane, offset=(10, 3), times=2)
+        await pilot.pause()
+        assert [message.pid for message in app.asked if isinstance(message, ProcessChosen)] == [4001]
+
+
+async def test_enter_on_training_opens_the_run() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.press("2", "enter")
+        await pilot.pause()
+        assert [message.run_id for message in app.asked if isinstance(message, RunOpened)] == ["run-1"]
+
+
+async def test_n_asks_for_the_next_run() -> None:
+    runs = (samples.run(), samples.run(run_id="run-2", name="second"))
+    app = DashboardApp(dashboards.view_of([samples.snapshot(runs=runs)]))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert row_with(app, "run 1 of 2  n next run")
+        await pilot.press("n")
+        await pilot.press("N")
+        await pilot.pause()
+        assert [message.run_id for message in app.asked if isinstance(message, RunChosen)] == ["run-2", "run-2"]
+        app.dashboard.show(replace(app.view, run_id="run-2"))
+        await pilot.pause()
+        assert row_with(app, "Training: second")
+
+
+async def test_keys_change_how_things_are_drawn() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert row_with(app, "tensor 41 %")
+        await pilot.press("c", "c")
+        await pilot.pause()
+        assert app.view.settings.density == "compact"
+        assert not any("tensor 41 %" in row for row in app.text())
+        await pilot.press("y", "r", "right_square_bracket", "right_square_bracket", "left_square_bracket")
+        await pilot.pause()
+        changed = app.view.settings
+        assert (changed.log_axis, changed.per_rank, changed.smoothing) == (True, True, 0.5)
+        assert all(isinstance(message, SettingsChanged) for message in app.asked)
+
+
+async def test_a_new_view_keeps_the_scroll_position_and_the_focus() -> None:
+    devices = tuple(samples.device(index) for index in range(32))
+    app = DashboardApp(dashboards.view_of([samples.snapshot(devices=devices)]))
+    async with app.run_test(size=(160, 40)) as pilot:
+        await pilot.press("1", "pagedown")
+        await pilot.pause()
+        first = app.dashboard.gpus.first
+        assert first > 0
+        app.dashboard.show(dashboards.view_of([samples.snapshot(1, devices=devices)]))
+        await pilot.pause()
+        assert app.dashboard.gpus.first == first
+        assert app.focused is app.dashboard.gpus
+        assert row_with(app, "balance ▕████▏ 4 of 4 GPUs work").startswith("╰")
+
+
+async def test_sizes_change_while_running() -> None:
+    app = DashboardApp(dashboards.one_gpu())
+    async with app.run_test(size=(160, 50)) as pilot:
+        for size in ((80, 24), (100, 30), (200, 60), (40, 10), (20, 5), (160, 50)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert [len(row) for row in app.text()] == [size[0]] * size[1]
+        assert row_with(app, "4 Doctor: 2 problems")
+
+
+async def test_an_idle_tick_repaints_the_clock_alone() -> None:
+    idle = tuple(samples.idle_device(index) for index in range(8))
+    snapshots = [samples.snapshot(tick, devices=idle, processes=(), runs=(), points=()) for tick in range(13)]
+    app = DashboardApp(dashboards.view_of(snapshots[:11]))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        before = app.text()
+        app.dashboard.show(dashboards.view_of(snapshots[:12]))
+        assert [bool(pane._repaint_regions) for pane in app.dashboard.panes] == [False] * 4
+        (region,) = app.dashboard.header._repaint_regions
+        assert region.width <= 8
+        await pilot.pause()
+        assert app.text()[1:] == before[1:]
+
+
+def test_key_bar_keeps_help_and_quit() -> None:
+    for columns in (20, 40, 60, 80, 100):
+        kept = [hint.key for hint in hints_for(columns)]
+        assert kept[-2:] == ["?", "q"]
+        assert sum(len(hint.key) + len(hint.what) + 3 for hint in hints_for(columns)) <= max(columns, 20)
+    assert len(hints_for(100)) == 9
+
+
+async def test_header_of_a_stale_simulated_machine() -> None:
+    view = dashboards.healthy()
+    host = replace(view.snapshot.host, simulated=True)
+    app = DashboardApp(replace(view, snapshot=replace(view.snapshot, host=host), stale_s=4.0, paused=True))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        assert "SIMULATED PAUSED STALE 4s" in app.text()[0]
+        assert plain(app.dashboard.header.lines[0]) == app.text()[0]
+
+
+LOOKS = {
+    "wide": ((160, 50), dashboards.one_gpu, "gputop-dark"),
+    "column": ((100, 30), dashboards.one_gpu, "gputop-dark"),
+    "small": ((80, 24), dashboards.one_gpu, "gputop-dark"),
+    "trouble_light": ((160, 50), dashboards.troubled, "gputop-light"),
+    "first_start": ((80, 24), dashboards.virtual, "gputop-dark"),
+    "ascii_mono": ((80, 24), lambda: dashboards.one_gpu(ascii=True), "gputop-mono"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_looks(look: str, snap_compare: Any) -> None:
+    size, make, theme = LOOKS[look]
+    assert snap_compare(DashboardApp(make(), theme), terminal_size=size)
