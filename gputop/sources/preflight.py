@@ -15,7 +15,7 @@ import subprocess
 from collections.abc import Mapping
 from typing import Any
 
-from gputop.doctor.preflight.record import Preflight
+from gputop.preflight import Preflight
 from gputop.sources.host import procfs
 
 TORCH_TIMEOUT_S = 30.0

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Protocol
 
 from textual.screen import Screen
 
 from gputop.snapshot import Process, Run
+from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View
-
-if TYPE_CHECKING:
-    from gputop.tui.app import GputopApp
 
 AnyScreen = Screen[Any]
 
 
-def _help(app: GputopApp, view: View | None) -> AnyScreen | None:
+class Host(Protocol):
+    """What a new screen needs of the app."""
+
+    settings: Settings
+
+    @property
+    def screen(self) -> AnyScreen:
+        """The visible screen."""
+
+    def change_settings(self, settings: Settings) -> None:
+        """Use other settings at once."""
+
+    def notify(self, message: str, *, severity: Literal["information", "warning", "error"] = "information") -> None:
+        """Show a short message."""
+
+
+def _help(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.help import HelpScreen
 
     return HelpScreen(view)
 
 
-def _launch(app: GputopApp, view: View | None) -> AnyScreen | None:
+def _launch(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.launch.screen import LaunchScreen
 
     if app.settings.readonly:
@@ -31,19 +45,19 @@ def _launch(app: GputopApp, view: View | None) -> AnyScreen | None:
     return LaunchScreen(view)
 
 
-def _doctor(app: GputopApp, view: View | None) -> AnyScreen | None:
+def _doctor(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.doctor import DoctorScreen
 
     return DoctorScreen(view)
 
 
-def _settings(app: GputopApp, view: View | None) -> AnyScreen | None:
+def _settings(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.settings import SettingsScreen
 
     return SettingsScreen(view, app.change_settings) if view is not None else None
 
 
-def _environment(app: GputopApp, view: View | None) -> AnyScreen | None:
+def _environment(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.details import EnvironmentScreen
 
     process = chosen_process(app)
@@ -53,7 +67,7 @@ def _environment(app: GputopApp, view: View | None) -> AnyScreen | None:
     return EnvironmentScreen(process, view)
 
 
-def _stop(app: GputopApp, view: View | None) -> AnyScreen | None:
+def _stop(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.stop import StopScreen, target_of_process, target_of_run
 
     process, run = chosen_process(app), getattr(app.screen, "chosen_run", None)
@@ -65,7 +79,7 @@ def _stop(app: GputopApp, view: View | None) -> AnyScreen | None:
     return None
 
 
-OPENERS: dict[str, Callable[[GputopApp, View | None], AnyScreen | None]] = {
+OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
     "help": _help,
     "launch": _launch,
     "doctor": _doctor,
@@ -83,14 +97,14 @@ def process_screen(process: Process, view: View | None) -> AnyScreen:
     return ProcessScreen(process, view)
 
 
-def run_screen(app: GputopApp, run_id: str, view: View | None) -> AnyScreen:
+def run_screen(app: Host, run_id: str, view: View | None) -> AnyScreen:
     """Return a run's own screen."""
     from gputop.tui.screens.run import RunScreen
 
     return RunScreen(run_id, view, app.change_settings)
 
 
-def chosen_process(app: GputopApp) -> Process | None:
+def chosen_process(app: Host) -> Process | None:
     """Return the process under the cursor of the visible screen, if it has one."""
     chosen = getattr(app.screen, "chosen_process", None)
     found = chosen() if callable(chosen) else chosen

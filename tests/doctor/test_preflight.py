@@ -14,7 +14,7 @@ import pytest
 
 from gputop.doctor.preflight.checks import check
 from gputop.doctor.preflight.gpu_checks import has_code_for
-from gputop.doctor.preflight.record import Preflight
+from gputop.preflight import Preflight
 from gputop.snapshot import DeviceUse, Host, Problem, Snapshot
 from gputop.sources.preflight import read_preflight
 from tests import samples

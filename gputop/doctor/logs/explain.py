@@ -14,9 +14,10 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.logs import xids
+from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.doctor.logs.refuted import REFUTED_BY
-from gputop.doctor.logs.scan import LogScan, Observation, Root
+from gputop.doctor.logs.scan import LogScan, Root
 
 QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"

@@ -7,10 +7,8 @@ the other has not. Where both have it, or there is only one list, a layer has an
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from gputop.doctor.logs.scan import Observation
+from gputop.doctor.logs.observation import Observation
 
 PREFIX = "module_prefix"
 OTHER = "state_dict_names"

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from gputop.doctor.logs.after import Afterwards, is_progress, says_went_on
 from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of
 from gputop.doctor.logs.names import settle
-from gputop.doctor.logs.patterns.pattern import FAILURE, Pattern
+from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.table import PATTERNS, matches
 
 KEPT_FIRST = 300
@@ -49,38 +48,6 @@ _ABORT = re.compile(
     r"core dumped|^(?:Aborted|Killed|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code"
 )
 _BREAKS = re.compile(rb"[\r\n]")
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """A known text, or (``pattern`` None) an exception that no pattern knows. ``block`` joins lines of one traceback."""
-
-    line: str
-    file: str
-    line_number: int
-    """0 where it is unknown, a part of the log having been left out."""
-    rank: int | None
-    time: float | None = None
-    pattern: Pattern | None = None
-    groups: Mapping[str, str] = field(default_factory=dict)
-    where: str | None = None
-    """The innermost line of the person's own code, as "train.py:41 (main)"."""
-    raised_from: str | None = None
-    block: int = 0
-    warned: bool = False
-    """Said as a warning: the run went on."""
-    went_on: bool = False
-    """The log goes on after it: the script caught the error, and showed it."""
-    followed: bool = False  # progress follows its traceback: it was caught, or that was written later
-    in_library: bool = False
-    """Whether ``where`` is a library's line, no line of the person's own being in the traceback."""
-
-    @property
-    def failure(self) -> bool:
-        """Whether a run fails with such a text, and it is no consequence of another failure."""
-        if self.pattern is None or self.block > 0:
-            return not self.went_on and (self.pattern is None or not self.pattern.cascade)
-        return not (self.pattern.cascade or self.warned or self.went_on) and self.pattern.kind == FAILURE
 
 
 @dataclass(slots=True)

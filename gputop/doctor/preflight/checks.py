@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.preflight import gpu_checks
-from gputop.doctor.preflight.record import Check, Preflight
+from gputop.doctor.preflight.record import Check
+from gputop.preflight import Preflight
 from gputop.snapshot import Snapshot
 from gputop.units import bytes_text
 

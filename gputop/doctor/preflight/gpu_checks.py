@@ -7,7 +7,8 @@ import re
 from gputop.doctor.evidence.visible import devices_behind, parse_mask
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.preflight.record import Check, Preflight
+from gputop.doctor.preflight.record import Check
+from gputop.preflight import Preflight
 from gputop.snapshot import Device, Snapshot
 from gputop.units import bytes_text
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gputop.doctor.logs.explain import UNKNOWN_ID, explain
-from gputop.doctor.logs.scan import LogScan, Observation
+from gputop.doctor.logs.observation import Observation
+from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
 from gputop.jobs import logs, store
 from gputop.jobs.store import Job

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from gputop.snapshot import Device
 from gputop.sources.nvml.calls import Asker, Handle, MigAttributes
@@ -11,16 +11,23 @@ from gputop.sources.nvml.counters import Gpm
 from gputop.sources.nvml.memory import MemoryReader
 from gputop.sources.nvml.processes import ProcessReader
 
-if TYPE_CHECKING:
-    from gputop.sources.nvml.device import DeviceReader
-
 _ACTIVITIES = ("sm_activity_percent", "sm_occupancy_percent", "tensor_activity_percent", "dram_activity_percent")
+
+
+class Parent(Protocol):
+    """What an instance needs of the GPU that it is a part of."""
+
+    asker: Asker
+    handle: Handle
+    index: int
+    uuid: str
+    values: dict[str, Any]
 
 
 class MigReader:
     """A MIG instance of ``parent``. NVML has no utilisation for it; GPM's share of busy time stands in where it exists."""
 
-    def __init__(self, parent: DeviceReader, position: int, handle: Handle, uuid: str, gpm: bool) -> None:
+    def __init__(self, parent: Parent, position: int, handle: Handle, uuid: str, gpm: bool) -> None:
         self.uuid = uuid
         self.asker = Asker(parent.asker.calls, handle)
         # Process utilisation does not exist for instances.
