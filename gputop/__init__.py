@@ -5,13 +5,13 @@ the training is tracked as it is (``gputop.tracking.auto.install``). Names are l
 ``import gputop`` costs a training script nothing; a test guards what it may load.
 """
 
-from gputop.tracking.import_hook import arm_from_package
+from gputop.tracking.import_hook import arm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from gputop.tracking.handler import GputopHandler
-    from gputop.tracking.run import Run, alert, define_metric, fact, finish, init, log, phase, text
-    from gputop.tracking.watch import watch
+    from gputop.tracking.run import Run
+    from gputop.tracking.session import alert, define_metric, fact, finish, init, log, phase, text, watch
 
 __all__ = [
     "GputopHandler",
@@ -36,10 +36,10 @@ _NOT_KEPT = (
 """What scripts written for wandb name, and gputop does not keep: it says so, and the script runs on."""
 _HOMES = {
     **dict.fromkeys(
-        ("Run", "alert", "define_metric", "fact", "finish", "init", "log", "phase", "text"),
-        "gputop.tracking.run",
+        ("alert", "define_metric", "fact", "finish", "init", "log", "phase", "text", "watch"),
+        "gputop.tracking.session",
     ),
-    "watch": "gputop.tracking.watch",
+    "Run": "gputop.tracking.run",
     "GputopHandler": "gputop.tracking.handler",
     "adapters": "gputop.adapters",
     **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.wandb"),
@@ -52,7 +52,7 @@ def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name in _OF_THE_ACTIVE_RUN:
-        return import_module("gputop.tracking.run").active(name)
+        return import_module("gputop.tracking.session").active(name)
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'gputop' has no attribute {name!r}")
@@ -65,4 +65,10 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_OF_THE_ACTIVE_RUN, "adapters"})
 
 
-arm_from_package()
+def _install(torch: object) -> None:
+    from gputop.tracking.auto.install import install
+
+    install(torch)
+
+
+arm(_install)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-from gputop.tracking import run as runs
+from gputop.tracking import session
 from gputop.tracking.auto.records import claim, release
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.run import Run
@@ -35,9 +35,9 @@ class Membership:
     def begin(self, **defaults: Any) -> Run:
         """Start or join the run, as a training begins; ``defaults`` are keywords that the user did not give."""
         claim(*self._names)
-        active = runs.current()
+        active = session.current()
         if active.disabled or active is _over:
-            self._run = runs.init(**{**defaults, **self._init})
+            self._run = session.init(**{**defaults, **self._init})
             self._started_here = True
         elif active is not self._run:
             self._run, self._started_here = active, False
@@ -48,8 +48,8 @@ class Membership:
         """The run; started or joined when it is first used. A run that another adapter has started since is followed."""
         if self._run is None:
             return self.begin()
-        if self._run.disabled and not runs.current().disabled:
-            self._run, self._started_here = runs.current(), False
+        if self._run.disabled and not session.current().disabled:
+            self._run, self._started_here = session.current(), False
         return self._run
 
     def training_over(self) -> None:

@@ -22,16 +22,22 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
-if TYPE_CHECKING:
-    from gputop.tracking.run import Run
+from gputop.tracking.recorder import Recorder
 
 SIGINT_EXIT_CODE = 130
 _MESSAGE_CHARACTERS = 500
 _LINE_CHARACTERS = 120
 
 _hooked_pid = 0
+_known_libraries: Callable[[str], bool] | None = None
+
+
+def use_libraries(is_library: Callable[[str], bool]) -> None:
+    """Tell libraries from the script by ``is_library``: automatic tracking knows frameworks from packages that train."""
+    global _known_libraries
+    _known_libraries = is_library
 
 
 def exit_code_of(error: BaseException | None) -> int | None:
@@ -43,7 +49,7 @@ def exit_code_of(error: BaseException | None) -> int | None:
     return SIGINT_EXIT_CODE if isinstance(error, KeyboardInterrupt) else 1
 
 
-def hook(current: Callable[[], Run]) -> None:
+def hook(current: Callable[[], Recorder]) -> None:
     """End the run that is then active with the process: at exit, on an uncaught exception, at a multiprocessing child's end."""
     global _hooked_pid
     if _hooked_pid == os.getpid():
@@ -80,16 +86,16 @@ class _Asked:
         self._code: int | None = None
         self._step: int | None = None
 
-    def note(self, status: Any, run: Run) -> None:
+    def note(self, status: Any, run: Recorder) -> None:
         if threading.current_thread() is threading.main_thread():
             self._code = exit_code_of(SystemExit(status))
             self._step = run.step
 
-    def code(self, run: Run) -> int | None:
+    def code(self, run: Recorder) -> int | None:
         return self._code if run.step == self._step else None
 
 
-def say(run: Run, error: BaseException | None) -> None:
+def say(run: Recorder, error: BaseException | None) -> None:
     """Record the fact ``error``: what ends the script; an exit is none, and neither is a person's Ctrl-C."""
     if error is None or run.disabled or isinstance(error, KeyboardInterrupt | SystemExit) or "error" in run.facts:
         return
@@ -124,12 +130,9 @@ def shortened(message: str) -> str:
 
 
 def _is_library() -> Callable[[str], bool]:
-    """Return what tells libraries from the script: automatic tracking knows frameworks from packages that train."""
-    automatic: Any = sys.modules.get("gputop.tracking.auto.install")
-    steps = automatic.tracked() if automatic is not None else None
-    if steps is not None:
-        known: Callable[[str], bool] = steps.sites.is_library
-        return known
+    """Return what tells libraries from the script."""
+    if _known_libraries is not None:
+        return _known_libraries
     import sysconfig  # loaded for this alone
 
     paths = sysconfig.get_paths()

@@ -6,10 +6,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gputop.tracking.run import Run
+from gputop.tracking.recorder import Recorder
 
 
 def cuda() -> Any | None:
@@ -57,7 +56,7 @@ def device_fact(module: Any) -> dict[str, Any] | None:
 class Watcher:
     """Notices, once each, that torch was loaded and that CUDA was initialized."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Recorder) -> None:
         self._run = run
         self._torch_told = False
         self._device_told = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 
-from gputop.tracking import run as runs
+from gputop.tracking import session
 from gputop.tracking.run import Run
 
 MESSAGES_PER_S = 200
@@ -39,4 +39,4 @@ class GputopHandler(logging.Handler):
             self.handleError(record)
 
     def _target(self) -> Run:
-        return self._run if self._run is not None else runs.current()
+        return self._run if self._run is not None else session.current()

@@ -15,8 +15,8 @@ if TYPE_CHECKING:  # typing and collections.abc would be most of the price of ``
     from collections.abc import Callable
     from typing import Any
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-"""The directory that holds the package ``gputop`` which this file belongs to."""
+_install: Callable[[Any], None] | None = None
+_answer: Callable[[], None] | None = None
 
 
 class TorchFinder:
@@ -65,6 +65,8 @@ class TorchFinder:
 
 def arm(install: Callable[[Any], None]) -> None:
     """Call ``install(torch)`` once torch is loaded, now if it is; not at all where the environment says so."""
+    global _install
+    _install = install
     env = os.environ
     if env.get("GPUTOP") == "0" or env.get("GPUTOP_MODE") == "disabled" or env.get("GPUTOP_AUTO") == "0":
         return
@@ -75,56 +77,15 @@ def arm(install: Callable[[Any], None]) -> None:
         sys.meta_path.insert(0, TorchFinder(install))
 
 
-def arm_from_package() -> None:
-    """Arm a process that imports gputop."""
-    arm(_install_from_package)
+def ask() -> None:
+    """Add automatic values to the run that the script opened: ``gputop.watch(model, optimizer)`` asks for it."""
+    if _install is not None:
+        arm(_install)
+    if _answer is not None:
+        _answer()
 
 
-def _install_from_package(torch: Any) -> None:
-    from gputop.tracking.auto.install import install
-
-    install(torch)
-
-
-def arm_from_site() -> None:
-    """Arm a process that ``gputop run`` started."""
-    arm(_install_from_site)
-    _listen()
-
-
-def _install_from_site(torch: Any) -> None:
-    if _load():
-        _install_from_package(torch)
-
-
-def _listen() -> None:
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "printed_here.py")
-    spec = spec_from_file_location("_gputop_printed_here", path)
-    if spec is not None and spec.loader is not None:
-        module = module_from_spec(spec)
-        spec.loader.exec_module(module)
-        module.listen(_load)
-
-
-def _load() -> bool:
-    return "gputop" in sys.modules or _load_own_package()
-
-
-def _load_own_package() -> bool:
-    """Make ``import gputop.…`` work in a Python where gputop is not installed; False where another package has the name."""
-    from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec, spec_from_file_location
-
-    found = PathFinder.find_spec("gputop")
-    if found is not None and found.origin:
-        return os.path.exists(os.path.join(os.path.dirname(found.origin), "tracking", "auto", "install.py"))
-    package = os.path.join(ROOT, "gputop")
-    spec = spec_from_file_location("gputop", os.path.join(package, "__init__.py"), submodule_search_locations=[package])
-    if spec is None or spec.loader is None:
-        return False
-    module = module_from_spec(spec)
-    sys.modules["gputop"] = module
-    spec.loader.exec_module(module)
-    return True
+def answer_with(answer: Callable[[], None]) -> None:
+    """Call ``answer`` whenever somebody asks: automatic tracking does, once it is installed."""
+    global _answer
+    _answer = answer

@@ -5,7 +5,7 @@ is opened once lines have shown a measured quantity a few times (see ``printed``
 aside for any other run: the script's own, or that of automatic tracking. A launched job's output lies in files, which are
 read where somebody looks: this is for the rest.
 
-Stands alone at its top, as ``import_hook``, which loads it: any Python under ``gputop run`` reads this file.
+Stands alone at its top, as ``import_hook``: any Python under ``gputop run`` reads this file.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class Listener:
         """Return whether another run is active, or ours is over: the child of a fork has none."""
         if os.getpid() != self._pid:
             return True
-        runs: Any = sys.modules.get("gputop.tracking.run")
+        runs: Any = sys.modules.get("gputop.tracking.session")
         if runs is None:
             return False
         current = runs.current()
@@ -125,10 +125,10 @@ class Listener:
         self._held.append((step, metrics))
         if len(self._held) < (ENOUGH_WITH_TORCH if "torch" in sys.modules else ENOUGH):
             return
-        from gputop.tracking import run as runs
+        from gputop.tracking import session
         from gputop.tracking.printed import SOURCE
 
-        self._run = runs.init_unasked()
+        self._run = session.init_unasked()
         self._run.fact("source", SOURCE)
         held, self._held = self._held, []
         for at, said in held:

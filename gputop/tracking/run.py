@@ -1,4 +1,4 @@
-"""What a training script sees: ``init`` and the ``Run``. No call here raises, waits, or starts a process.
+"""One rank of a run, as a training script sees it: the ``Run`` that ``init`` returns. No call here raises or waits.
 
 Facts that other rooms read (``Rank.facts``), each the last one said by a rank:
 
@@ -14,20 +14,17 @@ Facts that other rooms read (``Rank.facts``), each the last one said by a rank:
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
-from gputop.places import state_dir
-from gputop.tracking import ending, evidence, wandb
+from gputop.tracking import ending, import_hook, wandb
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal import identity
 from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.writer import Journal
 from gputop.tracking.recorded import Stated
@@ -96,7 +93,7 @@ class Run:
     @name.setter
     def name(self, name: str | None) -> None:
         self._name = "" if name is None else str(name)
-        self._describe(name=self._name)
+        self.describe(name=self._name)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -105,7 +102,7 @@ class Run:
 
     @tags.setter
     def tags(self, tags: Any) -> None:
-        self.fact("tags", _labels(tags))
+        self.fact("tags", labels(tags))
 
     @property
     def notes(self) -> str | None:
@@ -134,12 +131,12 @@ class Run:
 
     def __getattr__(self, name: str) -> Any:
         if name in wandb.RUN_METHODS:
-            return wandb.NotKept(name)
+            return NotKept(name)
         if name in wandb.RUN_ATTRIBUTES:
             return wandb.RUN_ATTRIBUTES[name]
         raise AttributeError(f"'Run' object has no attribute {name!r}")
 
-    def _describe(self, **card: Any) -> None:
+    def describe(self, **card: Any) -> None:
         """Record what the run is, for the lists of runs."""
         self._card.update(card)
         self._state("card", "run", dict(self._card))
@@ -187,10 +184,17 @@ class Run:
                 self._journal.aside({f"phase/{name}": time.perf_counter() - started})
 
     def watch(self, model: Any, *others: Any, **ignored: Any) -> None:
-        """Record what the model is and how batches are split: see ``gputop.watch``."""
+        """Record what a model is and how its batches are split; see ``tracking.watch`` for the facts.
+
+        ``model`` is the wrapper if there is one: ``watch(nn.DataParallel(net))``. With anything else beside the model,
+        ``watch(model, optimizer, loader)``, loss, learning rate, throughput and times are recorded from now on without a
+        call of ``log``.
+        """
         from gputop.tracking.watch import watch
 
-        watch(model, *others, run=self, **ignored)
+        if others:
+            import_hook.ask()
+        watch(model, self)
 
     def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
         """End the run: "finished", or "failed" with an exit code other than 0. At most two seconds; also done at exit."""
@@ -213,184 +217,8 @@ class Run:
         self.finish(ending.exit_code_of(error))
 
 
-_current = Run(None)
-_initialized = False
-
-
-def init(
-    project: str | None = None,
-    name: str | None = None,
-    config: Any = None,
-    *,
-    group: str | None = None,
-    tags: Any = (),
-    dir: str | os.PathLike[str] | None = None,  # noqa: A002 - the keyword that users know from other trackers
-    mode: str | None = None,
-    resume: str | bool | None = None,
-    total_steps: int | None = None,
-    epochs: int | None = None,
-    **ignored: Any,
-) -> Run:
-    """Start to record this process as one rank of a run; also a context manager.
-
-    Args:
-        project: A name over several runs; else ``GPUTOP_PROJECT``.
-        name: What the run is called; else ``GPUTOP_NAME``, else the script's name.
-        config: Hyper-parameters: a mapping, or an object such as argparse's.
-        group: Any label; else ``GPUTOP_GROUP``.
-        tags: Labels.
-        dir: Where runs are kept; else ``$GPUTOP_DIR/runs`` or ``~/.local/state/gputop/runs``.
-        mode: "disabled" records nothing; else ``GPUTOP_MODE``. ``GPUTOP=0`` does the same.
-        resume: The id of a run to go on with; "allow", "must", "auto" and True take the id from the keyword ``id``. Steps
-            that ``log`` counts itself go on from the last one.
-        id: The id of the run; of a single process with "-2" after it where one of that id was recorded before.
-        notes, job_type: A remark, and a label.
-        total_steps: How many steps there will be, for the time left.
-        epochs: How many epochs there will be.
-        ignored: Keywords of other trackers are accepted.
-
-    Returns:
-        A Run, always: one that records nothing when disabled or when no file can be made (told once on stderr).
-        A run that was active in this process is finished first.
-    """
-    global _current, _initialized
-    _current.finish()
-    _initialized = True
-    try:
-        given = ignored.get("id")
-        _current = _start(project, name, group, tags, dir, mode, resume, str(given) if given else None, total_steps, epochs)
-        for label in ("notes", "job_type"):
-            if ignored.get(label):
-                _current.fact(label, str(ignored[label]))
-    except Exception as error:  # noqa: BLE001 - a training starts whether or not it can be recorded
-        reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
-        tell(f"the run is not recorded, the training goes on: {reason}.")
-        _current = Run(None)
-    try:
-        _current.config.update(config or {})
-    except Exception as error:  # noqa: BLE001 - a configuration may be any object
-        tell(f"the configuration is not recorded ({type(error).__name__}: {error}). Pass a mapping.")
-    return _current
-
-
-def init_unasked() -> Run:
-    """Start a run that the script did not ask for; whoever asks for one later takes its place."""
-    global _initialized
-    run = init()
-    _initialized = False
-    return run
-
-
-def _start(
-    project: str | None,
-    name: str | None,
-    group: str | None,
-    tags: Any,
-    directory: str | os.PathLike[str] | None,
-    mode: str | None,
-    resume: str | bool | None,
-    given_id: str | None,
-    total_steps: int | None,
-    epochs: int | None,
-) -> Run:
-    env = os.environ
-    off = (mode or env.get("GPUTOP_MODE", "on")) == "disabled" or env.get("GPUTOP") == "0"
-    where = identity.place()
-    if off or sys.byteorder != "little" or (env.get("GPUTOP_RANKS") == "0" and where.rank != 0):
-        return Run(None)
-    runs_dir = Path(directory).absolute() if directory else state_dir().absolute() / "runs"
-    resuming = bool(resume) and resume != "never"
-    wanted = resume if isinstance(resume, str) and resume not in ("allow", "must", "never", "auto") else given_id
-    # Ranks cannot agree on another id: each would see which of them recorded one before, and not all did.
-    if wanted and not resuming and where.world_size <= 1 and not where.restart_count:
-        wanted = identity.untaken(wanted, runs_dir, where.rank)
-    run_id = identity.run_id(where, wanted)
-    script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
-    name = name or env.get("GPUTOP_NAME") or env.get("WANDB_NAME") or script.removesuffix(".py")
-    project = project or env.get("GPUTOP_PROJECT") or env.get("WANDB_PROJECT")
-    group = group or env.get("GPUTOP_GROUP") or env.get("WANDB_RUN_GROUP")
-    ring = env.get("GPUTOP_RING_KB", "")
-    opened = OpenJournal(
-        identity.identify(where, run_id),
-        runs_dir,
-        thread=env.get("GPUTOP_THREAD") != "0",
-        ring_bytes=int(ring) * 1024 if ring.isdigit() else None,
-    )
-    if resuming:
-        opened.go_on()
-    run = Run(opened, run_id, name, project)
-    command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
-    run._describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), command=command)
-    opened.journal.anchor()
-    run.fact("progress", {"total_steps": total_steps, "epochs": epochs})
-    for key, value in (("group", group), ("tags", _labels(tags))):
-        if value:
-            run.fact(key, value)
-    watcher = evidence.Watcher(run)
-    opened.journal.attend = watcher.record
-    opened.on_tick = lambda: opened.journal.want_attention() if watcher.news() else None
-    watcher.record()
-    ending.hook(current)
-    return run
-
-
-def _labels(tags: Any) -> list[str]:
+def labels(tags: Any) -> list[str]:
+    """Return tags, however they were given, as a list of texts."""
     if tags is None or isinstance(tags, str) or not isinstance(tags, Iterable):
         return [] if tags in (None, "") else [str(tags)]
     return [str(tag) for tag in tags]
-
-
-def initialized() -> bool:
-    """Return whether a run was started in this process, by ``init``."""
-    return _initialized
-
-
-def current() -> Run:
-    """Return the active run; one that records nothing before ``init``."""
-    return _current
-
-
-def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
-    """Record metrics of the active run: see ``Run.log``."""
-    if not _initialized and os.environ.get("GPUTOP_MODE") != "disabled" and os.environ.get("GPUTOP") != "0":
-        tell("log was called before gputop.init(): nothing is recorded.")
-    _current.log(data, step, commit, **metrics)
-
-
-def fact(name: str, value: Any) -> None:
-    """Record a fact of the active run: see ``Run.fact``."""
-    _current.fact(name, value)
-
-
-def text(message: str, level: str = "info") -> None:
-    """Record a line of text in the active run."""
-    _current.text(message, level)
-
-
-def alert(title: str, text: str = "", level: str = "warning", **ignored: Any) -> None:
-    """Record something that a person should see in the active run."""
-    _current.alert(title, text, level)
-
-
-def define_metric(
-    name: str, step_metric: str | None = None, *, goal: str | None = None, unit: str | None = None, **ignored: Any
-) -> None:
-    """Say how to read a metric of the active run: see ``Run.define_metric``."""
-    _current.define_metric(name, step_metric, goal=goal, unit=unit)
-
-
-def phase(name: str) -> AbstractContextManager[None]:
-    """Time a part of the active run's step: ``with gputop.phase("data"): …``."""
-    return _current.phase(name)
-
-
-def active(name: str) -> Any:
-    """Return what ``gputop.config``, ``gputop.summary`` and ``gputop.run`` are at this moment; ``run`` is None without one."""
-    if name == "run":
-        return None if _current.disabled else _current
-    return getattr(_current, name)
-
-
-def finish(exit_code: int | None = None, **ignored: Any) -> None:
-    """End the active run."""
-    _current.finish(exit_code)

@@ -12,9 +12,9 @@ from itertools import islice
 from typing import Any
 
 from gputop.tracking import evidence
-from gputop.tracking import run as runs
 from gputop.tracking.describe import describe_model
 from gputop.tracking.journal.notice import tell
+from gputop.tracking.recorder import Recorder
 
 UNEVEN_BELOW = 0.75
 """Smallest over largest share of rows below which a call counts as uneven (doctor-catalogue B02)."""
@@ -83,7 +83,7 @@ def _shape(value: Any) -> tuple[int, ...] | None:
 class SplitCounter:
     """Counts how a data-parallel wrapper's training calls were split."""
 
-    def __init__(self, run: runs.Run, wrapper: Any) -> None:
+    def __init__(self, run: Recorder, wrapper: Any) -> None:
         self._run = run
         self._devices = [str(device) for device in wrapper.device_ids]
         self._class = type(wrapper.module).__name__
@@ -150,21 +150,14 @@ def is_data_parallel(model: Any) -> bool:
     return all(hasattr(model, name) for name in ("module", "device_ids", "dim")) and bool(model.device_ids)
 
 
-def watch(model: Any, *others: Any, run: runs.Run | None = None, **ignored: Any) -> None:
-    """Record the facts ``model``, ``torch`` and, for a data-parallel wrapper, ``data_parallel`` of the active run.
+def watch(model: Any, run: Recorder) -> None:
+    """Record the facts ``model``, ``torch`` and, for a data-parallel wrapper, ``data_parallel``.
 
     ``model`` is the wrapper if there is one: ``watch(nn.DataParallel(net))``. ``data_parallel`` counts calls in
     training mode with gradients enabled: {"device_ids", "replicas", "batch_rows", "rows_per_device", "calls",
     "underused_calls" (a replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module",
     "output_device", "dim", and of the last call "tensor_leaves" and "leaf_sizes" (of each tensor along "dim")}.
-    With anything else beside the model, ``watch(model, optimizer, loader)``, loss, learning rate, throughput and times
-    are recorded from now on without a call of ``log``: see ``gputop.tracking.auto.install``.
     """
-    if others:
-        from gputop.tracking.auto.install import turn_on
-
-        turn_on()
-    run = run or runs.current()
     if run.disabled:
         return
     try:

@@ -10,18 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from time import perf_counter
 from types import FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gputop.tracking import evidence
 from gputop.tracking.auto import ddp, gpu, settings, stall
 from gputop.tracking.auto.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
 from gputop.tracking.auto.gpu import EVERY_STEPS, Clock
-from gputop.tracking.auto.hooks import unseen
+from gputop.tracking.auto.models import Models
+from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.auto.waits import Waits
-
-if TYPE_CHECKING:
-    from gputop.tracking.auto.models import Models
-    from gputop.tracking.auto.steps import Steps
 
 EVERY_S = 2.0
 SHARE = 400
@@ -33,12 +31,11 @@ SETTLED_STEPS = 5
 class Facts:
     """What the present run is told, and what is looked at next."""
 
-    def __init__(self, torch: Any, steps: Steps, models: Models) -> None:
+    def __init__(self, torch: Any, steps: Training, models: Models) -> None:
         self._torch = torch
         self._steps = steps
         self._models = models
-        self.next = 0
-        """The step after which something is to be done."""
+        steps.facts_due = 0
         self._look_next = self._probe_next = 0
         self._clock_next = NEVER
         self._stride = 1
@@ -48,7 +45,7 @@ class Facts:
         self._clock: Clock | None = None
         self._waits: Waits | None = None
         self._window_from = -1
-        self.stall = stall.Stall(steps, self.flush)
+        self.stall = stall.Stall(steps, models.light, lambda: models.evaluating, self.flush)
         self._failed: set[str] = set()
         self._cheap: dict[str, Callable[[], Any]] = {
             "wrapper_calls": models.wrapper_calls,
@@ -81,7 +78,7 @@ class Facts:
 
     def trains(self, optimizer: Any) -> None:
         """An optimizer has stepped for the first time: look at everything after this step."""
-        self.next = self._look_next = 0
+        self._steps.facts_due = self._look_next = 0
         if self._probe is None:
             self._guarded("parameters", lambda: self._make_probe(optimizer))
 
@@ -93,7 +90,7 @@ class Facts:
         now = perf_counter()
         if self.stall.stalled:
             self.stall.stalled = False
-            self.tell("stalled", None)
+            self._steps.tell("stalled", None)
         if self._window_from >= 0:
             self._close_window(step)
         if self._clock is not None and self._clock.running:
@@ -109,7 +106,7 @@ class Facts:
             self._clock_next = (step // EVERY_STEPS + 1) * EVERY_STEPS
             self._begin_clock(self._clock)
         running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
-        self.next = step + 1 if running else min(self._look_next, self._probe_next, self._clock_next)
+        self._steps.facts_due = step + 1 if running else min(self._look_next, self._probe_next, self._clock_next)
 
     def _look(self, step: int, now: float) -> None:
         since, limit = now - self._looked_at, max(EVERY_S, SHARE * self._took_s)
@@ -121,7 +118,7 @@ class Facts:
         self._steps.batches_from = self._look_next - RECENT_BATCHES
         self._looked_at = now
         for name, look in self._dear.items():
-            self._guarded(name, lambda name=name, look=look: self.tell(name, look()))  # type: ignore[misc]
+            self._guarded(name, lambda name=name, look=look: self._steps.tell(name, look()))  # type: ignore[misc]
         self.flush()
         if step >= SETTLED_STEPS:
             self._guarded("waits", self._open_window)
@@ -135,20 +132,14 @@ class Facts:
         if feed is not None and feed.trains and self._steps.run is not None:
             self._guarded("loader", lambda: feed.tell(self._steps.run))
         for name, look in self._cheap.items():
-            self._guarded(name, lambda name=name, look=look: self.tell(name, look()))  # type: ignore[misc]
-
-    def tell(self, name: str, value: Any) -> None:
-        """Record a fact if it is another than was told; None tells nothing, but takes ``stalled`` back."""
-        run = self._steps.run
-        if run is not None and run.facts.get(name) != value and (value is not None or name == "stalled"):
-            run.fact(name, value)
+            self._guarded(name, lambda name=name, look=look: self._steps.tell(name, look()))  # type: ignore[misc]
 
     def finish(self) -> None:
         """The run ends: tell what is left."""
         self.abandon()
         self.flush()
         if self.stall.stalled:
-            self.tell("stalled", None)
+            self._steps.tell("stalled", None)
 
     def abandon(self) -> None:
         """Look no more, and leave nothing behind."""

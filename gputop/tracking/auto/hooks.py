@@ -25,7 +25,9 @@ from gputop.tracking.auto.ddp import Gradients
 from gputop.tracking.auto.light import Light
 from gputop.tracking.auto.loader import Feed, counts, first_tensor, is_integer
 from gputop.tracking.auto.loss import Site, Sites, caller, divisor, label
+from gputop.tracking.auto.state import Training
 from gputop.tracking.auto.steps import GC_S, Steps
+from gputop.tracking.auto.unseen import unseen
 
 
 def patch(torch: Any, steps: Steps) -> None:
@@ -41,23 +43,8 @@ def patch(torch: Any, steps: Steps) -> None:
     _listen_to_gc(torch, steps)
 
 
-def unseen(torch: Any, function: Any, inside: bool = True) -> None:
-    """Keep torch.compile from compiling a function of ours, and (``inside``) what it calls.
-
-    Code that is called from a compiled region after a graph break would be compiled too, at a price in time and warnings.
-    """
-    frames: Any = getattr(torch._C._dynamo, "eval_frame", None)
-    skip = getattr(frames, "skip_code", None)  # torch before 2.7 or so: without a word on what is inside
-    strategy = getattr(frames, "set_code_exec_strategy", None)
-    if skip is not None:
-        skip(function.__code__)
-    elif strategy is not None:
-        action = frames._FrameAction
-        strategy(function.__code__, frames._FrameExecStrategy(action.SKIP, action.SKIP if inside else action.DEFAULT))
-
-
 def _unseen_rooms(torch: Any) -> None:
-    for room in (Steps, Light, Sites, Site, Feed, Batches, Gradients):
+    for room in (Training, Steps, Light, Sites, Site, Feed, Batches, Gradients):
         for item in vars(room).values():
             if isinstance(item, FunctionType):
                 unseen(torch, item)

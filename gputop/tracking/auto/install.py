@@ -18,9 +18,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from gputop.tracking import ending, import_hook
 from gputop.tracking.auto.hooks import patch
 from gputop.tracking.auto.steps import Steps
-from gputop.tracking.import_hook import arm
 
 _steps: Steps | None = None
 
@@ -35,6 +35,8 @@ def install(torch: Any) -> None:
         steps.beside = os.environ.get("GPUTOP_AUTO") == "1"
         patch(torch, steps)
         os.register_at_fork(after_in_child=steps.reset)
+        ending.use_libraries(lambda path: steps.sites.is_library(path))
+        import_hook.answer_with(steps.join)
     except Exception as error:  # noqa: BLE001 - an unknown torch: the script goes on, untracked
         if _steps is not None:
             _steps.failed(error)
@@ -43,11 +45,3 @@ def install(torch: Any) -> None:
 def tracked() -> Steps | None:
     """Return the iterations of this process; None before torch was imported."""
     return _steps
-
-
-def turn_on() -> None:
-    """Add automatic values to a run that the script opened: ``gputop.watch(model, optimizer)`` asks for it."""
-    arm(install)
-    if _steps is not None:
-        _steps.beside = True
-        _steps.revive()

@@ -10,13 +10,26 @@ from __future__ import annotations
 import functools
 import sys
 import weakref
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from gputop.tracking.auto.steps import Steps
+from typing import Any, Protocol
 
 _ROOM = "keras.src.optimizers.base_optimizer"
 _listening = False
+
+
+class Stepping(Protocol):
+    """What is told of an optimizer's steps."""
+
+    off: bool
+    stepping: bool
+
+    def before_step(self) -> None:
+        """A step begins."""
+
+    def after_step(self, optimizer: Any) -> None:
+        """A step is done."""
+
+    def failed(self, error: Exception) -> None:
+        """Give up."""
 
 
 class Seen:
@@ -41,7 +54,7 @@ class Seen:
         return [group]
 
 
-def listen(torch: Any, steps: Steps) -> None:
+def listen(torch: Any, steps: Stepping) -> None:
     """Listen to Keras's optimizers if Keras trains on torch in this process; once."""
     global _listening
     room: Any = sys.modules.get(_ROOM)

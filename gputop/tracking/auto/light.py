@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from gputop.tracking.auto.loss import UNKNOWN, Site
 
 if TYPE_CHECKING:
-    from gputop.tracking.auto.steps import Steps
+    from gputop.tracking.auto.state import Training
     from gputop.tracking.journal.writer import Behind
 
 WHOLE_PER_S = 20.0
@@ -110,7 +110,7 @@ class Light:
         "thread",
     )
 
-    def __init__(self, steps: Steps) -> None:
+    def __init__(self, steps: Training) -> None:
         self._steps = steps
         self._plain = 0
         self._share = _ALL
@@ -176,7 +176,7 @@ class Light:
         elif not steps.partly:
             self._plain = 0
         steps.partly = False
-        if not self.able or self._plain < PLAIN_STEPS or steps.facts is None or steps.records is None or steps.journal is None:
+        if not self.able or self._plain < PLAIN_STEPS or steps.records is None or steps.journal is None:
             return
         site, feed, optimizer = steps.sites.only(), steps.loader, steps.last() if steps.last is not None else None
         if site is None or optimizer is None or not steps.records.direct or (feed is not None and feed.batches.counting):
@@ -186,7 +186,7 @@ class Light:
             self._share = share(usual_s)
             self._together = int(TOGETHER_S / usual_s) if usual_s * TOGETHER_MIN < TOGETHER_S else 0
             steps.journal.own_ns = int(TOGETHER_S * 1e9) if self._together else 0
-        number, until = steps.step + 1, min(steps.facts.next, steps.batches_from)
+        number, until = steps.step + 1, min(steps.facts_due, steps.batches_from)
         while number < until and not is_whole(number, self._share):
             number += 1
         if number > steps.step + 1 and steps.mark is not None:

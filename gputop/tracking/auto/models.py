@@ -20,11 +20,11 @@ from typing import Any
 
 from gputop.tracking.auto.batches import Called
 from gputop.tracking.auto.ddp import ddp_fact, is_ddp, is_sharded
-from gputop.tracking.auto.hooks import unseen
 from gputop.tracking.auto.light import Light
 from gputop.tracking.auto.loader import counts, first_tensor, is_integer
 from gputop.tracking.auto.settings import autocast_is_on
-from gputop.tracking.auto.steps import Steps
+from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer, direct, mesh_names
 from gputop.tracking.watch import SplitCounter, splits
 
@@ -40,6 +40,11 @@ _PARALLEL = os.path.join("torch", "nn", "parallel") + os.sep
 
 models: Models | None = None
 """Those of this process, for the calls below."""
+
+
+def _serve(found: Models) -> None:
+    global models
+    models = found
 
 
 def _call_of(torch: Any, cls: Any, light: Light) -> Any:
@@ -93,11 +98,11 @@ class Top:
 class Models:
     """The modules that are trained in this process."""
 
-    def __init__(self, torch: Any, steps: Steps) -> None:
+    def __init__(self, torch: Any, steps: Training, light: Light) -> None:
         self._torch = torch
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._steps = steps
-        self.light = steps.lightly
+        self.light = light
         self.splits = False
         """Whether a DataParallel is called, whose calls are counted."""
         self.tops: dict[int, Top] = {}
@@ -129,7 +134,7 @@ class Models:
         self._evaluations = 0
         self._evaluation_s = 0.0
         self._evaluated: tuple[str | None, bool] = (None, False)
-        globals()["models"] = self
+        _serve(self)
         for item in vars(Models).values():
             if isinstance(item, FunctionType) and item.__name__ != "timed":
                 unseen(torch, item)
@@ -293,7 +298,7 @@ class Models:
         """Call a module, and take the time if it is one of those that are trained and the outermost now."""
         steps = self._steps
         top = self.tops.get(id(module))
-        if top is None or self.inside or steps.off or steps.lightly.inside or top.module() is not module or steps.elsewhere():
+        if top is None or self.inside or steps.off or self.light.inside or top.module() is not module or steps.elsewhere():
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
         self.light.leave()
@@ -396,5 +401,4 @@ class Models:
             return
         self._largest = size
         self._root = weakref.ref(root)
-        if self._steps.facts is not None:
-            self._steps.facts.tell("model", describe_model(root, self.mesh))
+        self._steps.tell("model", describe_model(root, self.mesh))

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from statistics import median
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from gputop.tracking.auto.steps import Steps
+from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.state import Training
 
 STALL_S = 30.0
 """Without a step for so long (``GPUTOP_STALL_S`` says otherwise), and for so many median steps: it stalls."""
@@ -41,8 +41,10 @@ _OPTIMIZER = os.path.join("torch", "optim", "optimizer.py")
 class Stall:
     """The thread that waits for steps not to come."""
 
-    def __init__(self, steps: Steps, flush: Callable[[], None]) -> None:
+    def __init__(self, steps: Training, light: Light, evaluating: Callable[[], bool], flush: Callable[[], None]) -> None:
         self._steps = steps
+        self._light = light
+        self._evaluating = evaluating
         self._flush = flush
         given = os.environ.get("GPUTOP_STALL_S", "")
         try:
@@ -72,7 +74,7 @@ class Stall:
 
     def _early_s(self) -> float:
         times = list(self._steps.recent_s)
-        if self._steps.lightly.reached < EARLY_FROM_STEP or not times:
+        if self._light.reached < EARLY_FROM_STEP or not times:
             return math.inf
         return max(EARLY_SHARE * self.floor_s, EARLY_STEPS * max(times), EARLY_PAUSES * self._pause_s)
 
@@ -81,7 +83,7 @@ class Stall:
             said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
             look_s = min(LOOK_S, self.floor_s / 4)
             while not self._over.wait(look_s):
-                mark, run = self._steps.lightly.marked, self._steps.run
+                mark, run = self._light.marked, self._steps.run
                 now = time.perf_counter()
                 if run is None or mark is None:
                     continue
@@ -97,7 +99,7 @@ class Stall:
                 said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
                 found = {**self._where(now - mark), **({"early": True} if early else {})}
-                if self._steps.lightly.marked == mark and not self._over.is_set():
+                if self._light.marked == mark and not self._over.is_set():
                     self.stalled = True
                     run.fact("stalled", found)
         except Exception:  # noqa: BLE001 - the interpreter is ending, or has changed: no word rather than noise
@@ -108,19 +110,18 @@ class Stall:
         wall = time.time()
         return {
             "since": wall - since_s,
-            "step": self._steps.lightly.reached,
+            "step": self._light.reached,
             "phase": self._phase(frame),
             "stack": stack_of(frame),
             "at": wall,
         }
 
     def _phase(self, frame: FrameType | None) -> str:
-        models = self._steps.models
         while frame is not None:
             code = frame.f_code
             if code.co_filename.startswith(_HERE) and code.co_name in _PHASES:
                 phase = _PHASES[code.co_name]
-                return "evaluation" if phase == "forward" and models is not None and models.evaluating else phase
+                return "evaluation" if phase == "forward" and self._evaluating() else phase
             if code.co_filename.endswith(_OPTIMIZER):
                 return "optimizer"
             frame = frame.f_back

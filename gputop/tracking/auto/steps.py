@@ -11,126 +11,79 @@ the script's word counts: names that it logs are not logged here, and steps are 
 
 from __future__ import annotations
 
-import os
 import sys
 import weakref
-from collections import deque
 from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto.ddp import Gradients
 from gputop.tracking.auto.light import Light
-from gputop.tracking.auto.loss import UNKNOWN, Site, Sites, caller, divisor
+from gputop.tracking.auto.loss import UNKNOWN, Site, caller, divisor
 from gputop.tracking.auto.records import Records
+from gputop.tracking.auto.state import Training
 from gputop.tracking.journal.notice import tell
 
 if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays cheap
-    from gputop.tracking import run as runs
     from gputop.tracking.auto.facts import Facts
-    from gputop.tracking.auto.gpu import Clock
     from gputop.tracking.auto.models import Models
-    from gputop.tracking.journal.writer import Journal
+    from gputop.tracking.run import Run
 
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors that have no value of their own on this rank, or none at all."""
 MEMORY_EVERY_S = 1.0
-RECENT_STEPS = 33
 GC_S = 1e-3
 """Garbage collection of a step that is worth a value."""
 
 
-class Steps:
-    """The iterations of this process. One thread trains; what other threads do is not looked at."""
+class Steps(Training):
+    """Moves the state of the training from iteration to iteration."""
 
     def __init__(self, torch: Any) -> None:
-        self.torch = torch
         self.tensor = torch.Tensor
         self.beside = False
         """Whether a run that the script opened itself is added to."""
-        self.loader: Any = None
-        """The loader of the batch that was fetched last (``loader.Feed``)."""
-        self._ours: runs.Run | None = None
-        self._runs: Any = None
-        """The module ``gputop.tracking.run``, once it is needed."""
-        self.models: Models | None = None
-        self.facts: Facts | None = None
-        self.off = False
-        self.lightly = Light(self)
-        self.partly = False
-        """Whether the present iteration is not looked at whole."""
-        self.blind = False
-        """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses not told apart."""
         self.gave_up = False
         """Whether it is off only because the script has a run of its own."""
-        self.reset()
+        self._ours: Run | None = None
+        self._session: Any = None
+        """The module ``gputop.tracking.session``, once it is needed."""
+        self.models: Models | None = None
+        self.facts: Facts | None = None
+        super().__init__(torch)
+        self.on_failure = self._abandon
+        self.lightly = Light(self)
+        self._begin()
 
-    def reset(self) -> None:
-        """Forget the run: at the start, and in a forked child, which opens its own if it trains."""
-        if self.facts is not None:
-            self.facts.abandon()
-        self.facts = None
-        self.lightly.drop()
-        self.partly = False
-        self.clock: Clock | None = None
+    def _begin(self) -> None:
         self._on_clock: Any = None
-        self.gradients = Gradients()
-        self.recent_s: deque[float] = deque(maxlen=RECENT_STEPS)
-        """The last times between steps."""
-        self.gc_s = 0.0
-        self.batches_from = 0
-        """From this step on the checksums of batches are made: they will be told soon."""
-        self.arrived: dict[str, float] = {}
-        """Times on the GPU, of a step before, that are to be written."""
-        self.run: runs.Run | None = None
-        self.journal: Journal | None = None
-        """That of the run."""
-        self.records: Records | None = None
-        """Where the steps are written to."""
-        self.thread = 0
-        self.step = -1
-        self.taken = 0
-        """How many optimizer steps were seen, for noticing those that a GradScaler skips."""
-        self.optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
-        self.last: weakref.ref[Any] | None = None
         self._index = 0
         self._stepped: set[int] = set()
         self._held: list[list[tuple[Site, Any]]] = []
-        self.mark: float | None = None
-        """When the last step was done."""
         self._scaled: tuple[Any, Any, float | None] | None = None
         self._memory_at = 0.0
-        self.fetched = 0
-        """Batches of the present iteration."""
+        self._step_from = self.first_batch_s = 0.0
         self.feeds = 0
         """How many loaders have fed the training: a script that makes a new one for each epoch does not tell us which it is."""
-        self.stepping = False
-        """Whether an optimizer's step is going on, so that a backward belongs to a closure."""
         self.lightly.inside = False
-        self.interrupted = True
-        self.rows = self.tokens = self.losses = self.calls = 0
-        self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
-        self.inside_step = self._step_from = self.first_batch_s = 0.0
-        self.sites = Sites(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
-        self.loader = None
 
-    def failed(self, error: Exception) -> None:
-        """Give up: whatever goes wrong in here, the training goes on without it."""
-        if not self.off:
-            self.off = True
-            self.lightly.drop()
-            if self.facts is not None:
-                self.facts.abandon()
-            tell(f"automatic tracking stops, the training goes on ({type(error).__name__}: {str(error)[:200]}).")
+    def reset(self) -> None:
+        """Forget the run: in a forked child, which opens its own if it trains."""
+        self._abandon()
+        self.facts = None
+        self.clear()
+        self._begin()
 
-    def revive(self) -> None:
-        """Go on after it was found that the script has a run of its own."""
+    def _abandon(self) -> None:
+        self.lightly.drop()
+        if self.facts is not None:
+            self.facts.abandon()
+
+    def join(self) -> None:
+        """Add to the run that the script opened, also after it was found that it has one."""
+        self.beside = True
         if self.gave_up:
             self.off = self.gave_up = False
-
-    def elsewhere(self) -> bool:
-        """Return whether the caller is on another thread than the one that trains."""
-        return bool(self.thread) and get_ident() != self.thread
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember which loss a GradScaler made larger."""
@@ -264,7 +217,7 @@ class Steps:
             models.stepped()
         if not self.partly:
             self.gradients.stepped(known and index in models.ddp_optimizers)
-        if self.step >= facts.next or facts.stall.stalled:
+        if self.step >= self.facts_due or facts.stall.stalled:
             facts.due(self.step)
         if not known:
             self.mark = perf_counter()
@@ -356,15 +309,15 @@ class Steps:
 
     def _open(self) -> bool:
         """Return whether there is a run to write to: the script's, or one of our own, opened now."""
-        if self._runs is None:
-            from gputop.tracking import run as runs
+        if self._session is None:
+            from gputop.tracking import session
 
-            self._runs = runs
-        run = self._runs.current()
+            self._session = session
+        run = self._session.current()
         if self.run is not None and run is self.run:
             return not run.disabled
         self.thread = get_ident()
-        if self._runs.initialized() and run is not self._ours:
+        if self._session.initialized() and run is not self._ours:
             # The script opened it (or opened another one later): it is used only where that was asked for.
             self.run, self.records = run, Records(run, own=False)
             self.off = self.gave_up = not self.beside
@@ -373,7 +326,7 @@ class Steps:
             return self.beside and not run.disabled
         from gputop.tracking.journal.identity import launched_id
 
-        self.run = self._ours = self._runs.init(resume=launched_id())
+        self.run = self._ours = self._session.init(resume=launched_id())
         self.records = Records(self.run, own=True)
         self.run.before_end = self.finish
         self.journal = self.run.journal
@@ -391,7 +344,7 @@ class Steps:
         if self.models is None:
             from gputop.tracking.auto.models import Models
 
-            self.models = Models(self.torch, self)
+            self.models = Models(self.torch, self, self.lightly)
         return self.models
 
     def _look_at_loader(self, feed: Any) -> None:

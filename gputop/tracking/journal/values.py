@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gputop.tracking.journal.format import NAME_CHARACTERS
+from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import tell
-from gputop.tracking.wandb import NotKept
 
 _DEPTH = 8
 

@@ -17,11 +17,12 @@ try:
     _here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [_entry for _entry in sys.path if os.path.abspath(_entry or os.curdir) != _here]
     if os.environ.get("GPUTOP") != "0" and sys.version_info >= (3, 10):
-        _spec = spec_from_file_location("_gputop_import_hook", os.path.join(os.path.dirname(_here), "import_hook.py"))
+        _path = os.path.join(os.path.dirname(_here), "auto", "site_start.py")
+        _spec = spec_from_file_location("_gputop_site_start", _path)
         if _spec is not None and _spec.loader is not None:
             _module = module_from_spec(_spec)
             _spec.loader.exec_module(_module)
-            _module.arm_from_site()
+            _module.start()
 except Exception:  # noqa: BLE001 - whatever is wrong here, the user's program starts as it would without gputop
     pass
 

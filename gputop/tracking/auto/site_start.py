@@ -1,0 +1,62 @@
+"""What a Python under ``gputop run`` does first: arms the import of torch, and listens to what is printed.
+
+Loaded by its path, from ``tracking/site/sitecustomize.py``, into Pythons where gputop may not be installed; so are the two
+modules that it needs then. Imports nothing of gputop before torch is there, or printed lines show a loss.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec, spec_from_file_location
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+_TRACKING = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_PACKAGE = os.path.dirname(_TRACKING)
+
+
+def start() -> None:
+    """Arm this process and listen to its output."""
+    hook, printed = _standalone("import_hook"), _standalone("printed_here")
+    if hook is not None:
+        hook.arm(_install)
+    if printed is not None:
+        printed.listen(_load)
+
+
+def _standalone(name: str) -> ModuleType | None:
+    """Return a module of the training side that stands alone, loaded by its path."""
+    return _load_file(f"_gputop_{name}", os.path.join(_TRACKING, f"{name}.py"))
+
+
+def _load_file(name: str, path: str, package: str | None = None) -> ModuleType | None:
+    spec = spec_from_file_location(name, path, submodule_search_locations=None if package is None else [package])
+    if spec is None or spec.loader is None:
+        return None
+    module = module_from_spec(spec)
+    if package is not None:
+        sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _install(torch: Any) -> None:
+    if _load():
+        from gputop.tracking.auto.install import install
+
+        install(torch)
+
+
+def _load() -> bool:
+    """Make ``import gputop.…`` work in a Python where gputop is not installed; False where another package has the name."""
+    if "gputop" in sys.modules:
+        return True
+    found = PathFinder.find_spec("gputop")
+    if found is not None and found.origin:
+        return os.path.exists(os.path.join(os.path.dirname(found.origin), "tracking", "auto", "install.py"))
+    return _load_file("gputop", os.path.join(_PACKAGE, "__init__.py"), _PACKAGE) is not None

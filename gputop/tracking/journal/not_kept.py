@@ -1,0 +1,53 @@
+"""What stands for an object that a script logs and gputop does not record: a picture, a table, an artifact."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gputop.tracking.journal.notice import tell
+
+_QUIET = frozenset(["Settings", "login", "setup", "unwatch", "mark_preempting"])
+"""What changes nothing when it is left out."""
+
+
+class NotKept:
+    """Accepts every call and attribute, and is nothing."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *ignored: Any, **also: Any) -> NotKept:
+        """Say once that this is not kept."""
+        if self._name not in _QUIET:
+            tell(f"{self._name} is not kept: gputop records numbers and text. The training goes on.")
+        return self
+
+    def __getattr__(self, name: str) -> NotKept:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __enter__(self) -> NotKept:
+        return self
+
+    def __exit__(self, *ignored: object) -> None:
+        return None
+
+    def __iter__(self) -> Iterator[NotKept]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __getitem__(self, key: object) -> NotKept:
+        return self
+
+    def __setitem__(self, key: object, value: object) -> None:
+        """Keep nothing."""
+
+    def __repr__(self) -> str:
+        return f"<{self._name}, which gputop does not keep>"
