@@ -1,88 +1,118 @@
-"""The walls between the rooms (DESIGN section 2), by walking the imports and by asking a fresh interpreter."""
+"""The walls between packages, by walking the imports and by asking a fresh interpreter; and that they would be noticed."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-PACKAGE = Path(__file__).parent.parent / "gputop"
-MODULES = sorted(path for path in PACKAGE.rglob("*.py") if "_demos" not in path.parts)
+from tests import REPOSITORY
+from tests.walls import MAY_IMPORT, House, find_cycle
 
-WALLS = {
-    "pynvml": lambda name: name.startswith("sources/nvml"),
-    "psutil": lambda name: name.startswith("sources/host"),
-    "textual": lambda name: name.startswith("tui/"),
-    "rich": lambda name: name.startswith("tui/"),
-    "plotext": lambda name: name.startswith("tui/"),
-    "transformers": lambda name: name == "adapters/huggingface.py",
-    "lightning": lambda name: False,
-    "pytorch_lightning": lambda name: False,
-    "accelerate": lambda name: name == "adapters/accelerate.py",
-    "keras": lambda name: name == "adapters/keras.py",
-    "wandb": lambda name: False,
-    "torch": lambda name: False,
-    "numpy": lambda name: False,
-}
-TRACKING_MAY_IMPORT = ("gputop.tracking", "gputop.snapshot", "gputop.wire", "gputop.places", "gputop.errors", "gputop.units")
-PURE_ROOMS = {
-    "adapters": ("gputop.adapters", "gputop.tracking"),
-    "doctor": ("gputop.doctor", "gputop.snapshot", "gputop.units", "gputop.errors"),
-    "tui/drawing": (
-        "gputop.tui.drawing",
-        "gputop.tui.state.view",
-        "gputop.snapshot",
-        "gputop.units",
-        "gputop.history.series",
-        "gputop.doctor",
+STANDARD_LIBRARY = frozenset(sys.stdlib_module_names)
+MODULES_MOST = 22
+"""More modules in one folder are several ideas: is there a package within the package?"""
+
+
+@pytest.fixture(scope="module")
+def house() -> House:
+    return House(REPOSITORY / "gputop")
+
+
+def test_packages_import_what_the_table_allows(house: House) -> None:
+    assert not house.wrong_walls(), "\n".join(house.wrong_walls())
+
+
+def test_the_table_allows_nothing_that_is_not_used(house: House) -> None:
+    assert not house.unused_permissions(), "\n".join(house.unused_permissions())
+
+
+def test_packages_depend_on_one_another_in_one_direction() -> None:
+    assert not find_cycle(MAY_IMPORT), " -> ".join(find_cycle(MAY_IMPORT))
+
+
+def test_no_modules_import_one_another_in_a_circle(house: House) -> None:
+    assert not house.cycle(), " -> ".join(house.cycle())
+
+
+def test_libraries_are_imported_in_their_places_only(house: House) -> None:
+    wrong = house.wrong_libraries(STANDARD_LIBRARY)
+    assert not wrong, "\n".join(wrong)
+
+
+def test_no_folder_is_too_large(house: House) -> None:
+    folders = [name.rpartition("/")[0] for name in house.sources]
+    large = {folder: folders.count(folder) for folder in set(folders) if folders.count(folder) > MODULES_MOST}
+    assert not large
+
+
+def test_tests_lie_in_the_folders_of_what_they_test() -> None:
+    packages = {path.parent.relative_to(REPOSITORY / "gputop") for path in (REPOSITORY / "gputop").rglob("*.py")}
+    others = {Path("demos"), Path("gpu"), Path("nvml_sim"), Path("doctor/scenes")}
+    folders = {path.parent.relative_to(REPOSITORY / "tests") for path in (REPOSITORY / "tests").rglob("test_*.py")}
+    assert folders <= packages | others, f"no package of these names: {sorted(map(str, folders - packages - others))}"
+
+
+BREACHES = {
+    "a source that imports the screen": (
+        "sources/base.py",
+        "from gputop.tui import state",
+        "sources/base.py:999 imports gputop.tui.state",
     ),
+    "a record that imports jobs": (
+        "history/series.py",
+        "def f() -> None:\n    from gputop.jobs import store",
+        "history/series.py:1000 imports gputop.jobs.store",
+    ),
+    "a screen that reads /proc": (
+        "tui/screens/details.py",
+        "from gputop.sources.host import procfs",
+        "does not let tui/screens import sources/host",
+    ),
+    "a sampler that imports the command line by name": (
+        "agent/sampler.py",
+        "NAME = 'gputop.cli.parser'",
+        "does not let agent import cli",
+    ),
+    "an import for types": (
+        "doctor/finding.py",
+        "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from gputop.agent.feed import Feed",
+        "does not let doctor import agent",
+    ),
+    "a framework outside its adapter": (
+        "tracking/auto/hooks.py",
+        "def f() -> None:\n    import lightning",
+        "tracking/auto/hooks.py:1000 imports lightning, but only adapters/lightning.py may",
+    ),
+    "torch in a training process": ("tracking/run.py", "def f() -> None:\n    import torch", "imports torch, but only nothing"),
+    "a library in a training process": ("tracking/run.py", "import yaml", "loads the standard library only"),
+    "a new package": ("weather/report.py", "X = 1", "weather is not listed: add it to MAY_IMPORT"),
 }
 
 
-def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module == "gputop":
-            yield from (f"gputop.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
-            yield node.module
+@pytest.mark.parametrize("name", BREACHES)
+def test_a_breach_is_noticed(name: str) -> None:
+    path, code, words = BREACHES[name]
+    copy = broken(path, code)
+    found = [*copy.wrong_walls(), *copy.wrong_libraries(STANDARD_LIBRARY)]
+    assert any(words in line for line in found), found
 
 
-def inside_functions(path: Path) -> set[str]:
-    """Modules that are imported only when a function runs."""
-    tree = ast.parse(path.read_text())
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    return {
-        name
-        for function in functions
-        for node in ast.walk(function)
-        if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
-    }
+def test_a_lazy_import_that_closes_a_circle_is_noticed() -> None:
+    back = "def f() -> None:\n    from gputop.tracking.auto import install"
+    assert broken("tracking/auto/state.py", back).cycle()
+    typed = "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from gputop.tui.app import GputopApp"
+    cycle = broken("tui/screen_factory.py", typed).cycle()
+    assert {"gputop.tui.app", "gputop.tui.screen_factory"} <= set(cycle)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_module_stays_within_its_walls(path: Path) -> None:
-    name = str(path.relative_to(PACKAGE))
-    lazy = inside_functions(path)
-    for imported in imports(path):
-        top = imported.partition(".")[0]
-        if top in WALLS and not (name.startswith("tracking/") and imported in lazy):
-            assert WALLS[top](name), f"{name} imports {imported}"
-        if name.startswith("tracking/"):
-            assert top in sys.stdlib_module_names or imported.startswith(TRACKING_MAY_IMPORT) or imported in lazy, imported
-        for room, allowed in PURE_ROOMS.items():
-            if name.startswith(f"{room}/") and top == "gputop":
-                assert imported.startswith(allowed), f"{name} imports {imported}"
-
-
-def test_modules_are_found() -> None:
-    assert len(MODULES) > 30
+def broken(path: str, code: str) -> House:
+    """Return the package with ``code`` at line 999 of one of its modules."""
+    module = REPOSITORY / "gputop" / path
+    source = module.read_text() if module.exists() else ""
+    return House(REPOSITORY / "gputop", {path: source + "\n" * (998 - source.count("\n")) + code + "\n"})
 
 
 def loaded_by(statement: str) -> set[str]:
@@ -98,3 +128,8 @@ def test_import_gputop_is_light(name: str) -> None:
 @pytest.mark.parametrize("name", ["textual", "torch", "numpy", "plotext", "rich", "psutil"])
 def test_the_sampler_loads_no_screen(name: str) -> None:
     assert name not in loaded_by("import gputop.agent.sampler, gputop.cli.parser, gputop.cli.once")
+
+
+def test_a_training_process_loads_no_reader() -> None:
+    loaded = loaded_by("import gputop, gputop.tracking.session, gputop.tracking.auto.install")
+    assert not {name for name in loaded if name.startswith(("gputop.tracking.reader", "gputop.snapshot", "gputop.doctor"))}

@@ -1,0 +1,243 @@
+"""Which package may import which, and the check of it: one table for gputop, one for other people's packages.
+
+An import counts wherever it stands: at the top, inside a function, under ``TYPE_CHECKING``, or as a module's name in a
+string (``import_module("gputop.jobs.store")``, ``python -m gputop.jobs.supervisor``).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+MAY_IMPORT: Mapping[str, frozenset[str]] = {
+    package: frozenset(allowed.split())
+    for package, allowed in {
+        # The ground floor: records and formats, for everybody.
+        "errors": "",
+        "places": "",
+        "preflight": "",
+        "process": "",
+        "wire": "",
+        "snapshot": "process wire",
+        "units": "errors",
+        # The training side: inside somebody's training process. It writes journals and knows no reader of them.
+        "tracking/journal": "places wire",
+        "tracking": "places tracking/journal",
+        "tracking/auto": "tracking tracking/journal",
+        "tracking/site": "",
+        "adapters": "tracking tracking/auto tracking/journal",
+        "gputop": "adapters tracking tracking/auto",
+        # The machine: sources read it, jobs start on it, the agent makes snapshots of it.
+        "tracking/reader": "errors places snapshot tracking/journal",
+        "sources/host": "errors places snapshot",
+        "sources/nccl": "snapshot",
+        "sources": "errors preflight snapshot sources/host",
+        "sources/nvml": "errors snapshot sources sources/host",
+        "recipes": "errors places snapshot units",
+        "jobs": "errors places recipes",
+        "jobs/output": "doctor/findings doctor/logs errors jobs places snapshot tracking tracking/journal tracking/reader",
+        "agent": ("errors jobs/output places snapshot sources sources/host sources/nccl sources/nvml tracking/reader units"),
+        # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
+        "doctor/facts": "snapshot",
+        "doctor/evidence": "doctor/facts errors snapshot units",
+        "doctor/findings": "doctor/evidence snapshot",
+        "doctor/logs/patterns": "",
+        "doctor/logs": "doctor/findings doctor/logs/patterns",
+        "doctor/preflight": "doctor/evidence doctor/findings preflight snapshot units",
+        "doctor/rules/support": "doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns snapshot",
+        "doctor/rules/data_parallel": "doctor/evidence doctor/facts doctor/findings doctor/rules/support snapshot units",
+        "doctor/rules/ddp": "doctor/evidence doctor/facts doctor/findings doctor/rules/support snapshot units",
+        "doctor/rules/launching": (
+            "doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/machine"
+            " doctor/rules/support snapshot units"
+        ),
+        "doctor/rules/machine": (
+            "doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/support snapshot units"
+        ),
+        "doctor/rules/pace": "doctor/evidence doctor/facts doctor/findings doctor/rules/support snapshot units",
+        "doctor/rules/standstill": "doctor/evidence doctor/facts doctor/findings doctor/rules/support snapshot",
+        "doctor/rules/texts": (
+            "doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/launching"
+            " doctor/rules/machine doctor/rules/support snapshot"
+        ),
+        "doctor/rules": (
+            "doctor/evidence doctor/findings doctor/rules/data_parallel doctor/rules/ddp doctor/rules/launching"
+            " doctor/rules/machine doctor/rules/pace doctor/rules/standstill doctor/rules/support doctor/rules/texts"
+        ),
+        "doctor": "doctor/evidence doctor/findings doctor/preflight doctor/rules errors snapshot",
+        # The screen: draws what the stream and the doctor say.
+        "history": "snapshot",
+        "tui/state": "doctor doctor/findings errors history places snapshot units",
+        "tui/drawing": "doctor/evidence doctor/facts doctor/findings history snapshot tui/state units",
+        "tui/widgets": "errors snapshot tui/drawing tui/state",
+        "tui/screens": "doctor/findings errors history jobs places snapshot tui/drawing tui/state tui/widgets units",
+        "tui/screens/launch": (
+            "doctor/findings errors jobs jobs/output recipes snapshot tui/drawing tui/screens tui/state tui/widgets units"
+        ),
+        "tui": ("agent doctor doctor/findings history jobs snapshot tui/screens tui/screens/launch tui/state tui/widgets"),
+        # The command line: hands each command to the package that does it.
+        "cli": (
+            "agent doctor doctor/findings doctor/logs doctor/preflight errors gputop jobs jobs/output places recipes"
+            " snapshot sources tracking/journal tracking/reader tui tui/state units"
+        ),
+        "__main__": "cli",
+    }.items()
+}
+"""Package -> the packages that its modules may import, its own besides; "gputop" is the package's ``__init__`` alone."""
+
+MAY_IMPORT_LIBRARY: Mapping[str, tuple[str, ...]] = {
+    "pynvml": ("sources/nvml/",),
+    "psutil": ("sources/host/",),
+    "textual": ("tui/",),
+    "rich": ("tui/",),
+    "plotext": ("tui/drawing/",),
+    "accelerate": ("adapters/accelerate.py",),
+    "keras": ("adapters/keras.py",),
+    "lightning": ("adapters/lightning.py",),
+    "pytorch_lightning": ("adapters/lightning.py",),
+    "transformers": ("adapters/huggingface.py",),
+    "tensorboard": (),
+    "wandb": (),
+    "torch": (),
+    "numpy": (),
+}
+"""Library -> the folders and modules of gputop that may import it."""
+STANDARD_LIBRARY_ONLY = ("tracking/",)
+"""Folders that import nothing but the standard library and gputop: they run inside trainings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One import of one module. ``importer`` is a path below the package, ``imported`` a dotted name."""
+
+    importer: str
+    imported: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.importer}:{self.line} imports {self.imported}"
+
+
+class House:
+    """The modules of a package and what they import; ``changed`` gives modules other sources than their files, or adds some."""
+
+    def __init__(self, package: Path, changed: Mapping[str, str] | None = None) -> None:
+        self.name = package.name
+        found = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in sorted(package.rglob("*.py"))}
+        self.sources = {name: source for name, source in found.items() if not name.startswith("_demos/")} | dict(changed or {})
+        self._by_module = {self.module(name): name for name in self.sources}
+        self.imports = [
+            Import(name, imported, line) for name, source in self.sources.items() for imported, line in self._imported(source)
+        ]
+
+    def module(self, name: str) -> str:
+        """Return the dotted name of a path below the package."""
+        parts = [self.name, *name.removesuffix(".py").split("/")]
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    def package(self, module: str) -> str:
+        """Return the package, a key of ``MAY_IMPORT``, that a module of ours belongs to."""
+        name = self._by_module[module]
+        folder, _, file = name.rpartition("/")
+        return folder or (self.name if file == "__init__.py" else file.removesuffix(".py"))
+
+    def _imported(self, source: str) -> Iterator[tuple[str, int]]:
+        for kind, module, name, line in named_in(source):
+            whole = f"{module}.{name}"
+            if kind == "import" or (kind == "text" and module in self._by_module and module != self.name):
+                yield module, line
+            elif kind == "from":
+                yield (whole if whole in self._by_module else module), line
+
+    def ours(self) -> Iterator[tuple[Import, str]]:
+        """Yield (import, imported module) for each import of one of our modules by another one."""
+        for found in self.imports:
+            module = found.imported
+            while module and module not in self._by_module:
+                module = module.rpartition(".")[0]
+            if module and module != self.module(found.importer):
+                yield found, module
+
+    def wrong_walls(self) -> list[str]:
+        """Return the imports between packages that ``MAY_IMPORT`` does not allow, and packages that it does not list."""
+        wrong = [
+            f"{package} is not listed: add it to MAY_IMPORT in tests/walls.py"
+            for package in sorted({self.package(module) for module in self._by_module} - MAY_IMPORT.keys())
+        ]
+        for found, module in self.ours():
+            package, other = self.package(self.module(found.importer)), self.package(module)
+            if package != other and other not in MAY_IMPORT.get(package, ()):
+                wrong.append(f"{found}, but MAY_IMPORT in tests/walls.py does not let {package} import {other}")
+        return wrong
+
+    def unused_permissions(self) -> list[str]:
+        """Return the arrows of ``MAY_IMPORT`` that no import uses."""
+        used = {(self.package(self.module(found.importer)), self.package(module)) for found, module in self.ours()}
+        return [
+            f"{package} no longer imports {other}: take it out of MAY_IMPORT in tests/walls.py"
+            for package, allowed in MAY_IMPORT.items()
+            for other in sorted(allowed)
+            if (package, other) not in used
+        ]
+
+    def wrong_libraries(self, standard_library: frozenset[str]) -> list[str]:
+        """Return the imports of libraries outside the places that may import them."""
+        wrong = []
+        for found in self.imports:
+            top = found.imported.partition(".")[0]
+            allowed = MAY_IMPORT_LIBRARY.get(top)
+            if top == self.name:
+                continue
+            if allowed is not None and not found.importer.startswith(tuple(allowed)):
+                where = ", ".join(allowed) or "nothing of gputop"
+                wrong.append(f"{found}, but only {where} may")
+            elif found.importer.startswith(STANDARD_LIBRARY_ONLY) and top not in standard_library:
+                wrong.append(f"{found}, but a training process loads the standard library only")
+        return wrong
+
+    def cycle(self) -> list[str]:
+        """Return the modules of one import cycle in order, nothing where there is none."""
+        edges: dict[str, list[str]] = {module: [] for module in self._by_module}
+        for found, module in self.ours():
+            edges[self.module(found.importer)].append(module)
+        return find_cycle(edges)
+
+
+@cache
+def named_in(source: str) -> tuple[tuple[str, str, str, int], ...]:
+    """Return (kind, module, name, line) of what a source imports ("import", "from") and of its strings ("text")."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [("import", alias.name, "", node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            found += [("from", str(node.module), alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("gputop."):
+            found.append(("text", node.value, "", node.lineno))
+    return tuple(found)
+
+
+def find_cycle(edges: Mapping[str, list[str]] | Mapping[str, frozenset[str]]) -> list[str]:
+    """Return the nodes of one cycle in order, nothing where there is none."""
+    done: set[str] = set()
+    for start in sorted(edges):
+        if start in done:
+            continue
+        path, waiting = [start], [(start, iter(sorted(edges[start])))]
+        while waiting:
+            node, others = waiting[-1]
+            other = next((item for item in others if item not in done), None)
+            if other is None:
+                done.add(node)
+                waiting.pop()
+                path.pop()
+            elif other in path:
+                return [*path[path.index(other) :], other]
+            else:
+                path.append(other)
+                waiting.append((other, iter(sorted(edges.get(other, ())))))
+    return []
