@@ -28,8 +28,10 @@ $(VENV)/.developed: $(INSTALLED)
 	@touch $@
 
 test: $(VENV)/.developed
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not alone"
-	$(BIN)/python -m pytest -m alone
+	@status=0; \
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not alone" || status=$$?; \
+	$(BIN)/python -m pytest -m alone || status=$$?; \
+	exit $$status
 
 check: $(VENV)/.developed
 	$(BIN)/ruff format --check .

@@ -33,6 +33,11 @@ def clean_environment(state: Path, **more: str) -> dict[str, str]:
     return {**kept, "GPUTOP_DIR": str(state), "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1", **more}
 
 
+def without_checkout(text: str) -> str:
+    """Return a text without the path of this checkout: a clone's folder is usually called gputop, and warnings name files."""
+    return text.replace(str(REPOSITORY), "")
+
+
 class Home:
     """A state directory, and the processes that a test started with it."""
 

@@ -25,7 +25,7 @@ from gputop.tracking.ending import shortened
 from gputop.tui.drawing import run_numbers, training
 from tests import REPOSITORY
 from tests.tracking.auto.test_auto import RUN, SCRIPTS, series
-from tests.tracking.kit import DEADLINE_S, Home, clean_environment, home
+from tests.tracking.kit import DEADLINE_S, Home, clean_environment, home, without_checkout
 
 torch = pytest.importorskip("torch")
 assert home
@@ -37,7 +37,7 @@ def ranks_of(home: Home, kind: str, code: int) -> tuple[Rank, Rank]:
     """The ranks of a distributed script of one kind, after it has run."""
     done = home.finish((*RUN, *TORCHRUN, "ddp_kinds.py", kind), SCRIPTS)
     assert done.returncode == code, done.stderr
-    assert "gputop" not in done.stderr.replace("gputop.tracking", "")
+    assert "gputop" not in without_checkout(done.stderr).replace("gputop.tracking", "")
     first, second = home.only_run().ranks
     return first, second
 

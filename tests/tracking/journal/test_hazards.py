@@ -18,7 +18,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity, places
 from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
-from tests.tracking.kit import DEADLINE_S, Home, eventually, home, read_all
+from tests.tracking.kit import DEADLINE_S, Home, eventually, home, read_all, without_checkout
 
 assert home
 
@@ -73,7 +73,7 @@ def test_the_ending_is_told_by_the_process_not_by_age(home: Home) -> None:
     for name, script in scripts.items():
         codes[name], _, err = home.run(script, GPUTOP_RUN_ID=name)
         assert ("boom" in err) == (name == "failed")
-        assert "gputop" not in err.replace("import gputop", "").replace("gputop.init", "")
+        assert "gputop" not in without_checkout(err).replace("import gputop", "").replace("gputop.init", "")
     states = {run.run_id: (run.state, run.ranks[0].exit_code) for run in RunReader(home.runs).poll().runs}
     assert states == {
         "finished": ("finished", None),
@@ -381,7 +381,7 @@ def test_the_owner_truncates_the_ring_by_accident(home: Home) -> None:
     script = """
 import os, sys
 import gputop
-from gputop.tracking import places
+from gputop.tracking.journal import places
 from pathlib import Path
 gputop.init().finish()  # imports all that it needs, which another user may have no right to read
 if os.getuid() == 0:
