@@ -98,3 +98,15 @@ def test_import_gputop_is_light(name: str) -> None:
 @pytest.mark.parametrize("name", ["textual", "torch", "numpy", "plotext", "rich", "psutil"])
 def test_the_sampler_loads_no_screen(name: str) -> None:
     assert name not in loaded_by("import gputop.agent.sampler, gputop.cli.parser, gputop.cli.once")
+
+
+def test_a_screen_reads_nothing_of_the_machine_beside_the_stream() -> None:
+    """What a screen shows comes through its feed, so that it is true of a remote machine and of a recording as well."""
+    found = {
+        f"{path.relative_to(PACKAGE)} imports {imported}"
+        for path in MODULES
+        if path.relative_to(PACKAGE).parts[0] == "tui"
+        for imported in imports(path)
+        if imported.startswith(("gputop.sources", "psutil"))
+    }
+    assert not found
