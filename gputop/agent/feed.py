@@ -59,9 +59,6 @@ class Feed(Protocol):
     def set_interval(self, interval_s: float) -> None:
         """Ask for another interval; a replay ignores it."""
 
-    def want_pcie(self, wanted: bool) -> None:
-        """Allow the sampler blocking PCIe reads while a screen shows them."""
-
     def close(self) -> None:
         """End at once; never waits for a driver."""
 
@@ -148,10 +145,6 @@ class LiveFeed:
     def set_interval(self, interval_s: float) -> None:
         """Send the interval to the agent."""
         self._send({"interval_s": interval_s})
-
-    def want_pcie(self, wanted: bool) -> None:
-        """Send the wish to the agent."""
-        self._send({"pcie": wanted})
 
     def _send(self, command: dict[str, object]) -> None:
         # A pipe takes a line of this length whole or not at all. The agent is gone (_read says why), or does not read.
@@ -280,9 +273,6 @@ class ReplayFeed:
 
     def set_interval(self, interval_s: float) -> None:
         """A recording keeps its own intervals."""
-
-    def want_pcie(self, wanted: bool) -> None:
-        """A recording has what it has."""
 
     def close(self) -> None:
         """End the thread."""

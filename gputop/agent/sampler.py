@@ -60,9 +60,6 @@ class NoSource:
         """Return no devices and the reason."""
         return Reading((), {}, problem=self.problem)
 
-    def want_pcie(self, wanted: bool) -> None:
-        """There is no PCIe to read."""
-
     def close(self) -> None:
         """Nothing to stop."""
 
@@ -120,7 +117,6 @@ class Sampler:
         self._host = HostReader()
         self._ras = RasWatch()
         self._sequence = 0
-        self._known_runs: tuple[Run, ...] = ()
         self._failed: list[Problem] = []
         self._cpu_at: tuple[float, float] | None = None
         self._printed: PrintedRuns | None = None
@@ -132,7 +128,6 @@ class Sampler:
         self._failed = []
         update = self._read("The runs", lambda: self._runs.poll(partial(self._lose, "A run"))) or RunUpdate()
         update = self._read("The output of jobs", lambda: self._with_printed(update)) or update
-        self._known_runs = update.runs
         reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
         devices = select_devices(reading.devices, self._gpus)
         uses = _uses_on(reading.uses, devices) if self._gpus else reading.uses
@@ -322,8 +317,8 @@ def serve(
 ) -> None:
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
-    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}``, ``{"process": {"pid": 4242}}`` (a
-    ``ProcessQuestion``). Answers are written as soon as they come. A tick that comes late is skipped, never caught up.
+    Commands are objects: ``{"interval_s": 2.0}`` and ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``). Answers are
+    written as soon as they come. A tick that comes late is skipped, never caught up.
     """
     processes = ProcessReader(inbox.put) if inbox is not None else None
     due = time.monotonic()
@@ -355,8 +350,6 @@ def apply(sampler: Sampler, processes: ProcessReader, command: Mapping[str, Any]
     if isinstance(command.get("interval_s"), int | float):
         sampler.set_interval(float(command["interval_s"]))
         return True
-    if isinstance(command.get("pcie"), bool):
-        sampler.source.want_pcie(command["pcie"])
     return False
 
 
