@@ -1,8 +1,15 @@
-"""The records of a process: what it was started with, what it has on which device, and how it runs. See ``snapshot``."""
+"""The records of a process: what it was started with, what it has on which device, and how it runs. See ``snapshot``.
+
+What a snapshot does not carry, a screen asks for: ``ProcessQuestion`` goes to the sampler, ``ProcessAnswer`` comes back.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from gputop.wire import FormatError, decode, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +121,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class ProcessDetails:
-    """What is read of one process on demand, beside the stream. ``cpu_affinity`` holds the cores that it may run on."""
+    """What is read of one process on demand. ``cpu_affinity`` holds the cores that it may run on."""
 
     threads: int | None = None
     open_files: int | None = None
@@ -124,3 +131,55 @@ class ProcessDetails:
     written_bytes: int | None = None
     involuntary_switches: int | None = None
     working_directory: str | None = None
+
+
+PROCESS_ANSWER = "process_answer"
+"""The only key of the line that carries a ``ProcessAnswer``: no snapshot has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessQuestion:
+    """What a screen asks the sampler about one process: its details, or the environment that it was started with."""
+
+    pid: int
+    environment: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessAnswer:
+    """What the sampler found: one line of its stream that is no snapshot, written only to the screen that asked.
+
+    The values are None where the process has ended or the operating system hides them. ``environment`` has its secrets
+    masked and is cut to a bounded size: ``omitted`` counts the variables that were left out.
+    """
+
+    question: ProcessQuestion
+    details: ProcessDetails | None = None
+    environment: Mapping[str, str] | None = None
+    omitted: int = 0
+    problem: str | None = None
+    """Why nothing could be read, where gputop did not expect that."""
+
+    def to_json(self) -> str:
+        """Return the answer as one line of JSON, without a newline."""
+        return json.dumps({PROCESS_ANSWER: encode(self)}, separators=(",", ":"))
+
+    @staticmethod
+    def is_in(line: bytes) -> bool:
+        """Return whether a line of the stream carries an answer rather than a snapshot, without parsing it."""
+        return line.startswith(_ANSWER_START)
+
+    @staticmethod
+    def from_json(line: str | bytes) -> ProcessAnswer:
+        """Read an answer back.
+
+        Raises:
+            FormatError: the line is no answer.
+        """
+        try:
+            return decode(ProcessAnswer, json.loads(line)[PROCESS_ANSWER])
+        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            raise FormatError(f"not an answer about a process: {error}") from error
+
+
+_ANSWER_START = f'{{"{PROCESS_ANSWER}":'.encode()

@@ -20,6 +20,7 @@ from gputop.wire import FormatError, apart, decode, encode
 __all__ = [
     "LOSS_METRICS",
     "SCHEMA_VERSION",
+    "WAITING_FOR_GPU_SCREEN",
     "Ancestor",
     "Communicator",
     "CommunicatorRank",
@@ -178,6 +179,29 @@ class Device:
     nvlinks_active: int | None = None
     xid_errors: tuple[tuple[float, int], ...] = ()
     """(wall clock, Xid) of the critical errors that the driver reported while gputop watched; the last 16."""
+
+
+WAITING_FOR_GPU_SCREEN = frozenset({
+    "dram_activity_percent",
+    "ecc_corrected",
+    "energy_j",
+    "fan_percent",
+    "memory_clock_max_mhz",
+    "memory_clock_mhz",
+    "memory_temperature_c",
+    "nvlink_rx_bytes_per_s",
+    "nvlink_tx_bytes_per_s",
+    "pcie_rx_bytes_per_s",  # on older GPUs only once somebody calls NvmlSource.want_pcie
+    "pcie_throughput_source",
+    "pcie_tx_bytes_per_s",
+    "performance_state",
+    "remapped_rows_correctable",
+    "remapped_rows_uncorrectable",
+    "temperature_shutdown_c",
+    "throttle_power_ns",
+    "throttle_sync_boost_ns",
+})  # fmt: skip
+"""Fields of ``Device`` that only JSON, streams and recordings carry today. The screen of one GPU is to show them."""
 
 
 @dataclass(frozen=True, slots=True)

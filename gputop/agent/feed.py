@@ -1,13 +1,16 @@
 """Where a screen's snapshots come from: the agent's stream (``LiveFeed``) or a recording (``ReplayFeed``).
 
 A feed reads in a thread of its own, keeps what arrived and calls ``notify``; the screen drains it. Every snapshot is kept
-until drained, because each carries points that no later one repeats. Imports neither textual nor any source's library, and
-the records only when it reads: the sampler starts the sooner.
+until drained, because each carries points that no later one repeats. What a snapshot does not carry, a screen asks for
+with ``ask``; answers arrive as snapshots do. Imports neither textual nor any source's library, and imports the records only
+when it reads, so that the sampler starts sooner.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -18,10 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from gputop.process import ProcessAnswer, ProcessQuestion
     from gputop.snapshot import Snapshot
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
 PENDING_MAX = 3600
+ANSWERS_MAX = 16
+"""Answers that nobody took are forgotten beyond this many: the screen that asked is gone."""
 LONGEST_GAP_S = 10.0
 """A replay never waits longer than this for the next snapshot, whatever pause the recording has."""
 
@@ -38,6 +44,12 @@ class Feed(Protocol):
     def drain(self) -> list[Snapshot]:
         """Return what arrived since the last call, oldest first."""
 
+    def ask(self, question: ProcessQuestion) -> None:
+        """Ask about one process; returns at once. A replay never answers, and a live feed answers the newest question."""
+
+    def take_answers(self) -> list[ProcessAnswer]:
+        """Return the answers that arrived since the last call, oldest first."""
+
     def problem(self) -> str | None:
         """Return why nothing more will come, or None."""
 
@@ -46,9 +58,6 @@ class Feed(Protocol):
 
     def set_interval(self, interval_s: float) -> None:
         """Ask for another interval; a replay ignores it."""
-
-    def want_pcie(self, wanted: bool) -> None:
-        """Allow the sampler blocking PCIe reads while a screen shows them."""
 
     def close(self) -> None:
         """End at once; never waits for a driver."""
@@ -61,6 +70,7 @@ class LiveFeed:
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         self._pending: deque[Snapshot] = deque(maxlen=PENDING_MAX)
+        self._answers: deque[ProcessAnswer] = deque(maxlen=ANSWERS_MAX)
         self._problem: str | None = None
         self._closed = False
         self._process = subprocess.Popen(
@@ -71,16 +81,26 @@ class LiveFeed:
             # Ctrl-C in the terminal is for the screen alone; the agent ends when its standard input closes.
             start_new_session=True,
         )
+        assert self._process.stdin is not None
+        self._commands = self._process.stdin.fileno()
+        # The thread of the screen writes there, and must not wait for a sampler that does not read.
+        os.set_blocking(self._commands, False)
 
     def start(self, notify: Callable[[], object]) -> None:
         """Read the agent's lines in a daemon thread."""
         threading.Thread(target=self._read, args=(notify,), daemon=True, name="feed").start()
 
     def _read(self, notify: Callable[[], object]) -> None:
+        from gputop.process import ProcessAnswer
         from gputop.snapshot import FormatError, Snapshot
 
         assert self._process.stdout is not None
         for line in self._process.stdout:
+            if ProcessAnswer.is_in(line):
+                with contextlib.suppress(FormatError):  # the screen asks again
+                    self._answers.append(ProcessAnswer.from_json(line))
+                notify()
+                continue
             try:
                 self._pending.append(Snapshot.from_json(line))
             except FormatError as error:
@@ -103,6 +123,17 @@ class LiveFeed:
             found.append(self._pending.popleft())
         return found
 
+    def ask(self, question: ProcessQuestion) -> None:
+        """Send the question to the agent."""
+        self._send({"process": {"pid": question.pid, "environment": question.environment}})
+
+    def take_answers(self) -> list[ProcessAnswer]:
+        """Return the answers that arrived since the last call."""
+        found = []
+        while self._answers:
+            found.append(self._answers.popleft())
+        return found
+
     def problem(self) -> str | None:
         """Return the sampler's last words once it is gone."""
         return self._problem
@@ -115,18 +146,10 @@ class LiveFeed:
         """Send the interval to the agent."""
         self._send({"interval_s": interval_s})
 
-    def want_pcie(self, wanted: bool) -> None:
-        """Send the wish to the agent."""
-        self._send({"pcie": wanted})
-
     def _send(self, command: dict[str, object]) -> None:
-        assert self._process.stdin is not None
-        try:
-            self._process.stdin.write(json.dumps(command).encode() + b"\n")
-            self._process.stdin.flush()
-        except (OSError, ValueError):
-            # The agent is gone: _read tells the person why.
-            return
+        # A pipe takes a line of this length whole or not at all. The agent is gone (_read says why), or does not read.
+        with contextlib.suppress(OSError):
+            os.write(self._commands, json.dumps(command).encode() + b"\n")
 
     def close(self) -> None:
         """Close the agent's input, which ends it, and kill it if it does not go: it only reads, nothing can be lost."""
@@ -230,6 +253,13 @@ class ReplayFeed:
             found.append(self._pending.popleft())
         return found
 
+    def ask(self, question: ProcessQuestion) -> None:
+        """A recording holds only what its snapshots carry."""
+
+    def take_answers(self) -> list[ProcessAnswer]:
+        """A recording answers nothing."""
+        return []
+
     def problem(self) -> str | None:
         """Return why the file could not be read on."""
         return self._problem
@@ -243,9 +273,6 @@ class ReplayFeed:
 
     def set_interval(self, interval_s: float) -> None:
         """A recording keeps its own intervals."""
-
-    def want_pcie(self, wanted: bool) -> None:
-        """A recording has what it has."""
 
     def close(self) -> None:
         """End the thread."""

@@ -1,8 +1,9 @@
 """The sampler: joins a device source, the host and the journals into snapshots, and writes them as a stream.
 
 ``Sampler`` makes one snapshot at a time; ``serve`` writes one line of JSON per interval. ``gputop agent`` is ``serve`` in a
-process of its own with commands on standard input, so that a driver call that hangs never freezes a screen. ``--once``,
-``--stream`` and ``record`` use the same ``Sampler``: there is no second path.
+process of its own with commands on standard input, so that a driver call that hangs never freezes a screen. A screen that
+asks about one process gets a line with the answer between the snapshots. ``--once``, ``--stream`` and ``record`` use the same
+``Sampler`` and ask nothing: there is no second path.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
+from gputop.agent.process_reader import ProcessReader
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, told_of
 from gputop.places import jobs_dir
+from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import NOT_READ, Device, DeviceUse, Host, LogMatch, Problem, Process, Run, SamplerCost, Snapshot
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host.procfs import read_boot_id
@@ -29,12 +32,15 @@ from gputop.sources.host.reader import HostReader, namespace_note
 from gputop.sources.nccl.ras import RasWatch
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
+from gputop.wire import FormatError, decode
 
 if TYPE_CHECKING:
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
 
 T = TypeVar("T")
+Inbox: TypeAlias = "queue.Queue[dict[str, Any] | ProcessAnswer | None]"
+"""What ``serve`` waits for: commands, answers to write, and None at the end of the commands."""
 WARM_UP_S = 0.25
 """Between the two readings of ``--once`` on virtual GPUs: their utilisation is a difference."""
 
@@ -53,9 +59,6 @@ class NoSource:
     def read(self, claims: Sequence[Claim] = ()) -> Reading:
         """Return no devices and the reason."""
         return Reading((), {}, problem=self.problem)
-
-    def want_pcie(self, wanted: bool) -> None:
-        """There is no PCIe to read."""
 
     def close(self) -> None:
         """Nothing to stop."""
@@ -114,7 +117,6 @@ class Sampler:
         self._host = HostReader()
         self._ras = RasWatch()
         self._sequence = 0
-        self._known_runs: tuple[Run, ...] = ()
         self._failed: list[Problem] = []
         self._cpu_at: tuple[float, float] | None = None
         self._printed: PrintedRuns | None = None
@@ -126,7 +128,6 @@ class Sampler:
         self._failed = []
         update = self._read("The runs", lambda: self._runs.poll(partial(self._lose, "A run"))) or RunUpdate()
         update = self._read("The output of jobs", lambda: self._with_printed(update)) or update
-        self._known_runs = update.runs
         reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
         devices = select_devices(reading.devices, self._gpus)
         uses = _uses_on(reading.uses, devices) if self._gpus else reading.uses
@@ -310,62 +311,68 @@ def take_once(sampler: Sampler) -> Snapshot:
 def serve(
     sampler: Sampler,
     write: Callable[[str], None],
-    commands: queue.Queue[dict[str, Any] | None] | None = None,
+    inbox: Inbox | None = None,
     *,
     compact: bool = False,
 ) -> None:
-    """Write a line per interval until ``write`` fails or the command stream ends (a ``None`` in ``commands``).
+    """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
-    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}``. A tick that comes late is skipped, never caught up.
+    Commands are objects: ``{"interval_s": 2.0}`` and ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``). Answers are
+    written as soon as they come. A tick that comes late is skipped, never caught up.
     """
+    processes = ProcessReader(inbox.put) if inbox is not None else None
     due = time.monotonic()
     while True:
         write(sampler.take().to_json(compact))
         due = max(due + sampler.interval_s, time.monotonic())
         while (wait := due - time.monotonic()) > 0:
-            if commands is None:
+            if inbox is None or processes is None:
                 time.sleep(wait)
                 continue
             try:
-                command = commands.get(timeout=wait)
+                item = inbox.get(timeout=wait)
             except queue.Empty:
                 continue
-            if command is None:
+            if item is None:
                 return
-            if apply(sampler, command):
+            if isinstance(item, ProcessAnswer):
+                write(item.to_json())
+            elif apply(sampler, processes, item):
                 due = time.monotonic()
 
 
-def apply(sampler: Sampler, command: Mapping[str, Any]) -> bool:
-    """Carry out one command; True when a snapshot should follow at once."""
+def apply(sampler: Sampler, processes: ProcessReader, command: Mapping[str, Any]) -> bool:
+    """Carry out one command; True when a snapshot should follow at once. What is no command does nothing."""
+    if "process" in command:
+        with contextlib.suppress(FormatError):
+            processes.ask(decode(ProcessQuestion, command["process"]))
+        return False
     if isinstance(command.get("interval_s"), int | float):
         sampler.set_interval(float(command["interval_s"]))
         return True
-    if isinstance(command.get("pcie"), bool):
-        sampler.source.want_pcie(command["pcie"])
     return False
 
 
-def read_commands(stream: BinaryIO, commands: queue.Queue[dict[str, Any] | None]) -> None:
-    """Put each line of ``stream`` into ``commands``; ``None`` at its end, which means that whoever started us is gone."""
+def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
+    """Put each line of ``stream`` into ``inbox``; ``None`` at its end, which means that whoever started us is gone."""
     for line in stream:
         try:
             command = json.loads(line)
         except ValueError:
             continue
         if isinstance(command, dict):
-            commands.put(command)
-    commands.put(None)
+            inbox.put(command)
+    inbox.put(None)
 
 
 def main(interval_s: float, virtual: int | None, gpus: Sequence[str]) -> int:
     """Run the agent on standard input and output until either closes; never waits for a driver call."""
-    commands: queue.Queue[dict[str, Any] | None] = queue.Queue()
-    threading.Thread(target=read_commands, args=(sys.stdin.buffer, commands), daemon=True, name="commands").start()
+    inbox: Inbox = queue.Queue()
+    threading.Thread(target=read_commands, args=(sys.stdin.buffer, inbox), daemon=True, name="commands").start()
     source, problem = choose_source(interval_s, virtual)
     sampler = Sampler(source, interval_s, problem=problem, gpus=gpus)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        serve(sampler, write_line, commands, compact=True)
+        serve(sampler, write_line, inbox, compact=True)
     source.close()
     # A thread stuck in the driver would keep the interpreter from exiting: leave without it.
     os._exit(0)

@@ -65,11 +65,6 @@ class Job:
     problem: str | None = None
 
     @property
-    def out_log(self) -> Path:
-        """The launcher's output; the ranks of a torchrun job have files of their own (``logs.sources``)."""
-        return self.directory / record.OUT_LOG
-
-    @property
     def active(self) -> bool:
         """Whether the job has not ended."""
         return self.state in ACTIVE

@@ -56,8 +56,5 @@ class Source(Protocol):
         ``claims`` serve the virtual source alone.
         """
 
-    def want_pcie(self, wanted: bool) -> None:
-        """Allow blocking PCIe reads (20 ms a direction) while a screen shows them; ignored where counters exist."""
-
     def close(self) -> None:
         """Stop; never waits for a driver call."""

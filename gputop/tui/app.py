@@ -23,7 +23,7 @@ from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.view import Settings, View, newest_run
 from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.widgets.palette import THEMES, theme_name
-from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
+from gputop.tui.widgets.requests import ProcessAsked, ProcessChosen, RunChosen, RunOpened, SettingsChanged
 
 STALE_AFTER_INTERVALS = 3
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -73,6 +73,10 @@ class GputopApp(App[None]):
             self._arrived_at = time.monotonic()
         if not self._paused:
             self.refresh_view()
+        take_answer = getattr(self.screen, "take_answer", None)
+        for answer in self.feed.take_answers():
+            if take_answer is not None:
+                take_answer(answer)
 
     def _load_doctor(self) -> None:
         """Judge what is on the screen already."""
@@ -155,6 +159,10 @@ class GputopApp(App[None]):
         if screen is not None:
             await self.push_screen(screen)
             self.show_view()
+
+    def on_process_asked(self, message: ProcessAsked) -> None:
+        """Ask the feed what a screen wants to know about a process."""
+        self.feed.ask(message.question)
 
     async def on_process_chosen(self, message: ProcessChosen) -> None:
         """Open the details of a process of the dashboard's table."""

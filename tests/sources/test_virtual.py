@@ -53,7 +53,6 @@ def measured(source: VirtualSource, claims: Sequence[Claim], pid: int) -> Readin
 def test_it_is_a_source_of_labelled_devices() -> None:
     source: Source = VirtualSource(3)
     source.start(1.0)
-    source.want_pcie(True)
     devices = source.read().devices
     boot = (procfs.read_boot_id() or "")[:8]
     assert [device.index for device in devices] == [0, 1, 2]

@@ -18,16 +18,12 @@ from gputop.errors import raised
 from gputop.snapshot import Ancestor, DeviceUse, Host, Problem, Process
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook, again_after_s
-from gputop.sources.host.details import details_of
-from gputop.sources.host.environ import environment_of
 from gputop.sources.host.evidence import Evidence
 from gputop.sources.host.launchers import ancestry
 from gputop.sources.host.machine import MachineReader
 from gputop.sources.host.threads import Threads
 from gputop.sources.host.workers import NAME as WORKER_NAME
 from gputop.sources.host.workers import WorkerBook, workers_of_others
-
-__all__ = ["HostReader", "details_of", "environment_of", "namespace_note"]
 
 SCAN_S = 2.0
 """How often /proc is searched for training on the CPU."""

@@ -50,7 +50,6 @@ class NvmlSource:
         self._workers: list[Worker] = []
         self._xids = XidWatch(0)
         self._interval_s = 1.0
-        self._started_at = 0.0
         self._has_read = False
         self._calls_told = 0
 
@@ -66,7 +65,6 @@ class NvmlSource:
                 worker.set_interval(interval_s)
             return
         self._machine = _start_driver()
-        self._started_at = time.monotonic()
         self._workers = [Worker(index, interval_s) for index in range(self._machine.gpu_count)]
         for worker in self._workers:
             worker.start()
@@ -108,7 +106,10 @@ class NvmlSource:
         )
 
     def want_pcie(self, wanted: bool) -> None:
-        """Allow the blocking PCIe call on GPUs where neither GPM nor a counter gives the throughput."""
+        """Allow the blocking PCIe call (20 ms a direction) on GPUs where neither GPM nor a counter gives the throughput.
+
+        Off at first. It waits for the GPU screen, which alone shows the throughput (``snapshot.WAITING_FOR_GPU_SCREEN``).
+        """
         for worker in self._workers:
             worker.want_pcie(wanted)
 

@@ -1,24 +1,29 @@
-"""Everything about one process, and what it was started with."""
+"""Everything about one process, and what it was started with.
+
+The snapshot holds most of it. The rest is asked of the sampler, on the machine where the process runs: a screen posts
+``ProcessAsked``, and the app hands it the answer in ``take_answer``.
+"""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
-from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
+from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import Process, ProcessDetails
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.process_text import environment_lines, process_lines
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
-from gputop.tui.screens.stopping import not_here
+from gputop.tui.screens.stopping import IN_ANOTHER_CONTAINER, not_here
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.requests import ProcessAsked
 
-DETAILS_EVERY_S = 2.0
+ASK_EVERY_S = 2.0
+"""Details change; and a question or its answer may be lost, because the sampler answers only the newest."""
 
 
 class ProcessScreen(SubScreen):
@@ -35,18 +40,13 @@ class ProcessScreen(SubScreen):
         KeyHint("k", "stop it", "screen.stop"),
     )
 
-    class Read(Message):
-        """The operating system's details were read; None when the process is gone."""
-
-        def __init__(self, details: ProcessDetails | None) -> None:
-            super().__init__()
-            self.details = details
-
     def __init__(self, process: Process, view: View | None = None) -> None:
         super().__init__(view)
         self.process = process
+        self.question = ProcessQuestion(process.pid)
         self.gone = False
         self.details: ProcessDetails | None = None
+        self.problem: str | None = None
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
@@ -57,21 +57,20 @@ class ProcessScreen(SubScreen):
         return self.process
 
     def on_mount(self) -> None:
-        """Read what is read on demand, now and then again."""
-        self.read_details()
-        self.set_interval(DETAILS_EVERY_S, self.read_details)
+        """Ask for the details, now and at intervals."""
+        self._ask()
+        self.set_interval(ASK_EVERY_S, self._ask)
 
-    @work(thread=True, exclusive=True)
-    def read_details(self) -> None:
-        """Read in a thread: /proc can wait for a process that hangs in the kernel."""
-        from gputop.sources.host.reader import details_of
+    def _ask(self) -> None:
+        if self.is_current and self.view is not None and not self.gone and not why_not_asked(self.process, self.view):
+            self.post_message(ProcessAsked(self.question))
 
-        if self.view is not None and not not_here(self.view) and self.process.in_namespace:
-            self.post_message(self.Read(details_of(self.process.pid)))
-
-    def on_process_screen_read(self, event: Read) -> None:
-        """Show what was read; the last values stay when the process ends."""
-        self.details = event.details or self.details
+    def take_answer(self, answer: ProcessAnswer) -> None:
+        """Show the details; the last ones stay when the process ends."""
+        if answer.question != self.question:
+            return
+        self.details = answer.details or self.details
+        self.problem = answer.problem
         if self.view is not None:
             self.draw(self.view)
 
@@ -81,7 +80,10 @@ class ProcessScreen(SubScreen):
         self.gone = now is None
         self.process = now or self.process
         pane = self.query_one("#process", Pane)
-        lines = list(process_lines(self.process, view.snapshot, max(20, pane.inner_size.width), self.details))
+        columns = max(20, pane.inner_size.width)
+        lines = list(process_lines(self.process, view.snapshot, columns, self.details))
+        if self.problem:
+            lines += wrapped(self.problem, columns, "warn")
         if self.gone:
             lines = [(Span("It has ended, or left the GPU. These are its last values.", "warn"),), BLANK, *lines]
         pane.set_content(lines, title=(Span(f"Process {self.process.pid}", "title"),))
@@ -99,24 +101,17 @@ class ProcessScreen(SubScreen):
 
 
 class EnvironmentScreen(SubScreen):
-    """Shows the environment that a process was started with, read once, off the screen's thread."""
+    """Shows the environment that a process was started with. It never changes, so one answer is enough."""
 
     NAME = "environment"
     BINDINGS: ClassVar[list[BindingType]] = [Binding("e", "back", show=False)]
     HINTS = (KeyHint("Up/Down PgUp/PgDn", "scroll"),)
 
-    class Read(Message):
-        """The environment was read; None when the operating system hides it."""
-
-        def __init__(self, environment: dict[str, str] | None) -> None:
-            super().__init__()
-            self.environment = environment
-
     def __init__(self, process: Process, view: View | None = None) -> None:
         super().__init__(view)
         self.process = process
-        self.environment: dict[str, str] | None = None
-        self.is_read = False
+        self.question = ProcessQuestion(process.pid, environment=True)
+        self.answer: ProcessAnswer | None = None
 
     def compose_body(self) -> ComposeResult:
         """Yield the text."""
@@ -127,21 +122,19 @@ class EnvironmentScreen(SubScreen):
         return self.process
 
     def on_mount(self) -> None:
-        """Begin to read."""
-        self.read_environment()
+        """Ask for the environment, until it comes."""
+        self._ask()
+        self.set_interval(ASK_EVERY_S, self._ask)
 
-    @work(thread=True, exclusive=True)
-    def read_environment(self) -> None:
-        """Read /proc in a thread: it can wait for a process that hangs in the kernel."""
-        from gputop.sources.host.reader import environment_of
+    def _ask(self) -> None:
+        if self.is_current and self.view is not None and self.answer is None and not why_not_asked(self.process, self.view):
+            self.post_message(ProcessAsked(self.question))
 
-        refused = self.view is not None and not_here(self.view)
-        found = None if refused else environment_of(self.process.pid)
-        self.post_message(self.Read(None if found is None else dict(found)))
-
-    def on_environment_screen_read(self, event: Read) -> None:
-        """Show what was read."""
-        self.environment, self.is_read = event.environment, True
+    def take_answer(self, answer: ProcessAnswer) -> None:
+        """Show the environment, or why there is none."""
+        if answer.question != self.question:
+            return
+        self.answer = answer
         if self.view is not None:
             self.draw(self.view)
 
@@ -154,18 +147,31 @@ class EnvironmentScreen(SubScreen):
     def _lines(self, view: View, columns: int) -> tuple[Line, ...]:
         command = clean(" ".join(self.process.command)) if self.process.command else self.process.name or ""
         above = (*wrapped(command, columns, "dim"), BLANK)
-        if not self.is_read:
+        if self.answer is None and (why := why_not_asked(self.process, view)):
+            return (*above, *wrapped(f"Not available: {why}", columns, "warn"))
+        if self.answer is None:
             return (*above, (Span("reading …", "dim"),))
-        if self.environment is not None:
+        if self.answer.environment is not None:
             note = "As it was at the start: what Python changed later (os.environ) is not visible from outside."
-            return (*above, *environment_lines(self.environment, columns), *wrapped(note, columns, "dim"))
-        if not_here(view):
-            return (*above, *wrapped(f"Not to be had: {not_here(view)}", columns, "warn"))
+            if self.answer.omitted:
+                note = f"{self.answer.omitted} more variables are not shown: the environment is too long. {note}"
+            return (*above, *environment_lines(self.answer.environment, columns), *wrapped(note, columns, "dim"))
+        return (*above, *wrapped(self._why_none(self.answer, view), columns, "warn"))
+
+    def _why_none(self, answer: ProcessAnswer, view: View) -> str:
+        if answer.problem:
+            return answer.problem
         if find_process(self.process, view) is None:
-            return (*above, *wrapped("The process has ended.", columns, "warn"))
+            return "The process has ended."
         who = self.process.user or "another user"
-        why = f"Hidden: the process belongs to {who}. The operating system shows an environment to its owner and to root alone."
-        return (*above, *wrapped(why, columns, "warn"))
+        return f"Hidden: the process belongs to {who}. The operating system shows an environment only to its owner and to root."
+
+
+def why_not_asked(process: Process, view: View) -> str:
+    """Return why the sampler cannot read this process; "" when it can."""
+    if not process.in_namespace:
+        return IN_ANOTHER_CONTAINER
+    return not_here(view)
 
 
 def find_process(process: Process, view: View) -> Process | None:

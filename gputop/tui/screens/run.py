@@ -118,7 +118,7 @@ class RunScreen(SubScreen):
             self.metric_name = names[0] if names else None
         self.query_one("#summary", LinesWidget).set_lines(_summary(run, view, self.size.width))
         span = self._draw_metric(run, view, names)
-        self._draw_use(run, view, span)
+        self._draw_use(view, span)
         self._draw_ranks(run, view)
         self._draw_config(run)
 
@@ -171,7 +171,7 @@ class RunScreen(SubScreen):
         ways.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
         return (Span(", ".join(ways), "dim"),)
 
-    def _draw_use(self, run: Run, view: View, span: tuple[float, float] | None) -> None:
+    def _draw_use(self, view: View, span: tuple[float, float] | None) -> None:
         pane = self.query_one("#use", ChartPane)
         title: Line = (Span("GPU utilization of this run's GPUs", "title"),)
         indices = {device.uuid: device.index for device in view.snapshot.devices}

@@ -15,6 +15,7 @@ from gputop.jobs import identity
 from gputop.snapshot import Process, Run
 from gputop.tui.state.view import View
 
+IN_ANOTHER_CONTAINER = "It runs in another container, under a PID that means another process here."
 _NOT_YOURS = "It belongs to another user; gputop stops your own processes only."
 
 
@@ -150,7 +151,7 @@ def not_here(view: View) -> str:
 
 def _refusal_of_process(process: Process) -> str:
     if not process.in_namespace:
-        return "It runs in another container, under a PID that means another process here."
+        return IN_ANOTHER_CONTAINER
     if process.uid is not None and process.uid != os.getuid():
         return f"It belongs to {process.user or 'another user'}; gputop stops your own processes only."
     return ""

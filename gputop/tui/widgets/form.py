@@ -17,7 +17,6 @@ from gputop.errors import GputopError
 from gputop.tui.drawing.line import Line, Span, clean, fit_text
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 
-KINDS = ("check", "int", "float", "text", "choice", "button", "note")
 _TYPED = ("int", "float", "text")
 _LABEL_COLUMNS = (16, 22)
 """The least and the most room for labels."""
@@ -34,6 +33,7 @@ class Field:
     name: str
     label: str
     kind: str
+    """"check", "int", "float", "text", "choice", "button" or "note"."""
     value: Any = ""
     choices: tuple[str, ...] = ()
     help: str = ""
@@ -100,10 +100,6 @@ class Form(ChoiceList):
         """Show lines below the field named ``below``: an error and its hint, or what happened. Empty takes them away."""
         self._told, self._told_below = tuple(lines), below
         self.redraw()
-
-    def checked(self) -> tuple[str, ...]:
-        """Return the names of the check marks that are set, in their order."""
-        return tuple(field.name for field in self.fields if field.kind == "check" and field.value)
 
     def values(self) -> dict[str, str] | None:
         """Return the typed and chosen texts, or None when one does not fit: its field says why and has the cursor."""

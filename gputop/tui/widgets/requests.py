@@ -1,9 +1,10 @@
-"""What the dashboard asks of the app, as messages: it changes nothing by itself but how it looks."""
+"""What the dashboard and other screens ask of the app, as messages: they change nothing by themselves but how they look."""
 
 from __future__ import annotations
 
 from textual.message import Message
 
+from gputop.process import ProcessQuestion
 from gputop.tui.state.view import Settings
 
 
@@ -13,6 +14,14 @@ class ProcessChosen(Message):
     def __init__(self, pid: int) -> None:
         super().__init__()
         self.pid = pid
+
+
+class ProcessAsked(Message):
+    """A screen asks about one process. The answer goes to the ``take_answer`` of the screen that is visible then."""
+
+    def __init__(self, question: ProcessQuestion) -> None:
+        super().__init__()
+        self.question = question
 
 
 class RunChosen(Message):

@@ -15,9 +15,10 @@ from gputop.snapshot import Ancestor, DeviceUse, Process
 from gputop.sources.host import book, procfs, procfs_activity
 from gputop.sources.host import reader as host_reader
 from gputop.sources.host import threads as host_threads
-from gputop.sources.host.environ import MASK, mask_secret
+from gputop.sources.host.details import details_of
+from gputop.sources.host.environ import MASK, environment_of, mask_secret
 from gputop.sources.host.launchers import launcher_name
-from gputop.sources.host.reader import HostReader, details_of, environment_of, namespace_note
+from gputop.sources.host.reader import HostReader, namespace_note
 from tests.real_processes import BUSY, IDLE, PRELUDE, Processes, as_nobody, descendants, eventually
 
 USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)

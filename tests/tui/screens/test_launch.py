@@ -17,7 +17,7 @@ from gputop.jobs import identity, store
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Option, Recipe
 from gputop.snapshot import Device, DeviceUse
-from gputop.tui.screens.launch import form
+from gputop.tui.screens.launch import form as launch_form
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.state.view import Settings
@@ -103,7 +103,7 @@ async def test_digits_choose_gpus_and_typing_changes_a_number(tiny: None) -> Non
         await pilot.pause()
         await pilot.press("enter", "down", "0", "3")
         form = app.screen.query_one(Form)
-        assert form.chosen_uuids(form.fields) == ("VIRTUAL-1", "VIRTUAL-3")
+        assert launch_form.chosen_uuids(form.fields) == ("VIRTUAL-1", "VIRTUAL-3")
         await pilot.press("down", "down", "down", "down", "down", "3", "2")
         assert form.field("batch_size").value == "32"
         await pilot.press("f5")
@@ -218,7 +218,7 @@ async def test_the_mouse_starts_a_job(tiny: None) -> None:
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
         form = app.screen.query_one(Form)
-        row = next(number for number, item in enumerate(form.items) if item.key == form.START)
+        row = next(number for number, item in enumerate(form.items) if item.key == launch_form.START)
         await pilot.click("#form", offset=(4, row + 1))
         await until(pilot, lambda: len(store.list_jobs()) == 1)
 
@@ -226,21 +226,21 @@ async def test_the_mouse_starts_a_job(tiny: None) -> None:
 def test_free_gpus_are_preselected_and_busy_ones_only_when_needed() -> None:
     snapshot = samples.snapshot()
     ddp = catalogue.find("ddp")
-    chosen = form.default_devices(ddp, snapshot)
+    chosen = launch_form.default_devices(ddp, snapshot)
     assert chosen == (snapshot.devices[4].uuid, snapshot.devices[5].uuid)
-    assert form.default_devices(catalogue.find("single"), snapshot) == (snapshot.devices[4].uuid,)
+    assert launch_form.default_devices(catalogue.find("single"), snapshot) == (snapshot.devices[4].uuid,)
     all_busy = samples.snapshot(devices=tuple(samples.device(index) for index in range(4)))
-    assert len(form.default_devices(ddp, all_busy)) == ddp.min_devices
+    assert len(launch_form.default_devices(ddp, all_busy)) == ddp.min_devices
     busy_virtual = tuple(replace(device, utilization_percent=90.0) for device in virtual_devices(2))
-    assert len(form.default_devices(ddp, samples.snapshot(devices=busy_virtual))) == 2
+    assert len(launch_form.default_devices(ddp, samples.snapshot(devices=busy_virtual))) == 2
     lost = samples.snapshot(devices=(samples.device(0, state="lost"), samples.idle_device(1)))
-    assert [device.index for device in form.usable(lost)] == [1]
+    assert [device.index for device in launch_form.usable(lost)] == [1]
 
 
 def test_a_gpu_in_mig_mode_is_offered_as_its_instances() -> None:
     parent = samples.idle_device(0, mig_enabled=True)
     part = samples.idle_device(1, uuid="MIG-1", kind="mig", parent_uuid=parent.uuid, mig_label="0:1 1g.10gb")
-    assert [device.uuid for device in form.usable(samples.snapshot(devices=(parent, part)))] == ["MIG-1"]
+    assert [device.uuid for device in launch_form.usable(samples.snapshot(devices=(parent, part)))] == ["MIG-1"]
 
 
 async def test_a_command_of_one_s_own_starts_and_is_kept(tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,17 +1,11 @@
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.history.series import History
-from gputop.jobs import identity
 from gputop.jobs.store import Job
 from gputop.snapshot import LaunchEnvironment, Points
 from gputop.tui.drawing import jobs as drawn_jobs
@@ -19,12 +13,11 @@ from gputop.tui.drawing.finding_text import finding_lines
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.process_text import process_lines
 from gputop.tui.drawing.prose import wrapped
-from gputop.tui.screens.details import EnvironmentScreen, ProcessScreen
+from gputop.tui.screens.details import ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.state.keys import KEYS
-from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.log_view import LINES_KEPT, LogView
 from tests import samples
@@ -176,75 +169,6 @@ async def test_the_help_has_every_key_and_scrolls(size: tuple[int, int]) -> None
         await pilot.press("question_mark")
         await pilot.pause()
         assert not isinstance(app.screen, HelpScreen)
-
-
-@pytest.fixture
-def child() -> Iterator[subprocess.Popen[bytes]]:
-    process = subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(120)"], env={**os.environ, "LOCAL_RANK": "3", "HARMLESS": "yes"}
-    )
-    yield process
-    process.kill()
-    process.wait()
-
-
-async def until_shown(app: ScreenApp, pilot: object, words: str) -> None:
-    deadline = time.monotonic() + 20
-    while words not in text_of(app):
-        assert time.monotonic() < deadline, text_of(app)
-        await pilot.pause(0.05)  # type: ignore[attr-defined]
-
-
-def on_this_machine() -> View:
-    """A view whose processes are of this machine, now."""
-    snapshot = samples.snapshot()
-    return view_of(replace(snapshot, host=replace(snapshot.host, boot_id=identity.boot_id())))
-
-
-async def test_the_environment_of_a_real_process_is_read(child: subprocess.Popen[bytes]) -> None:
-    process = replace(samples.rank_process(0, ()), pid=child.pid)
-    view = on_this_machine()
-    app = ScreenApp(EnvironmentScreen(process, view), view)
-    async with app.run_test(size=(160, 50)) as pilot:
-        await until_shown(app, pilot, "LOCAL_RANK=3")
-        shown = text_of(app)
-        assert shown.index("GPUs, ranks and launcher") < shown.index("LOCAL_RANK=3") < shown.index("Everything else")
-
-
-async def test_a_hidden_environment_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gputop.sources.host import reader as host_reader
-
-    monkeypatch.setattr(host_reader, "environment_of", lambda pid: None)
-    view = on_this_machine()
-    app = ScreenApp(EnvironmentScreen(view.snapshot.processes[0], view), view)
-    async with app.run_test(size=(80, 24)) as pilot:
-        await until_shown(app, pilot, "Hidden: the process belongs to ada.")
-
-
-@pytest.mark.parametrize("screen", [EnvironmentScreen, ProcessScreen])
-async def test_a_pid_of_another_machine_is_not_looked_up_here(
-    screen: type[EnvironmentScreen] | type[ProcessScreen], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from gputop.sources.host import reader as host_reader
-
-    looked_up: list[int] = []
-    monkeypatch.setattr(host_reader, "environment_of", looked_up.append)
-    monkeypatch.setattr(host_reader, "details_of", looked_up.append)
-    view = view_of()
-    app = ScreenApp(screen(view.snapshot.processes[0], view), view)
-    async with app.run_test(size=(100, 50)) as pilot:
-        await until_shown(app, pilot, "another machine" if screen is EnvironmentScreen else "Process 4000")
-        await pilot.pause(0.2)
-    assert looked_up == []
-
-
-async def test_what_the_operating_system_knows_is_shown(child: subprocess.Popen[bytes]) -> None:
-    view = on_this_machine()
-    process = replace(view.snapshot.processes[0], pid=child.pid)
-    app = ScreenApp(ProcessScreen(process, view), view)
-    async with app.run_test(size=(100, 70)) as pilot:
-        await until_shown(app, pilot, "open files")
-        assert "working directory" in text_of(app)
 
 
 async def test_a_process_that_ended_keeps_its_last_values_and_its_pid_is_not_mistaken() -> None:
