@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import REPOSITORY
-from tests.walls import MAY_IMPORT, House, find_cycle
+from tests.walls import MAY_IMPORT, House, as_table, find_cycle
 
 STANDARD_LIBRARY = frozenset(sys.stdlib_module_names)
 MODULES_MOST = 22
@@ -53,6 +53,12 @@ def test_tests_lie_in_the_folders_of_what_they_test() -> None:
     others = {Path("demos"), Path("gpu"), Path("nvml_sim"), Path("doctor/scenes")}
     folders = {path.parent.relative_to(REPOSITORY / "tests") for path in (REPOSITORY / "tests").rglob("test_*.py")}
     assert folders <= packages | others, f"no package of these names: {sorted(map(str, folders - packages - others))}"
+
+
+def test_the_architecture_page_shows_the_table() -> None:
+    page = (REPOSITORY / "docs" / "architecture.md").read_text()
+    shown = page.partition("<!-- packages -->")[2].partition("<!-- /packages -->")[0].strip()
+    assert shown == as_table(REPOSITORY / "gputop"), "put what `python -m tests.walls` prints into docs/architecture.md"
 
 
 BREACHES = {

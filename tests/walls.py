@@ -19,8 +19,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "errors": "",
         "places": "",
         "preflight": "",
-        "process": "",
         "wire": "",
+        "process": "wire",
         "snapshot": "process wire",
         "units": "errors",
         # The training side: inside somebody's training process. It writes journals and knows no reader of them.
@@ -39,7 +39,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "recipes": "errors places snapshot units",
         "jobs": "errors places recipes",
         "jobs/output": "doctor/findings doctor/logs errors jobs places snapshot tracking tracking/journal tracking/reader",
-        "agent": ("errors jobs/output places snapshot sources sources/host sources/nccl sources/nvml tracking/reader units"),
+        "agent": ("errors jobs/output places process snapshot sources sources/host sources/nccl sources/nvml tracking/reader units"
+            " wire"),
         # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
         "doctor/facts": "snapshot",
         "doctor/evidence": "doctor/facts errors snapshot units",
@@ -72,8 +73,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "history": "snapshot",
         "tui/state": "doctor doctor/findings errors history places snapshot units",
         "tui/drawing": "doctor/evidence doctor/facts doctor/findings history snapshot tui/state units",
-        "tui/widgets": "errors snapshot tui/drawing tui/state",
-        "tui/screens": "doctor/findings errors history jobs places snapshot tui/drawing tui/state tui/widgets units",
+        "tui/widgets": "errors process snapshot tui/drawing tui/state",
+        "tui/screens": "doctor/findings errors history jobs places process snapshot tui/drawing tui/state tui/widgets units",
         "tui/screens/launch": (
             "doctor/findings errors jobs jobs/output recipes snapshot tui/drawing tui/screens tui/state tui/widgets units"
         ),
@@ -171,7 +172,7 @@ class House:
             package, other = self.package(self.module(found.importer)), self.package(module)
             if package != other and other not in MAY_IMPORT.get(package, ()):
                 wrong.append(f"{found}, but MAY_IMPORT in tests/walls.py does not let {package} import {other}")
-        return wrong
+        return list(dict.fromkeys(wrong))
 
     def unused_permissions(self) -> list[str]:
         """Return the arrows of ``MAY_IMPORT`` that no import uses."""
@@ -204,6 +205,18 @@ class House:
         for found, module in self.ours():
             edges[self.module(found.importer)].append(module)
         return find_cycle(edges)
+
+
+def as_table(package: Path) -> str:
+    """Return ``MAY_IMPORT`` as a Markdown table, with the first sentence of what each package says it owns."""
+    rows = ["| package | owns | imports |", "|---|---|---|"]
+    for name, allowed in MAY_IMPORT.items():
+        folder = package if name == package.name else package / name
+        source = folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
+        words = (ast.get_docstring(ast.parse(source.read_text("utf-8"))) or "") if source.exists() else ""
+        owns = " ".join(words.split("\n\n")[0].split()) or "what Python loads first under `gputop run`"
+        rows.append(f"| `{name}` | {owns.replace('|', '/')} | {', '.join(f'`{other}`' for other in sorted(allowed)) or '-'} |")
+    return "\n".join(rows)
 
 
 @cache
@@ -241,3 +254,7 @@ def find_cycle(edges: Mapping[str, list[str]] | Mapping[str, frozenset[str]]) ->
                 path.append(other)
                 waiting.append((other, iter(sorted(edges.get(other, ())))))
     return []
+
+
+if __name__ == "__main__":
+    print(as_table(Path(__file__).resolve().parents[1] / "gputop"))

@@ -1,4 +1,4 @@
-"""The training side: what a training process writes, and the reader of it.
+"""The training side: what a training script calls, and the run that it writes.
 
 Imports the standard library and gputop's own plain modules alone; torch is touched only through objects that the
 user's code handed over, or when ``sys.modules`` already holds it.
