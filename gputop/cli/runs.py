@@ -1,4 +1,7 @@
-"""``gputop runs``: lists, shows, exports and prunes tracked runs. Imports the standard library and gputop's records alone."""
+"""``gputop runs``: lists, shows, plots, exports and prunes tracked runs.
+
+Imports the standard library and gputop's records alone; ``plot`` and ``prune`` are imported when they run.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,27 @@ LISTED = 50
 
 
 def runs(options: argparse.Namespace) -> int:
-    """List the runs, show or export one, or delete old ones."""
+    """List the runs, show, plot or export one, or delete old ones."""
     if options.runs_command == "show":
         print(show_text(find_run(options.run)))
     elif options.runs_command == "export":
         export(options.run, as_csv=options.csv)
+    elif options.runs_command == "plot":
+        from gputop.cli.plot import READ_POINTS, plot
+
+        run, points = read_run(options.run, READ_POINTS)
+        color = not options.no_color
+        print(
+            plot(
+                run,
+                points,
+                options.metrics,
+                width=options.width,
+                height=options.height,
+                color=color,
+                ascii_only=options.ascii,
+            )
+        )
     elif options.runs_command == "prune":
         from gputop.cli.prune import prune
 
@@ -94,28 +113,35 @@ def export(name: str, *, as_csv: bool) -> None:
     Raises:
         UsageError: there is no such run.
     """
-    reader = RunReader(recent_runs=EVERYTHING, backlog_points=EVERYTHING)
-    update = reader.poll()
-    run = find_run(name, update.runs)
+    _, found = read_run(name, EVERYTHING)
     writer = csv.writer(sys.stdout)
     if as_csv:
         writer.writerow(("metric", "rank", "step", "time", "value"))
-    points = update.points
-    while points:
-        for metric, rank, step, at, value in _values(points, run.run_id):
-            if as_csv:
-                writer.writerow((metric, rank, step, repr(at), repr(value)))
-            else:
-                record = {"metric": metric, "rank": rank, "step": step, "time": at, "value": encode(value)}
-                sys.stdout.write(json.dumps(record) + "\n")
-        points = reader.poll().points
-
-
-def _values(found: tuple[Points, ...], run_id: str) -> Iterator[tuple[str, int, int, float, float]]:
     for points in found:
-        if points.run_id == run_id:
-            for step, at, value in zip(points.steps, points.times, points.values, strict=True):
-                yield points.metric, points.rank, step, at, value
+        for step, at, value in zip(points.steps, points.times, points.values, strict=True):
+            if as_csv:
+                writer.writerow((points.metric, points.rank, step, repr(at), repr(value)))
+            else:
+                record = {"metric": points.metric, "rank": points.rank, "step": step, "time": at, "value": encode(value)}
+                sys.stdout.write(json.dumps(record) + "\n")
+
+
+def read_run(name: str, most_points: int) -> tuple[Run, Iterator[Points]]:
+    """Return a run and its points, at most about ``most_points`` of each metric and rank; no spike is lost.
+
+    Raises:
+        UsageError: there is no such run.
+    """
+    reader = RunReader(recent_runs=EVERYTHING, backlog_points=most_points)
+    update = reader.poll()
+    run = find_run(name, update.runs)
+    return run, _points(reader, update.points, run.run_id)
+
+
+def _points(reader: RunReader, found: tuple[Points, ...], run_id: str) -> Iterator[Points]:
+    while found:
+        yield from (points for points in found if points.run_id == run_id)
+        found = reader.poll().points
 
 
 def _printable(text: str) -> str:

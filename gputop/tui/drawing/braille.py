@@ -17,7 +17,9 @@ from gputop.tui.drawing.line import Line, Span, fit, text_width
 LABEL_CELLS = 6
 AXIS_CELLS = LABEL_CELLS + 1
 X_AXIS_MIN_HEIGHT = 5
-"""From so many rows on, the last one holds the labels of the x axis."""
+"""From this height on, the last row holds the labels of the x axis."""
+X_LINE_MIN_HEIGHT = 8
+"""From this height on, a line with ticks stands above the labels of an x axis that has ticks."""
 _MIDDLE_LABEL_MIN_ROWS = 7
 _SMALLEST_STEP = 1e-300
 
@@ -29,17 +31,36 @@ ASCII_MARKS = "*+ox#@%&"
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One curve: a value per dot column (None: nothing there; NaN: the value was NaN or infinite), and its band."""
+    """One curve: a value per dot column (None: nothing there; NaN: the value was NaN or infinite), and its band.
+
+    ``mark`` draws the curve where braille cannot; empty takes one of ``ASCII_MARKS``. A ``solid`` band is part of the curve.
+    """
 
     values: Sequence[float | None]
     style: str = "rank0"
     low: Sequence[float | None] = field(default_factory=tuple)
     high: Sequence[float | None] = field(default_factory=tuple)
+    mark: str = ""
+    solid: bool = False
 
 
-def dot_columns(width: int, ascii_only: bool = False) -> int:
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Axes that the caller has chosen.
+
+    ``y_range`` and the places in ``y_ticks`` are values, on a logarithmic axis their decimal logarithms. The places in
+    ``x_ticks`` are shares of the chart's width, 0 to 1.
+    """
+
+    y_range: tuple[float, float]
+    y_ticks: Sequence[tuple[float, str]] = ()
+    x_ticks: Sequence[tuple[float, str]] = ()
+    label_cells: int = LABEL_CELLS
+
+
+def dot_columns(width: int, letters: bool = False, label_cells: int = LABEL_CELLS) -> int:
     """Return how many columns a chart of ``width`` cells has; every trace brings so many values."""
-    return max(0, width - AXIS_CELLS) * (1 if ascii_only else 2)
+    return max(0, width - label_cells - 1) * (1 if letters else 2)
 
 
 def chart(
@@ -48,46 +69,90 @@ def chart(
     height: int,
     *,
     x_labels: tuple[str, str] = ("", ""),
+    axes: Axes | None = None,
+    crosses: Iterable[int] = (),
     log: bool = False,
     ascii_only: bool = False,
+    letters: bool = False,
 ) -> tuple[Line, ...]:
     """Draw curves over one pair of axes in exactly ``height`` lines of ``width`` cells.
 
-    A later trace lies over an earlier one. NaN and infinities are marked by a cross in the top row of their column. A
-    logarithmic axis leaves out what is not positive, and is linear when nothing is.
+    A later trace lies over an earlier one. NaN and infinities are marked by a cross in the top row of their column, as are
+    the dot columns in ``crosses``. A logarithmic axis leaves out what is not positive, and is linear when nothing is.
+
+    Args:
+        traces: The curves.
+        width: Cells of a line.
+        height: Lines.
+        x_labels: What stands below the first and the last column, without ``axes``.
+        axes: The axes; without them, round numbers around all values.
+        crosses: Dot columns to mark besides those of the traces.
+        log: The y axis is logarithmic.
+        ascii_only: Draw curves and axes with ASCII characters.
+        letters: Draw curves with the marks of their traces, so that they differ without color.
     """
-    if width <= AXIS_CELLS or height <= 0:
+    label_cells = axes.label_cells if axes is not None else LABEL_CELLS
+    cells = width - label_cells - 1
+    if cells <= 0 or height <= 0:
         return tuple(fit((), max(0, width)) for _ in range(max(0, height)))
-    has_x_axis = height >= X_AXIS_MIN_HEIGHT and any(x_labels)
-    rows = height - 1 if has_x_axis else height
-    known = [value for trace in traces for value in _finite((*trace.values, *trace.low, *trace.high))]
-    log = log and any(value > 0 for value in known)
-    bottom, top = _limits([value for value in known if not log or value > 0], log)
-    raster = _Raster(width - AXIS_CELLS, rows, bottom, top, log, ascii_only)
+    x_axis = _x_axis(x_labels, axes, cells, label_cells, height, ascii_only)
+    rows = height - len(x_axis)
+    if axes is None:
+        known = [value for trace in traces for value in _finite((*trace.values, *trace.low, *trace.high))]
+        log = log and any(value > 0 for value in known)
+        bottom, top = _limits([value for value in known if not log or value > 0], log)
+        labels = _labels(bottom, top, rows, log)
+        bottom, top = (math.log10(bottom), math.log10(top)) if log else (bottom, top)
+    else:
+        bottom, top = axes.y_range
+    raster = _Raster(cells, rows, bottom, top, log, ascii_only, letters or ascii_only)
+    if axes is not None:
+        labels = {raster.dot_row(place) // raster.per_row: text for place, text in axes.y_ticks}
     for number, trace in enumerate(traces):
         raster.add(trace, number)
-    labels = _labels(bottom, top, rows, log)
-    lines = [(*_axis(labels.get(row), row in labels, ascii_only), *drawn) for row, drawn in enumerate(raster.finished())]
-    if has_x_axis:
-        lines.append(_x_axis(x_labels, width))
-    return tuple(fit(line, width) for line in lines)
+    raster.crosses.update(column // raster.per_cell for column in crosses)
+    lines = [
+        (_axis(labels.get(row), row in labels, label_cells, ascii_only), *drawn) for row, drawn in enumerate(raster.finished())
+    ]
+    return tuple(fit(line, width) for line in (*lines, *x_axis))
 
 
 def _finite(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def _x_axis(labels: tuple[str, str], width: int) -> Line:
-    room = width - AXIS_CELLS
-    left, right = labels
-    gap = room - text_width(left) - text_width(right)
-    text = left + " " * gap + right if gap > 0 else right[:room]
-    return (Span(" " * AXIS_CELLS + text, "dim"),)
+def _x_axis(
+    labels: tuple[str, str], axes: Axes | None, cells: int, label_cells: int, height: int, ascii_only: bool
+) -> tuple[Line, ...]:
+    """Return the lines below the curves, without padding: none where they do not fit."""
+    margin = " " * (label_cells + 1)
+    if height < X_AXIS_MIN_HEIGHT:
+        return ()
+    if axes is None:
+        if not any(labels):
+            return ()
+        left, right = labels
+        gap = cells - text_width(left) - text_width(right)
+        text = left + " " * gap + right if gap > 0 else right[:cells]
+        return ((Span(margin + text, "dim"),),)
+    corner, bar, tick = ("+", "-", "+") if ascii_only else ("└", "─", "┬")
+    line, text = [bar] * cells, ""
+    for share, label in axes.x_ticks:
+        at = min(cells - 1, max(0, round(share * (cells - 1))))
+        start = min(max(0, at - len(label) // 2), cells - len(label))
+        if start < (len(text) + 1 if text else 0):
+            continue
+        text = text.ljust(start) + label
+        line[at] = tick
+    named: Line = (Span(margin + text, "dim"),)
+    if height < X_LINE_MIN_HEIGHT:
+        return (named,)
+    return ((Span(" " * label_cells + corner + "".join(line), "dim"),), named)
 
 
-def _axis(label: str | None, labelled: bool, ascii_only: bool) -> Line:
+def _axis(label: str | None, labelled: bool, label_cells: int, ascii_only: bool) -> Span:
     tick = ("+" if labelled else "|") if ascii_only else ("┤" if labelled else "│")
-    return (Span(f"{label or '':>{LABEL_CELLS}}{tick}", "dim"),)
+    return Span(f"{label or '':>{label_cells}}{tick}", "dim")
 
 
 def _labels(bottom: float, top: float, rows: int, log: bool) -> dict[int, str]:
@@ -137,33 +202,35 @@ def _round_log(value: float, direction: object) -> float:
 
 
 class _Raster:
-    """The dots of one chart while it is drawn."""
+    """The dots of one chart while it is drawn; ``bottom`` and ``top`` are logarithms on a logarithmic axis."""
 
-    def __init__(self, cells: int, rows: int, bottom: float, top: float, log: bool, ascii_only: bool) -> None:
-        self.cells, self.rows, self.ascii_only, self.log = cells, rows, ascii_only, log
-        self.per_cell, self.per_row = (1, 1) if ascii_only else (2, 4)
+    def __init__(self, cells: int, rows: int, bottom: float, top: float, log: bool, ascii_only: bool, letters: bool) -> None:
+        self.cells, self.rows, self.ascii_only, self.letters, self.log = cells, rows, ascii_only, letters, log
+        self.per_cell, self.per_row = (1, 1) if letters else (2, 4)
         self.columns = cells * self.per_cell
         self.dots = rows * self.per_row
-        self.bottom, self.top = (math.log10(bottom), math.log10(top)) if log else (bottom, top)
+        self.bottom, self.top = bottom, top
         self.band = [0] * self.columns
         self.lines: list[tuple[list[int], str, str]] = []
         self.crosses: set[int] = set()
 
     def place(self, value: float) -> int | None:
-        """Return the dot row of a value, 0 at the top."""
-        if self.log:
-            if value <= 0:
-                return None
-            value = math.log10(value)
+        """Return the dot row of a value, 0 at the top; None where a logarithmic axis has no place for it."""
+        if not self.log:
+            return self.dot_row(value)
+        return self.dot_row(math.log10(value)) if value > 0 else None
+
+    def dot_row(self, place: float) -> int:
+        """Return the dot row of a place on the axis."""
         # Halves first: the difference of two huge limits may not fit a float.
         span = self.top / 2 - self.bottom / 2
-        share = (value / 2 - self.bottom / 2) / span if span else 0.5
+        share = (place / 2 - self.bottom / 2) / span if span else 0.5
         return min(self.dots - 1, max(0, self.dots - 1 - round(share * (self.dots - 1))))
 
     def add(self, trace: Trace, number: int) -> None:
         """Draw one trace and its band."""
-        self._add_band(trace.low, trace.high)
         masks = [0] * self.columns
+        self._add_band(trace.low, trace.high, masks if trace.solid else self.band)
         before: tuple[int, int] | None = None
         for column, value in enumerate(trace.values[: self.columns]):
             if value is None:
@@ -181,19 +248,19 @@ class _Raster:
             else:
                 _connect(masks, before, (column, y))
             before = (column, y)
-        self.lines.append((masks, trace.style, ASCII_MARKS[number % len(ASCII_MARKS)]))
+        self.lines.append((masks, trace.style, trace.mark or ASCII_MARKS[number % len(ASCII_MARKS)]))
 
-    def _add_band(self, low: Sequence[float | None], high: Sequence[float | None]) -> None:
+    def _add_band(self, low: Sequence[float | None], high: Sequence[float | None], masks: list[int]) -> None:
         for column, (small, large) in enumerate(zip(low, high, strict=False)):
             if column >= self.columns or small is None or large is None or not math.isfinite(small + large):
                 continue
             lower, upper = self.place(small), self.place(large)
             if upper is not None:
-                self.band[column] |= _stretch(upper, self.dots - 1 if lower is None else lower)
+                masks[column] |= _stretch(upper, self.dots - 1 if lower is None else lower)
 
     def cells_of(self, masks: list[int]) -> Iterator[tuple[int, int, int]]:
         """Yield (row, cell, dots of the cell) where there are dots: a curve touches few of all cells."""
-        if self.ascii_only:
+        if self.letters:
             for cell, mask in enumerate(masks):
                 while mask:
                     row = (mask & -mask).bit_length() - 1
@@ -213,13 +280,13 @@ class _Raster:
         characters = [[" "] * self.cells for _ in range(self.rows)]
         styles = [[""] * self.cells for _ in range(self.rows)]
         for row, cell, dots in self.cells_of(self.band):
-            characters[row][cell] = "." if self.ascii_only else chr(0x2800 + dots)
+            characters[row][cell] = "." if self.letters else chr(0x2800 + dots)
             styles[row][cell] = "track"
         drawn: dict[tuple[int, int], int] = {}
         for masks, style, mark in self.lines:
             for row, cell, dots in self.cells_of(masks):
                 drawn[row, cell] = dots = drawn.get((row, cell), 0) | dots
-                characters[row][cell] = mark if self.ascii_only else chr(0x2800 + dots)
+                characters[row][cell] = mark if self.letters else chr(0x2800 + dots)
                 styles[row][cell] = style
         for cell in self.crosses:
             characters[0][cell] = "x" if self.ascii_only else "×"

@@ -1,34 +1,44 @@
-"""Large charts, drawn by plotext: curves of one metric over time or steps, as lines of spans.
+"""Charts of one metric over time or steps, with labeled axes: the curves, the legend, and the drawing for a live screen.
 
-plotext is imported on the first drawing (about 50 ms), never with this module. It has one process-wide figure, so a
-drawing sets everything that it depends on. The data must be decimated already (``curves_of``): plotext's cost grows with
-the points, not with the columns. Pure: the same chart gives the same lines.
+A chart is plain data; ``draw`` draws it with braille dots, ``printed_plot`` with plotext. Decimate the data first
+(``curves_of``). Pure: the same chart gives the same lines.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gputop import units
 from gputop.history.series import Bucket, MetricSeries, Series
+from gputop.tui.drawing import braille
 from gputop.tui.drawing.line import STYLES, Line, Span
 
 LABEL_COLUMNS = 8
 """Width of the labels on the y axis: fixed, so that charts above one another share their x axis."""
 _RANK_STYLES = tuple(style for style in STYLES if style.startswith("rank"))
 _RANK_MARKERS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_COLOUR_BASE = 100
-"""Style i of STYLES is plotext's colour _COLOUR_BASE + i: a code to read back, never shown."""
-_SGR = re.compile(r"\x1b\[([0-9;]*)m")
-_ASCII_FRAME = str.maketrans("┌┐└┘─│┤├┬┴┼", "++++-|+++++")
 _TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
 _COLUMNS_PER_TICK = 14
-_SMALLEST = (24, 5)
+SMALLEST = (24, 5)
+"""Columns and rows of the smallest chart."""
 Y_MAX, Y_MIN = 1e300, 1e-290
 """An axis goes no further, and spans no less: beyond, floating point has neither ticks nor distances."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """The range of the values around a curve: (x, lowest, highest).
+
+    The range of several curves has a label in the legend. A ``solid`` one is drawn as part of its curve: it holds the values
+    that the curve's own points leave out.
+    """
+
+    points: tuple[tuple[float, float, float], ...] = ()
+    label: str = ""
+    solid: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +49,12 @@ class Curve:
     style: str
     marker: str
     points: tuple[tuple[float, float], ...]
+    spread: Spread = Spread()
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """All that a drawing depends on; equal charts have equal pictures.
+    """Everything a drawing depends on; equal charts have equal pictures.
 
     ``x_kind`` is "time" (seconds, shown since ``x_start``) or "step". ``marks`` are the x of NaN or infinite values.
     ``plain`` tells the curves apart by their characters: for terminals without colour. ``y_range`` fixes the y axis.
@@ -61,6 +72,26 @@ class Chart:
     unit: str = ""
     ascii: bool = False
     plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """The axes of a chart: what they span, and their ticks, each a place and its text.
+
+    ``low``, ``high`` and the places in ``y_ticks`` are decimal logarithms on a logarithmic axis.
+    """
+
+    start: float
+    end: float
+    low: float
+    high: float
+    x_ticks: tuple[tuple[float, str], ...]
+    y_ticks: tuple[tuple[float, str], ...]
+
+
+def columns_for(width: int) -> int:
+    """Return how many stretches a chart of ``width`` columns can show: what to decimate its data to."""
+    return max(1, braille.dot_columns(width, label_cells=LABEL_COLUMNS))
 
 
 def span_of(series: Mapping[int, MetricSeries], x_kind: str) -> tuple[float, float] | None:
@@ -83,7 +114,8 @@ def curves_of(
 ) -> tuple[tuple[Curve, ...], tuple[float, ...]]:
     """Return the curves of a metric, decimated to ``columns`` stretches, and the x of its NaN and infinite values.
 
-    One curve per rank, or the mean over the ranks between the smallest and the largest value seen (the spread).
+    One curve per rank, or the mean over the ranks between the smallest and the largest value seen (the spread). The curve
+    of a rank holds every value: it spreads to the smallest and largest of each stretch, unless it is smoothed.
     ``smoothing`` is the weight of the past (0 to 0.99) in the curve of a rank and of the mean; the spread stays raw.
     """
     end = _wide_enough(start, end)
@@ -95,16 +127,15 @@ def curves_of(
                 f"rank {rank}",
                 _RANK_STYLES[rank % len(_RANK_STYLES)],
                 _RANK_MARKERS[rank % len(_RANK_MARKERS)],
-                _smoothed_means(row, smoothing) if smoothing else _low_and_high(row),
+                _smoothed_means(row, smoothing),
+                Spread() if smoothing else Spread(_low_and_high(row), solid=True),
             )
             for rank, row in per_series.items()
         ]
         return tuple(curves), tuple(marks)
-    means, lows, highs = _mean_and_spread(list(per_series.values()))
-    curves = [Curve("mean" if len(per_series) > 1 else "value", "accent", "*", smooth(means, smoothing))]
-    if any(low[1] < high[1] for low, high in zip(lows, highs, strict=True)):
-        curves = [Curve("lowest and highest", "dim", ".", lows), Curve("", "dim", ".", highs), *curves]
-    return tuple(curves), tuple(marks)
+    means, spread = _mean_and_spread(list(per_series.values()))
+    label = "mean" if len(per_series) > 1 else "value"
+    return (Curve(label, "accent", "*", smooth(means, smoothing), spread),), tuple(marks)
 
 
 def device_curves(
@@ -123,11 +154,8 @@ def device_curves(
             )
             for order, (index, row) in enumerate(rows)
         )
-    means, lows, highs = _mean_and_spread([row for _, row in rows])
-    curves = (Curve("mean", "accent", "*", means),)
-    if len(rows) > 1:
-        return (Curve("lowest and highest", "dim", ".", lows), Curve("", "dim", ".", highs), *curves)
-    return curves
+    means, spread = _mean_and_spread([row for _, row in rows])
+    return (Curve("mean", "accent", "*", means, spread),)
 
 
 def smooth(points: Sequence[tuple[float, float]], weight: float) -> tuple[tuple[float, float], ...]:
@@ -145,33 +173,117 @@ def smooth(points: Sequence[tuple[float, float]], weight: float) -> tuple[tuple[
 def legend(chart: Chart) -> Line:
     """Return one line that names the curves and says what the marks are."""
     spans: list[Span] = []
+    letters = chart.ascii or chart.plain
     for curve in chart.curves:
-        if not curve.label:
-            continue
-        sign = curve.marker if chart.ascii or chart.plain else "━"
-        spans += [Span(sign, curve.style), Span(f" {curve.label}  ", "text" if curve.style != "dim" else "dim")]
+        if curve.label:
+            spans += [Span(curve.marker if letters else "━", curve.style), Span(f" {curve.label}  ", "text")]
+        if curve.spread.label:
+            spans += [Span("." if letters else "⣿", "track"), Span(f" {curve.spread.label}  ", "dim")]
     if chart.marks:
-        spans.append(Span(f"! {len(chart.marks)} NaN or infinite", "bad"))
+        spans.append(Span(f"{'x' if chart.ascii else '×'} {len(chart.marks)} NaN or infinite", "bad"))
     return tuple(spans)
+
+
+def problem_of(chart: Chart) -> Span | None:
+    """Return why there is nothing to draw, or None."""
+    if chart.width < SMALLEST[0] or chart.height < SMALLEST[1]:
+        return Span("too small for a chart", "dim")
+    if _values(chart) and chart.x_end >= chart.x_start:
+        return None
+    if chart.marks:
+        return Span("every value so far is NaN or infinite", "bad")
+    if chart.log and any(curve.points for curve in chart.curves):
+        return Span("no value above 0: no logarithm to draw (y: linear axis)", "dim")
+    return Span("no values yet", "dim")
+
+
+def scale_of(chart: Chart) -> Scale:
+    """Return the axes of a chart that has no problem (``problem_of``)."""
+    low, high = _y_limits(_values(chart), chart)
+    start, end = chart.x_start, _wide_enough(chart.x_start, chart.x_end)
+    y_ticks = _log_ticks(low, high) if chart.log else nice_ticks(low, high, max(2, chart.height // 3))
+    return Scale(
+        start,
+        end,
+        low,
+        high,
+        tuple(_x_ticks(chart, start, end)),
+        tuple((place, f"{text}{chart.unit}"[:LABEL_COLUMNS]) for place, text in y_ticks),
+    )
 
 
 def draw(chart: Chart) -> tuple[Line, ...]:
     """Return exactly ``height`` lines of ``width`` columns; a sentence instead where there is nothing to draw."""
-    if chart.width < _SMALLEST[0] or chart.height < _SMALLEST[1]:
-        return _sentence(chart, "too small for a chart")
-    curves = [_in_scale(curve, chart.log) for curve in chart.curves]
-    values = [value for curve in curves for _, value in curve.points]
-    if not values or chart.x_end < chart.x_start:
-        if chart.marks:
-            return _sentence(chart, "every value so far is NaN or infinite", "bad")
-        dropped = chart.log and any(curve.points for curve in chart.curves)
-        return _sentence(chart, "no value above 0: no logarithm to draw (y: linear axis)" if dropped else "no values yet")
-    low, high = _y_limits(values, chart)
-    text = _plot(chart, curves, low, high)
-    if chart.ascii:
-        text = text.translate(_ASCII_FRAME)
-    lines = [_spans(line, chart.width) for line in text.split("\n")][: chart.height]
-    return tuple(lines + [(Span(" " * chart.width),)] * (chart.height - len(lines)))
+    problem = problem_of(chart)
+    if problem is not None:
+        return _sentence(chart, problem)
+    scale = scale_of(chart)
+    letters = chart.ascii or chart.plain
+    count = braille.dot_columns(chart.width, letters, LABEL_COLUMNS)
+    column = _Columns(scale.start, scale.end, count)
+    reach = scale.end - scale.start
+    axes = braille.Axes(
+        (scale.low, scale.high),
+        scale.y_ticks,
+        tuple(((place - scale.start) / reach, text) for place, text in scale.x_ticks),
+        LABEL_COLUMNS,
+    )
+    return braille.chart(
+        [column.trace(curve, chart.log) for curve in chart.curves],
+        chart.width,
+        chart.height,
+        axes=axes,
+        crosses=[column.of(x) for x in chart.marks],
+        log=chart.log,
+        ascii_only=chart.ascii,
+        letters=letters,
+    )
+
+
+class _Columns:
+    """The dot columns of an x axis."""
+
+    def __init__(self, start: float, end: float, count: int) -> None:
+        self.start, self.end, self.count = start, end, count
+
+    def of(self, x: float) -> int:
+        """Return the column of a place on the axis."""
+        return min(self.count - 1, max(0, int((x - self.start) / (self.end - self.start) * self.count)))
+
+    def trace(self, curve: Curve, log: bool) -> braille.Trace:
+        """Return the curve with one value per column: the mean of those that fall into it."""
+        sums: dict[int, list[float]] = {}
+        for x, y in curve.points:
+            sums.setdefault(self.of(x), []).append(y)
+        values: list[float | None] = [None] * self.count
+        for column, held in sums.items():
+            values[column] = units.mean(held)
+        low: list[float | None] = [None] * self.count
+        high: list[float | None] = [None] * self.count
+        for x, small, large in curve.spread.points:
+            column = self.of(x)
+            below, above = low[column], high[column]
+            low[column] = small if below is None else min(below, small)
+            high[column] = large if above is None else max(above, large)
+        if not curve.spread.solid:
+            low, high = _bridged(low, log), _bridged(high, log)
+        return braille.Trace(values, curve.style, low, high, curve.marker, curve.spread.solid)
+
+
+def _bridged(values: Sequence[float | None], log: bool) -> list[float | None]:
+    """Return the values with straight lines over the columns without one: a spread has no gaps where steps are few."""
+    result = list(values)
+    known = [(at, value) for at, value in enumerate(values) if value is not None]
+    for (left, before), (right, after) in itertools.pairwise(known):
+        if log and (before <= 0 or after <= 0):
+            continue
+        for at in range(left + 1, right):
+            share = (at - left) / (right - left)
+            if log:
+                result[at] = 10 ** (math.log10(before) * (1 - share) + math.log10(after) * share)
+            else:
+                result[at] = before * (1 - share) + after * share
+    return result
 
 
 def _wide_enough(start: float, end: float) -> float:
@@ -187,41 +299,33 @@ def _middle(bucket: Bucket) -> float:
     return (bucket.x_first + bucket.x_last) / 2
 
 
-def _low_and_high(row: Sequence[Bucket | None]) -> tuple[tuple[float, float], ...]:
-    points: list[tuple[float, float]] = []
-    for bucket in row:
-        if bucket is None or not bucket.count:
-            continue
-        points.append((_middle(bucket), bucket.low))
-        if bucket.high > bucket.low:
-            points.append((_middle(bucket), bucket.high))
-    return tuple(points)
+def _low_and_high(row: Sequence[Bucket | None]) -> tuple[tuple[float, float, float], ...]:
+    return tuple((_middle(bucket), bucket.low, bucket.high) for bucket in row if bucket is not None and bucket.count)
 
 
 def _smoothed_means(row: Sequence[Bucket | None], weight: float) -> tuple[tuple[float, float], ...]:
     return smooth([(_middle(bucket), bucket.mean) for bucket in row if bucket is not None and bucket.count], weight)
 
 
-def _mean_and_spread(
-    rows: Sequence[Sequence[Bucket | None]],
-) -> tuple[tuple[tuple[float, float], ...], ...]:
-    means, lows, highs = [], [], []
+def _mean_and_spread(rows: Sequence[Sequence[Bucket | None]]) -> tuple[tuple[tuple[float, float], ...], Spread]:
+    means, spread = [], []
     for column in zip(*rows, strict=True):
         seen = [bucket for bucket in column if bucket is not None and bucket.count]
         if not seen:
             continue
         x = sum(_middle(bucket) for bucket in seen) / len(seen)
         means.append((x, units.mean([bucket.mean for bucket in seen])))
-        lows.append((x, min(bucket.low for bucket in seen)))
-        highs.append((x, max(bucket.high for bucket in seen)))
-    return tuple(means), tuple(lows), tuple(highs)
+        spread.append((x, min(bucket.low for bucket in seen), max(bucket.high for bucket in seen)))
+    if all(low == high for _, low, high in spread):
+        return tuple(means), Spread()
+    return tuple(means), Spread(tuple(spread), "lowest and highest")
 
 
-def _in_scale(curve: Curve, log: bool) -> Curve:
-    if not log:
-        return curve
-    points = tuple((x, math.log10(value)) for x, value in curve.points if value > 0)
-    return Curve(curve.label, curve.style, curve.marker, points)
+def _values(chart: Chart) -> list[float]:
+    """Return every value of the chart in the scale of its y axis."""
+    values = [y for curve in chart.curves for _, y in curve.points]
+    values += [y for curve in chart.curves for _, *ends in curve.spread.points for y in ends]
+    return [math.log10(value) for value in values if value > 0] if chart.log else values
 
 
 def _y_limits(values: Sequence[float], chart: Chart) -> tuple[float, float]:
@@ -233,37 +337,6 @@ def _y_limits(values: Sequence[float], chart: Chart) -> tuple[float, float]:
     room = abs(low) * 0.1
     room = room if room > Y_MIN else 1.0
     return low - room, high + room
-
-
-def _plot(chart: Chart, curves: Sequence[Curve], low: float, high: float) -> str:
-    import plotext
-
-    letters = chart.ascii or chart.plain
-    plotext.clear_figure()
-    plotext.theme("clear")
-    plotext.limit_size(False, False)  # plotext would cut the picture to the terminal that it finds
-    plotext.plot_size(chart.width, chart.height)
-    plotext.xaxes(True, False)
-    plotext.yaxes(True, False)
-    start, end = chart.x_start, _wide_enough(chart.x_start, chart.x_end)
-    plotext.xlim(start, end)
-    plotext.ylim(low, high)
-    for curve in curves:
-        if not curve.points:
-            continue
-        xs, ys = [x for x, _ in curve.points], [min(max(y, low), high) for _, y in curve.points]
-        plotext.plot(xs, ys, marker=curve.marker if letters else "braille", color=_COLOUR_BASE + STYLES.index(curve.style))
-    if chart.marks:
-        plotext.scatter(list(chart.marks), [low] * len(chart.marks), marker="!", color=_COLOUR_BASE + STYLES.index("bad"))
-    y_ticks = _log_ticks(low, high) if chart.log else nice_ticks(low, high, max(2, chart.height // 3))
-    plotext.yticks([value for value, _ in y_ticks], [_y_label(text, chart.unit) for _, text in y_ticks])
-    x_ticks = _x_ticks(chart, start, end)
-    plotext.xticks([value for value, _ in x_ticks], [text for _, text in x_ticks])
-    return str(plotext.build())
-
-
-def _y_label(text: str, unit: str) -> str:
-    return f"{text}{unit}"[:LABEL_COLUMNS].rjust(LABEL_COLUMNS)
 
 
 def nice_ticks(low: float, high: float, most: int) -> list[tuple[float, str]]:
@@ -305,30 +378,8 @@ def _x_ticks(chart: Chart, start: float, end: float) -> list[tuple[float, str]]:
     return [(start + number * step, units.duration(number * step)) for number in range(int((end - start) // step) + 1)]
 
 
-def _spans(line: str, width: int) -> Line:
-    spans: list[Span] = []
-    style, at, room = "dim", 0, width
-    for found in [*_SGR.finditer(line), None]:
-        text = line[at : found.start() if found else len(line)][:room]
-        if text:
-            spans.append(Span(text, style))
-            room -= len(text)
-        if found:
-            style, at = _style(found[1]), found.end()
-    if room > 0:
-        spans.append(Span(" " * room, "dim"))
-    return tuple(spans)
-
-
-def _style(code: str) -> str:
-    parts = code.split(";")
-    if parts[:2] == ["38", "5"]:
-        return STYLES[int(parts[2]) - _COLOUR_BASE]
-    return "dim"
-
-
-def _sentence(chart: Chart, text: str, style: str = "dim") -> tuple[Line, ...]:
+def _sentence(chart: Chart, said: Span) -> tuple[Line, ...]:
     blank: Line = (Span(" " * chart.width),)
-    shown = (Span(text[: chart.width].center(chart.width), style),)
+    shown = (Span(said.text[: chart.width].center(chart.width), said.style),)
     above = max(0, chart.height // 2)
     return tuple([blank] * above + [shown] + [blank] * chart.height)[: chart.height]

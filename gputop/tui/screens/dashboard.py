@@ -15,11 +15,11 @@ from gputop.snapshot import Process, Run
 from gputop.tui.drawing.gpus import lines_wanted
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.state.view import Settings, View
-from gputop.tui.widgets.compositor import send_changed_cells_only
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
 from gputop.tui.widgets.header import Header
 from gputop.tui.widgets.lines import ViewPane
+from gputop.tui.widgets.private_textual import install_compositor
 from gputop.tui.widgets.processes import ProcessesPane
 from gputop.tui.widgets.requests import RunChosen, SettingsChanged
 from gputop.tui.widgets.tab_bar import TabBar
@@ -82,7 +82,7 @@ class DashboardScreen(Screen[None]):
 
     def __init__(self) -> None:
         super().__init__()
-        send_changed_cells_only(self)
+        install_compositor(self)
         self.view: View | None = None
         self.header = Header()
         self.gpus, self.training = GpusPane(), TrainingPane()

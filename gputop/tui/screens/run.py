@@ -145,7 +145,7 @@ class RunScreen(SubScreen):
             x_kind=self.x_kind,
             start=span[0],
             end=span[1],
-            columns=max(1, 2 * (width - large_chart.LABEL_COLUMNS - 1)),
+            columns=large_chart.columns_for(width),
             per_rank=self.settings.per_rank,
             smoothing=self.settings.smoothing,
         )

@@ -14,7 +14,7 @@ class ChartPane(Pane):
         super().__init__(title, can_focus=False, id=id)
         self.chart: Chart | None = None
         self.drawings = 0
-        """How often plotext was asked: a chart that stands still costs nothing."""
+        """How often a chart was drawn: one that stands still costs nothing."""
 
     def chart_size(self) -> tuple[int, int]:
         """Return the columns and rows that the chart itself may take."""

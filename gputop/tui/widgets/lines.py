@@ -19,9 +19,9 @@ from textual.widget import Widget
 
 from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, cut, fit, full_row, width
 from gputop.tui.state.view import View
-from gputop.tui.widgets.compositor import CellPainter, crops_left
-from gputop.tui.widgets.painting import look_of, styles_of
+from gputop.tui.widgets.painting import CellPainter, look_of, styles_of
 from gputop.tui.widgets.palette import THEMES, palette, theme_name
+from gputop.tui.widgets.private_textual import crops_left
 
 __all__ = ["THEMES", "LinesWidget", "Pane", "ViewPane", "palette", "theme_name"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -13,6 +13,9 @@ from textual.filter import LineFilter
 from textual.widget import Widget
 
 from gputop.tui.widgets.palette import PALETTES
+
+CellPainter = Callable[[int, int, int], Sequence[tuple[str, Style]]]
+"""Returns the cells [start, end) of row ``y`` of a widget as they go to the terminal; called as ``paint(y, start, end)``."""
 
 
 class Look(NamedTuple):

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,8 @@ from gputop.tui.state.view import Settings
 from gputop.tui.widgets.chart import ChartPane
 from tests import samples
 from tests.tui.kit import SIZES, ScreenApp, text_of, view_of
+
+ROOT = Path(__file__).parents[3]
 
 
 def series_of(*ranks: list[float]) -> dict[int, MetricSeries]:
@@ -64,8 +69,10 @@ def test_a_spike_between_two_columns_is_not_lost() -> None:
     values = [1.0] * 20_000
     values[7_777] = 50.0
     chart = chart_of(series_of(values))
-    assert max(y for curve in chart.curves for _, y in curve.points) == 50.0
-    assert sum(len(curve.points) for curve in chart.curves) <= 2 * 200
+    assert max(high for curve in chart.curves for _, _, high in curve.spread.points) == 50.0
+    assert sum(len(curve.points) for curve in chart.curves) <= 200
+    rank = [[span.text.strip() for span in line if span.style == "rank0"] for line in large_chart.draw(chart)]
+    assert [any(texts) for texts in rank] == [True] * 18 + [False] * 2
 
 
 def test_nan_and_infinity_are_marked_and_nothing_else_suffers() -> None:
@@ -73,7 +80,7 @@ def test_nan_and_infinity_are_marked_and_nothing_else_suffers() -> None:
     assert chart.marks == (2.0, 4.0)
     assert "2 NaN or infinite" in plain(large_chart.legend(chart))
     bad = [span.text for line in large_chart.draw(chart) for span in line if span.style == "bad"]
-    assert "".join(bad).count("!") == 2
+    assert "".join(bad).count("×") == 2
 
 
 def test_only_nan_is_said_in_words() -> None:
@@ -105,10 +112,40 @@ def test_mean_and_spread_over_ranks() -> None:
     curves, _ = large_chart.curves_of(
         series_of([1.0] * 10, [3.0] * 10), x_kind="step", start=0, end=9, columns=50, per_rank=False
     )
-    low, high, mean = curves
-    assert {y for _, y in low.points} == {1.0}
-    assert {y for _, y in high.points} == {3.0}
+    (mean,) = curves
+    assert {(low, high) for _, low, high in mean.spread.points} == {(1.0, 3.0)}
     assert {y for _, y in mean.points} == {2.0}
+
+
+def test_the_spread_has_no_gaps_where_steps_are_few() -> None:
+    chart = chart_of(series_of([1.0] * 5, [3.0] * 5), per_rank=False)
+    middle = large_chart.draw(chart)[4]
+    assert "⣿" * 80 in plain(middle)
+    assert "lowest and highest" in plain(large_chart.legend(chart))
+
+
+def test_the_axes_are_labeled_where_their_ticks_are() -> None:
+    lines = [plain(line) for line in large_chart.draw(chart_of(series_of([float(step) for step in range(101)])))]
+    ticks, labels = lines[-2], lines[-1]
+    assert labels.split() == ["0", "20", "40", "60", "80", "100"]
+    assert [at for at, char in enumerate(ticks) if char == "┬"] == [9, 27, 45, 63, 81, 99]
+    assert all(labels[at] in "0123456789" for at in (9, 27, 45, 63, 81, 99))
+    numbers = {line[:8].strip(): row for row, line in enumerate(lines) if line[8] == "┤"}
+    assert list(numbers) == ["100", "80", "60", "40", "20", "0"]
+    top, bottom = numbers["100"], numbers["0"]
+    assert numbers["20"] - numbers["80"] == pytest.approx(0.6 * (bottom - top), abs=1)
+
+
+def test_a_live_chart_is_not_drawn_by_plotext() -> None:
+    code = (
+        "import sys\n"
+        "from gputop.tui.drawing import large_chart as c\n"
+        "curve = c.Curve('value', 'accent', '*', ((0.0, 1.0), (1.0, 2.0)))\n"
+        "c.draw(c.Chart(80, 20, (curve,), 0.0, 1.0))\n"
+        "print('plotext' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "False\n"
 
 
 def test_smoothing_has_no_pull_towards_zero() -> None:
@@ -181,7 +218,7 @@ async def test_another_metric_is_an_arrow_away() -> None:
         assert "╭ accuracy" in text_of(app)
 
 
-async def test_plotext_is_not_asked_again_while_nothing_changed() -> None:
+async def test_a_chart_is_not_drawn_again_while_nothing_changed() -> None:
     view = view_of(samples.snapshot(runs=(samples.run(state="finished", ended_at=samples.EPOCH),)))
     app = ScreenApp(RunScreen("run-1"), view)
     async with app.run_test(size=(160, 50)) as pilot:

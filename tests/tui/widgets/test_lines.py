@@ -11,9 +11,11 @@ from textual.geometry import Region
 from textual.screen import Screen
 
 from gputop.tui.drawing.line import STYLES, Line, line
-from gputop.tui.widgets.compositor import ChangedCells, SparingCompositor, send_changed_cells_only
+from gputop.tui.widgets.compositor import SparingCompositor
 from gputop.tui.widgets.lines import LinesWidget, Pane
 from gputop.tui.widgets.palette import DARK_BACKGROUND, LIGHT_BACKGROUND, PALETTES, THEMES, palette, theme_name
+from gputop.tui.widgets.partial_update import PartialUpdate
+from gputop.tui.widgets.private_textual import install_compositor
 
 
 class Watched(LinesWidget):
@@ -200,7 +202,7 @@ async def test_changed_cells_alone_go_to_the_terminal() -> None:
     class SparingScreen(Screen[None]):
         def __init__(self) -> None:
             super().__init__()
-            send_changed_cells_only(self)
+            install_compositor(self)
 
         def compose(self) -> ComposeResult:
             yield LinesWidget([line(("memory 71.2/80 GiB ", "text"), ("日本 98%", "value"))])
@@ -227,7 +229,7 @@ async def test_changed_cells_alone_go_to_the_terminal() -> None:
 
         def spy() -> object:
             update = original()
-            if isinstance(update, ChangedCells):
+            if isinstance(update, PartialUpdate):
                 updates.append(update.render_segments(app.console))
             return update
 

@@ -15,9 +15,11 @@ from textual.widgets import Static
 
 from gputop.tui.drawing.line import STYLES, Line, cut, line
 from gputop.tui.start import write_whole
-from gputop.tui.widgets.compositor import ChangedCells, SparingCompositor, send_changed_cells_only
+from gputop.tui.widgets.compositor import SparingCompositor
 from gputop.tui.widgets.lines import Pane
 from gputop.tui.widgets.palette import THEMES
+from gputop.tui.widgets.partial_update import PartialUpdate
+from gputop.tui.widgets.private_textual import install_compositor
 
 COLUMNS, ROWS = 60, 12
 WORDS = ("98%", "71.2 GiB", "日本", "▇▆█", "no process", "a longer text of one style", "é")
@@ -28,7 +30,7 @@ class TwoPanes(Screen[None]):
 
     def __init__(self, covered: bool) -> None:
         super().__init__()
-        send_changed_cells_only(self)
+        install_compositor(self)
         self.covered = covered
 
     def compose(self) -> ComposeResult:
@@ -82,7 +84,7 @@ async def test_changes_add_up_to_the_whole_screen(theme: str, covered: bool) -> 
 
         def spy() -> object:
             update = original()
-            if isinstance(update, ChangedCells):
+            if isinstance(update, PartialUpdate):
                 stream.feed(update.render_segments(app.console))
             return update
 

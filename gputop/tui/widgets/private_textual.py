@@ -1,0 +1,125 @@
+"""Every private name of Textual that the sparing compositor relies on, and the check that it is still what we know.
+
+A screen gets the compositor only when all checks hold. Otherwise Textual's own compositor draws the same screen with more
+bytes, and Textual's log says in one line which name has changed. The checks run once in a process.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from rich.color import ColorSystem
+from rich.style import Style
+from textual import log
+from textual.geometry import Region, Size
+from textual.screen import Screen
+from textual.strip import Strip
+
+_MODULE = "textual._compositor"
+_BOLD = Style(bold=True)
+
+
+def _private(name: str) -> Any:
+    return getattr(import_module(_MODULE), name)
+
+
+def _parameters(of: Any) -> list[str]:
+    return list(inspect.signature(of).parameters)
+
+
+def _an_update() -> Any:
+    """Return Textual's partial update of the cells [1, 3) of an empty screen of 4 cells by 1."""
+    compositor = _private("Compositor")()
+    compositor.size = Size(4, 1)
+    compositor._dirty_regions.add(Region(1, 0, 2, 1))
+    update = compositor.render_partial_update()
+    return update if not compositor._dirty_regions else None
+
+
+def _has_dirty_regions() -> bool:
+    return bool(_private("Compositor")()._dirty_regions == set())
+
+
+def _has_visible_widgets() -> bool:
+    """Check the type of an entry in the annotation: an empty screen has none to look at."""
+    compositor = _private("Compositor")
+    annotated = inspect.get_annotations(compositor.visible_widgets.fget)["return"]
+    return annotated == "dict[Widget, tuple[Region, Region]]" and bool(compositor().visible_widgets == {})
+
+
+def _has_regions_to_spans() -> bool:
+    spans = _private("Compositor")()._regions_to_spans({Region(1, 0, 2, 1), Region(2, 0, 4, 1)})
+    return list(spans) == [(0, 1, 6)]
+
+
+def _updates_partially() -> bool:
+    compositor = _private("Compositor")
+    return _parameters(compositor.render_partial_update) == ["self"] and type(_an_update()) is _private("ChopsUpdate")
+
+
+CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
+    {
+        _MODULE: lambda: bool(import_module(_MODULE)),
+        "CompositorUpdate": lambda: bool(_private("CompositorUpdate")()),
+        "CompositorUpdate.render_segments": lambda: (
+            _parameters(_private("CompositorUpdate").render_segments) == ["self", "console"]
+        ),
+        "ChopsUpdate": lambda: issubclass(_private("ChopsUpdate"), _private("CompositorUpdate")),
+        "Compositor": lambda: bool(_private("Compositor")()),
+        "Compositor._dirty_regions": _has_dirty_regions,
+        "Compositor._regions_to_spans": _has_regions_to_spans,
+        "Compositor.visible_widgets": _has_visible_widgets,
+        "Compositor.render_partial_update": _updates_partially,
+        "ChopsUpdate.chops": lambda: _an_update().chops == [{0: None}],
+        "ChopsUpdate.spans": lambda: _an_update().spans == [(0, 1, 3)],
+        "ChopsUpdate.chop_ends": lambda: _an_update().chop_ends == [[4]],
+        "Screen._compositor": lambda: type(Screen()._compositor) is _private("Compositor"),
+        "Strip.render_style": lambda: Strip.render_style(_BOLD, "x", ColorSystem.TRUECOLOR) == "\x1b[1mx\x1b[0m",
+        "Strip.render_ansi": lambda: Strip.render_ansi(_BOLD, ColorSystem.TRUECOLOR) == "1",
+    }
+)
+"""Name -> its check: the name is there, in the shape that we rely on. A check that raises fails.
+
+The order matters: a check may rely on the names before it.
+"""
+
+
+def first_mismatch() -> str | None:
+    """Return the first name of ``CHECKS`` that is gone or has another shape; None when all are as we know them."""
+    for name, holds in CHECKS.items():
+        try:
+            if not holds():
+                return name
+        except Exception:  # noqa: BLE001 - whatever an unknown Textual raises, the name is not what we know
+            return name
+    return None
+
+
+@lru_cache(maxsize=1)
+def _all_hold() -> bool:
+    """Check every name, once in a process; log the first mismatch."""
+    name = first_mismatch()
+    if name is not None:
+        log.warning(f"gputop: {name} of Textual is not what gputop knows: Textual's own compositor draws the dashboard.")
+    return name is None
+
+
+def install_compositor(screen: Screen[Any]) -> None:
+    """Give a screen that is not mounted yet the sparing compositor, where this Textual is as we know it.
+
+    A screen that has a compositor of its own keeps it.
+    """
+    if _all_hold() and type(screen._compositor) is _private("Compositor"):
+        from gputop.tui.widgets.compositor import SparingCompositor
+
+        screen._compositor = SparingCompositor()
+
+
+def crops_left(screen: Screen[Any]) -> bool:
+    """Return True when updates of this screen begin where the change begins."""
+    return getattr(getattr(screen, "_compositor", None), "crops_left", False)

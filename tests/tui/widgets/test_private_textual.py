@@ -1,0 +1,245 @@
+"""Whatever private name of Textual changes, the dashboard draws the same: then Textual's own compositor draws it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import textual
+from rich.style import Style
+from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
+from textual.geometry import Region
+from textual.screen import Screen
+from textual.strip import Strip
+
+from gputop.tui.widgets.private_textual import CHECKS, crops_left, first_mismatch, install_compositor
+from tests.terminal import Terminal
+from tests.tui.dashboards import DashboardApp
+from tests.tui.widgets import changing_dashboard
+
+TEXTUAL = Path(textual.__file__).parent
+ROOT = Path(__file__).parents[3]
+SIZE = (100, 30)
+
+
+class Rename(NamedTuple):
+    """In the modules ``where`` of Textual, ``pattern`` becomes ``replacement``; ``file`` gets another name."""
+
+    pattern: str
+    replacement: str
+    where: str = "*.py"
+    file: str = ""
+
+
+RENAMES = {
+    "textual._compositor": Rename(r"\btextual\._compositor\b", "textual._composer", file="_compositor.py"),
+    "CompositorUpdate": Rename(r"\bCompositorUpdate\b", "ScreenUpdate"),
+    "CompositorUpdate.render_segments": Rename(r"\brender_segments\b", "render_text"),
+    "ChopsUpdate": Rename(r"\bChopsUpdate\b", "PartialUpdate"),
+    "ChopsUpdate.chops": Rename(r"\bself\.chops\b", "self.pieces", "_compositor.py"),
+    "ChopsUpdate.spans": Rename(r"\bself\.spans\b", "self.stretches", "_compositor.py"),
+    "ChopsUpdate.chop_ends": Rename(r"\bself\.chop_ends\b", "self.piece_ends", "_compositor.py"),
+    "Compositor": Rename(r"\bCompositor\b", "Composer"),
+    "Compositor._dirty_regions": Rename(r"\b_dirty_regions\b", "_changed_regions"),
+    "Compositor._regions_to_spans": Rename(r"\b_regions_to_spans\b", "_spans_of"),
+    "Compositor.visible_widgets": Rename(r"\bvisible_widgets\b", "shown_widgets"),
+    "Compositor.render_partial_update": Rename(r"\brender_partial_update\b", "render_changes"),
+    "Screen._compositor": Rename(r"(?<!textual)\._compositor\b", "._composer"),
+    "Strip.render_style": Rename(r"\brender_style\b", "render_styled", "strip.py"),
+    "Strip.render_ansi": Rename(r"\brender_ansi\b", "render_codes", "strip.py"),
+}
+
+
+def renamed_textual(folder: Path, rename: Rename) -> None:
+    """Make a Textual in ``folder`` that differs from the installed one by ``rename`` alone."""
+    changed = 0
+    for path in TEXTUAL.rglob("*"):
+        target = folder / "textual" / path.relative_to(TEXTUAL)
+        if path.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if path.name == rename.file:
+            target = target.with_name(rename.replacement.rpartition(".")[2] + ".py")
+        if path.match(rename.where) and path.suffix == ".py":
+            text, count = re.subn(rename.pattern, rename.replacement, path.read_text())
+            changed += count
+            if count:
+                target.write_text(text)
+                continue
+        target.symlink_to(path)
+    assert changed
+
+
+@pytest.fixture(scope="module")
+def wanted() -> str:
+    """What the terminal shows in the end."""
+
+    async def drawn() -> str:
+        app = DashboardApp(changing_dashboard.second())
+        async with app.run_test(size=SIZE) as pilot:
+            await pilot.pause()
+            return "\n".join(row.rstrip() for row in app.text())
+
+    return asyncio.run(drawn())
+
+
+def log_of(terminal: Terminal, log: Path, wanted: str) -> list[str]:
+    """See that the terminal shows what is wanted, leave, and return what was logged."""
+    terminal.wait_for(lambda text: text == wanted)
+    terminal.press("\x11")
+    assert terminal.wait_exit(60.0) == 0
+    return [line for line in log.read_text().splitlines() if line.startswith("gputop:")] if log.exists() else []
+
+
+def dashboard(log: Path, *first_on_path: Path) -> Terminal:
+    environment = {
+        "TEXTUAL_LOG": str(log),
+        "TEXTUAL_ANIMATIONS": "none",
+        # What was compiled of the other Textual must not stand among the caches of the installed one.
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "PYTHONPATH": ":".join(map(str, (*first_on_path, ROOT))),
+    }
+    command = (sys.executable, "-m", "tests.tui.widgets.changing_dashboard")
+    return Terminal(command, environment, *SIZE)
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_with_a_name_changed_stock_textual_draws_the_same(name: str, wanted: str, tmp_path: Path) -> None:
+    renamed_textual(tmp_path, RENAMES[name])
+    with dashboard(tmp_path / "log", tmp_path) as terminal:
+        (line,) = log_of(terminal, tmp_path / "log", wanted)
+    assert f" {name} " in line
+
+
+def test_with_the_textual_that_is_known_nothing_is_logged_and_less_is_sent(wanted: str, tmp_path: Path) -> None:
+    with dashboard(tmp_path / "log") as terminal:
+        assert log_of(terminal, tmp_path / "log", wanted) == []
+    renamed_textual(tmp_path, RENAMES["Screen._compositor"])
+    with dashboard(tmp_path / "log", tmp_path) as stock:
+        assert len(log_of(stock, tmp_path / "log", wanted)) == 1
+    assert len(terminal.received) < len(stock.received)
+
+
+def test_every_private_name_in_use_is_checked() -> None:
+    """Of the modules that name something private of Textual, each such name has its check."""
+    assert set(CHECKS) == set(RENAMES)
+    used = set()
+    for module in (ROOT / "gputop" / "tui").rglob("*.py"):
+        text = module.read_text()
+        used |= {f"textual.{name}" for name in re.findall(r"\btextual\.(_\w+)", text)}
+        used |= set(re.findall(r"from textual\._compositor import (.+)", text))
+    names = {name for line in used for name in line.split(", ")}
+    assert names == {"textual._compositor", "ChopsUpdate", "Compositor", "CompositorUpdate"}
+    assert names <= set(CHECKS)
+
+
+class Shape(NamedTuple):
+    """How something of the known name may have changed."""
+
+    name: str
+    owner: type
+    attribute: str
+    value: object
+
+
+def _swapped(regions: Iterable[Region]) -> Iterable[tuple[int, int, int]]:
+    for x, y, width, _ in regions:
+        yield (x, x + width, y)
+
+
+def _update(change: Callable[[ChopsUpdate], None]) -> Callable[[Compositor], ChopsUpdate]:
+    def render(self: Compositor) -> ChopsUpdate:
+        update = ChopsUpdate([{0: None}], [(0, 1, 3)], [[4]])
+        change(update)
+        self._dirty_regions.clear()
+        return update
+
+    return render
+
+
+SHAPES = [
+    Shape("CompositorUpdate.render_segments", CompositorUpdate, "render_segments", lambda self, console, size: ""),
+    Shape("CompositorUpdate.render_segments", CompositorUpdate, "render_segments", lambda self: ""),
+    Shape("Compositor._regions_to_spans", Compositor, "_regions_to_spans", staticmethod(_swapped)),
+    Shape("Compositor.visible_widgets", Compositor, "visible_widgets", lambda self: {}),
+    Shape("Compositor.visible_widgets", Compositor, "visible_widgets", property(lambda self: {})),
+    Shape("Compositor.render_partial_update", Compositor, "render_partial_update", lambda self, full: None),
+    Shape("Compositor.render_partial_update", Compositor, "render_partial_update", lambda self: []),
+    Shape(
+        "ChopsUpdate.spans",
+        Compositor,
+        "render_partial_update",
+        _update(lambda update: setattr(update, "spans", [Region(1, 0, 2, 1)])),
+    ),
+    Shape(
+        "ChopsUpdate.chops",
+        Compositor,
+        "render_partial_update",
+        _update(lambda update: setattr(update, "chops", [[None]])),
+    ),
+    Shape(
+        "ChopsUpdate.chop_ends",
+        Compositor,
+        "render_partial_update",
+        _update(lambda update: setattr(update, "chop_ends", [4])),
+    ),
+    Shape("Strip.render_ansi", Strip, "render_ansi", staticmethod(lambda style: "1")),
+    Shape("Strip.render_style", Strip, "render_style", staticmethod(lambda text, style, system: "")),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
+def test_another_shape_is_noticed(shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert first_mismatch() is None
+    monkeypatch.setattr(shape.owner, shape.attribute, shape.value)
+    assert first_mismatch() == shape.name
+
+
+def test_a_screen_that_brings_its_own_compositor_keeps_it() -> None:
+    class OwnCompositor(Compositor):
+        pass
+
+    screen = Screen[None]()
+    screen._compositor = OwnCompositor()
+    install_compositor(screen)
+    assert type(screen._compositor) is OwnCompositor
+    assert not crops_left(screen)
+
+
+def test_the_part_that_textual_could_take_knows_nothing_of_gputop() -> None:
+    module = ROOT / "gputop" / "tui" / "widgets" / "partial_update.py"
+    assert "gputop" not in module.read_text()
+    code = (
+        "import sys, importlib.util as util; "
+        f"spec = util.spec_from_file_location('partial_update', {str(module)!r}); "
+        "module = util.module_from_spec(spec); sys.modules['partial_update'] = module; spec.loader.exec_module(module); "
+        "print(any(name.partition('.')[0] == 'gputop' for name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "False\n"
+
+
+def test_styles_are_encoded_as_the_difference_from_the_style_before() -> None:
+    from rich.console import Console
+
+    from gputop.tui.widgets.partial_update import PartialUpdate, Piece
+
+    red, bold_red, linked = Style.parse("red"), Style.parse("bold red"), Style.parse("red link https://example.org")
+    update = PartialUpdate(
+        [Piece(2, 0, [("a", red), ("b", red), ("c", bold_red)]), Piece(0, 3, [("d", red), ("e", Style.null())])]
+    )
+    console = Console(color_system="standard", force_terminal=True)
+    assert update.render_segments(console) == ("\x1b[1;3H\x1b[31mab\x1b[0;1;31mc\x1b[4;1H\x1b[0;31md\x1b[39me")
+    shown = PartialUpdate([Piece(0, 0, [("x", linked)])]).render_segments(console)
+    assert "https://example.org" in shown
+    colorless = Console(color_system=None)
+    assert PartialUpdate([Piece(0, 0, [("x", Style.parse("bold"))])]).render_segments(colorless) == (
+        "\x1b[1;1H\x1b[0;1mx\x1b[0m"
+    )
