@@ -81,8 +81,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "tui": ("agent doctor doctor/findings history jobs snapshot tui/screens tui/screens/launch tui/state tui/widgets"),
         # The command line: hands each command to the package that does it.
         "cli": (
-            "agent doctor doctor/findings doctor/logs doctor/preflight errors gputop jobs jobs/output places recipes"
-            " snapshot sources tracking/journal tracking/reader tui tui/state units"
+            "agent doctor doctor/findings doctor/logs doctor/preflight errors gputop history jobs jobs/output places recipes"
+            " snapshot sources tracking/journal tracking/reader tui tui/drawing tui/state units"
         ),
         "__main__": "cli",
     }.items()
