@@ -38,6 +38,8 @@ PURE_ROOMS = {
         "gputop.snapshot",
         "gputop.units",
         "gputop.history.series",
+        "gputop.history.columns",
+        "gputop.history.smoothing",
         "gputop.doctor",
     ),
 }

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from gputop import units
 from gputop.history.series import Bucket, MetricSeries, Series
+from gputop.history.smoothing import smooth
 from gputop.tui.drawing.line import STYLES, Line, Span
 
 LABEL_COLUMNS = 8
@@ -101,7 +102,7 @@ def curves_of(
         ]
         return tuple(curves), tuple(marks)
     means, lows, highs = _mean_and_spread(list(per_series.values()))
-    curves = [Curve("mean" if len(per_series) > 1 else "value", "accent", "*", smooth(means, smoothing))]
+    curves = [Curve("mean" if len(per_series) > 1 else "value", "accent", "*", _smoothed(means, smoothing))]
     if any(low[1] < high[1] for low, high in zip(lows, highs, strict=True)):
         curves = [Curve("lowest and highest", "dim", ".", lows), Curve("", "dim", ".", highs), *curves]
     return tuple(curves), tuple(marks)
@@ -128,18 +129,6 @@ def device_curves(
     if len(rows) > 1:
         return (Curve("lowest and highest", "dim", ".", lows), Curve("", "dim", ".", highs), *curves)
     return curves
-
-
-def smooth(points: Sequence[tuple[float, float]], weight: float) -> tuple[tuple[float, float], ...]:
-    """Return the exponential moving average of the points, without the pull towards zero at its start."""
-    if weight <= 0:
-        return tuple(points)
-    result, average, share = [], 0.0, 0.0
-    for x, value in points:
-        average = weight * average + (1 - weight) * value
-        share = weight * share + (1 - weight)
-        result.append((x, average / share))
-    return tuple(result)
 
 
 def legend(chart: Chart) -> Line:
@@ -199,7 +188,12 @@ def _low_and_high(row: Sequence[Bucket | None]) -> tuple[tuple[float, float], ..
 
 
 def _smoothed_means(row: Sequence[Bucket | None], weight: float) -> tuple[tuple[float, float], ...]:
-    return smooth([(_middle(bucket), bucket.mean) for bucket in row if bucket is not None and bucket.count], weight)
+    return _smoothed([(_middle(bucket), bucket.mean) for bucket in row if bucket is not None and bucket.count], weight)
+
+
+def _smoothed(points: Sequence[tuple[float, float]], weight: float) -> tuple[tuple[float, float], ...]:
+    values = smooth((value for _, value in points), weight)
+    return tuple((x, value) for (x, _), value in zip(points, values, strict=True) if value is not None)
 
 
 def _mean_and_spread(

@@ -12,6 +12,7 @@ from textual.containers import Horizontal
 
 from gputop import units
 from gputop.history.series import X_MAX
+from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Run
 from gputop.tui.drawing import large_chart, run_numbers, training
 from gputop.tui.drawing.line import Line, Span, clean
@@ -23,7 +24,6 @@ from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget, Pane
 
-SMOOTHINGS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.99)
 _MOST_CURVES = 16
 
 
@@ -245,8 +245,7 @@ class RunScreen(SubScreen):
 
     def action_smooth(self, by: int) -> None:
         """Smooth more or less."""
-        now = min(range(len(SMOOTHINGS)), key=lambda number: abs(SMOOTHINGS[number] - self.settings.smoothing))
-        self._change(smoothing=SMOOTHINGS[min(max(0, now + by), len(SMOOTHINGS) - 1)])
+        self._change(smoothing=next_smoothing(self.settings.smoothing, by))
 
     def action_per_rank(self) -> None:
         """Switch between one curve per rank, and mean and spread."""

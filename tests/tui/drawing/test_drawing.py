@@ -13,7 +13,7 @@ from gputop.history.series import History, Series
 from gputop.snapshot import DeviceUse, LaunchEnvironment, Problem, Process
 from gputop.tui.drawing.balance import balance, balance_line
 from gputop.tui.drawing.bars import balance_columns, bar, sparkline
-from gputop.tui.drawing.braille import Trace, chart, dot_columns, smoothed
+from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.gpus import draw_gpus, ranges, recent_means
 from gputop.tui.drawing.header import header_line
@@ -137,12 +137,6 @@ def test_ascii_chart_is_ascii() -> None:
     assert all(row.isascii() for row in drawn)
     assert "*" in "".join(drawn)
     assert "x" in drawn[0]
-
-
-def test_smoothing_zero_changes_nothing_and_nan_stays() -> None:
-    assert smoothed([1.0, 3.0, None, 5.0], 0.5) == [1.0, 2.0, None, 3.5]
-    assert smoothed([1.0, 3.0], 0.0) == [1.0, 3.0]
-    assert math.isnan(smoothed([1.0, math.nan], 0.5)[1] or 0.0)
 
 
 @pytest.mark.parametrize("samples_count", [3, 100, 4096, 9000])
