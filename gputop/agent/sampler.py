@@ -22,7 +22,20 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeVar
 
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, told_of
 from gputop.places import jobs_dir
-from gputop.snapshot import NOT_READ, Device, DeviceUse, Host, LogMatch, Problem, Process, Run, SamplerCost, Snapshot
+from gputop.snapshot import (
+    LIVE_STATES,
+    NOT_READ,
+    Device,
+    DeviceUse,
+    Host,
+    HostSource,
+    LogMatch,
+    Problem,
+    Process,
+    Run,
+    SamplerCost,
+    Snapshot,
+)
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host.procfs import read_boot_id
 from gputop.sources.host.reader import HostReader, namespace_note
@@ -42,7 +55,7 @@ WARM_UP_S = 0.25
 class NoSource:
     """Stands where there is no GPU and nobody asked for virtual ones: no devices, and the reason."""
 
-    name = "none"
+    name: HostSource = "none"
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -269,7 +282,7 @@ def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
         rank.pid: (run.run_id, rank.rank)
         for run in runs
         for rank in run.ranks
-        if rank.pid is not None and rank.state in ("starting", "running", "stalled")
+        if rank.pid is not None and rank.state in LIVE_STATES
     }
 
 
@@ -278,7 +291,7 @@ def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
     claims = []
     for run in runs:
         for rank in run.ranks:
-            if rank.pid is None or rank.state not in ("starting", "running", "stalled"):
+            if rank.pid is None or rank.state not in LIVE_STATES:
                 continue
             stated = rank.facts.get("devices")
             for item in stated if isinstance(stated, list | tuple) else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.snapshot import Device, Host, Process, Run, Snapshot, loss_metric
+from gputop.snapshot import LIVE_STATES, Device, Host, Process, Run, Snapshot, loss_metric
 
 COMMAND_WIDTH = 60
 
@@ -20,7 +20,7 @@ def once_text(snapshot: Snapshot) -> str:
     if snapshot.processes:
         rows = [row for process in snapshot.processes for row in _process_rows(process, snapshot)]
         parts += ["", *_table(("GPU", "PID", "USER", "GPU-MEM", "SM", "RANK", "COMMAND"), rows)]
-    live = [run for run in snapshot.runs if run.state in ("running", "starting", "stalled")]
+    live = [run for run in snapshot.runs if run.state in LIVE_STATES]
     if live:
         parts += ["", *_table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run) for run in live])]
     return "\n".join(parts)

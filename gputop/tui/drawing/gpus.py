@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.history.series import Series
-from gputop.snapshot import Device, Process
+from gputop.snapshot import LIVE_STATES, Device, Process
 from gputop.tui.drawing.balance import balance_line
 from gputop.tui.drawing.bars import bar, sparkline
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, wrap
@@ -377,6 +377,6 @@ def _hint(view: View, width: int) -> tuple[Line, ...]:
         lines += [*wrap(clean(host.problem.message), width, style), *wrap(clean(host.problem.hint), width, "dim"), ()]
     count = len(view.snapshot.devices)
     lines += wrap(f"{count} virtual GPU{'s' * (count != 1)} to try everything with: CPU work, measured.", width, "dim")
-    if not any(run.state in ("starting", "running", "stalled") for run in view.snapshot.runs):
+    if not any(run.state in LIVE_STATES for run in view.snapshot.runs):
         lines += wrap("Press l to launch a demo.", width, "text")
     return tuple(lines)

@@ -9,13 +9,13 @@ from gputop import units
 from gputop.history.columns import LiveColumns, steady_end
 from gputop.history.series import Bucket, MetricSeries
 from gputop.history.smoothing import smooth
+from gputop.snapshot import ENDED_STATES
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.line import Line, Span, fit
 from gputop.tui.state.view import View
 
 MOST_CURVES = 8
 """More curves than styles cannot be told apart: the ranks after that are drawn as mean and spread."""
-ENDED = ("finished", "failed", "killed", "stopped")
 
 
 class LossChart:
@@ -57,7 +57,7 @@ class LossChart:
             return (note, *[fit((), width)] * (height - 1))
         start = min(min(series.buckets[0].x_first, series.buckets[-1].x_first) for series in present.values())
         last = max(max(series.buckets[-1].x_last, series.last_x or start) for series in present.values())
-        ended = view.run is not None and view.run.state in ENDED
+        ended = view.run is not None and view.run.state in ENDED_STATES
         end = max(last, start + 1) if ended else steady_end(start, last)
         keys = [(view.run_id, metric, rank) for rank in present]
         self._columns.keep_only(keys)

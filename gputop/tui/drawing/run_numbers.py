@@ -8,9 +8,8 @@ from typing import Any
 
 from gputop import units
 from gputop.history.series import History, MetricSeries
-from gputop.snapshot import LOSS_METRICS, Run, Snapshot, loss_metric
+from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric
 
-LIVE_STATES = ("starting", "running", "stalled")
 SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 """Throughput of one rank; the run's is the sum over its ranks."""
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")

@@ -13,7 +13,7 @@ from textual.containers import Horizontal
 from gputop import units
 from gputop.history.series import X_MAX
 from gputop.history.smoothing import next_smoothing
-from gputop.snapshot import Run
+from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart, run_numbers, training
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.line import width as line_width
@@ -136,7 +136,7 @@ class RunScreen(SubScreen):
         if span is None:
             pane.show_words(_no_metric_lines(run, pane.inner_size.width), title=title)
             return None
-        if self.x_kind == "time" and run.state in run_numbers.LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
+        if self.x_kind == "time" and run.state in LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
             span = (span[0], max(span[1], view.snapshot.time))
         width, height = pane.chart_size()
         shown = dict(sorted(series.items())[:_MOST_CURVES]) if self.settings.per_rank else series

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import LIVE, Job
+from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -12,7 +12,7 @@ from gputop.doctor.rules.standstill import left_early
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
-from gputop.snapshot import Process, Rank, Run
+from gputop.snapshot import FAILED_STATES, LIVE_STATES, Process, Rank, Run
 
 G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
@@ -111,10 +111,10 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
     for run in evidence.snapshot.runs:
         if run.state == "finished":
             continue
-        bad = [rank for rank in run.ranks if rank.state in ("failed", "killed")]
+        bad = [rank for rank in run.ranks if rank.state in FAILED_STATES]
         if len(run.ranks) < 2 or run.state == "stopped":
             continue
-        alive = [rank for rank in run.ranks if rank.state in LIVE]
+        alive = [rank for rank in run.ranks if rank.state in LIVE_STATES]
         if not bad:
             waiting = left_early.others_wait(evidence, run, alive, jobs.get(run.run_id))
             if waiting is not None:
