@@ -245,6 +245,20 @@ class Run:
     command: tuple[str, ...] | None = None
     ranks: tuple[Rank, ...] = ()
 
+    @property
+    def step(self) -> int | None:
+        """The last step that all ranks which take part have finished; None while no rank has logged one.
+
+        It is the smallest step of the live ranks. A rank that has ended does not hold the others back: an elastic run
+        goes on without it. Once no rank lives, the ranks that finished decide, and where none did, all ranks. A rank
+        without a step never counts: many scripts log on rank 0 alone.
+        """
+        for states in (LIVE_STATES, {"finished"}, None):
+            steps = [rank.step for rank in self.ranks if rank.step is not None and (states is None or rank.state in states)]
+            if steps:
+                return min(steps)
+        return None
+
 
 LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
 """What a run's training loss is called: the first of these that it logs."""

@@ -84,11 +84,10 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
 
 
 def _run_row(run: Run) -> tuple[str, ...]:
-    steps = [rank.step for rank in run.ranks if rank.step is not None]
     name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN
-    step = str(max(steps)) if steps else units.UNKNOWN
+    step = units.UNKNOWN if run.step is None else str(run.step)
     return (run.name, run.state, str(len(run.ranks)), step, loss)
 
 

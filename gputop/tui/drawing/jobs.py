@@ -103,8 +103,7 @@ def compare(jobs: Sequence[Job], snapshot: Snapshot, history: History) -> dict[s
             reached[job.id] = Comparison()
             continue
         speed = run_numbers.mean_speed(run, history)
-        step = min((rank.step for rank in run.ranks if rank.step is not None), default=None)
-        reached[job.id] = Comparison(speed, None, None, run_numbers.loss(run), run_numbers.accuracy(run), step)
+        reached[job.id] = Comparison(speed, None, None, run_numbers.loss(run), run_numbers.accuracy(run), run.step)
         if speed and len(job.device_uuids) == 1:
             single[_model(job)] = speed
     for job in jobs:

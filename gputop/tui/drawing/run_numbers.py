@@ -19,11 +19,6 @@ _WARM_UP_SHARE = 0.25
 """The first quarter of a run's speeds is left out of its mean: compilation, caches, the first batches."""
 
 
-def step(run: Run) -> int | None:
-    """Return the step that every rank has reached: that of the slowest."""
-    return min((rank.step for rank in run.ranks if rank.step is not None), default=None)
-
-
 def total_steps(run: Run) -> int | None:
     """Return how many steps the run will take, as it said itself."""
     for rank in run.ranks:
@@ -36,7 +31,7 @@ def total_steps(run: Run) -> int | None:
 
 def seconds_left(run: Run, history: History) -> float | None:
     """Return the time to the last step at the pace of the newest steps, or None when it cannot be known."""
-    now, total = step(run), total_steps(run)
+    now, total = run.step, total_steps(run)
     if run.state not in LIVE_STATES or now is None or total is None:
         return None
     pace = steps_per_s(run, history)

@@ -71,7 +71,7 @@ def title_line(view: View, run: Run) -> Line:
         parts.append(line((f"{count} ranks", "dim"), (f" ▸{words.span(some)}" if some else "", "accent")))
     if run.ranks and all(rank.facts.get("source") == "log" for rank in run.ranks):
         parts.append(line(("from the log", "dim")))
-    step, total = run_numbers.step(run), run_numbers.total_steps(run)
+    step, total = run.step, run_numbers.total_steps(run)
     if step is not None:
         parts.append(line((f"step {step}" + (f"/{total}" if total else ""), "text")))
     if run.state in ENDED_STATES:

@@ -281,7 +281,7 @@ class RunScreen(SubScreen):
 
 
 def _summary(run: Run, view: View, width: int) -> list[Line]:
-    step, total = run_numbers.step(run), run_numbers.total_steps(run)
+    step, total = run.step, run_numbers.total_steps(run)
     parts = [("step", units.count(step) + (f"/{units.count(total)}" if total else ""))]
     if step is not None and total:
         parts.append(("done", units.percent(100 * step / total)))
