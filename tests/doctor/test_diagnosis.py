@@ -262,6 +262,8 @@ def records(kind: Any) -> st.SearchStrategy[Any]:
 
 def _records(kind: Any) -> st.SearchStrategy[Any]:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        return st.sampled_from([*arguments, "of another version"])
     if origin in (types.UnionType, typing.Union):
         return st.one_of([st.none() if part is type(None) else records(part) for part in arguments])
     if origin is tuple and arguments[-1] is Ellipsis:
