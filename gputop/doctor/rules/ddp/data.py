@@ -18,6 +18,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank, Run
 
 EQUAL_STEPS_MIN = 5
@@ -163,8 +164,7 @@ def _walks_through_all(feed: Loader) -> bool:
 
 
 def _brings_sampler(ranks: Sequence[Rank]) -> bool:
-    own = {"accelerate", "lightning", "transformers", "deepspeed", "mmengine", "ultralytics"}
-    return any(own & set(frameworks(rank)) for rank in ranks)
+    return any(name in FRAMEWORKS and FRAMEWORKS[name].divides_data for rank in ranks for name in frameworks(rank))
 
 
 def same_order(evidence: Evidence, job: Job) -> Judgement:
