@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.doctor.findings import words
 from gputop.snapshot import ENDED_STATES, FAILED_STATES, Rank, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
@@ -68,7 +67,7 @@ def title_line(view: View, run: Run) -> Line:
     count = len(run.ranks) or run.world_size or 0
     if count > 1:
         some = _singled_out(view, run)
-        parts.append(line((f"{count} ranks", "dim"), (f" ▸{words.span(some)}" if some else "", "accent")))
+        parts.append(line((f"{count} ranks", "dim"), (f" ▸{units.ranges(some)}" if some else "", "accent")))
     if run.ranks and all(rank.facts.get("source") == "log" for rank in run.ranks):
         parts.append(line(("from the log", "dim")))
     step, total = run.step, run_numbers.total_steps(run)

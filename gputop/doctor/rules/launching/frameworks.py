@@ -76,7 +76,7 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
     if _TRAINER in _frameworks(job):
         facts.append(Fact("the Trainer of transformers is imported", _TRAINER, "journal"))
     if len(moving) > 1:
-        text = f"backward runs on devices {words.span(moving)} of one process"
+        text = f"backward runs on devices {units.ranges(moving)} of one process"
         facts.append(Fact(text, sorted(moving), "pt_autograd threads (/proc/<pid>/task)"))
     facts.append(Fact("one process, no launcher above it", job.pids, "/proc/<pid>/stat"))
     finding = Finding(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
@@ -34,7 +35,6 @@ _SAYS_DEATH = ("sigkill",)
 """Texts that say of a rank's death no more than that it died: torchrun's exit code -9."""
 SHM_NCCL_BYTES = 256 * 2**20
 _TOGETHER = ("rdzv_timeout", "addr_in_use")
-_SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
 def never_complete(evidence: Evidence, job: Job) -> Judgement:
@@ -293,7 +293,7 @@ def _was_killed(rank: Rank) -> bool:
 def _how(rank: Rank) -> str:
     code = rank.exit_code
     if code is not None and code < 0:
-        return f"was ended by {_SIGNALS.get(-code, f'signal {-code}')}"
+        return f"was ended by {units.signal_name(-code)}"
     if rank.state == "killed":
         return "was killed"
     return f"failed (exit code {code})" if code is not None else "failed"
