@@ -15,7 +15,7 @@ from gputop.tui.drawing.balance import balance, balance_line
 from gputop.tui.drawing.bars import balance_columns, bar, sparkline
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor import draw_doctor
-from gputop.tui.drawing.gpus import draw_gpus, ranges, recent_means
+from gputop.tui.drawing.gpus import draw_gpus, recent_means
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, Span, ascii_line, changed_ranges, clean, clip, fit, line, plain, spread, width, wrap
 from gputop.tui.drawing.loss import LossChart
@@ -248,8 +248,7 @@ def test_no_device_shows_the_problem() -> None:
     assert texts(draw_gpus(view, 76, 20).lines) == ["Driver and library differ.", "Reboot."]
 
 
-def test_ranges_and_recent_means() -> None:
-    assert ranges([0, 1, 2, 5]) == "0-2,5"
+def test_recent_means() -> None:
     series = Series()
     for second in range(30):
         series.append(float(second), float(second // 10))
