@@ -12,12 +12,15 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessDetails, Workers
 from gputop.wire import FormatError, apart, decode, encode
 
 __all__ = [
+    "ENDED_STATES",
+    "FAILED_STATES",
+    "LIVE_STATES",
     "LOSS_METRICS",
     "SCHEMA_VERSION",
     "WAITING_FOR_GPU_SCREEN",
@@ -25,9 +28,13 @@ __all__ = [
     "Communicator",
     "CommunicatorRank",
     "Device",
+    "DeviceKind",
+    "DeviceState",
     "DeviceUse",
     "FormatError",
     "Host",
+    "HostSource",
+    "JobState",
     "LaunchEnvironment",
     "LogMatch",
     "Points",
@@ -36,6 +43,7 @@ __all__ = [
     "ProcessDetails",
     "Rank",
     "Run",
+    "RunState",
     "SamplerCost",
     "Snapshot",
     "Workers",
@@ -46,6 +54,27 @@ __all__ = [
 
 SCHEMA_VERSION = 1
 
+RunState = Literal["starting", "running", "stalled", "finished", "failed", "killed", "stopped"]
+"""State of a run and of each of its ranks.
+
+"starting": nothing logged yet; "stalled": its process is stopped by a signal; "finished": ended with exit code 0;
+"failed": ended with another exit code; "killed": ended by a signal or without a word; "stopped": ended on request.
+"""
+LIVE_STATES: frozenset[RunState] = frozenset({"starting", "running", "stalled"})
+"""Its process is, or may be, there."""
+FAILED_STATES: frozenset[RunState] = frozenset({"failed", "killed"})
+"""It ended, and nobody asked for that."""
+ENDED_STATES: frozenset[RunState] = FAILED_STATES | {"finished", "stopped"}
+
+JobState = Literal["waiting", "starting", "running", "finished", "failed", "stopped", "killed", "lost"]
+"""State of a launched job; ``jobs/store.py`` says what each means."""
+
+DeviceState = Literal["ok", "lost", "error", "stale"]
+DeviceKind = Literal["gpu", "mig", "virtual"]
+HostSource = Literal["nvml", "virtual", "none"]
+
+# A stream of another version may carry states and kinds that are not listed above: they are read as they are, so code
+# that depends on one has a branch for all others.
 
 NOT_READ = "not_read"
 """``Problem.code`` of what the sampler failed at, by a mistake of gputop's."""
@@ -70,7 +99,7 @@ class Host:
 
     hostname: str
     boot_id: str | None = None
-    source: str = "none"
+    source: HostSource = "none"
     simulated: bool = False
     driver_version: str | None = None
     cuda_version: str | None = None
@@ -113,11 +142,11 @@ class Device:
     index: int
     uuid: str
     name: str | None = None
-    kind: str = "gpu"
+    kind: DeviceKind = "gpu"
     parent_uuid: str | None = None
     mig_label: str | None = None
     """For a MIG instance, what nvidia-smi calls it: "1g.10gb" and its instance numbers, e.g. "0:3 1g.10gb"."""
-    state: str = "ok"
+    state: DeviceState = "ok"
     age_s: float | None = None
     problem: Problem | None = None
     pci_bus_id: str | None = None
@@ -206,14 +235,14 @@ WAITING_FOR_GPU_SCREEN = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """One rank of a run, from its journal. ``state``: starting, running, finished, failed, killed, stalled, stopped (asked)."""
+    """One rank of a run, from its journal."""
 
     rank: int
     pid: int | None = None
     hostname: str | None = None
     local_rank: int | None = None
     world_size: int | None = None
-    state: str = "starting"
+    state: RunState = "starting"
     exit_code: int | None = None
     step: int | None = None
     last_log_at: float | None = None
@@ -226,19 +255,33 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One training job: all its ranks, joined by run id. ``state`` as of a rank, worst first."""
+    """One training job: all its ranks, joined by run id. ``state`` is the worst state of its ranks."""
 
     run_id: str
     name: str
     project: str | None = None
     job_id: str | None = None
-    state: str = "starting"
+    state: RunState = "starting"
     created_at: float | None = None
     ended_at: float | None = None
     world_size: int | None = None
     config: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] | None = None
     ranks: tuple[Rank, ...] = ()
+
+    @property
+    def step(self) -> int | None:
+        """The last step that all ranks which take part have finished; None while no rank has logged one.
+
+        It is the smallest step of the live ranks. A rank that has ended does not hold the others back: an elastic run
+        goes on without it. Once no rank lives, the ranks that finished decide, and where none did, all ranks. A rank
+        without a step never counts: many scripts log on rank 0 alone.
+        """
+        for states in (LIVE_STATES, {"finished"}, None):
+            steps = [rank.step for rank in self.ranks if rank.step is not None and (states is None or rank.state in states)]
+            if steps:
+                return min(steps)
+        return None
 
 
 LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
@@ -319,7 +362,7 @@ class LogMatch:
     """Wall clock when the line was written, if known."""
     cascade: bool = False
     """Whether such a text follows a failure elsewhere and is never the root."""
-    job_state: str | None = None
+    job_state: JobState | None = None
     """The state of the launched job that wrote it ("running", "finished": exit code 0, "failed" ...), if known."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gputop.errors import UsageError
 
@@ -120,3 +120,48 @@ def parse_duration(text: str) -> float:
     if not found:
         raise UsageError(f"{text!r} is not a length of time.", "Write it like 1, 2s, 500ms or 5m.")
     return float(found[1]) * _SECONDS[found[2]]
+
+
+def ranges(numbers: Iterable[int], *, compact: bool = False) -> str:
+    """Return numbers in order, with neighbors joined: 0, 1, 2, 5, 6 -> "0-2, 5, 6".
+
+    ``compact``: in few characters, for a cell of a table: "0-2,5-6".
+    """
+    groups: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    joined = 2 if compact else 3
+    parts = [f"{group[0]}-{group[-1]}" if len(group) >= joined else ", ".join(map(str, group)) for group in groups]
+    return ("," if compact else ", ").join(parts)
+
+
+_SIGNALS = (
+    *(
+        "HUP",
+        "INT",
+        "QUIT",
+        "ILL",
+        "TRAP",
+        "ABRT",
+        "BUS",
+        "FPE",
+        "KILL",
+        "USR1",
+        "SEGV",
+        "USR2",
+        "PIPE",
+        "ALRM",
+        "TERM",
+        "STKFLT",
+    ),
+    *("CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS"),
+)
+"""Linux's signals from 1 on. Not those of ``signal``: a recording may be read on a system that numbers them otherwise."""
+
+
+def signal_name(number: int) -> str:
+    """Return "SIGKILL" for 9, and "signal 40" for a number without a name."""
+    return f"SIG{_SIGNALS[number - 1]}" if 1 <= number <= len(_SIGNALS) else f"signal {number}"

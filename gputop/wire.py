@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 import operator
 import re
+import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -120,7 +121,8 @@ def _fields(kind: type) -> tuple[tuple[str, int, Any], ...]:
             raise TypeError(f"{kind.__name__} has no JSON form")
         listed = []
         for name, item in kind.__dataclass_fields__.items():  # type: ignore[attr-defined]
-            how = _PLAIN if item.type in _PLAIN_KINDS else _FLOAT if item.type in _FLOAT_KINDS else _NESTED
+            plain = item.type in _PLAIN_KINDS or _names_a_literal(kind, item.type)
+            how = _PLAIN if plain else _FLOAT if item.type in _FLOAT_KINDS else _NESTED
             how = _NUMBERS if item.type in _NUMBER_KINDS else how
             # Only what Python keeps once (None, True, the empty tuple) can be told from another value by identity.
             kept_once = any(item.default is one for one in (None, True, False, ()))
@@ -128,6 +130,12 @@ def _fields(kind: type) -> tuple[tuple[str, int, Any], ...]:
             listed.append((name, how, default))
         found = _specifications[kind] = tuple(listed)
     return found
+
+
+def _names_a_literal(kind: type, annotation: str) -> bool:
+    """Return whether an annotation is the name of a ``Literal`` of the record's module, with or without "| None"."""
+    named = getattr(sys.modules[kind.__module__], annotation.removesuffix(" | None"), None)
+    return typing.get_origin(named) is Literal
 
 
 def _is_record(kind: Any) -> bool:
@@ -162,6 +170,9 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
 
 def _make_decoder(kind: Any) -> Callable[[Any], Any]:
     origin = typing.get_origin(kind)
+    if origin is Literal:
+        # A value that only another version knows stays as it is: the rest of the snapshot is still good.
+        return _decoder(str)
     if origin in (types.UnionType, typing.Union):
         inner = [arg for arg in typing.get_args(kind) if arg is not type(None)]
         convert = _decoder(inner[0])
@@ -214,6 +225,8 @@ def _types_as_is(kind: Any) -> frozenset[type]:
     """Return the types of decoded JSON that a field takes as they are."""
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         return frozenset().union(*map(_types_as_is, typing.get_args(kind)))
+    if typing.get_origin(kind) is Literal:
+        return frozenset((str,))
     return frozenset((kind,)) if kind in (int, float, str, bool, type(None)) else frozenset()
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import signal
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 from gputop import units
 from gputop.errors import UsageError
+from gputop.sources.nvml import problems
 
 
 @pytest.mark.parametrize(
@@ -61,3 +63,28 @@ def test_no_metric_is_wider_than_ten_cells(value: float) -> None:
 @given(st.floats(min_value=0, max_value=1e15))
 def test_sizes_stay_short(value: float) -> None:
     assert len(units.bytes_text(value)) <= 10
+
+
+@pytest.mark.parametrize(
+    ("numbers", "prose", "compact"),
+    [
+        ((), "", ""),
+        ((3,), "3", "3"),
+        ((0, 1), "0, 1", "0-1"),
+        ((5, 0, 2, 1, 6, 1), "0-2, 5, 6", "0-2,5-6"),
+        (range(8), "0-7", "0-7"),
+    ],
+)
+def test_numbers_with_neighbors_joined(numbers: tuple[int, ...], prose: str, compact: str) -> None:
+    assert (units.ranges(numbers), units.ranges(numbers, compact=True)) == (prose, compact)
+
+
+def test_each_process_list_that_is_refused_names_its_gpus() -> None:
+    assert "processes on GPU 3." in problems.processes_refused([3]).message
+    assert "processes on GPUs 0-2, 5." in problems.processes_refused([0, 1, 2, 5]).message
+
+
+def test_signals_have_linux_names() -> None:
+    known = {number: number.name for number in signal.Signals if number < signal.SIGRTMIN}
+    assert {number: units.signal_name(number) for number in known} == known
+    assert [units.signal_name(number) for number in (0, 32, 40)] == ["signal 0", "signal 32", "signal 40"]

@@ -18,7 +18,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from gputop.process import ProcessAnswer, ProcessQuestion
@@ -31,12 +31,13 @@ ANSWERS_MAX = 16
 LONGEST_GAP_S = 10.0
 """A replay never waits longer than this for the next snapshot, whatever pause the recording has."""
 
+FeedKind = Literal["live", "replay"]
+
 
 class Feed(Protocol):
     """A stream of snapshots for one screen."""
 
-    kind: str
-    """"live" or "replay"."""
+    kind: FeedKind
 
     def start(self, notify: Callable[[], object]) -> None:
         """Begin to deliver; ``notify`` is called from another thread whenever something arrived or changed."""
@@ -66,7 +67,7 @@ class Feed(Protocol):
 class LiveFeed:
     """The agent as a child process. Construct it early: the driver starts while the screen is still being imported."""
 
-    kind = "live"
+    kind: FeedKind = "live"
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         self._pending: deque[Snapshot] = deque(maxlen=PENDING_MAX)
@@ -165,7 +166,7 @@ class LiveFeed:
 class ReplayFeed:
     """A recording played at its own pace, paused, stepped or sped up."""
 
-    kind = "replay"
+    kind: FeedKind = "replay"
 
     def __init__(self, path: Path, speed: float = 1.0) -> None:
         from gputop.sources.recording import read_recording

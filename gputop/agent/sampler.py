@@ -25,7 +25,20 @@ from gputop.agent.process_reader import ProcessReader
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, told_of
 from gputop.places import jobs_dir
 from gputop.process import ProcessAnswer, ProcessQuestion
-from gputop.snapshot import NOT_READ, Device, DeviceUse, Host, LogMatch, Problem, Process, Run, SamplerCost, Snapshot
+from gputop.snapshot import (
+    LIVE_STATES,
+    NOT_READ,
+    Device,
+    DeviceUse,
+    Host,
+    HostSource,
+    LogMatch,
+    Problem,
+    Process,
+    Run,
+    SamplerCost,
+    Snapshot,
+)
 from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host.procfs import read_boot_id
 from gputop.sources.host.reader import HostReader, namespace_note
@@ -48,7 +61,7 @@ WARM_UP_S = 0.25
 class NoSource:
     """Stands where there is no GPU and nobody asked for virtual ones: no devices, and the reason."""
 
-    name = "none"
+    name: HostSource = "none"
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -270,7 +283,7 @@ def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
         rank.pid: (run.run_id, rank.rank)
         for run in runs
         for rank in run.ranks
-        if rank.pid is not None and rank.state in ("starting", "running", "stalled")
+        if rank.pid is not None and rank.state in LIVE_STATES
     }
 
 
@@ -279,7 +292,7 @@ def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
     claims = []
     for run in runs:
         for rank in run.ranks:
-            if rank.pid is None or rank.state not in ("starting", "running", "stalled"):
+            if rank.pid is None or rank.state not in LIVE_STATES:
                 continue
             stated = rank.facts.get("devices")
             for item in stated if isinstance(stated, list | tuple) else ():

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from gputop import units
+from gputop.cli.table import table
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached
 from gputop.jobs import store as job_store
@@ -89,10 +90,7 @@ def jobs(options: argparse.Namespace) -> int:
     if not found:
         print("No jobs yet. Start one with l in gputop.")
         return EXIT_OK
-    rows = [("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), *(_job_row(job) for job in found)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    print("\n".join(table(("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), [_job_row(job) for job in found])))
     return EXIT_OK
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gputop import units
-from gputop.snapshot import Device, Host, Process, Run, Snapshot, loss_metric
+from gputop.cli.table import table
+from gputop.snapshot import LIVE_STATES, Device, Host, Process, Run, Snapshot, loss_metric
 
 COMMAND_WIDTH = 60
 
@@ -16,13 +17,13 @@ def once_text(snapshot: Snapshot) -> str:
         parts.append(f"{problem.message} {problem.hint}".strip())
     parts += [f"{note.message} {note.hint}".strip() for note in snapshot.notes]
     if snapshot.devices:
-        parts += ["", *_table(("GPU", "UTIL", "MEMORY", "POWER", "TEMP", "NAME"), [_device_row(d) for d in snapshot.devices])]
+        parts += ["", *table(("GPU", "UTIL", "MEMORY", "POWER", "TEMP", "NAME"), [_device_row(d) for d in snapshot.devices])]
     if snapshot.processes:
         rows = [row for process in snapshot.processes for row in _process_rows(process, snapshot)]
-        parts += ["", *_table(("GPU", "PID", "USER", "GPU-MEM", "SM", "RANK", "COMMAND"), rows)]
-    live = [run for run in snapshot.runs if run.state in ("running", "starting", "stalled")]
+        parts += ["", *table(("GPU", "PID", "USER", "GPU-MEM", "SM", "RANK", "COMMAND"), rows)]
+    live = [run for run in snapshot.runs if run.state in LIVE_STATES]
     if live:
-        parts += ["", *_table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run) for run in live])]
+        parts += ["", *table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run) for run in live])]
     return "\n".join(parts)
 
 
@@ -84,14 +85,8 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
 
 
 def _run_row(run: Run) -> tuple[str, ...]:
-    steps = [rank.step for rank in run.ranks if rank.step is not None]
     name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN
-    step = str(max(steps)) if steps else units.UNKNOWN
+    step = units.UNKNOWN if run.step is None else str(run.step)
     return (run.name, run.state, str(len(run.ranks)), step, loss)
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:
-    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in (head, *rows)]

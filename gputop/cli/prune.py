@@ -10,9 +10,8 @@ from pathlib import Path
 from gputop import units
 from gputop.errors import GputopError, UsageError
 from gputop.places import runs_dir
-from gputop.snapshot import Run
+from gputop.snapshot import LIVE_STATES, Run
 from gputop.tracking.journal import places
-from gputop.tracking.reader.rank_log import LIVE_STATES
 from gputop.tracking.reader.runs import RunReader
 
 EVERY_RUN = 1 << 62

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from gputop import units
+from gputop.cli.table import table
 from gputop.errors import EXIT_OK, UsageError
 from gputop.snapshot import LOSS_METRICS, Points, Run, encode, loss_metric
 from gputop.tracking.reader.runs import RunReader
@@ -71,15 +72,13 @@ def list_text(found: tuple[Run, ...]) -> str:
     """Return the runs as a table, newest first."""
     if not found:
         return "No runs yet. A script makes one with gputop.init(), and l in gputop launches a demo."
-    rows = [("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED")]
+    rows = []
     for run in found:
-        steps = [rank.step for rank in run.ranks if rank.step is not None]
         loss = _loss_text(run)
         started = units.clock(run.created_at or None, "%Y-%m-%d %H:%M:%S")
-        step = str(max(steps)) if steps else units.UNKNOWN
+        step = units.UNKNOWN if run.step is None else str(run.step)
         rows.append((run.run_id, _printable(run.name), run.state, str(len(run.ranks)), step, loss, started))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED"), rows))
 
 
 def _loss_text(run: Run) -> str:
@@ -94,7 +93,8 @@ def _loss_text(run: Run) -> str:
 
 def show_text(run: Run) -> str:
     """Return one run: its configuration, and each rank with its latest values."""
-    lines = [f"{_printable(run.name)}  {run.run_id}  {run.state}"]
+    at = f"  step {run.step}" if run.step is not None else ""
+    lines = [f"{_printable(run.name)}  {run.run_id}  {run.state}{at}"]
     if run.command:
         lines.append(f"command: {_printable(' '.join(run.command))}")
     lines += [f"{name} = {_printable(json.dumps(encode(value)))}" for name, value in run.config.items()]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import Snapshot
+from gputop.snapshot import LIVE_STATES, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def changed(before: Outcome, now: Outcome) -> bool:
 
 def trains(snapshot: Snapshot) -> bool:
     """Return whether something trains on the machine: a live run, or a process on a GPU or with torch in it."""
-    alive = any(run.state in ("starting", "running", "stalled") for run in snapshot.runs)
+    alive = any(run.state in LIVE_STATES for run in snapshot.runs)
     return alive or any(process.devices or process.torch_mapped for process in snapshot.processes)
 
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from gputop.errors import GputopError, UsageError
 from gputop.jobs import identity, record
@@ -21,10 +21,11 @@ from gputop.jobs.logs import LogFollower, LogTail, tail
 from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes.catalogue import Launch
+from gputop.snapshot import JobState
 
 __all__ = ["ACTIVE", "Job", "LogFollower", "LogTail", "find", "list_jobs", "request_stop", "start", "stop", "tail"]
 
-ACTIVE = ("waiting", "starting", "running")
+ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
 """The states of a job that has not ended."""
 
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
@@ -44,7 +45,7 @@ class Job:
 
     id: str
     name: str
-    state: str
+    state: JobState
     argv: tuple[str, ...]
     directory: Path
     recipe_id: str | None = None
@@ -233,14 +234,14 @@ def _judge(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any] |
     )
 
 
-def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> str:
+def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JobState:
     if status.get("state") == "ended":
         if status["asked"]:
             return "stopped"
         if status["signal"] is not None:
             return "killed"
         return "finished" if status["exit_code"] == 0 else "failed"
-    known = str(status.get("state", "starting"))
+    known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another
     if spec.get("hostname") != socket.gethostname():
         return known  # a home directory shared between machines: only the other one can tell more
     # Without its supervisor the command may still train; nobody will learn its exit code, but it runs.

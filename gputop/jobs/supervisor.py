@@ -7,7 +7,6 @@ started it; only a parent learns the exit code of a command. It runs one thread 
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import subprocess
@@ -16,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from gputop import units
 from gputop.jobs import identity, record
 
 DEFAULT_GRACE_S = 10.0
@@ -162,7 +162,7 @@ class Supervisor:
 
     def _end(self, code: int) -> None:
         exit_code = code if code >= 0 else None
-        name = None if code >= 0 else _signal_name(-code)
+        name = None if code >= 0 else units.signal_name(-code)
         deadline = time.monotonic() + STATUS_PATIENCE_S
         self._save(state="ended", ended_at=time.time(), exit_code=exit_code, signal=name)
         while self._unsaved and time.monotonic() < deadline:
@@ -189,12 +189,6 @@ def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
     )
     supervisor.sweep()
     supervisor._save(state="ended", ended_at=time.time())
-
-
-def _signal_name(number: int) -> str:
-    with contextlib.suppress(ValueError):
-        return signal.Signals(number).name
-    return f"signal {number}"
 
 
 def _unblock() -> None:

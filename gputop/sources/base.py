@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gputop.snapshot import Device, DeviceUse, Problem
+from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,7 @@ class Reading:
 class Source(Protocol):
     """Reads devices. Two exist: ``sources/nvml/source.py`` and ``sources/virtual.py``."""
 
-    name: str
-    """"nvml" or "virtual"."""
+    name: HostSource
 
     def start(self, interval_s: float) -> None:
         """Begin to read every ``interval_s`` seconds; called once, also to change the interval later.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gputop.errors import NoGpuError, UsageError
-from gputop.snapshot import Device, DeviceUse, Problem
+from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 from gputop.sources.base import Claim, Reading
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook
@@ -54,7 +54,7 @@ class VirtualSource:
     DataLoader workers and the like: work of the host, not of a device.
     """
 
-    name = "virtual"
+    name: HostSource = "virtual"
 
     def __init__(self, count: int | None = None, *, book: ProcessBook | None = None) -> None:
         """Make ``count`` virtual GPUs, each with an equal share of the machine's memory (MemTotal // count).

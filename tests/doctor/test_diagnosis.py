@@ -15,11 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gputop import units
 from gputop.doctor.diagnosis import CLEAR_AFTER, Doctor
 from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES, Fact, findings_json
 from gputop.doctor.findings.fixes import script_of
-from gputop.doctor.findings.words import span
 from gputop.doctor.report import text_report
 from gputop.doctor.rules import HIDES, IDS, MACHINE_RULES, RULES
 from gputop.doctor.rules.data_parallel.batches import good_batch, split_rows
@@ -199,8 +199,8 @@ def test_the_script_in_a_command_line(command, script):
 
 
 def test_spans_of_numbers():
-    assert span([0, 1, 2, 3]) == "0-3"
-    assert span([5, 0, 1]) == "0, 1, 5"
+    assert units.ranges([0, 1, 2, 3]) == "0-3"
+    assert units.ranges([5, 0, 1]) == "0, 1, 5"
 
 
 # ---- no snapshot breaks the doctor
@@ -262,6 +262,8 @@ def records(kind: Any) -> st.SearchStrategy[Any]:
 
 def _records(kind: Any) -> st.SearchStrategy[Any]:
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if origin is typing.Literal:
+        return st.sampled_from([*arguments, "of another version"])
     if origin in (types.UnionType, typing.Union):
         return st.one_of([st.none() if part is type(None) else records(part) for part in arguments])
     if origin is tuple and arguments[-1] is Ellipsis:

@@ -215,7 +215,7 @@ async def test_keys_change_how_things_are_drawn() -> None:
         await pilot.press("y", "r", "right_square_bracket", "right_square_bracket", "left_square_bracket")
         await pilot.pause()
         changed = app.view.settings
-        assert (changed.log_axis, changed.per_rank, changed.smoothing) == (True, True, 0.5)
+        assert (changed.log_axis, changed.per_rank, changed.smoothing) == (True, True, 0.3)
         assert all(isinstance(message, SettingsChanged) for message in app.asked)
 
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import LIVE, Job
+from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.evidence.series import KEPT_POINTS, Series
 from gputop.doctor.facts.feeding import Feeding, feeding
+from gputop.snapshot import LIVE_STATES
 
 STEPS_MIN = 30
 PREFETCH = 2
@@ -28,7 +29,7 @@ DATA, STEP, EPOCH, FIRST = "phase/data", "step_s", "epoch", "first_batch_s"
 def loader_of(job: Job) -> Feeding | None:
     """Return the loader's settings, as the lowest rank that tells of them says."""
     ranks = job.run.ranks if job.run is not None else ()
-    return next((found for rank in ranks if rank.state in LIVE and (found := feeding(rank)) is not None), None)
+    return next((found for rank in ranks if rank.state in LIVE_STATES and (found := feeding(rank)) is not None), None)
 
 
 def share_of_data(evidence: Evidence, job: Job) -> float | None:
@@ -41,7 +42,7 @@ def share_of_data(evidence: Evidence, job: Job) -> float | None:
         evidence.memo["data_waits.share"] = {}
     memo: dict[str, float | None] = evidence.memo["data_waits.share"]
     if job.key not in memo:
-        ranks = [rank for rank in job.run.ranks if rank.state in LIVE] if job.run is not None else []
+        ranks = [rank for rank in job.run.ranks if rank.state in LIVE_STATES] if job.run is not None else []
         shares = [_share(evidence, job, rank.rank, feeding(rank)) for rank in ranks]
         known = sorted(value for value in shares if value is not None)
         memo[job.key] = known[(len(known) - 1) // 2] if known and len(known) == len(ranks) else None

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gputop.doctor.evidence.device_history import DeviceHistory
-from gputop.doctor.evidence.jobs import LIVE, Job, Member, compute_uses, jobs_of
+from gputop.doctor.evidence.jobs import Job, Member, compute_uses, jobs_of
 from gputop.doctor.evidence.series import EMPTY, Series
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
-from gputop.snapshot import Communicator, Device, LogMatch, Process, Rank, Snapshot
+from gputop.snapshot import LIVE_STATES, Communicator, Device, LogMatch, Process, Rank, Snapshot
 
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
@@ -174,7 +174,7 @@ class Evidence:
     def _observe_rank(
         self, key: tuple[str, int], rank: Rank, seen: dict[tuple[str, int], _RankTrack], ended: dict[tuple[str, int], float]
     ) -> None:
-        if rank.state not in LIVE:
+        if rank.state not in LIVE_STATES:
             ended[key] = self._ended.get(key, self.now)
             return  # no rule asks what one that has ended did lately
         known = self._ranks.get(key)

@@ -14,11 +14,10 @@ from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.errors import raised
-from gputop.snapshot import Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
+from gputop.snapshot import LIVE_STATES, Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
 DEAD_STATES = ("X", "Z")
 """Process states: it has ended, though the driver may still hold its memory."""
-LIVE = ("starting", "running", "stalled")
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,7 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = raised) -> t
 
 
 def _here(rank: Rank, snapshot: Snapshot) -> bool:
-    return rank.state in LIVE and rank.hostname in (None, snapshot.host.hostname)
+    return rank.state in LIVE_STATES and rank.hostname in (None, snapshot.host.hostname)
 
 
 def _keys(processes: Sequence[Process]) -> dict[int, str]:
@@ -235,7 +234,7 @@ def _members(
     for number in sorted(by_rank.keys() | journals.keys()):
         journal = journals.get(number)
         chief = _chief(by_rank.get(number, ()), journal, pids)
-        if journal is not None and journal.state not in LIVE:
+        if journal is not None and journal.state not in LIVE_STATES:
             continue
         if chief is None and (journal is None or not _here(journal, snapshot)):
             continue

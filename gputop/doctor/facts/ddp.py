@@ -12,14 +12,14 @@ from typing import Any
 from gputop.doctor.facts.calls import flag, items, number, text
 from gputop.doctor.facts.model import frameworks
 from gputop.doctor.facts.stated import mapping, read_once, whole
+from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank
 
 DATA_DIMENSIONS = frozenset(
     {"dp", "ddp", "data", "data_parallel", "fsdp", "hsdp", "dp_shard", "dp_replicate", "replicate", "shard", "batch"}
 )
 """Names of mesh dimensions along which every rank gets other data; along all others ("tp", "sp", "cp", "pp") it may not."""
-ENGINES = frozenset({"deepspeed", "megatron", "horovod"})
-"""Frameworks that average gradients by calls of their own, which the counters of torch.distributed may miss."""
+_ENGINES = frozenset(name for name, known in FRAMEWORKS.items() if known.averages_gradients)
 SUM_TOLERANCE = 1e-6
 """Weights that differ by less than this share of their sum differ by rounding (unequal GPUs), not by training apart."""
 _TELLS_NOTHING = ("barrier", "object", "broadcast", "scatter_object", "monitored")
@@ -289,7 +289,7 @@ def divides_models(ranks: Iterable[Rank]) -> bool:
 
 def has_engine(ranks: Iterable[Rank]) -> bool:
     """True when a framework is loaded that averages gradients by calls of its own."""
-    return any(ENGINES & set(frameworks(rank)) for rank in ranks)
+    return any(_ENGINES & set(frameworks(rank)) for rank in ranks)
 
 
 def weights_differ(ranks: Sequence[Rank], from_step: int = 0) -> tuple[int, bool] | None:

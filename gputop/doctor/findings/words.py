@@ -2,26 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from gputop.snapshot import Device
+from gputop.units import ranges
 
 SHORT_UUID = 11
-
-
-def span(numbers: Iterable[int]) -> str:
-    """Return sorted numbers with runs joined: 0, 1, 2, 5 -> "0-2, 5"."""
-    ordered = sorted(set(numbers))
-    parts: list[str] = []
-    position = 0
-    while position < len(ordered):
-        end = position
-        while end + 1 < len(ordered) and ordered[end + 1] == ordered[end] + 1:
-            end += 1
-        first, last = ordered[position], ordered[end]
-        parts.append(str(first) if first == last else f"{first}{'-' if end > position + 1 else ', '}{last}")
-        position = end + 1
-    return ", ".join(parts)
 
 
 def gpu(device: Device | None, uuid: str = "") -> str:
@@ -40,12 +26,12 @@ def gpu_with_uuid(device: Device | None, uuid: str) -> str:
 def gpus(devices: Sequence[Device]) -> str:
     """Return "GPU 3" or "GPUs 1-7"."""
     kind = "virtual " if devices and all(device.kind == "virtual" for device in devices) else ""
-    return f"{kind}GPU{'s' if len(devices) != 1 else ''} {span(device.index for device in devices)}"
+    return f"{kind}GPU{'s' if len(devices) != 1 else ''} {ranges(device.index for device in devices)}"
 
 
 def ranks(numbers: Sequence[int]) -> str:
     """Return "rank 3" or "ranks 1-3"."""
-    return f"rank{'s' if len(set(numbers)) != 1 else ''} {span(numbers)}"
+    return f"rank{'s' if len(set(numbers)) != 1 else ''} {ranges(numbers)}"
 
 
 def count(number: int, noun: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
@@ -22,7 +23,6 @@ from gputop.doctor.logs.scan import LogScan, Root
 QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"
 """Id of a finding about an exception that no pattern knows: it has no rule."""
-_SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 _FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 
@@ -192,7 +192,7 @@ def _launcher_facts(launcher: Root | None) -> list[Fact]:
 def _ended(code: int | None) -> str:
     if code is None:
         return "failed"
-    return f"was ended by {_SIGNALS.get(-code, f'signal {-code}')}" if code < 0 else f"ended with exit code {code}"
+    return f"was ended by {units.signal_name(-code)}" if code < 0 else f"ended with exit code {code}"
 
 
 def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gputop import units
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.preflight import gpu_checks
@@ -170,7 +171,7 @@ def _numa(record: Preflight, snapshot: Snapshot) -> list[Check]:
         severity="info",
         confidence="possible",
         title=f"None of the allowed cores is near {words.gpus(far)}",
-        evidence=(Fact(f"cores allowed here: {words.span(record.cores)}", list(record.cores), "sched_getaffinity"),),
+        evidence=(Fact(f"cores allowed here: {units.ranges(record.cores)}", list(record.cores), "sched_getaffinity"),),
         cause="Copies to these GPUs go through the other socket.",
         fix="torchrun --numa-binding=node ...  # or start without a mask of cores",
         refuted_by="The run uses other GPUs.",

@@ -10,10 +10,11 @@ from gputop.doctor.logs.explain import explain
 from gputop.errors import UsageError
 from gputop.jobs import logs, store
 from gputop.jobs.output.scan import scan_job
+from gputop.snapshot import JobState
 
 KEPT = 64
 _known: OrderedDict[str, tuple[tuple[int, ...], Finding | None]] = OrderedDict()
-_EXPLAINED = ("failed", "killed", "lost")
+_EXPLAINED: tuple[JobState, ...] = ("failed", "killed", "lost")
 
 
 def explanation_of(job_id: str) -> Finding | None:

@@ -18,7 +18,7 @@ from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
 from gputop.jobs import logs, store
 from gputop.jobs.store import Job
-from gputop.snapshot import LogMatch
+from gputop.snapshot import JobState, LogMatch
 
 READ_BYTES = 1 << 18
 """Read of one file at one look, at most; the rest follows."""
@@ -86,7 +86,7 @@ class _Followed:
     files: dict[Path, _File] = field(default_factory=dict)
     matches: tuple[LogMatch, ...] = ()
     known: tuple[int, ...] = ()
-    state: str = ""
+    state: JobState | None = None
     done: bool = False
 
 

@@ -11,15 +11,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from gputop.errors import UsageError
 from gputop.jobs import logs, record, store
 from gputop.jobs.store import Job
 from gputop.places import runs_dir
-from gputop.snapshot import Points, Rank, Run
+from gputop.snapshot import JobState, Points, Rank, Run, RunState
 from gputop.tracking.journal.places import archive_roots
 from gputop.tracking.printed import SOURCE, Transcript
 from gputop.tracking.reader.decimate import Decimator
@@ -32,8 +33,17 @@ READ_BYTES = 1 << 20
 """Read of one file at one look, at most; the rest follows."""
 BACKLOG_BYTES = 16 << 20
 """Of a longer log only the end is read."""
-_STATES = {"stopped": "killed", "lost": "killed"}
-"""A job's states in a run's words, where they differ."""
+_RUN_STATES: Mapping[JobState, RunState] = {
+    "waiting": "starting",
+    "starting": "starting",
+    "running": "running",
+    "finished": "finished",
+    "failed": "failed",
+    "stopped": "killed",
+    "killed": "killed",
+    "lost": "killed",
+}
+"""A job's states in a run's words."""
 
 
 @dataclass(slots=True)
@@ -164,7 +174,7 @@ def _has_journal(run_id: str) -> bool:
 
 
 def _run(job: Job, followed: _Followed) -> Run:
-    state = _STATES.get(job.state, job.state)
+    state = _RUN_STATES.get(job.state) or cast(RunState, job.state)
     ranks = tuple(
         Rank(
             rank=number,

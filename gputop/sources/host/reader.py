@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from gputop.errors import raised
-from gputop.snapshot import Ancestor, DeviceUse, Host, Problem, Process
+from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Problem, Process
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook, again_after_s
 from gputop.sources.host.evidence import Evidence
@@ -88,7 +88,7 @@ class HostReader:
         self._workers = WorkerBook()
         self._mps_server_pid: int | None = None
 
-    def read_host(self, source: str) -> Host:
+    def read_host(self, source: HostSource) -> Host:
         """Read the machine. CPU share is of all cores, since the call before (``None`` at first); memory in use is what
         is not available to new programs, as ``free`` shows it. Driver, simulation and problem are left to the caller.
         The MPS server is the one among the processes of the last ``read_processes``.

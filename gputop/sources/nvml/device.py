@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
-from gputop.snapshot import Device, DeviceUse, Problem
+from gputop.snapshot import Device, DeviceState, DeviceUse, Problem
 from gputop.sources.nvml import problems
 from gputop.sources.nvml.calls import (
     NOT_FOUND,
@@ -221,7 +221,7 @@ class DeviceReader:
 
     def device(self, problem: Problem | None = None) -> Device:
         """Return the newest values as a record; every reading failing at the moment is state "error"."""
-        state = "ok"
+        state: DeviceState = "ok"
         if problem is None and self.asker.failure is not None and not self.asker.answered:
             state, problem = "error", problems.failing(self.index, self.asker.failure)
         if problem is None and self.values.get("unified_memory"):

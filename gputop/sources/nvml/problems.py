@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.errors import NoGpuError
 from gputop.snapshot import Problem
 
@@ -129,10 +130,7 @@ def unified() -> Problem:
 
 
 def _gpus(indices: Sequence[int]) -> str:
-    if len(indices) == 1:
-        return f"GPU {indices[0]}"
-    whole = list(indices) == list(range(indices[0], indices[-1] + 1))
-    return f"GPUs {indices[0]}-{indices[-1]}" if whole and len(indices) > 2 else "GPUs " + ", ".join(map(str, indices))
+    return f"GPU{'s' if len(indices) > 1 else ''} {units.ranges(indices)}"
 
 
 def processes_refused(indices: Sequence[int]) -> Problem:

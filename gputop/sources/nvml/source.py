@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from gputop.snapshot import Device, DeviceUse, Problem
+from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 from gputop.sources.base import Claim, Reading
 from gputop.sources.nvml import problems
 from gputop.sources.nvml.calls import SUCCESS, Calls, initialize
@@ -43,7 +43,7 @@ class _Machine:
 class NvmlSource:
     """Reads NVIDIA GPUs through NVML."""
 
-    name = "nvml"
+    name: HostSource = "nvml"
 
     def __init__(self) -> None:
         self._machine = _Machine()

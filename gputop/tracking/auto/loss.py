@@ -16,18 +16,12 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
+from gputop.frameworks import FRAMEWORKS
+
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The package gputop.tracking, wherever it is installed."""
-_LIBRARIES = (
-    "accelerate",
-    "deepspeed",
-    "gputop",
-    "keras",
-    "lightning",
-    "lightning_fabric",
-    "pytorch_lightning",
-    "torch",
-    "transformers",
+_LIBRARIES = frozenset(
+    ("gputop", "torch", *(name for known in FRAMEWORKS.values() if known.runs_backward for name in known.modules))
 )
 _FRAMES_MAX = 40
 """How far up the stack the user's line is looked for; a trainer of a framework is about 30 deep."""

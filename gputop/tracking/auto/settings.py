@@ -11,21 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-FRAMEWORKS = {
-    "transformers": "transformers",
-    "transformers.trainer": "transformers.trainer",
-    "accelerate": "accelerate",
-    "lightning": "lightning",
-    "pytorch_lightning": "lightning",
-    "deepspeed": "deepspeed",
-    "ultralytics": "ultralytics",
-    "mmengine": "mmengine",
-    "ipykernel": "ipykernel",
-    "keras": "keras",
-    "horovod": "horovod",
-    "megatron": "megatron",
-}
-"""Modules to look for, and what they are called in the fact. transformers imports its Trainer where a script asks for it."""
+from gputop.frameworks import FRAMEWORKS
+
 _AUTOCASTS = ("fp16", "bf16", "fp8")
 """Accelerate's names of the precisions for which it puts autocast into a model's forward."""
 
@@ -35,7 +22,7 @@ _launch_read = False
 
 def frameworks() -> list[str]:
     """Return the frameworks that this process has imported."""
-    return sorted({name for package, name in FRAMEWORKS.items() if package in sys.modules})
+    return sorted(name for name, known in FRAMEWORKS.items() if any(module in sys.modules for module in known.modules))
 
 
 def settings(torch: Any, autocast: bool) -> dict[str, Any]:

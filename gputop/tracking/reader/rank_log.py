@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gputop.snapshot import FormatError, Points, Rank
+from gputop.snapshot import LIVE_STATES, FormatError, Points, Rank, RunState
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.read import JournalReader, salvage
 from gputop.tracking.reader.decimate import Decimator
 
-LIVE_STATES = ("starting", "running", "stalled")
 PHASE = "phase/"
 STATEMENTS_MAX = 10_000
 
@@ -38,7 +37,7 @@ class RankLog:
         self.metrics: dict[str, float] = {}
         self.step: int | None = None
         self.last_log_at: float | None = None
-        self.state = "starting"
+        self.state: RunState = "starting"
         self.exit_code: int | None = None
         self.done = False
         self._caught_up = False
@@ -95,6 +94,7 @@ class RankLog:
     def judge(self) -> None:
         """Decide the state: by what the journal says, else by whether its process lives. Never by age."""
         live = self.reader.live
+        state: RunState
         if live.state == form.FINISHED:
             state = "finished"
         elif live.state == form.FAILED:
@@ -200,7 +200,7 @@ def _clock_shift(who: form.Identity) -> int:
     return who.created_ns
 
 
-def _process_state(who: form.Identity) -> str | None:
+def _process_state(who: form.Identity) -> RunState | None:
     """Return "running", "stalled" (stopped by a signal) or "killed"; None where this cannot be seen from here."""
     boot = identity.boot_id()
     if not boot or not who.boot_id:

@@ -16,12 +16,12 @@ from pathlib import Path
 
 from gputop.errors import raised
 from gputop.places import runs_dir as default_runs_dir
-from gputop.snapshot import FormatError, Points, Rank, Run
+from gputop.snapshot import FormatError, Points, Rank, Run, RunState
 from gputop.tracking.journal import places
 from gputop.tracking.reader.rank_log import RankLog, merged
 from gputop.tracking.reader.stopped import as_stopped
 
-WORST_FIRST = ("failed", "killed", "stalled", "running", "starting", "finished")
+WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "finished")
 POLL_POINTS = 500
 """New points per metric, rank and poll; a faster log is decimated by smallest and largest."""
 POLL_BYTES = 64 << 20

@@ -10,10 +10,8 @@ import os
 from dataclasses import replace
 
 from gputop.places import jobs_dir
-from gputop.snapshot import Run
+from gputop.snapshot import FAILED_STATES, Run
 
-STOPPED = "stopped"
-_ACCIDENTS = ("failed", "killed")
 _known: dict[str, bool] = {}
 """Ended jobs, which stay as they are."""
 
@@ -38,7 +36,7 @@ def asked_to_stop(job_id: str) -> bool:
 
 def as_stopped(run: Run) -> Run:
     """Return the run with the state "stopped" for itself and its ranks where its job was stopped on request."""
-    if run.state not in _ACCIDENTS or run.job_id is None or not asked_to_stop(run.job_id):
+    if run.state not in FAILED_STATES or run.job_id is None or not asked_to_stop(run.job_id):
         return run
-    ranks = tuple(replace(rank, state=STOPPED) if rank.state in _ACCIDENTS else rank for rank in run.ranks)
-    return replace(run, state=STOPPED, ranks=ranks)
+    ranks = tuple(replace(rank, state="stopped") if rank.state in FAILED_STATES else rank for rank in run.ranks)
+    return replace(run, state="stopped", ranks=ranks)

@@ -323,16 +323,3 @@ def _connect(masks: list[int], before: tuple[int, int], now: tuple[int, int]) ->
         else:
             masks[x] |= 1 << y
         last = y
-
-
-def smoothed(values: Iterable[float | None], weight: float) -> list[float | None]:
-    """Return an exponential mean of the finite values: ``weight`` is the share of the past (0 changes nothing)."""
-    result: list[float | None] = []
-    mean: float | None = None
-    for value in values:
-        if value is not None and math.isfinite(value):
-            mean = value if mean is None else weight * mean + (1 - weight) * value
-            result.append(mean)
-        else:
-            result.append(value)
-    return result

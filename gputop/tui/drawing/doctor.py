@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
+from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
 
@@ -88,7 +89,7 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
     if view.loading:
         return [line(("Looking for problems …", "dim"))]
     snapshot = view.snapshot
-    live = sum(run.state in ("starting", "running", "stalled") for run in snapshot.runs)
+    live = sum(run.state in LIVE_STATES for run in snapshot.runs)
     looked = (
         f"Looked at {len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}, "
         f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)} and {live} live run{'s' * (live != 1)}."

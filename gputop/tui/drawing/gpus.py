@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gputop import units
 from gputop.history.series import Series
-from gputop.snapshot import Device, Process
+from gputop.snapshot import LIVE_STATES, Device, Process
 from gputop.tui.drawing.balance import balance_line
 from gputop.tui.drawing.bars import bar, sparkline
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, wrap
@@ -338,21 +338,10 @@ def _named(processes: Sequence[Process], names: Mapping[str, str]) -> str:
     for name, members in groups.items():
         ranks = sorted(process.rank for process in members if process.rank is not None)
         if ranks:
-            said.append(f"{name} rank{'s' * (len(ranks) > 1)} {ranges(ranks)}")
+            said.append(f"{name} rank{'s' * (len(ranks) > 1)} {units.ranges(ranks, compact=True)}")
         else:
             said.append(name if len(members) == 1 else f"{name} ({len(members)} processes)")
     return ", ".join(said)
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Return sorted numbers in few characters: (0, 1, 2, 5) -> "0-2,5"."""
-    groups: list[list[int]] = []
-    for number in numbers:
-        if groups and number == groups[-1][-1] + 1:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return ",".join(str(group[0]) if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in groups)
 
 
 def _no_devices(view: View, width: int) -> tuple[Line, ...]:
@@ -377,6 +366,6 @@ def _hint(view: View, width: int) -> tuple[Line, ...]:
         lines += [*wrap(clean(host.problem.message), width, style), *wrap(clean(host.problem.hint), width, "dim"), ()]
     count = len(view.snapshot.devices)
     lines += wrap(f"{count} virtual GPU{'s' * (count != 1)} to try everything with: CPU work, measured.", width, "dim")
-    if not any(run.state in ("starting", "running", "stalled") for run in view.snapshot.runs):
+    if not any(run.state in LIVE_STATES for run in view.snapshot.runs):
         lines += wrap("Press l to launch a demo.", width, "text")
     return tuple(lines)

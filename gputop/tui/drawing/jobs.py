@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from gputop import units
 from gputop.history.series import History
-from gputop.snapshot import Run, Snapshot
+from gputop.snapshot import FAILED_STATES, JobState, Run, Snapshot
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
@@ -27,7 +27,7 @@ class Job(Protocol):
     @property
     def name(self) -> str: ...  # noqa: D102
     @property
-    def state(self) -> str: ...  # noqa: D102
+    def state(self) -> JobState: ...  # noqa: D102
     @property
     def recipe_id(self) -> str | None: ...  # noqa: D102
     @property
@@ -50,7 +50,7 @@ class Job(Protocol):
     def problem(self) -> str | None: ...  # noqa: D102
 
 
-STATE_STYLES = {
+STATE_STYLES: Mapping[JobState, str] = {
     "waiting": "dim",
     "starting": "dim",
     "running": "ok",
@@ -103,8 +103,7 @@ def compare(jobs: Sequence[Job], snapshot: Snapshot, history: History) -> dict[s
             reached[job.id] = Comparison()
             continue
         speed = run_numbers.mean_speed(run, history)
-        step = min((rank.step for rank in run.ranks if rank.step is not None), default=None)
-        reached[job.id] = Comparison(speed, None, None, run_numbers.loss(run), run_numbers.accuracy(run), step)
+        reached[job.id] = Comparison(speed, None, None, run_numbers.loss(run), run_numbers.accuracy(run), run.step)
         if speed and len(job.device_uuids) == 1:
             single[_model(job)] = speed
     for job in jobs:
@@ -173,7 +172,7 @@ def _cells(job: Job, found: Comparison, snapshot: Snapshot) -> Cells:
         "name": Span(clean(job.name if not job.recipe_id or job.recipe_id in job.name else f"{job.name}  {job.recipe_id}")),
         "gpus": Span(device_text(job, snapshot)),
         "time": Span(units.duration(seconds)),
-        "exit": Span(clean(exit_text(job)), "bad" if job.state in ("failed", "killed") else "text"),
+        "exit": Span(clean(exit_text(job)), "bad" if job.state in FAILED_STATES else "text"),
         "step": _known(units.count(found.step), found.step),
         "speed": _known(units.count(found.speed), found.speed),
         "speed_up": _known(f"{found.speed_up or 0.0:.2f}x", found.speed_up),

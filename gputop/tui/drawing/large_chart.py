@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from gputop import units
 from gputop.history.series import Bucket, MetricSeries, Series
+from gputop.history.smoothing import smooth
 from gputop.tui.drawing import braille
 from gputop.tui.drawing.line import STYLES, Line, Span
 
@@ -135,7 +136,7 @@ def curves_of(
         return tuple(curves), tuple(marks)
     means, spread = _mean_and_spread(list(per_series.values()))
     label = "mean" if len(per_series) > 1 else "value"
-    return (Curve(label, "accent", "*", smooth(means, smoothing), spread),), tuple(marks)
+    return (Curve(label, "accent", "*", _smoothed(means, smoothing), spread),), tuple(marks)
 
 
 def device_curves(
@@ -156,18 +157,6 @@ def device_curves(
         )
     means, spread = _mean_and_spread([row for _, row in rows])
     return (Curve("mean", "accent", "*", means, spread),)
-
-
-def smooth(points: Sequence[tuple[float, float]], weight: float) -> tuple[tuple[float, float], ...]:
-    """Return the exponential moving average of the points, without the pull towards zero at its start."""
-    if weight <= 0:
-        return tuple(points)
-    result, average, share = [], 0.0, 0.0
-    for x, value in points:
-        average = weight * average + (1 - weight) * value
-        share = weight * share + (1 - weight)
-        result.append((x, average / share))
-    return tuple(result)
 
 
 def legend(chart: Chart) -> Line:
@@ -304,7 +293,12 @@ def _low_and_high(row: Sequence[Bucket | None]) -> tuple[tuple[float, float, flo
 
 
 def _smoothed_means(row: Sequence[Bucket | None], weight: float) -> tuple[tuple[float, float], ...]:
-    return smooth([(_middle(bucket), bucket.mean) for bucket in row if bucket is not None and bucket.count], weight)
+    return _smoothed([(_middle(bucket), bucket.mean) for bucket in row if bucket is not None and bucket.count], weight)
+
+
+def _smoothed(points: Sequence[tuple[float, float]], weight: float) -> tuple[tuple[float, float], ...]:
+    values = smooth((value for _, value in points), weight)
+    return tuple((x, value) for (x, _), value in zip(points, values, strict=True) if value is not None)
 
 
 def _mean_and_spread(rows: Sequence[Sequence[Bucket | None]]) -> tuple[tuple[tuple[float, float], ...], Spread]:

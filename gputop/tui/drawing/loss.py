@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.history.columns import LiveColumns, steady_end
 from gputop.history.series import Bucket, MetricSeries
-from gputop.tui.drawing.braille import Trace, chart, dot_columns, smoothed
+from gputop.history.smoothing import smooth
+from gputop.snapshot import ENDED_STATES
+from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.line import Line, Span, fit
 from gputop.tui.state.view import View
 
 MOST_CURVES = 8
 """More curves than styles cannot be told apart: the ranks after that are drawn as mean and spread."""
-ENDED = ("finished", "failed", "killed", "stopped")
 
 
 class LossChart:
@@ -56,7 +57,7 @@ class LossChart:
             return (note, *[fit((), width)] * (height - 1))
         start = min(min(series.buckets[0].x_first, series.buckets[-1].x_first) for series in present.values())
         last = max(max(series.buckets[-1].x_last, series.last_x or start) for series in present.values())
-        ended = view.run is not None and view.run.state in ENDED
+        ended = view.run is not None and view.run.state in ENDED_STATES
         end = max(last, start + 1) if ended else steady_end(start, last)
         keys = [(view.run_id, metric, rank) for rank in present]
         self._columns.keep_only(keys)
@@ -64,24 +65,27 @@ class LossChart:
             rank: self._columns.columns(key, series, start, end, count)
             for key, (rank, series) in zip(keys, present.items(), strict=True)
         }
-        traces = _traces(columns, per_rank=settings.per_rank and len(columns) <= MOST_CURVES, weight=settings.smoothing)
+        drawn = traces(columns, per_rank=settings.per_rank and len(columns) <= MOST_CURVES, weight=settings.smoothing)
         labels = (f"step {units.count(start)}", units.count(end))
-        return chart(traces, width, height, x_labels=labels, log=settings.log_axis, ascii_only=settings.ascii)
+        return chart(drawn, width, height, x_labels=labels, log=settings.log_axis, ascii_only=settings.ascii)
 
 
-def _traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: float) -> list[Trace]:
+def traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: float) -> list[Trace]:
+    """Return the curves of a metric from each rank's columns: one per rank, or their mean between lowest and highest.
+
+    ``weight`` is that of the past in a curve (``history/smoothing.py``); the band stays as it is.
+    """
     if per_rank or len(columns) == 1:
-        traces = []
+        drawn = []
         for rank, held in columns.items():
             values = [_value(bucket) for bucket in held]
-            shown = smoothed(values, weight) if weight else values
             low, high = _edges([held]) if len(columns) == 1 else ((), ())
-            traces.append(Trace(shown, f"rank{rank % MOST_CURVES}", low, high))
-        return traces
+            drawn.append(Trace(smooth(values, weight), f"rank{rank % MOST_CURVES}", low, high))
+        return drawn
     every = list(columns.values())
     means = [_mean([_value(bucket) for bucket in column]) for column in zip(*every, strict=True)]
     low, high = _edges(every)
-    return [Trace(smoothed(means, weight) if weight else means, "rank0", low, high)]
+    return [Trace(smooth(means, weight), "rank0", low, high)]
 
 
 def _value(bucket: Bucket | None) -> float | None:

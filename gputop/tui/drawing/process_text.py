@@ -158,7 +158,7 @@ def _details(details: ProcessDetails) -> list[tuple[str, str]]:
         ("threads", _unknown(details.threads)),
         ("open files", _unknown(details.open_files)),
         ("niceness", _unknown(details.niceness)),
-        ("may run on", units.UNKNOWN if cores is None else f"{len(cores)} cores: {_ranges(cores)}"),
+        ("may run on", units.UNKNOWN if cores is None else f"{len(cores)} cores: {units.ranges(cores, compact=True)}"),
         ("read from disk", units.bytes_text(details.read_bytes)),
         ("written to disk", units.bytes_text(details.written_bytes)),
         (
@@ -167,17 +167,6 @@ def _details(details: ProcessDetails) -> list[tuple[str, str]]:
         ),
         ("working directory", details.working_directory or units.UNKNOWN),
     ]
-
-
-def _ranges(numbers: tuple[int, ...]) -> str:
-    """Return "0-3,8" for 0, 1, 2, 3, 8."""
-    parts: list[list[int]] = []
-    for number in sorted(numbers):
-        if parts and number == parts[-1][-1] + 1:
-            parts[-1].append(number)
-        else:
-            parts.append([number])
-    return ",".join(str(part[0]) if len(part) == 1 else f"{part[0]}-{part[-1]}" for part in parts)
 
 
 def _unknown(value: int | None) -> str:

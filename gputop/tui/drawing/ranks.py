@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from gputop import units
-from gputop.snapshot import Rank, Run, Snapshot
+from gputop.snapshot import Rank, Run, RunState, Snapshot
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.table import Column, fitting, heading_line, row_line
 
-STATE_STYLES = {
+STATE_STYLES: Mapping[RunState, str] = {
     "running": "ok",
     "finished": "ok",
     "starting": "dim",

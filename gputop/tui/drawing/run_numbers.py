@@ -8,9 +8,8 @@ from typing import Any
 
 from gputop import units
 from gputop.history.series import History, MetricSeries
-from gputop.snapshot import LOSS_METRICS, Run, Snapshot, loss_metric
+from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric
 
-LIVE_STATES = ("starting", "running", "stalled")
 SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 """Throughput of one rank; the run's is the sum over its ranks."""
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
@@ -18,11 +17,6 @@ RATE_WINDOW_S = 60.0
 """Steps per second are taken over the last minute, so that an evaluation does not make the time left jump."""
 _WARM_UP_SHARE = 0.25
 """The first quarter of a run's speeds is left out of its mean: compilation, caches, the first batches."""
-
-
-def step(run: Run) -> int | None:
-    """Return the step that every rank has reached: that of the slowest."""
-    return min((rank.step for rank in run.ranks if rank.step is not None), default=None)
 
 
 def total_steps(run: Run) -> int | None:
@@ -37,7 +31,7 @@ def total_steps(run: Run) -> int | None:
 
 def seconds_left(run: Run, history: History) -> float | None:
     """Return the time to the last step at the pace of the newest steps, or None when it cannot be known."""
-    now, total = step(run), total_steps(run)
+    now, total = run.step, total_steps(run)
     if run.state not in LIVE_STATES or now is None or total is None:
         return None
     pace = steps_per_s(run, history)

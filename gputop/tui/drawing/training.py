@@ -6,12 +6,11 @@ import math
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.doctor.findings import words
-from gputop.snapshot import Rank, Run, loss_metric
+from gputop.snapshot import ENDED_STATES, FAILED_STATES, Rank, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
-from gputop.tui.drawing.loss import ENDED, MOST_CURVES, LossChart
+from gputop.tui.drawing.loss import MOST_CURVES, LossChart
 from gputop.tui.drawing.ranks import STATE_STYLES
 from gputop.tui.state.view import View
 
@@ -68,13 +67,13 @@ def title_line(view: View, run: Run) -> Line:
     count = len(run.ranks) or run.world_size or 0
     if count > 1:
         some = _singled_out(view, run)
-        parts.append(line((f"{count} ranks", "dim"), (f" ▸{words.span(some)}" if some else "", "accent")))
+        parts.append(line((f"{count} ranks", "dim"), (f" ▸{units.ranges(some)}" if some else "", "accent")))
     if run.ranks and all(rank.facts.get("source") == "log" for rank in run.ranks):
         parts.append(line(("from the log", "dim")))
-    step, total = run_numbers.step(run), run_numbers.total_steps(run)
+    step, total = run.step, run_numbers.total_steps(run)
     if step is not None:
         parts.append(line((f"step {step}" + (f"/{total}" if total else ""), "text")))
-    if run.state in ENDED:
+    if run.state in ENDED_STATES:
         took = _took(run)
         after = f" after {units.duration(took)}" if took is not None else ""
         parts.append(line((run.state + after, STATE_STYLES[run.state])))
@@ -181,7 +180,7 @@ def _aggregated(name: str, values: Sequence[float], ascii_only: bool) -> Line:
 def _throughput(view: View, run: Run) -> list[Line]:
     """Return the samples of all ranks together per second, and the steps per second."""
     parts: list[Line] = []
-    if run.state in ENDED:
+    if run.state in ENDED_STATES:
         return parts
     speed = run_numbers.speed(run)
     if speed is not None and math.isfinite(speed[1]):
@@ -209,7 +208,7 @@ def _first(rank: Rank, names: Sequence[str]) -> float | None:
 
 def _trouble(view: View, run: Run) -> Line:
     """Say which ranks ended badly, or how long nothing has come."""
-    ended = [rank for rank in run.ranks if rank.state in ("failed", "killed")]
+    ended = [rank for rank in run.ranks if rank.state in FAILED_STATES]
     if ended:
         said = ", ".join(
             f"rank {rank.rank} {rank.state}" + (f" (exit code {rank.exit_code})" if rank.exit_code is not None else "")

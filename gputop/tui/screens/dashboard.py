@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Container
 from textual.screen import Screen
 
+from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, Run
 from gputop.tui.drawing.gpus import lines_wanted
 from gputop.tui.screens.base import KeyBar, KeyHint
@@ -33,7 +34,6 @@ FRAME_LINES = 2
 HEADLINE_LINES = 7
 """Of the doctor's pane below the GPUs on a small screen."""
 DENSITIES = ("auto", "full", "compact")
-SMOOTHING_STEPS = (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99)
 
 _HINTS = (
     # (hint, place in the order in which hints leave a narrow line: the highest first)
@@ -259,6 +259,4 @@ class DashboardScreen(Screen[None]):
 
     def action_smoothing(self, by: int) -> None:
         """Smooth the loss more or less."""
-        held = self.view.settings.smoothing if self.view else 0.0
-        place = min(range(len(SMOOTHING_STEPS)), key=lambda index: abs(SMOOTHING_STEPS[index] - held))
-        self._change(smoothing=SMOOTHING_STEPS[min(len(SMOOTHING_STEPS) - 1, max(0, place + by))])
+        self._change(smoothing=next_smoothing(self.view.settings.smoothing if self.view else 0.0, by))

@@ -12,7 +12,8 @@ from textual.containers import Horizontal
 
 from gputop import units
 from gputop.history.series import X_MAX
-from gputop.snapshot import Run
+from gputop.history.smoothing import next_smoothing
+from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart, run_numbers, training
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.line import width as line_width
@@ -23,7 +24,6 @@ from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget, Pane
 
-SMOOTHINGS = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.99)
 _MOST_CURVES = 16
 
 
@@ -136,7 +136,7 @@ class RunScreen(SubScreen):
         if span is None:
             pane.show_words(_no_metric_lines(run, pane.inner_size.width), title=title)
             return None
-        if self.x_kind == "time" and run.state in run_numbers.LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
+        if self.x_kind == "time" and run.state in LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
             span = (span[0], max(span[1], view.snapshot.time))
         width, height = pane.chart_size()
         shown = dict(sorted(series.items())[:_MOST_CURVES]) if self.settings.per_rank else series
@@ -245,8 +245,7 @@ class RunScreen(SubScreen):
 
     def action_smooth(self, by: int) -> None:
         """Smooth more or less."""
-        now = min(range(len(SMOOTHINGS)), key=lambda number: abs(SMOOTHINGS[number] - self.settings.smoothing))
-        self._change(smoothing=SMOOTHINGS[min(max(0, now + by), len(SMOOTHINGS) - 1)])
+        self._change(smoothing=next_smoothing(self.settings.smoothing, by))
 
     def action_per_rank(self) -> None:
         """Switch between one curve per rank, and mean and spread."""
@@ -282,7 +281,7 @@ class RunScreen(SubScreen):
 
 
 def _summary(run: Run, view: View, width: int) -> list[Line]:
-    step, total = run_numbers.step(run), run_numbers.total_steps(run)
+    step, total = run.step, run_numbers.total_steps(run)
     parts = [("step", units.count(step) + (f"/{units.count(total)}" if total else ""))]
     if step is not None and total:
         parts.append(("done", units.percent(100 * step / total)))

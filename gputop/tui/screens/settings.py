@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 
 from gputop import places, units
 from gputop.errors import GputopError
+from gputop.history.smoothing import SMOOTHINGS
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
@@ -20,7 +21,7 @@ from gputop.tui.widgets.form import Field, Form
 
 THEMES = ("auto", "dark", "light", "ansi")
 INTERVALS = ("0.2 s", "0.5 s", "1 s", "2 s", "5 s", "10 s", "30 s", "60 s")
-SMOOTHINGS = ("0", "0.3", "0.6", "0.8", "0.9", "0.95", "0.99")
+SMOOTHING_CHOICES = tuple(f"{weight:g}" for weight in SMOOTHINGS)
 
 
 class SettingsScreen(SubScreen):
@@ -75,7 +76,9 @@ class SettingsScreen(SubScreen):
             _choice("density", "GPU rows", settings_file.DENSITIES, self.settings, "compact shows more GPUs at once"),
             Field("charts", "", "note"),
             _check("log_axis", "logarithmic y axis for the loss", self.settings, "in charts: y switches it there, too"),
-            _choice("smoothing", "smoothing", SMOOTHINGS, self.settings, "weight of the past in a curve; 0 shows it as it is"),
+            _choice(
+                "smoothing", "smoothing", SMOOTHING_CHOICES, self.settings, "weight of the past in a curve; 0 shows it as it is"
+            ),
             _check("per_rank", "one curve per rank, not mean and spread", self.settings, "in charts: r switches it there, too"),
             Field("space", "", "note"),
             Field("save", "Save", "button", detail=(Span(str(path), "dim"),), help="keep these for the next start"),

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from gputop.history.series import History
-from gputop.snapshot import Run, Snapshot
+from gputop.snapshot import LIVE_STATES, Run, Snapshot
 from gputop.tui.state.settings import Settings
 
 if TYPE_CHECKING:
-    # The rules take longer to import than all the screens that need a view.
+    # Annotations alone: the rules take longer to import than all the screens that need a view.
+    from gputop.agent.feed import FeedKind
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.findings.finding import Abstained, Finding
 
-__all__ = ["LIVE_STATES", "Settings", "View", "newest_run"]
-
-LIVE_STATES = ("starting", "running", "stalled")
+__all__ = ["Settings", "View", "newest_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class View:
     run_id: str | None = None
     paused: bool = False
     stale_s: float | None = None
-    feed: str = "live"
+    feed: FeedKind | Literal["ended"] = "live"
     feed_problem: str | None = None
     replay_status: str | None = None
     abstained: tuple[Abstained, ...] = ()

@@ -13,9 +13,9 @@ from gputop.history.series import History, Series
 from gputop.snapshot import DeviceUse, LaunchEnvironment, Problem, Process
 from gputop.tui.drawing.balance import balance, balance_line
 from gputop.tui.drawing.bars import balance_columns, bar, sparkline
-from gputop.tui.drawing.braille import Trace, chart, dot_columns, smoothed
+from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor import draw_doctor
-from gputop.tui.drawing.gpus import draw_gpus, ranges, recent_means
+from gputop.tui.drawing.gpus import draw_gpus, recent_means
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, Span, ascii_line, changed_ranges, clean, clip, fit, line, plain, spread, width, wrap
 from gputop.tui.drawing.loss import LossChart
@@ -139,12 +139,6 @@ def test_ascii_chart_is_ascii() -> None:
     assert "x" in drawn[0]
 
 
-def test_smoothing_zero_changes_nothing_and_nan_stays() -> None:
-    assert smoothed([1.0, 3.0, None, 5.0], 0.5) == [1.0, 2.0, None, 3.5]
-    assert smoothed([1.0, 3.0], 0.0) == [1.0, 3.0]
-    assert math.isnan(smoothed([1.0, math.nan], 0.5)[1] or 0.0)
-
-
 @pytest.mark.parametrize("samples_count", [3, 100, 4096, 9000])
 def test_live_columns_equal_those_of_the_series(samples_count: int) -> None:
     series, live = Series(), LiveColumns()
@@ -254,8 +248,7 @@ def test_no_device_shows_the_problem() -> None:
     assert texts(draw_gpus(view, 76, 20).lines) == ["Driver and library differ.", "Reboot."]
 
 
-def test_ranges_and_recent_means() -> None:
-    assert ranges([0, 1, 2, 5]) == "0-2,5"
+def test_recent_means() -> None:
     series = Series()
     for second in range(30):
         series.append(float(second), float(second // 10))

@@ -148,12 +148,6 @@ def test_a_live_chart_is_not_drawn_by_plotext() -> None:
     assert done.stdout == "False\n"
 
 
-def test_smoothing_has_no_pull_towards_zero() -> None:
-    assert [y for _, y in large_chart.smooth([(0, 4.0), (1, 4.0), (2, 4.0)], 0.9)] == pytest.approx([4.0, 4.0, 4.0])
-    smoothed = [y for _, y in large_chart.smooth([(step, float(step % 2)) for step in range(200)], 0.9)]
-    assert max(smoothed[50:]) - min(smoothed[50:]) < 0.2
-
-
 def test_round_ticks() -> None:
     assert [text for _, text in large_chart.nice_ticks(0.0, 2.6, 5)] == ["0", "1", "2"]
     assert [text for _, text in large_chart.nice_ticks(0.31, 0.46, 4)] == ["0.35", "0.40", "0.45"]

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
@@ -14,10 +15,10 @@ from gputop.doctor.facts.calls import text, wrapped_by
 from gputop.doctor.facts.ddp import Loader, Sampler, batches, divides_models, loader, sampler, stall
 from gputop.doctor.facts.model import frameworks
 from gputop.doctor.facts.stated import whole
-from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank, Run
 
 EQUAL_STEPS_MIN = 5
@@ -163,8 +164,7 @@ def _walks_through_all(feed: Loader) -> bool:
 
 
 def _brings_sampler(ranks: Sequence[Rank]) -> bool:
-    own = {"accelerate", "lightning", "transformers", "deepspeed", "mmengine", "ultralytics"}
-    return any(own & set(frameworks(rank)) for rank in ranks)
+    return any(name in FRAMEWORKS and FRAMEWORKS[name].divides_data for rank in ranks for name in frameworks(rank))
 
 
 def same_order(evidence: Evidence, job: Job) -> Judgement:
@@ -185,7 +185,7 @@ def same_order(evidence: Evidence, job: Job) -> Judgement:
             facts.append(Fact(f"the loader was gone through {feed.iterations} times", feed.iterations, "journal: loader"))
         repeated = [epoch for epoch, checksum in begins if sum(other == checksum for _, other in begins) > 1]
         if len(repeated) > 1:
-            text_ = f"epochs {words.span(repeated)} began with the same batches"
+            text_ = f"epochs {units.ranges(repeated)} began with the same batches"
             facts.append(Fact(text_, repeated, "journal: batches (checksums)"))
         finding = tracked.about(
             job,

@@ -104,7 +104,7 @@ def _nan_finding(job: Job, name: str, number: int, steps: Sequence[int], shown: 
         "certain",
         f"The loss of rank {number} is not finite, and rank 0 does not show it",
         [
-            Fact(f"rank {number}: NaN or infinite at steps {words.span(steps)}", list(steps), f"journal: {name}"),
+            Fact(f"rank {number}: NaN or infinite at steps {units.ranges(steps)}", list(steps), f"journal: {name}"),
             Fact(f"rank 0 at step {steps[-1]}: {shown:.4g}", shown, f"journal: {name}"),
         ],
         "What is logged is the loss of one rank. The gradients of another one spoil the average for all.",

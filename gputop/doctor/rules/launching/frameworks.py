@@ -18,6 +18,7 @@ from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.rules.launching import ranks
 from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import LogMatch
 
 TURNS_S = 60.0
@@ -28,7 +29,6 @@ TURNS_SUM_PERCENT = (70.0, 130.0)
 SPREAD_BYTES_MIN = 1e9
 _TRAINER = "transformers.trainer"
 """A script that takes only its model from transformers does not import this: a wrapper there is its own."""
-_NOTEBOOK_FRAMEWORKS = ("accelerate", "transformers", "lightning")
 
 _DEVICE_MAP_FIX = """\
 # if the model fits on one GPU: no device_map, a copy on each GPU
@@ -76,7 +76,7 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
     if _TRAINER in _frameworks(job):
         facts.append(Fact("the Trainer of transformers is imported", _TRAINER, "journal"))
     if len(moving) > 1:
-        text = f"backward runs on devices {words.span(moving)} of one process"
+        text = f"backward runs on devices {units.ranges(moving)} of one process"
         facts.append(Fact(text, sorted(moving), "pt_autograd threads (/proc/<pid>/task)"))
     facts.append(Fact("one process, no launcher above it", job.pids, "/proc/<pid>/stat"))
     finding = Finding(
@@ -183,7 +183,7 @@ def notebook(evidence: Evidence, job: Job) -> Judgement:
     if judgement is None:
         return None
     match = _log(evidence, job, "pl_notebook")
-    names = [name for name in _NOTEBOOK_FRAMEWORKS if name in _frameworks(job)]
+    names = [name for name, known in FRAMEWORKS.items() if known.one_gpu_in_notebooks and name in _frameworks(job)]
     number = len(judgement.finding.devices)
     facts = [Fact("the process is a notebook's kernel (ipykernel)", True, "/proc/<pid>/cmdline")]
     if match is not None:
@@ -232,7 +232,7 @@ def framework_default(evidence: Evidence, job: Job) -> Judgement:
         return replace(judgement, rule="A16")
     if judgement is None:
         return None
-    title = ranks.FRAMEWORKS[name]
+    title = FRAMEWORKS[name].title
     number = len(judgement.finding.devices)
     finding = replace(
         judgement.finding,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import stated
@@ -45,7 +46,9 @@ def mig_slice(evidence: Evidence, job: Job) -> Judgement:
         confidence="certain",
         title=title,
         evidence=(
-            Fact(f"MIG is on: GPU {words.span(indices)} in {words.count(len(instances), 'instance')}", len(instances), "NVML"),
+            Fact(
+                f"MIG is on: GPU {units.ranges(indices)} in {words.count(len(instances), 'instance')}", len(instances), "NVML"
+            ),
             detail,
         ),
         cause="A CUDA process enumerates a single MIG instance, whatever its mask names; instances have neither NVLink nor "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.evidence.visible import parse_mask
@@ -92,7 +93,9 @@ def _crowd_evidence(evidence: Evidence, job: Job, device: Device, crowd: list[Me
     name = "LOCAL_RANK" if numbers is local else "Rank" if len(numbers) == 1 else "Ranks"
     sits = words.gpu_with_uuid(device, device.uuid)
     where = crowd[0].main_source
-    facts = [Fact(f"{name} {words.span(numbers)}, but every process sits on {sits}", numbers, f"/proc/<pid>/environ, {where}")]
+    facts = [
+        Fact(f"{name} {units.ranges(numbers)}, but every process sits on {sits}", numbers, f"/proc/<pid>/environ, {where}")
+    ]
     sizes = [
         use.memory_used_bytes
         for member in crowd

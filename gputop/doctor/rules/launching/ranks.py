@@ -12,6 +12,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import sees, siblings, utilization
+from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Device, Process
 
 _WRAP = """\
@@ -19,10 +20,6 @@ local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)
 dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))
 model = DDP(model.to(local_rank), device_ids=[local_rank])"""
-
-
-FRAMEWORKS = {"ultralytics": "Ultralytics", "mmengine": "MMEngine", "mmdet": "MMEngine"}
-"""Frameworks whose own command takes the number of GPUs, and what they are called (catalogue A16)."""
 
 
 def plain_python(evidence: Evidence, job: Job) -> Judgement:
@@ -47,7 +44,7 @@ def framework_of(job: Job) -> str | None:
     if script[0].endswith("tools/train.py") and (len(script) > 1 and "config" in script[1]):
         return "mmengine"
     said = {name for member in job.members for name in model_facts.frameworks(member.journal)}
-    return next((name for name in FRAMEWORKS if name in said), None)
+    return next((name for name, known in FRAMEWORKS.items() if known.own_command and name in said), None)
 
 
 def lone_process(evidence: Evidence, job: Job) -> Judgement:

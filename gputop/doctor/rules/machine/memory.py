@@ -14,7 +14,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import Told, others_memory, quoted, softened, told
-from gputop.snapshot import Device, LogMatch, Process
+from gputop.snapshot import FAILED_STATES, Device, LogMatch, Process
 from gputop.units import bytes_text
 
 GHOST_BYTES_MAX = 1.5e9
@@ -190,7 +190,7 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
     if snapshot is None:
         return {}
     killed = evidence.history.kills_for_memory()
-    failed = [run for run in snapshot.runs if run.state in ("failed", "killed")]
+    failed = [run for run in snapshot.runs if run.state in FAILED_STATES]
     said = {item.run_id: m for item in told(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
     match = next(iter(said.values()), None)
     # Whom the kernel ended may have been somebody else's: a run that failed otherwise is none of its victims.

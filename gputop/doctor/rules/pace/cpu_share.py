@@ -3,6 +3,7 @@ memory that runs out (D08), the wrong socket (D10)."""
 
 from __future__ import annotations
 
+from gputop import units
 from gputop.doctor.evidence import data_waits
 from gputop.doctor.evidence.data_waits import share_of_data
 from gputop.doctor.evidence.evidence import Evidence
@@ -234,8 +235,8 @@ def far_socket(evidence: Evidence, job: Job) -> Judgement:
             "possible",
             f"Process {process.pid} runs far from {words.gpu(device)}",
             [
-                Fact(f"it runs on cores {words.span(process.cores_used)}", list(process.cores_used), "/proc/<pid>/stat"),
-                Fact(f"near the GPU are cores {words.span(device.cpu_affinity)}", list(device.cpu_affinity), "NVML"),
+                Fact(f"it runs on cores {units.ranges(process.cores_used)}", list(process.cores_used), "/proc/<pid>/stat"),
+                Fact(f"near the GPU are cores {units.ranges(device.cpu_affinity)}", list(device.cpu_affinity), "NVML"),
             ],
             "What it hands to the GPU goes through the link between the sockets.",
             _near(job, device),
@@ -254,7 +255,7 @@ def _near(job: Job, device: Device) -> str:
         return f"{command.replace('torchrun', 'torchrun --numa-binding=node', 1)}  # torch 2.9 or newer"
     if device.numa_node is not None:
         return f"numactl --cpunodebind={device.numa_node} --membind={device.numa_node} {command}"
-    return f"taskset -c {words.span(device.cpu_affinity).replace(' ', '')} {command}"
+    return f"taskset -c {units.ranges(device.cpu_affinity).replace(' ', '')} {command}"
 
 
 _PROC = ("/proc", "cgroup")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import LIVE, Job
+from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
@@ -12,7 +13,7 @@ from gputop.doctor.rules.standstill import left_early
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
-from gputop.snapshot import Process, Rank, Run
+from gputop.snapshot import FAILED_STATES, LIVE_STATES, Process, Rank, Run
 
 G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
@@ -34,7 +35,6 @@ _SAYS_DEATH = ("sigkill",)
 """Texts that say of a rank's death no more than that it died: torchrun's exit code -9."""
 SHM_NCCL_BYTES = 256 * 2**20
 _TOGETHER = ("rdzv_timeout", "addr_in_use")
-_SIGNALS = {6: "SIGABRT", 7: "SIGBUS", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
 def never_complete(evidence: Evidence, job: Job) -> Judgement:
@@ -111,10 +111,10 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
     for run in evidence.snapshot.runs:
         if run.state == "finished":
             continue
-        bad = [rank for rank in run.ranks if rank.state in ("failed", "killed")]
+        bad = [rank for rank in run.ranks if rank.state in FAILED_STATES]
         if len(run.ranks) < 2 or run.state == "stopped":
             continue
-        alive = [rank for rank in run.ranks if rank.state in LIVE]
+        alive = [rank for rank in run.ranks if rank.state in LIVE_STATES]
         if not bad:
             waiting = left_early.others_wait(evidence, run, alive, jobs.get(run.run_id))
             if waiting is not None:
@@ -293,7 +293,7 @@ def _was_killed(rank: Rank) -> bool:
 def _how(rank: Rank) -> str:
     code = rank.exit_code
     if code is not None and code < 0:
-        return f"was ended by {_SIGNALS.get(-code, f'signal {-code}')}"
+        return f"was ended by {units.signal_name(-code)}"
     if rank.state == "killed":
         return "was killed"
     return f"failed (exit code {code})" if code is not None else "failed"

@@ -18,11 +18,10 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.names import less_telling
 from gputop.doctor.logs.patterns import table as patterns
 from gputop.doctor.logs.patterns.pattern import HINT
-from gputop.snapshot import LogMatch, Rank, Run, Snapshot
+from gputop.snapshot import JobState, LogMatch, Rank, Run, RunState, Snapshot
 
 _TEXT_MAX = 160
-_WELL = ("starting", "running", "finished")
-"""States of a run and of a job that have not failed."""
+_NOT_FAILED: tuple[RunState | JobState, ...] = ("starting", "running", "finished")
 _LINES_MAX = 20
 """Lines of an exception's message that are searched."""
 
@@ -61,7 +60,7 @@ class Told:
         return next((rank for rank in ranks if number is None or rank.rank == number), None)
 
     @property
-    def launch_state(self) -> str | None:
+    def launch_state(self) -> JobState | None:
         """The state of the launched job that said it; None where nobody tells."""
         return next((match.job_state for match in self.matches if match.job_state is not None), None)
 
@@ -75,8 +74,8 @@ class Told:
         if launch == "failed":
             return False
         if self.run is not None:
-            return self.run.state in _WELL
-        return launch in _WELL if launch is not None else self.job is not None
+            return self.run.state in _NOT_FAILED
+        return launch in _NOT_FAILED if launch is not None else self.job is not None
 
     @property
     def afterwards(self) -> Fact | None:

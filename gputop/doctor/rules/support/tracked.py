@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import LIVE, Job
+from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.rule import Suspicion
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, softened
-from gputop.snapshot import Device, LogMatch, Rank, is_of_training, loss_metric
+from gputop.snapshot import LIVE_STATES, Device, LogMatch, Rank, is_of_training, loss_metric
 
 
 def ranks_of(job: Job) -> tuple[Rank, ...]:
     """Return the ranks of the job that are alive and write a journal, also those on other machines."""
-    return tuple(rank for rank in job.run.ranks if rank.state in LIVE) if job.run is not None else ()
+    return tuple(rank for rank in job.run.ranks if rank.state in LIVE_STATES) if job.run is not None else ()
 
 
 def world(job: Job) -> int:

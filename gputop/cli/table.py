@@ -1,0 +1,15 @@
+"""The plain text table that the commands print: no box, two spaces between columns, nothing behind the last cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the heading and a line for each row; each row has as many cells as the heading.
+
+    Raises:
+        ValueError: a row has more or fewer cells.
+    """
+    widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (head, *rows)]

@@ -1,0 +1,68 @@
+"""The one list of frameworks: nobody keeps another, and what each side takes from it."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop import frameworks
+from gputop.doctor.facts import ddp
+from gputop.frameworks import FRAMEWORKS
+from gputop.tracking.auto import loss, settings
+
+PACKAGE = Path(frameworks.__file__).parent
+MODULES = {module for known in FRAMEWORKS.values() for module in known.modules}
+OF_SOMETHING_ELSE = {"sources/host/launchers.py", "doctor/findings/fixes.py", "adapters/__init__.py"}
+"""Lists of launchers (accelerate and deepspeed are both), and of the modules that a script imports from gputop.adapters."""
+
+
+def lists_of_frameworks(source: str) -> Iterator[int]:
+    """Yield the lines of tuples, lists, sets and dictionaries that name two or more frameworks."""
+    for node in ast.walk(ast.parse(source)):
+        items = node.keys if isinstance(node, ast.Dict) else getattr(node, "elts", ())
+        if len({item.value for item in items if isinstance(item, ast.Constant)} & (MODULES | set(FRAMEWORKS))) > 1:
+            yield node.lineno
+
+
+def test_there_is_one_list() -> None:
+    found = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if any(lists_of_frameworks(path.read_text(encoding="utf-8")))
+    }
+    assert found - OF_SOMETHING_ELSE == {"frameworks.py"}
+
+
+@pytest.mark.parametrize(
+    "text", ['("lightning", "torch", "keras")', '{"mmengine": 1, "ultralytics": 2}', '{"horovod", "megatron"}']
+)
+def test_another_list_is_found(text: str) -> None:
+    assert list(lists_of_frameworks(f"x = {text}"))
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_each_module_tells_of_its_framework(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in MODULES:
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    assert settings.frameworks() == []
+    for module in FRAMEWORKS[name].modules:
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, types.ModuleType(module))
+            assert settings.frameworks() == [name]
+
+
+@pytest.mark.parametrize("name", FRAMEWORKS)
+def test_the_users_line_is_not_looked_for_in_a_framework_that_runs_backward(name: str) -> None:
+    known = FRAMEWORKS[name]
+    for module in known.modules:
+        path = f"/venv/lib/python3/site-packages/{module.replace('.', '/')}/trainer.py"
+        assert loss.Sites().is_library(path) or not known.runs_backward
+
+
+def test_who_averages_gradients_by_itself() -> None:
+    assert {"deepspeed", "megatron", "horovod"} == ddp._ENGINES
