@@ -28,10 +28,18 @@ WALLS = {
     "torch": lambda name: False,
     "numpy": lambda name: False,
 }
-TRACKING_MAY_IMPORT = ("gputop.tracking", "gputop.snapshot", "gputop.wire", "gputop.places", "gputop.errors", "gputop.units")
+TRACKING_MAY_IMPORT = (
+    "gputop.tracking",
+    "gputop.snapshot",
+    "gputop.wire",
+    "gputop.places",
+    "gputop.errors",
+    "gputop.terminal_text",
+    "gputop.units",
+)
 PURE_ROOMS = {
     "adapters": ("gputop.adapters", "gputop.tracking"),
-    "doctor": ("gputop.doctor", "gputop.snapshot", "gputop.units", "gputop.errors"),
+    "doctor": ("gputop.doctor", "gputop.snapshot", "gputop.terminal_text", "gputop.units", "gputop.errors"),
     "tui/drawing": (
         "gputop.tui.drawing",
         "gputop.tui.state.view",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gputop import units
 from gputop.snapshot import Device, Host, Process, Run, Snapshot, loss_metric
+from gputop.terminal_text import printable
 
 COMMAND_WIDTH = 60
 
@@ -58,9 +59,9 @@ def _device_row(device: Device) -> tuple[str, ...]:
 
 def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]:
     index = {device.uuid: device.index for device in snapshot.devices}
-    # A command may hold anything, line ends and escapes too.
+    # A command may contain anything, line ends and escapes included.
     words = " ".join(process.command) if process.command else (process.name or "?")
-    command = "".join(character if character.isprintable() else " " for character in words)
+    command = printable(words)
     if not process.in_namespace:
         command = "(in another PID namespace)"
     shared = (

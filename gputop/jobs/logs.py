@@ -7,22 +7,16 @@ carriage return starts its line anew, so that a progress bar is one line. Import
 from __future__ import annotations
 
 import os
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from gputop.jobs import record
+from gputop.terminal_text import strip_controls
 
 TAIL_BYTES = 65_536
 """What is read of a file at one time, at most."""
 LINE_CHARS = 4_000
 """A longer line is cut."""
-
-# Control sequences (colours, cursor), operating system commands (titles, links), other two-character escapes.
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[PX^_][^\x1b]*(?:\x1b\\)?|\x1b[ -/]*[0-~]?"
-)
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +166,7 @@ class _File:
 def clean_line(raw: bytes) -> str:
     """Return one line as text for a screen: after its last carriage return, without escapes and control characters."""
     parts = raw.rstrip(b"\r").split(b"\r")
-    text = _ESCAPES.sub("", parts[-1].decode("utf-8", "replace"))
-    text = _CONTROLS.sub("", text.expandtabs(8))
+    text = strip_controls(parts[-1].decode("utf-8", "replace")).replace("\n", "").expandtabs(8)
     return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
 
 
