@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.doctor.logs.lines import clean
-from gputop.jobs.logs import clean_line
+from gputop.jobs.output.logs import clean_line
 from gputop.terminal_text import printable, strip_controls, strip_escapes
 from gputop.tracking.printed import Transcript
 

@@ -17,12 +17,11 @@ from typing import Any
 
 from gputop.errors import GputopError, UsageError
 from gputop.jobs import identity, record
-from gputop.jobs.logs import LogFollower, LogTail, tail
 from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes.catalogue import Launch
 
-__all__ = ["ACTIVE", "Job", "LogFollower", "LogTail", "find", "list_jobs", "request_stop", "start", "stop", "tail"]
+__all__ = ["ACTIVE", "Job", "find", "list_jobs", "request_stop", "start", "stop"]
 
 ACTIVE = ("waiting", "starting", "running")
 """The states of a job that has not ended."""

@@ -8,7 +8,8 @@ from collections import OrderedDict
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.explain import explain
 from gputop.errors import UsageError
-from gputop.jobs import logs, store
+from gputop.jobs import store
+from gputop.jobs.output import logs
 from gputop.jobs.output.scan import scan_job
 
 KEPT = 64

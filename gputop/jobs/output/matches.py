@@ -15,7 +15,8 @@ from pathlib import Path
 from gputop.doctor.logs.explain import UNKNOWN_ID, explain
 from gputop.doctor.logs.scan import LogScan, Observation
 from gputop.errors import UsageError
-from gputop.jobs import logs, store
+from gputop.jobs import store
+from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.snapshot import LogMatch
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gputop.errors import UsageError
-from gputop.jobs import logs, record, store
+from gputop.jobs import record, store
+from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.places import runs_dir
 from gputop.snapshot import Points, Rank, Run

@@ -11,6 +11,8 @@ from typing import BinaryIO
 
 from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
+from gputop.jobs import record
+from gputop.jobs.output import logs
 
 READ_BYTES = 1 << 20
 HEAD_BYTES = 1 << 20
@@ -46,8 +48,6 @@ def scan_job(job_id: str) -> list[LogScan]:
     Raises:
         UsageError: there is no such job.
     """
-    from gputop.jobs import logs
-
     found = []
     for source in logs.sources(job_id):
         try:
@@ -85,8 +85,6 @@ def scan_all(names: Iterable[str]) -> list[LogScan]:
 
 
 def _is_job(name: str) -> bool:
-    from gputop.jobs import record
-
     try:
         record.job_dir(name)
     except UsageError:

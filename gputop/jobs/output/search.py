@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gputop.jobs.logs import clean_line
+from gputop.jobs.output.logs import clean_line
 
 PIECE_BYTES = 1 << 20
 PAGE_BYTES = 1 << 16

@@ -15,8 +15,8 @@ from textual.worker import get_current_worker
 
 from gputop.doctor.findings.finding import Finding
 from gputop.errors import GputopError
-from gputop.jobs import logs, store
-from gputop.jobs.output import search
+from gputop.jobs import store
+from gputop.jobs.output import logs, search
 from gputop.jobs.output.explained import explanation_of
 from gputop.jobs.output.search import Page
 from gputop.tui.drawing.line import Line, Span, clean
