@@ -276,6 +276,11 @@ class Transcript:
             if found is not None:
                 yield found
 
+    def skip(self) -> None:
+        """Forget the unfinished line: a part of the output is left out, and what is fed next begins a line."""
+        self._partial = ""
+        self._decoder.reset()
+
     def end(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield what the last line says, which had no end."""
         yield from self.feed(b"\n")

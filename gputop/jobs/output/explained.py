@@ -10,10 +10,11 @@ from gputop.doctor.logs.explain import explain
 from gputop.errors import UsageError
 from gputop.jobs import store
 from gputop.jobs.output import logs
+from gputop.jobs.output.follower import fingerprint
 from gputop.jobs.output.scan import scan_job
 
 KEPT = 64
-_known: OrderedDict[str, tuple[tuple[int, ...], Finding | None]] = OrderedDict()
+_known: OrderedDict[str, tuple[tuple[tuple[int, ...], ...], Finding | None]] = OrderedDict()
 _EXPLAINED = ("failed", "killed", "lost")
 
 
@@ -26,15 +27,15 @@ def explanation_of(job_id: str) -> Finding | None:
         job = store.find(job_id)
         if job.state not in _EXPLAINED:
             return None
-        sizes = tuple(_size(source) for source in logs.sources(job_id))
-        if job_id in _known and _known[job_id][0] == sizes:
+        files = tuple(fingerprint(source.path) for source in logs.sources(job_id))
+        if job_id in _known and _known[job_id][0] == files:
             return _known[job_id][1]
         explanation = explain(scan_job(job_id), run=job_id, failed=True)
     except UsageError:  # the job is gone
         return None
     first = explanation.findings[0] if explanation.findings else None
     finding = first if first is not None and first.severity == "error" else None
-    _known[job_id] = (sizes, finding)
+    _known[job_id] = (files, finding)
     while len(_known) > KEPT:
         _known.popitem(last=False)
     return finding
@@ -57,10 +58,3 @@ def paragraph(finding: Finding, width: int = 100) -> str:
 
 def _fix(finding: Finding) -> list[tuple[int, str]]:
     return list(enumerate(finding.fix.splitlines()))
-
-
-def _size(source: logs.Source) -> int:
-    try:
-        return source.path.stat().st_size
-    except OSError:
-        return 0

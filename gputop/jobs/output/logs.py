@@ -6,15 +6,13 @@ carriage return starts its line anew, so that a progress bar is one line. Import
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from gputop.jobs import record
+from gputop.jobs.output.follower import DISPLAY, Backlog, FileFollower
 from gputop.terminal_text import strip_controls
 
-TAIL_BYTES = 65_536
-"""What is read of a file at one time, at most."""
 LINE_CHARS = 4_000
 """A longer line is cut."""
 
@@ -55,7 +53,7 @@ def sources(job_id: str) -> tuple[Source, ...]:
     return (Source("launcher", directory / record.OUT_LOG), *sorted(ranks, key=lambda source: source.rank or 0))
 
 
-def tail(job_id: str, max_bytes: int = TAIL_BYTES, rank: int | None = None) -> LogTail:
+def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, rank: int | None = None) -> LogTail:
     """Return the last lines of a job's output; with several files each has its part of ``max_bytes`` and a label.
 
     Ranks come first, the launcher last: torchrun says at the end which rank failed. ``rank`` chooses one rank's files.
@@ -68,7 +66,7 @@ def tail(job_id: str, max_bytes: int = TAIL_BYTES, rank: int | None = None) -> L
     lines: list[str] = []
     size = skipped = 0
     for source in files:
-        reader = _File(source.path, max(1, max_bytes // max(1, len(files))), quiet=True)
+        reader = _Lines(source.path, max(1, max_bytes // max(1, len(files))))
         new = reader.poll() + ([reader.pending] if reader.pending else [])
         lines += _labelled(source, new, len(files))
         size += reader.offset
@@ -79,12 +77,12 @@ def tail(job_id: str, max_bytes: int = TAIL_BYTES, rank: int | None = None) -> L
 class LogFollower:
     """Gives what a job has written since the last look. Looks at files; holds at most ``max_bytes`` of each."""
 
-    def __init__(self, job_id: str, rank: int | None = None, max_bytes: int = TAIL_BYTES) -> None:
+    def __init__(self, job_id: str, rank: int | None = None, max_bytes: int = DISPLAY.tail_bytes) -> None:
         record.job_dir(job_id)
         self.job_id = job_id
         self.rank = rank
         self._max_bytes = max_bytes
-        self._files: dict[Path, _File] = {}
+        self._files: dict[Path, _Lines] = {}
         self._sources: tuple[Source, ...] = ()
 
     def poll(self) -> list[str]:
@@ -96,7 +94,7 @@ class LogFollower:
         self._sources = _chosen(sources(self.job_id), self.rank)
         lines: list[str] = []
         for source in self._sources:
-            reader = self._files.setdefault(source.path, _File(source.path, self._max_bytes))
+            reader = self._files.setdefault(source.path, _Lines(source.path, self._max_bytes))
             lines += _labelled(source, reader.poll(), len(self._sources))
         return lines
 
@@ -110,57 +108,42 @@ class LogFollower:
         return ""
 
 
-class _File:
-    """One file, read on from where the last look ended."""
+class _Lines:
+    """The lines of one file, those that were completed since the last look."""
 
-    def __init__(self, path: Path, max_bytes: int, quiet: bool = False) -> None:
-        self.path = path
-        self.offset = 0
+    def __init__(self, path: Path, max_bytes: int) -> None:
         self.skipped_bytes = 0
         self._max_bytes = max_bytes
-        self._quiet = quiet
-        self._inode: int | None = None
-        self._partial = b""
+        self._file = FileFollower(path, Backlog(0, max_bytes))
+        self._unfinished = b""
+        self._opened = False
+
+    @property
+    def offset(self) -> int:
+        """How far the file has been read, in bytes."""
+        return self._file.offset
 
     @property
     def pending(self) -> str:
-        return clean_line(self._partial)
+        """The line that is being written; "" if there is none."""
+        return clean_line(self._unfinished)
 
     def poll(self) -> list[str]:
-        try:
-            handle = os.open(self.path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
-        except OSError:
-            return []
-        try:
-            return self._read(handle)
-        finally:
-            os.close(handle)
-
-    def _read(self, handle: int) -> list[str]:
-        found = os.fstat(handle)
-        lines: list[str] = []
-        if self._inode is not None and (found.st_ino != self._inode or found.st_size < self.offset):
-            lines.append("… the log was cut or replaced; it goes on here")
-            self.offset, self._partial = 0, b""
-        first = self._inode is None
-        self._inode = found.st_ino
-        missed = found.st_size - self.offset - self._max_bytes
-        if missed > 0:
-            self.skipped_bytes += missed
-            if not first and not self._quiet:
-                lines.append(f"… {missed} bytes skipped")
-            self.offset += missed
-        data = os.pread(handle, self._max_bytes, self.offset)
-        self.offset += len(data)
-        if missed > 0:
-            # What was skipped ended somewhere in a line: begin with the next one, where there is one.
-            start = data.find(b"\n") + 1
-            self.skipped_bytes += start
-            self._partial, data = b"", data[start:]
-        *whole, self._partial = (self._partial + data).split(b"\n")
-        if len(self._partial) > self._max_bytes:
-            self._partial = self._partial[-self._max_bytes :]  # a line without an end
-        return lines + [clean_line(line) for line in whole]
+        """Return the new lines, with a note in place of what was skipped since the last look."""
+        look = self._file.look(self._max_bytes)
+        notes: list[str] = []
+        if look.restarted:
+            notes.append("… the log was cut or replaced; it goes on here")
+        if look.skipped_bytes:
+            self.skipped_bytes += look.skipped_bytes
+            if self._opened:
+                notes.append(f"… {look.skipped_bytes} bytes skipped")
+        if look.restarted or look.skipped_bytes:
+            self._unfinished = b""
+        self._opened = self._opened or look.written_at is not None
+        *whole, self._unfinished = (self._unfinished + look.data).split(b"\n")
+        self._unfinished = self._unfinished[-self._max_bytes :]  # a line may never end
+        return notes + [clean_line(line) for line in whole]
 
 
 def clean_line(raw: bytes) -> str:

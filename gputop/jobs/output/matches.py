@@ -7,7 +7,6 @@ Of a log that was large already only the beginning and the end are read. Nothing
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,7 @@ from gputop.doctor.logs.scan import LogScan, Observation
 from gputop.errors import UsageError
 from gputop.jobs import store
 from gputop.jobs.output import logs
+from gputop.jobs.output.scan import ScannedLog
 from gputop.jobs.store import Job
 from gputop.snapshot import LogMatch
 
@@ -24,9 +24,6 @@ READ_BYTES = 1 << 18
 """Read of one file at one look, at most; the rest follows."""
 TICK_BYTES = 1 << 20
 """Read of all files together at one look, at most: a scan takes 10 to 50 ms for each MiB, most where much is known in it."""
-HEAD_BYTES = 1 << 20
-TAIL_BYTES = 4 << 20
-"""Of a log that is larger than both together only these parts are read."""
 LIST_S = 1.0
 """The directory of jobs is listed so often."""
 ENDED_S = 600.0
@@ -38,52 +35,10 @@ LINE_CHARS = 500
 
 
 @dataclass(slots=True)
-class _File:
-    """One log, read on from where the last look ended."""
-
-    path: Path
-    name: str
-    rank: int | None
-    scan: LogScan
-    offset: int = 0
-    inode: int | None = None
-    at_end: bool = False
-
-    def read(self, room: int, ended: bool) -> int:
-        """Read on, at most ``room`` bytes, and return how many; ``ended``: nothing more will be written."""
-        try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            self.at_end = True
-            return 0
-        try:
-            found = os.fstat(handle)
-            if found.st_ino != self.inode or found.st_size < self.offset:
-                self.inode, self.offset = found.st_ino, 0
-                self.scan = LogScan(self.name, self.rank)
-            self.scan.written_at = found.st_mtime
-            if self.offset >= HEAD_BYTES and found.st_size - self.offset > TAIL_BYTES:
-                self.scan.skip()
-                self.offset = found.st_size - TAIL_BYTES
-            data = os.pread(handle, min(READ_BYTES, room), self.offset)
-        except OSError:
-            self.at_end = True
-            return 0
-        finally:
-            os.close(handle)
-        self.offset += len(data)
-        self.scan.feed(data)
-        self.at_end = self.offset >= found.st_size
-        if self.at_end and ended:
-            self.scan.end()
-        return len(data)
-
-
-@dataclass(slots=True)
 class _Followed:
     """A job whose output is read. ``done``: it has ended and was read to the end."""
 
-    files: dict[Path, _File] = field(default_factory=dict)
+    files: dict[Path, ScannedLog] = field(default_factory=dict)
     matches: tuple[LogMatch, ...] = ()
     known: tuple[int, ...] = ()
     state: str = ""
@@ -126,12 +81,11 @@ def _read(job: Job, followed: _Followed, room: int) -> int:
     with contextlib.suppress(UsageError, OSError):  # the job's directory is gone
         for source in logs.sources(job.id):
             if source.path not in followed.files:
-                name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
-                followed.files[source.path] = _File(source.path, name, source.rank, LogScan(name, source.rank))
+                followed.files[source.path] = ScannedLog(source)
     spent = 0
     for file in followed.files.values():
         if spent < room:
-            spent += file.read(room - spent, ended=not job.active)
+            spent += file.read(min(READ_BYTES, room - spent), finished=not job.active)
         else:
             file.at_end = False
     followed.done = not job.active and all(file.at_end for file in followed.files.values())

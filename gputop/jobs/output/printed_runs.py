@@ -9,7 +9,6 @@ first look, the time at which the file was last written.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from pathlib import Path
 from gputop.errors import UsageError
 from gputop.jobs import record, store
 from gputop.jobs.output import logs
+from gputop.jobs.output.follower import METRICS, FileFollower
 from gputop.jobs.store import Job
 from gputop.places import runs_dir
 from gputop.snapshot import Points, Rank, Run
@@ -31,48 +31,41 @@ JOURNAL_PATIENCE_S = 10.0
 RECENT_JOBS = 20
 READ_BYTES = 1 << 20
 """Read of one file at one look, at most; the rest follows."""
-BACKLOG_BYTES = 16 << 20
-"""Of a longer log only the end is read."""
 _STATES = {"stopped": "killed", "lost": "killed"}
 """A job's states in a run's words, where they differ."""
 
 
-@dataclass(slots=True)
-class _File:
-    """One log, read on from where the last look ended."""
+class _Log:
+    """One file of a job's output, and what its lines say."""
 
-    path: Path
-    transcript: Transcript = field(default_factory=Transcript)
-    offset: int | None = None
-    past: bool = True
-    """Whether what is read was written before the first look."""
+    def __init__(self, path: Path) -> None:
+        self.transcript = Transcript()
+        self.at_end = False
+        self._file = FileFollower(path, METRICS)
+        self._past = True
+        """Whether what is read was written before the first look."""
 
-    def read(self) -> tuple[bytes, float]:
-        """Return new bytes, at most ``READ_BYTES``, and the time that they carry."""
-        try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return b"", 0.0
-        try:
-            found = os.fstat(handle)
-            if self.offset is None:
-                self.offset = max(0, found.st_size - BACKLOG_BYTES)
-            elif found.st_size < self.offset:
-                self.offset, self.transcript = 0, Transcript()
-            data = os.pread(handle, READ_BYTES, self.offset)
-            at = found.st_mtime if self.past else time.time()
-            self.offset += len(data)
-            self.past = self.past and self.offset < found.st_size
-            return data, at
-        finally:
-            os.close(handle)
+    def read(self, finished: bool) -> tuple[list[tuple[int, dict[str, float]]], float]:
+        """Return the steps and metrics of the new lines, and the time that they carry."""
+        look = self._file.look(READ_BYTES, finished)
+        if look.restarted:
+            self.transcript = Transcript()
+        if look.skipped_bytes:
+            self.transcript.skip()
+        steps = list(self.transcript.feed(look.data))
+        if look.complete:
+            steps += self.transcript.end()
+        at = look.written_at if self._past and look.written_at is not None else time.time()
+        self._past = self._past and not (look.at_end and look.written_at is not None)
+        self.at_end = look.at_end
+        return steps, at
 
 
 @dataclass(slots=True)
 class _Told:
     """What one rank has printed so far."""
 
-    files: dict[Path, _File] = field(default_factory=dict)
+    files: dict[Path, _Log] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     fresh: dict[str, Decimator] = field(default_factory=dict)
     step: int | None = None
@@ -81,22 +74,16 @@ class _Told:
 
     def poll(self, ended: bool) -> bool:
         """Read on in every file and return whether all are at their end; ``ended``: nothing more will be written."""
-        at_end = True
         for file in self.files.values():
-            data, at = file.read()
-            said = list(file.transcript.feed(data))
-            if len(data) == READ_BYTES:
-                at_end = False
-            elif ended:
-                said += file.transcript.end()
-            for step, metrics in said:
+            steps, at = file.read(ended)
+            for step, metrics in steps:
                 self.step, self.last_log_at = max(step, self.step or 0), at
                 self.metrics.update(metrics)
                 for name, value in metrics.items():
                     series = self.fresh.setdefault(name, Decimator(POLL_POINTS))
                     series.extend((step,), (int(at * 1e9),), (value,), _seconds)
             self.total_steps = file.transcript.total_steps or self.total_steps
-        return at_end
+        return all(file.at_end for file in self.files.values())
 
 
 def _seconds(time_ns: int) -> float:
@@ -155,7 +142,7 @@ class PrintedRuns:
                     followed.pid = None
             else:
                 told = followed.ranks.setdefault(source.rank or 0, _Told())
-                told.files.setdefault(source.path, _File(source.path))
+                told.files.setdefault(source.path, _Log(source.path))
         at_end = [told.poll(not job.active) for told in followed.ranks.values()]
         followed.done = not job.active and all(at_end)
 

@@ -13,12 +13,9 @@ from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
 from gputop.jobs import record
 from gputop.jobs.output import logs
+from gputop.jobs.output.follower import ERRORS, FileFollower
 
 READ_BYTES = 1 << 20
-HEAD_BYTES = 1 << 20
-TAIL_BYTES = 8 << 20
-"""Of a job's log that is larger than both together only these parts are read: a screen waits for the answer."""
-_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> LogScan:
@@ -50,20 +47,42 @@ def scan_job(job_id: str) -> list[LogScan]:
     """
     found = []
     for source in logs.sources(job_id):
-        try:
-            handle = os.open(source.path, os.O_RDONLY | _FOLLOW | os.O_CLOEXEC)
-        except OSError:
-            continue
-        with os.fdopen(handle, "rb") as file:
-            name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
-            told = os.fstat(file.fileno())
-            scan = LogScan(name, source.rank, told.st_mtime)
-            if told.st_size > HEAD_BYTES + TAIL_BYTES:
-                scan.feed(file.read(HEAD_BYTES))
-                scan.skip()
-                file.seek(told.st_size - TAIL_BYTES)
-            found.append(_read(scan, file))
+        log = ScannedLog(source)
+        log.read(READ_BYTES, finished=True)
+        while not log.at_end:
+            log.read(READ_BYTES, finished=True)
+        if log.readable:
+            found.append(log.scan)
     return found
+
+
+class ScannedLog:
+    """One file of a job's output, scanned as it grows."""
+
+    def __init__(self, source: logs.Source) -> None:
+        self._name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
+        self._rank = source.rank
+        self._file = FileFollower(source.path, ERRORS)
+        self.scan = LogScan(self._name, self._rank)
+        self.readable = False
+        """Whether the file could be opened at any look."""
+        self.at_end = False
+
+    def read(self, max_bytes: int, finished: bool) -> int:
+        """Scan at most ``max_bytes`` more and return how many; ``finished``: nothing more will be written."""
+        look = self._file.look(max_bytes, finished)
+        if look.restarted:
+            self.scan = LogScan(self._name, self._rank)
+        if look.skipped_bytes:
+            self.scan.skip()
+        if look.written_at is not None:
+            self.readable = True
+            self.scan.written_at = look.written_at
+        self.scan.feed(look.data)
+        if look.complete:
+            self.scan.end()
+        self.at_end = look.at_end
+        return len(look.data)
 
 
 def scan_all(names: Iterable[str]) -> list[LogScan]:

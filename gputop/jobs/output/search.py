@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from gputop.jobs.output.follower import first_whole_line, open_log
 from gputop.jobs.output.logs import clean_line
 
 PIECE_BYTES = 1 << 20
@@ -33,36 +34,52 @@ class Page:
 def find(path: Path, text: str, start: int, backwards: bool = False, stop: Callable[[], bool] = lambda: False) -> int | None:
     """Return the offset of the nearest line that holds ``text``, from ``start`` on (or before it); None when there is none.
 
-    ``stop`` is asked between pieces: True gives up. A file that cannot be read holds nothing.
+    A file that cannot be read holds nothing. A ``start`` past the end is an offset into a longer file that was cut since: the
+    search begins at 0.
+
+    Args:
+        path: the file.
+        text: what to find, in any case.
+        start: an offset in bytes.
+        backwards: whether to search towards the beginning.
+        stop: called between two pieces; True ends the search.
     """
     wanted = text.casefold()
     raw = text.lower().encode()
+    handle = open_log(path)
+    if handle is None:
+        return None
     try:
-        with open(path, "rb", opener=_no_follow) as file:
-            size = os.fstat(file.fileno()).st_size
-            pieces = _before(file.fileno(), min(start, size)) if backwards else _after(file.fileno(), start, size)
-            for offset, data in pieces:
-                if stop():
-                    return None
-                found = _in_piece(data, wanted, raw, backwards)
-                if found is not None:
-                    return offset + found
+        size = os.fstat(handle).st_size
+        pieces = _before(handle, min(start, size)) if backwards else _after(handle, start if start <= size else 0, size)
+        for offset, data in pieces:
+            if stop():
+                return None
+            found = _in_piece(data, wanted, raw, backwards)
+            if found is not None:
+                return offset + found
     except OSError:
         return None
+    finally:
+        os.close(handle)
     return None
 
 
 def page(path: Path, offset: int, max_bytes: int = PAGE_BYTES, hit: int | None = None) -> Page:
     """Return the lines around ``offset``, half of them before it; ``hit`` (an offset) says which line to point at."""
+    handle = open_log(path)
+    if handle is None:
+        return Page((), 0, 0, 0)
     try:
-        with open(path, "rb", opener=_no_follow) as file:
-            size = os.fstat(file.fileno()).st_size
-            begin = max(0, min(offset, size) - max_bytes // 2)
-            data = os.pread(file.fileno(), max_bytes, begin)
+        size = os.fstat(handle).st_size
+        begin = max(0, min(offset, size) - max_bytes // 2)
+        data = os.pread(handle, max_bytes, begin)
     except OSError:
         return Page((), 0, 0, 0)
+    finally:
+        os.close(handle)
     if begin:
-        skipped = data.find(b"\n") + 1
+        skipped = first_whole_line(data)
         begin, data = begin + skipped, data[skipped:]
     if begin + len(data) < size and b"\n" in data:
         data = data[: data.rfind(b"\n") + 1]
@@ -71,10 +88,6 @@ def page(path: Path, offset: int, max_bytes: int = PAGE_BYTES, hit: int | None =
     if lines and not lines[-1]:
         lines.pop()
     return Page(tuple(map(clean_line, lines)), begin, begin + len(data), size, pointed)
-
-
-def _no_follow(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
 
 
 def _after(handle: int, start: int, size: int) -> Iterator[tuple[int, bytes]]:
