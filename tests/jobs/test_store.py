@@ -189,10 +189,10 @@ def test_without_its_supervisor_a_job_runs_on_can_be_stopped_and_is_else_lost() 
 
 def test_a_process_is_not_known_by_its_number_alone() -> None:
     own = identity.describe(os.getpid())
-    assert identity.lives(own)
-    assert not identity.lives({**own, "start_ticks": 1})
-    assert not identity.lives({**own, "boot_id": "another boot"})
-    assert not identity.lives(None)
+    assert identity.is_alive(own)
+    assert not identity.is_alive({**own, "start_ticks": 1})
+    assert not identity.is_alive({**own, "boot_id": "another boot"})
+    assert not identity.is_alive(None)
 
 
 def test_a_job_of_another_machine_is_shown_as_it_was_last_and_not_stopped_from_here() -> None:

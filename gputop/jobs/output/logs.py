@@ -1,7 +1,7 @@
-"""The logs of a job: the end of a large file, and what was written since the last look, in bounded memory.
+"""The log files of a job, and their lines: the end of a large file, then each new line, in bounded memory.
 
-A log is bytes that a program meant for a terminal. Here it becomes plain lines: escape sequences are taken out, and a
-carriage return starts its line anew, so that a progress bar is one line. Imports the standard library alone.
+Programs write logs for a terminal. Here they become plain lines: escape sequences are removed, and a carriage return
+restarts its line, so that a progress bar is one line.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gputop.jobs.output.follower import DISPLAY, Backlog, FileFollower
 from gputop.terminal_text import strip_controls
 
 LINE_CHARS = 4_000
-"""A longer line is cut."""
+"""Longer lines are cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class LogTail:
-    """The end of a job's output. ``skipped_bytes`` of it, before the first line, were not read."""
+    """The end of a job's output. ``skipped_bytes`` before the first line were not read."""
 
     lines: tuple[str, ...]
     size_bytes: int
@@ -54,9 +54,10 @@ def sources(job_id: str) -> tuple[Source, ...]:
 
 
 def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, rank: int | None = None) -> LogTail:
-    """Return the last lines of a job's output; with several files each has its part of ``max_bytes`` and a label.
+    """Return the last lines of a job's output. Several files share ``max_bytes``, and their lines carry labels.
 
-    Ranks come first, the launcher last: torchrun says at the end which rank failed. ``rank`` chooses one rank's files.
+    Ranks come first and the launcher last, because torchrun reports the failed rank at the end. ``rank`` selects the files of
+    one rank; -1 selects the launcher's.
 
     Raises:
         UsageError: there is no such job.
@@ -75,7 +76,7 @@ def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, rank: int | None = No
 
 
 class LogFollower:
-    """Gives what a job has written since the last look. Looks at files; holds at most ``max_bytes`` of each."""
+    """Returns the lines that a job has written since the last poll. Holds at most ``max_bytes`` of each file."""
 
     def __init__(self, job_id: str, rank: int | None = None, max_bytes: int = DISPLAY.tail_bytes) -> None:
         record.job_dir(job_id)
@@ -86,7 +87,7 @@ class LogFollower:
         self._sources: tuple[Source, ...] = ()
 
     def poll(self) -> list[str]:
-        """Return the lines that were completed since the last poll, the end of the file on the first.
+        """Return the lines completed since the last poll; the first poll returns the end of the files.
 
         Raises:
             UsageError: the job is gone.
@@ -100,7 +101,7 @@ class LogFollower:
 
     @property
     def pending(self) -> str:
-        """The line that is being written, as a progress bar at work; "" when there is none."""
+        """The unfinished last line, such as a running progress bar; "" if there is none."""
         for source in reversed(self._sources):
             text = self._files[source.path].pending
             if text:
@@ -109,7 +110,7 @@ class LogFollower:
 
 
 class _Lines:
-    """The lines of one file, those that were completed since the last look."""
+    """The lines of one file, as they are completed."""
 
     def __init__(self, path: Path, max_bytes: int) -> None:
         self.skipped_bytes = 0
@@ -125,11 +126,11 @@ class _Lines:
 
     @property
     def pending(self) -> str:
-        """The line that is being written; "" if there is none."""
+        """The unfinished last line; "" if there is none."""
         return clean_line(self._unfinished)
 
     def poll(self) -> list[str]:
-        """Return the new lines, with a note in place of what was skipped since the last look."""
+        """Return the new lines, after a note on what was skipped since the last poll."""
         look = self._file.look(self._max_bytes)
         notes: list[str] = []
         if look.restarted:
@@ -147,14 +148,14 @@ class _Lines:
 
 
 def clean_line(raw: bytes) -> str:
-    """Return one line as text for a screen: after its last carriage return, without escapes and control characters."""
+    """Return what a terminal would show of a line: the text after its last carriage return, without escapes and controls."""
     parts = raw.rstrip(b"\r").split(b"\r")
     text = strip_controls(parts[-1].decode("utf-8", "replace")).replace("\n", "").expandtabs(8)
     return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
 
 
 def _chosen(files: tuple[Source, ...], rank: int | None) -> tuple[Source, ...]:
-    """Return all files, a rank's, or (-1) the launcher's own."""
+    """Return all files (None), those of one rank, or the launcher's (-1)."""
     if rank is None:
         return files
     return tuple(source for source in files if source.rank == (None if rank < 0 else rank))

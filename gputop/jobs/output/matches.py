@@ -1,7 +1,6 @@
-"""Follows the output of launched jobs for error texts that the doctor knows, and gives them to the snapshots.
+"""Finds known error texts in the output of jobs while they run, for the snapshots.
 
-Each file is read on from where the last look ended, a bounded number of bytes at a time, and forgotten when its job is.
-Of a log that was large already only the beginning and the end are read. Nothing is added to the job.
+Each poll reads a bounded number of bytes. The job itself is not touched.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ from gputop.jobs.store import Job
 from gputop.snapshot import LogMatch
 
 READ_BYTES = 1 << 18
-"""Read of one file at one look, at most; the rest follows."""
+"""The most that one poll reads of one file."""
 TICK_BYTES = 1 << 20
-"""Read of all files together at one look, at most: a scan takes 10 to 50 ms for each MiB, most where much is known in it."""
+"""The most that one poll reads in all: a scan takes 10 to 50 ms a MiB, the most where it finds much."""
 LIST_S = 1.0
-"""The directory of jobs is listed so often."""
-ENDED_S = 600.0
-"""A job that ended longer ago is not news: the launch screen and ``gputop logs`` explain it still."""
+"""How often to list the jobs."""
+RECENT_S = 600.0
+"""Jobs that ended longer ago are left out; the launch screen and ``gputop logs`` still explain them."""
 JOBS_MAX = 16
 MATCHES_MAX = 24
-"""Kept for one job; the first failure is among them."""
+"""Kept of one job, the first failure among them."""
 LINE_CHARS = 500
 
 
 @dataclass(slots=True)
 class _Followed:
-    """A job whose output is read. ``done``: it has ended and was read to the end."""
+    """A job whose output is followed. ``done``: it has ended, and its output was read to the end."""
 
     files: dict[Path, ScannedLog] = field(default_factory=dict)
     matches: tuple[LogMatch, ...] = ()
@@ -46,7 +45,7 @@ class _Followed:
 
 
 class LogMatches:
-    """The known error texts in the output of jobs that are active or ended within the last minutes."""
+    """The known error texts in the output of jobs that run or ended recently."""
 
     def __init__(self) -> None:
         """Nothing is read before ``poll``."""
@@ -55,11 +54,11 @@ class LogMatches:
         self._listed_at: float | None = None
 
     def poll(self) -> tuple[LogMatch, ...]:
-        """Read on and return what is known now, for each job the first failure first. Never raises."""
+        """Read the next bytes and return all matches, for each job its first failure first. Never raises."""
         now = time.monotonic()
         if self._listed_at is None or now - self._listed_at >= LIST_S:
             self._listed_at = now
-            self._jobs = [job for job in store.list_jobs() if _is_news(job)][:JOBS_MAX]
+            self._jobs = [job for job in store.list_jobs() if _is_recent(job)][:JOBS_MAX]
             for gone in self._followed.keys() - {job.id for job in self._jobs}:
                 del self._followed[gone]
         room = TICK_BYTES
@@ -72,12 +71,12 @@ class LogMatches:
         return tuple(found)
 
 
-def _is_news(job: Job) -> bool:
-    return job.active or (job.ended_at is not None and time.time() - job.ended_at <= ENDED_S)
+def _is_recent(job: Job) -> bool:
+    return job.active or (job.ended_at is not None and time.time() - job.ended_at <= RECENT_S)
 
 
 def _read(job: Job, followed: _Followed, room: int) -> int:
-    """Read on in a job's files and return how many bytes that were."""
+    """Read at most ``room`` bytes of a job's files and return how many were read."""
     with contextlib.suppress(UsageError, OSError):  # the job's directory is gone
         for source in logs.sources(job.id):
             if source.path not in followed.files:
@@ -98,9 +97,9 @@ def _read(job: Job, followed: _Followed, room: int) -> int:
 
 
 def matches_of(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
-    """Return one match for each text and rank, the root of what failed first.
+    """Return one match for each text and rank, the root cause first.
 
-    Of a job that failed, texts that it surely survived are left out, as long as something else is there that ended it.
+    Texts that a failed job certainly survived are left out, provided that another text explains its end.
     """
     failed = not job.active and job.state != "finished"
     root = explain(scans, failed=failed).root

@@ -1,4 +1,4 @@
-"""Opens logs for the doctor: files whole, piece by piece; of a job's large log the beginning and the end."""
+"""Scans logs for the doctor: any file whole, a job's output within its backlog."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> L
 
 
 def scan_job(job_id: str) -> list[LogScan]:
-    """Return the scans of a job's output: the launcher's and each rank's. A file that cannot be read is left out.
+    """Return one scan for each file of a job's output. Files that cannot be read are left out.
 
     Raises:
         UsageError: there is no such job.
@@ -86,7 +86,7 @@ class ScannedLog:
 
 
 def scan_all(names: Iterable[str]) -> list[LogScan]:
-    """Return the scans of files, "-" and jobs of gputop's, in the order given; several files of one name get their parent's.
+    """Return the scans of files, "-" and jobs, in the order given; files of the same name are shown with their path.
 
     Raises:
         UsageError: one of them is neither.
@@ -112,7 +112,7 @@ def _is_job(name: str) -> bool:
 
 
 def _rank_of(path: Path) -> int | None:
-    """Return whose log it is in torchrun's layout, .../attempt_0/<local rank>/stderr.log."""
+    """Return the rank of a file in torchrun's layout, .../attempt_0/<local rank>/stderr.log."""
     parts = path.parts
     if len(parts) >= 3 and parts[-3].startswith("attempt_") and parts[-2].isdigit():
         return int(parts[-2])

@@ -1,7 +1,6 @@
-"""Finds text in logs of any size: piece by piece, in bounded memory, forward and backward; and reads the lines around it.
+"""Searches logs of any size, forward and backward, in bounded memory; and reads the lines around an offset.
 
-What is looked for is the line as a person sees it: without escape sequences, after its last carriage return, without
-regard to case. Imports the standard library alone.
+A search matches lines as a terminal shows them, without escape sequences and after the last carriage return, in any case.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from gputop.jobs.output.logs import clean_line
 PIECE_BYTES = 1 << 20
 PAGE_BYTES = 1 << 16
 LINE_BYTES = 1 << 16
-"""A longer line is looked at in parts of this size."""
+"""Only this much of a longer line is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some lines of a file. ``start`` and ``end`` are offsets in bytes; ``hit`` is the line that was looked for."""
+    """Some lines of a file. ``start`` and ``end`` are offsets in bytes; ``hit`` is the index of the line that was found."""
 
     lines: tuple[str, ...]
     start: int
@@ -66,7 +65,7 @@ def find(path: Path, text: str, start: int, backwards: bool = False, stop: Calla
 
 
 def page(path: Path, offset: int, max_bytes: int = PAGE_BYTES, hit: int | None = None) -> Page:
-    """Return the lines around ``offset``, half of them before it; ``hit`` (an offset) says which line to point at."""
+    """Return the lines around ``offset``, half of them before it. ``hit`` is the offset of the line to point at."""
     handle = open_log(path)
     if handle is None:
         return Page((), 0, 0, 0)
@@ -91,7 +90,7 @@ def page(path: Path, offset: int, max_bytes: int = PAGE_BYTES, hit: int | None =
 
 
 def _after(handle: int, start: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Give pieces of whole lines from ``start`` on."""
+    """Yield pieces of whole lines from ``start`` on."""
     offset = start
     while offset < size:
         data = os.pread(handle, PIECE_BYTES, offset)
@@ -105,7 +104,7 @@ def _after(handle: int, start: int, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _before(handle: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Give pieces of whole lines before ``end``, the last one first."""
+    """Yield pieces of whole lines before ``end``, the last one first."""
     while end > 0:
         begin = max(0, end - PIECE_BYTES)
         data = os.pread(handle, end - begin, begin)
@@ -120,7 +119,7 @@ def _before(handle: int, end: int) -> Iterator[tuple[int, bytes]]:
 
 def _in_piece(data: bytes, wanted: str, raw: bytes, backwards: bool) -> int | None:
     lowered = data.lower()
-    # Cheap and in C: most pieces hold nothing. Text that escapes interrupt, or beyond ASCII, is looked at line by line.
+    # Most pieces contain no match, and this test is fast. Escapes and text beyond ASCII need the slow way, line by line.
     if raw.isascii() and raw not in lowered and b"\x1b" not in data:
         return None
     found: int | None = None
