@@ -17,6 +17,8 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
     for package, allowed in {
         # The ground floor: records and formats, for everybody.
         "errors": "",
+        "frameworks": "",
+        "terminal_text": "",
         "places": "",
         "preflight": "",
         "wire": "",
@@ -39,8 +41,10 @@ MAY_IMPORT: Mapping[str, frozenset[str]] = {
         "recipes": "errors places snapshot units",
         "jobs": "errors places recipes",
         "jobs/output": "doctor/findings doctor/logs errors jobs places snapshot tracking tracking/journal tracking/reader",
-        "agent": ("errors jobs/output places process snapshot sources sources/host sources/nccl sources/nvml tracking/reader units"
-            " wire"),
+        "agent": (
+            "errors jobs/output places process snapshot sources sources/host sources/nccl sources/nvml tracking/reader"
+            " units wire"
+        ),
         # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
         "doctor/facts": "snapshot",
         "doctor/evidence": "doctor/facts errors snapshot units",

@@ -16,6 +16,7 @@ from gputop.cli.table import table
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached
 from gputop.jobs import store as job_store
+from gputop.jobs.output.logs import LogFollower
 from gputop.recipes import catalogue
 from gputop.recipes.recipe import YES
 from gputop.snapshot import Device, encode
@@ -111,7 +112,7 @@ def _job_row(job: job_store.Job) -> tuple[str, ...]:
 def logs(options: argparse.Namespace) -> int:
     """Print the end of a job's log, and what comes after it with ``--follow``."""
     job = job_store.find(options.job)
-    follower = job_store.LogFollower(job.id)
+    follower = LogFollower(job.id)
     while True:
         ended = not job_store.find(job.id).active
         for line in follower.poll():

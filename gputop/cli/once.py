@@ -5,6 +5,7 @@ from __future__ import annotations
 from gputop import units
 from gputop.cli.table import table
 from gputop.snapshot import LIVE_STATES, Device, Host, Process, Run, Snapshot, loss_metric
+from gputop.terminal_text import printable
 
 COMMAND_WIDTH = 60
 
@@ -59,9 +60,9 @@ def _device_row(device: Device) -> tuple[str, ...]:
 
 def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]:
     index = {device.uuid: device.index for device in snapshot.devices}
-    # A command may hold anything, line ends and escapes too.
+    # A command may contain anything, line ends and escapes included.
     words = " ".join(process.command) if process.command else (process.name or "?")
-    command = "".join(character if character.isprintable() else " " for character in words)
+    command = printable(words)
     if not process.in_namespace:
         command = "(in another PID namespace)"
     shared = (

@@ -11,6 +11,7 @@ from gputop import units
 from gputop.errors import GputopError, UsageError
 from gputop.places import runs_dir
 from gputop.snapshot import LIVE_STATES, Run
+from gputop.terminal_text import printable
 from gputop.tracking.journal import places
 from gputop.tracking.reader.runs import RunReader
 
@@ -34,7 +35,7 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
     if not chosen:
         print("No run has to go.")
         return
-    print("\n".join(f"{run.run_id}  {_printable(run.name)}  {run.state}" for run in chosen))
+    print("\n".join(f"{run.run_id}  {printable(run.name)}  {run.state}" for run in chosen))
     size = units.bytes_text(sum(path.stat().st_size for run in chosen for path in _files(run)))
     if not yes and not _agreed(f"Delete {'this run' if len(chosen) == 1 else f'these {len(chosen)} runs'}, {size}? [y/N] "):
         print("Nothing was deleted.")
@@ -93,7 +94,3 @@ def _delete(run: Run) -> None:
                 print(f"{directory} holds other files and stays.")
     except OSError as error:
         raise GputopError(f"{run.run_id} cannot be deleted: {error}.", "See who owns its directory.") from error
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else " " for character in text)

@@ -15,6 +15,7 @@ from gputop import units
 from gputop.cli.table import table
 from gputop.errors import EXIT_OK, UsageError
 from gputop.snapshot import LOSS_METRICS, Points, Run, encode, loss_metric
+from gputop.terminal_text import printable
 from gputop.tracking.reader.runs import RunReader
 
 EVERYTHING = 1 << 62
@@ -77,7 +78,7 @@ def list_text(found: tuple[Run, ...]) -> str:
         loss = _loss_text(run)
         started = units.clock(run.created_at or None, "%Y-%m-%d %H:%M:%S")
         step = units.UNKNOWN if run.step is None else str(run.step)
-        rows.append((run.run_id, _printable(run.name), run.state, str(len(run.ranks)), step, loss, started))
+        rows.append((run.run_id, printable(run.name), run.state, str(len(run.ranks)), step, loss, started))
     return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED"), rows))
 
 
@@ -88,18 +89,18 @@ def _loss_text(run: Run) -> str:
     if name is None or not values:
         return units.UNKNOWN
     mean = units.metric(units.mean(values))
-    return mean if name in LOSS_METRICS else f"{mean} ({_printable(name.removeprefix('loss/'))})"
+    return mean if name in LOSS_METRICS else f"{mean} ({printable(name.removeprefix('loss/'))})"
 
 
 def show_text(run: Run) -> str:
     """Return one run: its configuration, and each rank with its latest values."""
     at = f"  step {run.step}" if run.step is not None else ""
-    lines = [f"{_printable(run.name)}  {run.run_id}  {run.state}{at}"]
+    lines = [f"{printable(run.name)}  {run.run_id}  {run.state}{at}"]
     if run.command:
-        lines.append(f"command: {_printable(' '.join(run.command))}")
-    lines += [f"{name} = {_printable(json.dumps(encode(value)))}" for name, value in run.config.items()]
+        lines.append(f"command: {printable(' '.join(run.command))}")
+    lines += [f"{name} = {printable(json.dumps(encode(value)))}" for name, value in run.config.items()]
     for rank in run.ranks:
-        values = "  ".join(f"{_printable(name)} {units.metric(value)}" for name, value in rank.metrics.items())
+        values = "  ".join(f"{printable(name)} {units.metric(value)}" for name, value in rank.metrics.items())
         where = f"pid {rank.pid}, {rank.state}, step {units.count(rank.step)}"
         lines.append(f"rank {rank.rank} ({where}): {values or 'nothing logged'}")
     return "\n".join(lines)
@@ -142,8 +143,3 @@ def _points(reader: RunReader, found: tuple[Points, ...], run_id: str) -> Iterat
     while found:
         yield from (points for points in found if points.run_id == run_id)
         found = reader.poll().points
-
-
-def _printable(text: str) -> str:
-    """Return the text without control characters: a name may hold anything."""
-    return "".join(character if character.isprintable() else " " for character in text)

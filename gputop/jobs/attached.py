@@ -1,15 +1,15 @@
-"""Runs a command in this terminal such that nothing of it is left when it ends, however it ends.
+"""Runs a command in this terminal and leaves none of its processes behind, however it ends.
 
-What is promised, for a launcher with ranks in sessions of their own (torchrun):
+It guarantees, also for a launcher whose ranks have their own sessions (torchrun):
 
-* The command ends, fails or is killed, SIGKILL included: what it left behind is ended too (after exit code 0 nothing is).
-* Ctrl-C, Ctrl-\\ and a hangup reach the command from the terminal itself; TERM and INT sent to this process are passed on.
-  What ignores them is killed after the grace.
-* This process is killed, SIGKILL included, alone or with its whole process group: a guard in a session of its own sees
-  that and ends the command and all its ranks within seconds.
+* If the command fails or is killed, even by SIGKILL, its remaining processes are ended. After exit code 0 they are kept.
+* Ctrl-C, Ctrl-\\ and a hangup reach the command from the terminal itself; TERM and INT sent to this process are forwarded.
+  A command that ignores TERM or a hangup is killed after the grace period.
+* If this process is killed, even by SIGKILL, alone or with its process group, a guard in its own session ends the command
+  and all its ranks within seconds.
 
-The command shares this process's session, group and terminal, so that job control, window size and colours are as in a
-shell. Processes are found by a mark in their environment, never by name. Standard library alone.
+The command shares this process's session, group and terminal, so that job control, window size and colors work as in a
+shell. Processes are found by a mark in their environment, never by name. Imports no third-party package.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 if __name__ == "__main__":
-    # The guard is started by its path with -S and -E, and has to find gputop by itself.
+    # The guard is started by path with -S and -E, so it must find gputop by itself.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from gputop.errors import GputopError
 from gputop.jobs import identity
 
 GRACE_S = 10.0
-"""How long a command may take to end after TERM or a hangup, before KILL."""
+"""How long a command may take to end after TERM or a hangup before it gets KILL."""
 LEFT_PATIENCE_S = 3.0
-"""How long what the command left behind may take to end after TERM, before KILL."""
+"""How long leftover processes may take to end after TERM before they get KILL."""
 _PR_SET_PDEATHSIG = 1
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGCHLD}
 _SENT_BY_A_PROCESS = 0
-"""``si_code`` SI_USER: not from the terminal, which tells the whole group by itself."""
+"""``si_code`` SI_USER. Signals from the terminal differ: they reach the whole process group."""
 _DONE = b"."
 
 
 def run(argv: Sequence[str], environment: Mapping[str, str], cwd: str) -> int:
-    """Run a command to its end in this terminal; return its exit code, or die of the signal that it died of.
+    """Run a command to its end in this terminal. Return its exit code, or die of the signal that killed it.
 
     Raises:
         GputopError: it cannot be started.
@@ -53,7 +53,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str], cwd: str) -> int:
     ignores_hangup = signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
     env = {**environment, identity.JOB_VARIABLE: mark}
     if ignores_hangup:
-        # nohup: torchrun would put a handler of its own over the ignored hangup, and die of it.
+        # Under nohup torchrun would replace the ignored hangup by its own handler, and die of it.
         env.setdefault("PET_SIGNALS_TO_HANDLE", "SIGTERM,SIGINT,SIGQUIT")
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     guard = _start_guard(mark)
@@ -73,7 +73,7 @@ def run(argv: Sequence[str], environment: Mapping[str, str], cwd: str) -> int:
 
 
 def sweep(mark: str) -> None:
-    """End every process that carries ``mark``: TERM, then KILL until none is left or the kernel keeps them."""
+    """End every process that carries ``mark``: TERM, then KILL, until none is left or the patience is over."""
     deadline = time.monotonic() + LEFT_PATIENCE_S
     if identity.signal_marked(mark, signal.SIGTERM):
         while identity.marked(mark) and time.monotonic() < deadline:
@@ -92,7 +92,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
             number = signal.Signals(received.si_signo)
             if received.si_code == _SENT_BY_A_PROCESS:
                 child.send_signal(number)
-            # Ctrl-C may be the command's own business (a prompt, a debugger); the others mean the end.
+            # The command may handle Ctrl-C itself (a prompt, a debugger); TERM and a hangup mean the end.
             if number in (signal.SIGTERM, signal.SIGHUP) and kill_at is None:
                 kill_at = time.monotonic() + GRACE_S
         if kill_at is not None and time.monotonic() >= kill_at:
@@ -101,14 +101,14 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
 
 
 def _in_child(mask: set[signal.Signals | int]) -> None:
-    """Between fork and exec, in a process of one thread: ask for a TERM when this process's parent dies."""
+    """Request a TERM for when the parent dies. Runs between fork and exec, in a process with one thread."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _die_of(number: int) -> int:
-    """End as the command did, so that a shell says so; SIGKILL is told by its exit code."""
+    """Die of the same signal as the command, so that the shell reports it. SIGKILL becomes an exit code."""
     if number != signal.SIGKILL:
         signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
@@ -118,14 +118,14 @@ def _die_of(number: int) -> int:
 
 
 class _Guard:
-    """A process that ends the command when this one is gone: it reads a pipe, whose end is this process's end."""
+    """A process that ends the command when this one dies, which it notices by the end of a pipe."""
 
     def __init__(self, process: subprocess.Popen[bytes], writer: int) -> None:
         self._process = process
         self._writer = writer
 
     def end(self) -> None:
-        """Let the guard go: nothing is left to be ended."""
+        """Dismiss the guard: nothing is left for it to end."""
         with contextlib.suppress(OSError):
             os.write(self._writer, _DONE)
         os.close(self._writer)
@@ -150,7 +150,7 @@ def _start_guard(mark: str) -> _Guard:
 
 
 def _guard(mark: str) -> None:
-    """Wait until whoever started this is done or gone; if gone, end what it ran."""
+    """Wait until the parent is done or dead; if dead, end what it ran."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     if os.read(sys.stdin.fileno(), 1) != _DONE:

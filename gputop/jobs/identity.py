@@ -1,7 +1,7 @@
-"""Who a process is beyond its number, and which processes carry a job's mark. Reads /proc; standard library alone.
+"""Identifies processes beyond their PID, and finds those that carry a job's mark. Reads /proc; standard library only.
 
-A PID is given to another process once its owner has ended, and starts again at boot. A process is therefore known by
-boot id, PID and start time (field 22 of /proc/<pid>/stat).
+The kernel reuses PIDs, and starts over at boot. A process is therefore identified by boot id, PID and start time (field 22
+of /proc/<pid>/stat).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PROC = Path("/proc")
 
 
 def boot_id() -> str | None:
-    """Return the id of this boot of the machine, None where the kernel tells none."""
+    """Return the id of the current boot; None if the kernel provides none."""
     try:
         return (_PROC / "sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -26,37 +26,37 @@ def boot_id() -> str | None:
 
 
 def start_ticks(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None when it is gone or a zombie."""
+    """Return when a process started, in clock ticks since boot; None if it is gone or a zombie."""
     try:
         stat = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None
-    # The name, field 2, may hold spaces and brackets: count from its last bracket.
+    # The name (field 2) may contain spaces and parentheses: count from the last parenthesis.
     fields = stat[stat.rindex(b")") + 2 :].split()
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
 
 
 def describe(pid: int) -> dict[str, int | str | None]:
-    """Return what a file keeps of a process, for ``lives``."""
+    """Return what identifies a process, as JSON data for ``is_alive``."""
     return {"pid": pid, "start_ticks": start_ticks(pid), "boot_id": boot_id()}
 
 
-def lives(kept: Mapping[str, Any] | None) -> bool:
-    """Say whether the process that a file tells of still runs, on this boot of this machine."""
+def is_alive(kept: Mapping[str, Any] | None) -> bool:
+    """Return whether the process that ``describe`` identified still runs, on this boot of this machine."""
     if not kept or kept.get("start_ticks") is None or kept.get("boot_id") != boot_id():
         return False
     return bool(start_ticks(kept["pid"]) == kept["start_ticks"])
 
 
 def marked(job_id: str) -> list[int]:
-    """Return the processes that carry the job's id in the environment they were started with, zombies left out."""
+    """Return the PIDs of the processes that were started with the job's id in their environment, without zombies."""
     mark = f"{JOB_VARIABLE}={job_id}".encode()
     own = os.getpid()
     return [pid for pid in _pids() if pid != own and _carries(pid, mark) and start_ticks(pid) is not None]
 
 
 def signal_marked(job_id: str, number: signal.Signals) -> list[int]:
-    """Signal every process that carries the job's mark; return those that were there."""
+    """Signal every process that carries the job's mark; return their PIDs."""
     mark = f"{JOB_VARIABLE}={job_id}".encode()
     found = marked(job_id)
     for pid in found:
@@ -66,11 +66,11 @@ def signal_marked(job_id: str, number: signal.Signals) -> list[int]:
 
 
 def _signal_if(pid: int, mark: bytes, number: signal.Signals) -> None:
-    """Signal ``pid`` only if it is, now, a process with the mark: the number may have changed hands since it was found."""
+    """Signal ``pid`` only if it still carries the mark: the PID may have been reused since it was found."""
     try:
         handle = os.pidfd_open(pid)
     except OSError:
-        if _carries(pid, mark):  # a kernel before 5.3 has no handles; what remains is a race of microseconds
+        if _carries(pid, mark):  # Linux before 5.3 has no pidfd; a race of microseconds remains
             os.kill(pid, number)
         return
     try:

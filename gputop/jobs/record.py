@@ -1,9 +1,15 @@
-"""The files of one job, and how they are written so that a reader at any moment finds them whole.
+"""The files of one job, written such that a reader never sees half of one.
 
-``<jobs>/<id>/`` (0700) holds ``spec.json`` (what was asked for, written once), ``status.json`` (written by the supervisor,
-replaced whole), ``spawned.json`` (who the supervisor is, before it can say so itself), ``stop.json`` (how to stop, written
-by who asks), ``out.log`` (the launcher's output) and ``ranks/``
-(torchrun's files for each rank). Imports the standard library alone: the supervisor stays small.
+``<jobs>/<id>/`` (mode 0700) contains:
+
+* ``spec.json``: what to run; written once.
+* ``status.json``: written by the supervisor, always replaced as a whole.
+* ``spawned.json``: identifies the supervisor until it writes its first status.
+* ``stop.json``: how to stop; written by whoever asks for it.
+* ``out.log``: the launcher's output.
+* ``ranks/``: torchrun's files for each rank.
+
+Imports no third-party package: the supervisor stays small.
 """
 
 from __future__ import annotations
@@ -42,7 +48,7 @@ def job_dir(job_id: str) -> Path:
 
 
 def write_json(path: Path, data: dict[str, Any]) -> None:
-    """Replace ``path`` by ``data`` in one step, mode 0600.
+    """Replace the content of ``path`` by ``data`` atomically, mode 0600.
 
     Raises:
         OSError: the disk is full, or the directory is gone.
@@ -59,7 +65,7 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """Return what ``path`` holds; None when it is missing, a link, or no JSON object."""
+    """Return the JSON object in ``path``; None if the file is missing, a link, or contains anything else."""
     try:
         handle = os.open(path, os.O_RDONLY | _NO_FOLLOW)
         with os.fdopen(handle, encoding="utf-8") as file:
@@ -70,14 +76,14 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def has_ended(directory: Path) -> bool:
-    """Return whether the job of a directory has ended, as its supervisor wrote, or was lost, or is gone."""
+    """Return whether the job of a directory has ended, is lost, or was deleted."""
     from gputop.jobs import identity
 
     status = read_json(directory / STATUS)
     if status is None:
         spawned = read_json(directory / SPAWNED)
-        return not directory.is_dir() or (spawned is not None and not identity.lives(spawned))
-    alive = identity.lives(status.get("supervisor")) or identity.lives(status.get("child"))
+        return not directory.is_dir() or (spawned is not None and not identity.is_alive(spawned))
+    alive = identity.is_alive(status.get("supervisor")) or identity.is_alive(status.get("child"))
     return status.get("state") == "ended" or not alive
 
 
@@ -85,6 +91,6 @@ def open_log(path: Path) -> int:
     """Open a log for appending, mode 0600, and return its descriptor.
 
     Raises:
-        OSError: it cannot be opened, or is a link.
+        OSError: the file cannot be opened, or is a link.
     """
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _NO_FOLLOW, 0o600)

@@ -1,7 +1,7 @@
-"""Jobs that run one after another, so that they can be compared: each waits for those before it.
+"""Starts jobs that run one after another, so that they can be compared.
 
-The waiting is done by each job's supervisor: the series goes on when gputop is quit. A job that fails or is stopped lets
-the next one begin all the same.
+Each job's supervisor waits for the jobs before it, so the series continues after gputop quits. It also continues after a job
+that fails or is stopped.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from gputop.recipes.catalogue import Launch
 
 
 def start(launches: Sequence[Launch]) -> list[Job]:
-    """Start the first and let the others wait for their turn; return all in their order.
+    """Start the first job and queue the others; return all in order.
 
     Raises:
         UsageError: there is nothing to start.
-        GputopError: one cannot be started; those before it stay.
+        GputopError: a job cannot be started; those before it keep running.
     """
     if not launches:
         raise UsageError("There is nothing to start.", "Choose at least one number of GPUs.")

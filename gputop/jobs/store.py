@@ -1,4 +1,4 @@
-"""The jobs of this user: start, list, stop. What is known of a job lies on disk, so that any later gputop knows it too."""
+"""The jobs of this user: start, list, stop. All state is on disk, so that any later gputop finds it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ from typing import Any, cast
 
 from gputop.errors import GputopError, UsageError
 from gputop.jobs import identity, record
-from gputop.jobs.logs import LogFollower, LogTail, tail
 from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes.catalogue import Launch
 from gputop.snapshot import JobState
 
-__all__ = ["ACTIVE", "Job", "LogFollower", "LogTail", "find", "list_jobs", "request_stop", "start", "stop", "tail"]
+__all__ = ["ACTIVE", "Job", "find", "list_jobs", "request_stop", "start", "stop"]
 
 ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
 """The states of a job that has not ended."""
@@ -35,12 +34,11 @@ _ended: dict[Path, Job] = {}
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A launched recipe or command, as its files tell it.
+    """A launched recipe or command, as described by its files.
 
-    ``state``: waiting (for the jobs that it comes after), starting, running, finished (exit code 0), failed (another exit
-    code), stopped (asked to), killed (by a signal that nobody asked gputop for), lost (its supervisor ended without a
-    word: reboot, SIGKILL). Times are wall clock, seconds since the epoch. The run that the job makes has the job's id as
-    its run id.
+    ``state``: waiting (for earlier jobs), starting, running, finished (exit code 0), failed (another exit code), stopped (on
+    request), killed (by a signal that gputop did not send), lost (its supervisor is gone without a last status: reboot,
+    SIGKILL). Times are wall clock, seconds since the epoch. The job's run has the job's id as its run id.
     """
 
     id: str
@@ -57,11 +55,11 @@ class Job:
     signal: str | None = None
     supervisor_pid: int | None = None
     stop_asked: bool = False
-    """True once somebody asked it to stop; while the state is still "running" it is on its way out."""
+    """Whether a stop was requested; while the state is still "running", the job is stopping."""
     swept: tuple[int, ...] = ()
-    """Processes that the launcher left behind and the supervisor ended."""
+    """PIDs that the launcher left behind and the supervisor ended."""
     survivors: tuple[int, ...] = ()
-    """Processes that even SIGKILL did not end (waiting in the kernel)."""
+    """PIDs that survived SIGKILL because they wait in the kernel."""
     hostname: str | None = None
     problem: str | None = None
 
@@ -72,12 +70,12 @@ class Job:
 
 
 def start(launch: Launch, after: Sequence[str] = ()) -> Job:
-    """Start a job and return at once; it lives on when this process ends, however it ends.
+    """Start a job and return immediately; the job survives this process.
 
-    ``after`` are ids of jobs: this one waits until they have ended, in whatever way.
+    It waits until all jobs in ``after`` (ids) have ended, whatever their exit.
 
     Raises:
-        GputopError: its directory cannot be made, or no process can be started.
+        GputopError: the directory cannot be created, or no process can be started.
     """
     job_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     directory = jobs_dir() / job_id
@@ -132,14 +130,14 @@ def find(job_id: str) -> Job:
     spec = record.read_json(directory / record.SPEC)
     if spec is None or directory.stat().st_uid != os.geteuid():
         raise UsageError(f"The job {job_id!r} cannot be read.", "gputop jobs lists those that can.")
-    job = _judge(directory, spec, record.read_json(directory / record.STATUS))
+    job = _job_from_files(directory, spec, record.read_json(directory / record.STATUS))
     if not job.active and job.state != "lost" and not job.survivors:
         _ended[directory] = job
     return job
 
 
 def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
-    """Ask a job to stop and return at once: its supervisor sends TERM, waits ``grace_s``, kills, and sweeps.
+    """Request a stop and return immediately. The supervisor sends TERM, waits ``grace_s``, kills, and sweeps.
 
     Raises:
         UsageError: there is no such job, or it has ended.
@@ -151,27 +149,27 @@ def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
         raise UsageError(f"Job {job_id} has ended: {job.state}.", "There is nothing to stop.")
     status = record.read_json(job.directory / record.STATUS) or {}
     supervisor = _supervisor(job.directory, status)
-    if not job.active or not supervisor or not identity.lives(supervisor):
+    if not job.active or not supervisor or not identity.is_alive(supervisor):
         _spawn(job.directory, "--sweep")
         return
-    with contextlib.suppress(OSError):  # on a full disk the supervisor takes its default grace
+    with contextlib.suppress(OSError):  # on a full disk the supervisor uses its default grace
         record.write_json(job.directory / record.STOP, {"grace_s": grace_s, "pid": os.getpid(), "at": time.time()})
     with contextlib.suppress(ProcessLookupError):
         os.kill(supervisor["pid"], signal.SIGTERM)
 
 
 def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
-    """Stop a job and wait until none of its processes is left.
+    """Stop a job and wait until all of its processes have ended.
 
     Raises:
         UsageError: there is no such job, or it has ended.
-        GputopError: processes are left that cannot be killed.
+        GputopError: some processes cannot be killed.
     """
     request_stop(job_id, grace_s)
     deadline = time.monotonic() + grace_s + TERM_PATIENCE_S + KILL_PATIENCE_S + 5.0
     while time.monotonic() < deadline:
         job = find(job_id)
-        # "lost" is what a job without its supervisor is until the sweep has written that it was stopped.
+        # A job without its supervisor is "lost" until the sweep has written "stopped".
         if not job.active and job.state != "lost" and not identity.marked(job_id):
             return job
         time.sleep(0.05)
@@ -182,10 +180,10 @@ def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
 
 
 def _spawn(directory: Path, *options: str) -> int:
-    """Start a supervisor in its own session, whose first signals wait until it can take them; return its PID."""
+    """Start a supervisor in its own session, with TERM and INT blocked until it can handle them; return its PID."""
     environment = {name: value for name, value in os.environ.items() if name not in (identity.JOB_VARIABLE, "GPUTOP_RUN_ID")}
     log = record.open_log(directory / record.SUPERVISOR_LOG)
-    # The mask of this thread is inherited: a request to stop that comes before the supervisor's first line is not lost.
+    # The supervisor inherits this thread's mask: a stop request before its first line is not lost.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
     try:
         process = subprocess.Popen(
@@ -205,11 +203,11 @@ def _spawn(directory: Path, *options: str) -> int:
 
 
 def _reap() -> None:
-    """Collect supervisors of this process that have ended, so that they do not stay as zombies."""
+    """Reap the supervisors that this process started, so that they do not remain as zombies."""
     _supervisors[:] = [process for process in _supervisors if process.poll() is None]
 
 
-def _judge(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any] | None) -> Job:
+def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any] | None) -> Job:
     status = status or {}
     supervisor = _supervisor(directory, status) or {}
     return Job(
@@ -243,11 +241,11 @@ def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) 
         return "finished" if status["exit_code"] == 0 else "failed"
     known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another
     if spec.get("hostname") != socket.gethostname():
-        return known  # a home directory shared between machines: only the other one can tell more
-    # Without its supervisor the command may still train; nobody will learn its exit code, but it runs.
-    if identity.lives(_supervisor(directory, status)) or identity.lives(status.get("child")):
+        return known  # the home directory is shared, and only the other machine knows more
+    # Without its supervisor the command may still run; only its exit code will stay unknown.
+    if identity.is_alive(_supervisor(directory, status)) or identity.is_alive(status.get("child")):
         return known
-    # It may have ended between the two looks.
+    # It may have ended since the status was read.
     newest = record.read_json(directory / record.STATUS) or {}
     if newest.get("state") == "ended" or newest.get("state", "starting") != known:
         return _state(directory, spec, newest)
@@ -256,5 +254,5 @@ def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) 
 
 
 def _supervisor(directory: Path, status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return who the supervisor is: from the status, else as noted when it was started."""
+    """Return what identifies the supervisor: from the status, else as recorded at its start."""
     return status.get("supervisor") or record.read_json(directory / record.SPAWNED)

@@ -1,8 +1,8 @@
-"""Keeps one job: starts its command, forwards requests to stop, sweeps what is left, and writes down how it ended.
+"""Supervises one job: starts its command, forwards stop requests, ends leftover processes, and records the exit.
 
-``python -m gputop.jobs.supervisor JOBDIR`` is a tiny process in its own session, so that the job outlives whoever
-started it; only a parent learns the exit code of a command. It runs one thread and imports the standard library alone.
-``--sweep`` stops a job whose supervisor is gone.
+``python -m gputop.jobs.supervisor JOBDIR`` is a small process in its own session, because only a parent learns a command's
+exit code and the job must outlive whoever started it. It has one thread and imports no third-party package. ``--sweep``
+stops a job whose supervisor is gone.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from gputop.jobs import identity, record
 
 DEFAULT_GRACE_S = 10.0
 TERM_PATIENCE_S = 3.0
-"""How long what the launcher left behind may take to end after TERM, before KILL."""
+"""How long leftover processes may take to end after TERM before they get KILL."""
 KILL_PATIENCE_S = 5.0
-"""How long to wait for killed processes: one in the D state cannot be killed, and is reported as left over."""
+"""How long to wait for killed processes: one in state D cannot be killed and is reported as a survivor."""
 STATUS_PATIENCE_S = 60.0
-"""How long to keep trying to write the last status, as on a full disk."""
+"""How long to retry the last status, for example on a full disk."""
 _TICK_S = 1.0
 _WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
 
 
 class Supervisor:
-    """One job from start to end. ``status`` is what status.json should hold."""
+    """One job from start to end. ``status`` is the intended content of status.json."""
 
     def __init__(self, directory: Path, spec: dict[str, Any]) -> None:
         self.directory = directory
@@ -52,7 +52,7 @@ class Supervisor:
         self._kill_at: float | None = None
 
     def run(self) -> None:
-        """Start the command, wait for its end, write it down."""
+        """Start the command, wait for its end, and record it."""
         self._save()
         if not self._waited():
             self._save(state="ended", ended_at=time.time(), exit_code=None, signal="SIGTERM")
@@ -63,20 +63,20 @@ class Supervisor:
             return
         self._save(state="running", began_at=time.time(), child=identity.describe(child.pid))
         code = self._wait(child)
-        # A launcher that ended well has nothing left, or means to leave it. One that was stopped, failed or was killed
-        # leaves ranks: torchrun gives each a session of its own, so that they live on under init and train.
+        # A launcher that succeeded leaves nothing behind, or does so on purpose. One that was stopped, failed or was killed
+        # leaves ranks behind: torchrun gives each its own session, so they keep training under init.
         if code != 0 or self.status["asked"]:
             self.sweep()
         self._end(code)
 
     def sweep(self) -> None:
-        """End every process that carries the job's mark: TERM, then KILL; note what could not be ended."""
+        """End every process that carries the job's mark: TERM, then KILL. Record those that survive."""
         swept: set[int] = set()
         for number, patience_s in ((signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, KILL_PATIENCE_S)):
             deadline = time.monotonic() + patience_s
             while found := identity.signal_marked(self.job_id, number):
                 swept.update(found)
-                # TERM once, and wait; KILL again and again, so that what was forked meanwhile is caught too.
+                # TERM once, then wait. Repeat KILL, to catch processes that were forked meanwhile.
                 while number == signal.SIGTERM and identity.marked(self.job_id) and time.monotonic() < deadline:
                     time.sleep(0.05)
                 if time.monotonic() >= deadline:
@@ -92,7 +92,7 @@ class Supervisor:
             identity.JOB_VARIABLE: self.job_id,
             "GPUTOP_RUN_ID": self.job_id,
             "PYTHONUNBUFFERED": "1",
-            # torchrun reads its options from PET_ variables too. A file for each rank: its --tee breaks progress bars.
+            # torchrun also reads options from PET_ variables. One file per rank, because its --tee breaks progress bars.
             "PET_LOG_DIR": str(self.directory / record.RANKS),
             "PET_REDIRECTS": "3",
         }
@@ -110,7 +110,7 @@ class Supervisor:
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                # This process has one thread, so code between fork and exec is safe. The command gets its signals back.
+                # Safe between fork and exec, as this process has one thread. The command must not inherit blocked signals.
                 preexec_fn=_unblock,
             )
         except OSError as error:
@@ -121,7 +121,7 @@ class Supervisor:
             os.close(log)
 
     def _waited(self) -> bool:
-        """Wait for the jobs that this one comes after (``spec["after"]``); False when it was asked to stop meanwhile."""
+        """Wait for the jobs in ``spec["after"]``; return False if a stop was requested meanwhile."""
         before = [self.directory.parent / str(job_id) for job_id in self.spec.get("after") or ()]
         if not before:
             return True
@@ -147,7 +147,7 @@ class Supervisor:
         return code
 
     def _asked(self, child: subprocess.Popen[bytes], received: signal.struct_siginfo) -> None:
-        """Pass a request to stop on to the launcher; the second one kills it."""
+        """Forward a stop request to the launcher; the second one kills it."""
         number = signal.Signals(received.si_signo)
         grace_s = (record.read_json(self.directory / record.STOP) or {}).get("grace_s", DEFAULT_GRACE_S)
         self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else float(grace_s))
@@ -170,7 +170,7 @@ class Supervisor:
             self._save()
 
     def _save(self, **changes: Any) -> None:
-        """Write the status; on a full disk remember to try again, since the job matters more than its record."""
+        """Write the status. If the disk is full, retry later: the job matters more than its record."""
         self.status.update(changes)
         try:
             record.write_json(self.directory / record.STATUS, self.status)
@@ -180,7 +180,7 @@ class Supervisor:
 
 
 def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
-    """Stop what is left of a job whose supervisor is gone, and write that it was stopped."""
+    """End the remaining processes of a job whose supervisor is gone, and record that it was stopped."""
     supervisor = Supervisor(directory, spec)
     known = record.read_json(directory / record.STATUS) or {}
     supervisor.status.update(
@@ -196,8 +196,8 @@ def _unblock() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Supervise the job of a directory; see the module."""
-    # A hangup is for the terminal's programs. TERM and INT are taken one by one, when there is time for them.
+    """Supervise the job in a directory; see the module."""
+    # The job outlives the terminal, so ignore its hangup. TERM and INT are handled one at a time, by sigtimedwait.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
     directory = Path(arguments[0])

@@ -1,6 +1,6 @@
-"""What can be launched: the bundled recipes, and a recipe with chosen devices and values as a command line.
+"""The bundled recipes, and how a recipe with chosen devices and values becomes a command line.
 
-Imports the standard library and gputop's records alone; whether torch is there is looked up, never imported.
+Checks whether torch is installed, but never imports it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gputop.snapshot import Device
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A command that is ready to start. ``env`` is what is added to the environment of the one who starts it."""
+    """A command that is ready to start. ``env`` is added to the environment of whoever starts it."""
 
     argv: tuple[str, ...]
     env: Mapping[str, str]
@@ -40,7 +40,7 @@ def find(recipe_id: str) -> Recipe:
     """Return the recipe with this id.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such recipe.
     """
     for recipe in RECIPES:
         if recipe.id == recipe_id:
@@ -49,10 +49,10 @@ def find(recipe_id: str) -> Recipe:
 
 
 def demos_dir(package: Path | None = None) -> Path:
-    """Return the folder of the demos: inside the installed package, else beside it in a checkout.
+    """Return the folder of the demos: in the installed package, else next to the package in a checkout.
 
     Raises:
-        UsageError: neither has them.
+        UsageError: both are missing.
     """
     package = package or Path(__file__).resolve().parents[1]
     for folder in (package / "_demos", package.parent / "demos"):
@@ -62,12 +62,12 @@ def demos_dir(package: Path | None = None) -> Path:
 
 
 def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, object] | None = None) -> Launch:
-    """Return the command that trains ``recipe`` on ``devices``; ``values`` replaces defaults, by option name.
+    """Return the command that runs ``recipe`` on ``devices``; ``values`` overrides defaults, by option name.
 
-    Real GPUs are chosen by UUID in CUDA_VISIBLE_DEVICES, virtual ones by index in GPUTOP_VIRTUAL_DEVICES.
+    Real GPUs are selected by UUID in CUDA_VISIBLE_DEVICES, virtual ones by index in GPUTOP_VIRTUAL_DEVICES.
 
     Raises:
-        UsageError: a value is wrong, the devices do not suit, or torch is missing.
+        UsageError: a value is invalid, the devices do not fit the recipe, or torch is missing.
     """
     _check_devices(recipe, devices)
     known = {option.name: option for option in recipe.options}
@@ -102,7 +102,7 @@ def prepare(recipe: Recipe, devices: Sequence[Device], values: Mapping[str, obje
 
 
 def device_environment(devices: Sequence[Device]) -> dict[str, str]:
-    """Return the environment that shows a process these devices and no others, in this order.
+    """Return the variables that make only these devices visible to a process, in this order.
 
     Raises:
         UsageError: real and virtual GPUs are mixed.
@@ -119,7 +119,7 @@ def device_environment(devices: Sequence[Device]) -> dict[str, str]:
 
 def _environment(recipe: Recipe, devices: Sequence[Device]) -> dict[str, str]:
     found = device_environment(devices)
-    # The scripts open their runs themselves: with this, automatic facts come beside what they log. 0 is the person's word.
+    # The scripts start their own runs; 1 adds the automatic facts to them. The user's own setting wins.
     found["GPUTOP_AUTO"] = os.environ.get("GPUTOP_AUTO", "1")
     if recipe.mask is not None:
         found["GPUTOP_VIRTUAL_DEVICES" if "GPUTOP_VIRTUAL_DEVICES" in found else "CUDA_VISIBLE_DEVICES"] = recipe.mask

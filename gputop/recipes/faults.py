@@ -1,4 +1,4 @@
-"""The faults: each a recipe with one mistake, told by the doctor's id. Their scripts are in ``demos/faults/``."""
+"""The faults: recipes with one mistake each, named by the rule that finds it. Their scripts are in ``demos/faults/``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _ddp(
     mask: str | None = None,
     min_devices: int = 2,
 ) -> Recipe:
-    """Return the recipe of ``demos/faults/<script>.py``: the DDP recipe with one mistake, and ``defaults`` that suit it."""
+    """Return the recipe of ``demos/faults/<script>.py``: DDP with one mistake, and the ``defaults`` that show it."""
     return Recipe(
         id="faults/" + script.replace("_", "-"),
         title=f"Fault: {title}",
@@ -46,7 +46,7 @@ def _ddp(
 def _dp(
     doctor: str, script: str, title: str, description: str, teaches: str, defaults: Mapping[str, int | float] | None = None
 ) -> Recipe:
-    """Return a fault of the DataParallel recipe."""
+    """Return the same for DataParallel."""
     return _ddp(doctor, script, title, description, teaches, defaults, launcher="python", options=DATA_PARALLEL)
 
 
@@ -323,7 +323,7 @@ INPUT_FAULTS = (
         "debugging left on",
         "Anomaly detection and CUDA_LAUNCH_BLOCKING=1 are still on.",
         "Good for a search, costly ever after.",
-        # TORCH_DISTRIBUTED_DEBUG=DETAIL would be another; with it torch 2.13 crashes where DDP is wrapped over gloo.
+        # Not TORCH_DISTRIBUTED_DEBUG=DETAIL: with it torch 2.13 crashes when DDP wraps a model over gloo.
         env={"CUDA_LAUNCH_BLOCKING": "1"},
     ),
     _ddp(

@@ -1,8 +1,7 @@
-"""A person's own command lines as something that can be launched: remembered, checked, tracked as by ``gputop run``.
+"""The user's own commands: saved, checked, and launched with tracking, as by ``gputop run``.
 
-They are kept beside the settings, as JSON. A command is written as in a shell, without a shell's other powers: words and
-quotes, variables of its own in front (``LR=0.1 python train.py``), ``{gpus}`` for the number of chosen GPUs. Nothing in it
-is run while it is checked.
+They are saved as JSON next to the settings. A command uses a subset of shell syntax: words and quotes, leading variables
+(``LR=0.1 python train.py``), and ``{gpus}`` for the number of chosen GPUs. Checking a command runs nothing.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 
 @dataclass(frozen=True, slots=True)
 class OwnCommand:
-    """A command line of the person's own. ``environment`` is what it adds to the environment of gputop."""
+    """A command of the user. ``environment`` is added to gputop's own environment."""
 
     name: str
     command: str
     cwd: str
     environment: Mapping[str, str] = field(default_factory=dict)
     gpus: int = 1
-    """How many GPUs were chosen the last time."""
+    """How many GPUs were chosen last time."""
 
 
 def file() -> Path:
-    """Return where the commands are kept: beside the settings."""
+    """Return the path of the saved commands."""
     return places.config_path().with_name("commands.json")
 
 
 def load() -> tuple[OwnCommand, ...]:
-    """Return the remembered commands, the last used first; those that cannot be read are left out, and the file as it is."""
+    """Return the saved commands, last used first. Skips unreadable entries and never changes the file."""
     try:
         data = json.loads(file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -59,10 +58,10 @@ def load() -> tuple[OwnCommand, ...]:
 
 
 def remember(command: OwnCommand) -> None:
-    """Keep a command, in place of one with the same name.
+    """Save a command, replacing one with the same name.
 
     Raises:
-        GputopError: the file cannot be written, or holds something that would be lost.
+        GputopError: the file cannot be written, or contains data that would be lost.
     """
     _write((command, *(other for other in _known() if other.name != command.name))[:KEPT_MOST])
 
@@ -71,7 +70,7 @@ def forget(name: str) -> None:
     """Remove a command.
 
     Raises:
-        UsageError: there is none of this name.
+        UsageError: there is no command with this name.
         GputopError: the file cannot be written.
     """
     known = _known()
@@ -82,10 +81,10 @@ def forget(name: str) -> None:
 
 
 def prepare(own: OwnCommand, devices: Sequence[Device]) -> Launch:
-    """Return the command that runs on ``devices``, tracked as by ``gputop run``. Without devices all are visible to it.
+    """Return the tracked command that runs on ``devices``; without devices it sees all of them.
 
     Raises:
-        UsageError: the line is no command, its program, script or directory is not there, or devices are mixed.
+        UsageError: the line is not a command, its program, script or folder is missing, or the devices are mixed.
     """
     variables, words = split(own.command)
     cwd = Path(own.cwd).expanduser().absolute()
@@ -110,10 +109,10 @@ def prepare(own: OwnCommand, devices: Sequence[Device]) -> Launch:
 
 
 def split(command: str) -> tuple[dict[str, str], list[str]]:
-    """Return the variables in front of a command, and its words; a script alone is run by this Python.
+    """Return a command's leading variables and its words; a bare script runs with this Python.
 
     Raises:
-        UsageError: there is no command, a quote is not closed, or it needs a shell.
+        UsageError: the command is empty, has an unclosed quote, or needs a shell.
     """
     try:
         words = shlex.split(command)
@@ -134,10 +133,10 @@ def split(command: str) -> tuple[dict[str, str], list[str]]:
 
 
 def variables_of(text: str) -> dict[str, str]:
-    """Return variables written as "A=1 B='x y'".
+    """Parse variables written as "A=1 B='x y'".
 
     Raises:
-        UsageError: a word is no such pair.
+        UsageError: a word is not of the form NAME=value.
     """
     try:
         words = shlex.split(text)
@@ -155,7 +154,7 @@ def _program(word: str, cwd: Path, path: str | None) -> str:
         if not os.access(found, os.X_OK) or found.is_dir():
             raise UsageError(f"{found} is no program.", "Write python SCRIPT for a script.")
         return str(found)
-    # python and its tools of the very environment that gputop runs in come first where PATH has none.
+    # Fall back to the python and tools of gputop's own environment.
     which = shutil.which(word, path=path) or shutil.which(word, path=str(Path(sys.executable).parent))
     if which is None:
         raise UsageError(f"{word} is not found.", "Write its path, or install it where gputop runs.")
@@ -163,7 +162,7 @@ def _program(word: str, cwd: Path, path: str | None) -> str:
 
 
 def _script(words: Sequence[str]) -> str | None:
-    """Return the Python script among the words."""
+    """Return the first Python script among the words."""
     return next((word for word in words if word.endswith(".py") and not word.startswith("-")), None)
 
 
@@ -186,7 +185,7 @@ def _read(item: Any) -> OwnCommand | None:
 
 
 def _known() -> tuple[OwnCommand, ...]:
-    """Return the commands, and refuse to go on where writing them back would lose something."""
+    """Return the commands; raise GputopError if writing them back would lose data."""
     path = file()
     if path.exists():
         try:

@@ -1,4 +1,4 @@
-"""Picks the freest devices of a snapshot: behind ``gputop pick`` and the launch form. Pure."""
+"""Picks the devices with the most free memory, for ``gputop pick`` and the launch form. Pure."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gputop.units import bytes_text
 
 
 def freest(snapshot: Snapshot, number: int, free_bytes: float = 0.0) -> tuple[Device, ...]:
-    """Return ``number`` devices with the most free memory, least used first, in the order of their index.
+    """Return the ``number`` devices with the most free memory, sorted by index.
 
-    A device counts when it works and its memory is known. Ties go to the less utilised, then to the lower index. A GPU in
-    MIG mode is left out: its instances stand for it.
+    Considers devices that work and whose memory is known. Ties go to the less utilized device, then to the lower index. A GPU
+    in MIG mode is represented by its instances.
 
     Raises:
-        UsageError: fewer devices than that have so much free memory.
+        UsageError: too few devices have ``free_bytes`` of free memory.
     """
     if number < 1:
         raise UsageError(f"{number} GPUs cannot be picked.", "Ask for 1 or more.")
@@ -33,7 +33,7 @@ def freest(snapshot: Snapshot, number: int, free_bytes: float = 0.0) -> tuple[De
 
 
 def ranked(devices: Iterable[Device]) -> list[Device]:
-    """Return devices with the freest first: most free memory, then least used, then by index; unknown memory comes last."""
+    """Sort devices by most free memory, then least utilization, then index; unknown memory comes last."""
     return sorted(devices, key=lambda device: (-(_free(device) or 0), device.utilization_percent or 0.0, device.index))
 
 

@@ -1,6 +1,6 @@
-"""What a recipe is: something that can be launched, with the options that a person may choose.
+"""The form of a recipe: a script that can be launched, and its options.
 
-Imports the standard library and gputop's errors alone.
+Imports only the standard library and gputop's errors.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ YES, NO = "yes", "no"
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One value that a person may choose. ``kind`` is "int", "float", "choice" or "text".
+    """One value that the user may set. ``kind`` is "int", "float", "choice" or "text".
 
-    ``name`` is the word of the field ("batch_size"); the script's option is ``flag``. ``default`` None: not passed on.
-    ``switch``: the choice is between "no" and "yes", and the script's option stands alone ("--amp") or not at all.
+    ``name`` names the field ("batch_size"); ``flag`` is the script's option. An option whose ``default`` is None is not
+    passed. A ``switch`` is a choice between "no" and "yes" that the script takes as a bare flag ("--amp").
     """
 
     name: str
@@ -36,10 +36,10 @@ class Option:
         return "--" + self.name.replace("_", "-")
 
     def parse(self, value: object) -> str | None:
-        """Return the value as the script's argument; None or an empty text leaves the script's own default.
+        """Return the value as text for the script; None, for None or empty text, leaves the script's own default.
 
         Raises:
-            UsageError: the value is not of this option's kind.
+            UsageError: the value does not fit this option.
         """
         text = "" if value is None else str(value).strip()
         if not text:
@@ -51,7 +51,7 @@ class Option:
         return text
 
     def arguments(self, text: str) -> tuple[str, ...]:
-        """Return a parsed value as it stands on the script's command line."""
+        """Return the command line arguments for a parsed value."""
         if self.switch:
             return (self.flag,) if text == YES else ()
         return (self.flag, text)
@@ -64,18 +64,18 @@ class Option:
             raise UsageError(
                 f"{self.label} is {text!r}, which is not {kind}.", f"Write it like {self.default or 10}."
             ) from None
-        # Written so that "nan", which is less than nothing, is refused too.
+        # "not >=" instead of "<", so that "nan" is refused too.
         if self.minimum is not None and not number >= self.minimum:
             raise UsageError(f"{self.label} is {text}.", f"It has to be at least {self.minimum:g}.")
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """Something that can be launched. ``script`` is below the demos' folder.
+    """A script that can be launched. ``script`` is relative to the demos' folder.
 
-    ``launcher`` is "python" (one process), "torchrun" (one process for each device, or ``processes`` of them) or "launch"
-    (the same by torch.distributed.launch, which torchrun replaced). ``max_devices`` None: as many as there are.
-    ``default_devices`` is how many a form should choose at first.
+    ``launcher`` is "python" (one process), "torchrun" (one process per device, or ``processes`` of them) or "launch" (the
+    same with torch.distributed.launch, the predecessor of torchrun). ``max_devices`` None means no limit.
+    ``default_devices`` is how many devices a form preselects.
     """
 
     id: str
@@ -89,20 +89,24 @@ class Recipe:
     max_devices: int | None = None
     default_devices: int = 2
     fault: str | None = None
-    """The doctor's id of the mistake that this recipe makes ("A07"), None for a healthy one."""
+    """The id of the rule that finds this recipe's mistake ("A07"); None for a healthy recipe."""
     processes: int | None = None
     env: Mapping[str, str] = field(default_factory=dict)
-    """What is added to the environment: of some faults that is the mistake."""
+    """Variables to add to the environment; for some faults they are the mistake."""
     mask: str | None = None
-    """A visibility mask in place of the one that shows the chosen devices."""
+    """Replaces the visibility mask that selects the chosen devices."""
 
     def defaults(self) -> dict[str, object]:
-        """Return the value of every option that a form starts with."""
+        """Return the default value of each option, by name."""
         return {option.name: option.default for option in self.options}
 
 
 def with_defaults(options: tuple[Option, ...], **defaults: int | float | str | None) -> tuple[Option, ...]:
-    """Return ``options`` with other default values."""
+    """Return ``options`` with new default values.
+
+    Raises:
+        KeyError: there is no option of a given name.
+    """
     unknown = set(defaults) - {option.name for option in options}
     if unknown:
         raise KeyError(", ".join(sorted(unknown)))

@@ -1,8 +1,8 @@
-"""``gputop run -- CMD``: becomes the command, with automatic tracking ready for every Python in it.
+"""``gputop run -- CMD``: replaces itself with the command, with automatic tracking enabled for every Python process in it.
 
-This process is replaced (exec), so exit code, signals, standard streams, terminal and process group are the command's
-own. It differs by environment variables alone: PYTHONPATH gets gputop's directory in front, GPUTOP_AUTO=1 adds the
-automatic values to scripts that use gputop themselves, GPUTOP_LAUNCH_ID joins ranks that no launcher gave an id.
+Because of exec, exit code, signals, standard streams, terminal and process group are the command's own. Only environment
+variables differ: PYTHONPATH starts with gputop's directory, GPUTOP_AUTO=1 adds automatic values to scripts that use gputop
+themselves, and GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import NoReturn
 from gputop.errors import GputopError, UsageError
 
 SITE = Path(__file__).parent.parent / "tracking" / "site"
-"""The directory that goes on PYTHONPATH; its ``sitecustomize`` arms tracking."""
+"""The directory to put on PYTHONPATH; its ``sitecustomize`` enables tracking."""
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
 
 class CommandError(GputopError):
-    """The command cannot be started; exit codes are those of a shell."""
+    """The command cannot be started; the exit codes are those of a shell."""
 
     def __init__(self, message: str, hint: str, exit_code: int) -> None:
         super().__init__(message, hint)
@@ -34,7 +34,7 @@ class CommandError(GputopError):
 def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
     """Split ``run``'s arguments into its own options and the command: at the first "--", else at the first word.
 
-    By hand, because argparse drops "--" in ways that differ between Python versions, and a command may hold its own.
+    argparse cannot do this: Python versions differ in how they drop "--", and the command may contain another.
     """
     own: list[str] = []
     rest = list(arguments)
@@ -56,7 +56,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str]) -> NoReturn:
-    """Parse ``run``'s arguments and become the command.
+    """Parse ``run``'s arguments and exec the command.
 
     Raises:
         UsageError, CommandError: see ``run``.
@@ -75,11 +75,11 @@ def main(arguments: Sequence[str]) -> NoReturn:
 
 
 def environment(base: Mapping[str, str], name: str | None, project: str | None) -> dict[str, str]:
-    """Return the environment of a tracked command; ``GPUTOP=0`` leaves it as it is."""
+    """Return the environment of a tracked command; ``GPUTOP=0`` leaves it unchanged."""
     if base.get("GPUTOP") == "0":
         return dict(base)
     theirs = base.get("PYTHONPATH")
-    # An empty entry among others is the working directory: scripts live by "PYTHONPATH=$PYTHONPATH:…" that begins with one.
+    # Keep empty entries: they mean the working directory, and "PYTHONPATH=$PYTHONPATH:…" often creates one.
     entries = [entry for entry in theirs.split(os.pathsep) if entry != str(SITE)] if theirs else []
     found = {**base, "PYTHONPATH": os.pathsep.join([str(SITE), *entries])}
     found.setdefault("GPUTOP_AUTO", "1")
@@ -92,7 +92,7 @@ def environment(base: Mapping[str, str], name: str | None, project: str | None) 
 
 
 def run(command: Sequence[str], name: str | None = None, project: str | None = None) -> NoReturn:
-    """Become the command.
+    """Replace this process with the command.
 
     Raises:
         UsageError: there is no command.
@@ -100,7 +100,7 @@ def run(command: Sequence[str], name: str | None = None, project: str | None = N
     """
     if not command:
         raise UsageError("There is no command to run.", "Write gputop run -- python train.py.")
-    # Python ignores these two for itself, and a command would inherit that: "gputop run -- yes | head" has to end.
+    # Python ignores these signals, and the command would inherit that: "gputop run -- yes | head" would never end.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:

@@ -1,4 +1,4 @@
-"""The bundled recipes, and the options of their scripts in ``demos/``. The faults are in ``faults``."""
+"""The healthy recipes and the options of their scripts in ``demos/``. For the faulty ones see ``faults``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TRAINING = (
     SEED,
     NAME,
 )
-"""What every script that trains takes."""
+"""The options of every script that trains."""
 SCALING = (
     Option(
         "scale_batch",

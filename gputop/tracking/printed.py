@@ -18,6 +18,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from gputop.terminal_text import strip_escapes
+
 LINE_CHARACTERS = 4000
 """What of a line is looked at: a progress line is short."""
 SOURCE = "log"
@@ -274,12 +276,17 @@ class Transcript:
             if found is not None:
                 yield found
 
+    def skip(self) -> None:
+        """Forget the unfinished line: a part of the output is left out, and what is fed next begins a line."""
+        self._partial = ""
+        self._decoder.reset()
+
     def end(self) -> Iterator[tuple[int, dict[str, float]]]:
         """Yield what the last line says, which had no end."""
         yield from self.feed(b"\n")
 
     def _take(self, line: str) -> tuple[int, dict[str, float]] | None:
-        said = parse(_ESCAPES.sub("", line))
+        said = parse(strip_escapes(line))
         if said is None:
             return None
         if said.epoch is not None:
@@ -315,4 +322,3 @@ def _is_evaluation(name: str) -> bool:
 
 
 _STEP_MAX = 1 << 53
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")

@@ -63,7 +63,7 @@ class Nursery:
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, str(REPOSITORY / "tests" / "demos_nursery.py")],
+            [sys.executable, str(REPOSITORY / "tests" / "demos" / "nursery.py")],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

@@ -22,6 +22,7 @@ sys.path.insert(0, str(REPOSITORY / "demos"))  # the demos are scripts that find
 
 import digits  # noqa: E402
 from gputop.jobs import identity, store  # noqa: E402
+from gputop.jobs.output import logs  # noqa: E402
 from gputop.recipes.catalogue import find, prepare  # noqa: E402
 from gputop.snapshot import Device, Points, Run  # noqa: E402
 from gputop.tracking.reader.runs import RunReader  # noqa: E402
@@ -55,9 +56,9 @@ def job(recipe: str, count: int, extra: tuple[str, ...] = (), **values: object) 
     started = store.start(type(launch)((*launch.argv, *extra), launch.env, launch.cwd, launch.name, launch.recipe_id))
     deadline = time.monotonic() + 100
     while store.find(started.id).active:
-        assert time.monotonic() < deadline, store.tail(started.id).lines
+        assert time.monotonic() < deadline, logs.tail(started.id).lines
         time.sleep(0.1)
-    assert store.find(started.id).state == "finished", "\n".join(store.tail(started.id).lines)
+    assert store.find(started.id).state == "finished", "\n".join(logs.tail(started.id).lines)
     update = RunReader().poll()
     (run,) = update.runs
     assert run.run_id == started.id  # the run joins its job

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.errors import UsageError
-from gputop.jobs import logs, record
-from gputop.jobs.logs import LogFollower, clean_line, sources, tail
+from gputop.jobs import record
+from gputop.jobs.output import logs
+from gputop.jobs.output.logs import LogFollower, clean_line, sources, tail
 
 
 @pytest.fixture

@@ -11,7 +11,9 @@ import pytest
 
 from gputop.jobs import record, store
 from gputop.jobs.output import matches as log_matches
+from gputop.jobs.output import scan as log_scan
 from gputop.jobs.output.explained import explanation_of, paragraph
+from gputop.jobs.output.follower import Backlog
 from gputop.jobs.output.matches import LogMatches
 from gputop.recipes.catalogue import Launch
 from gputop.snapshot import LogMatch
@@ -102,8 +104,7 @@ def test_a_job_that_ended_well_has_nothing_to_explain(home: Home) -> None:
 
 
 def test_a_large_log_is_read_at_both_ends_in_bounded_steps(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_matches, "HEAD_BYTES", 10_000)
-    monkeypatch.setattr(log_matches, "TAIL_BYTES", 10_000)
+    monkeypatch.setattr(log_scan, "ERRORS", Backlog(10_000, 10_000))
     monkeypatch.setattr(log_matches, "READ_BYTES", 4_000)
     code = "for n in range(60_000): print('step', n)\nraise RuntimeError('CUDA error: invalid device ordinal')"
     job, matches = ended(start(code)), LogMatches()

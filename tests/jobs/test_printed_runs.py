@@ -12,7 +12,7 @@ import pytest
 
 from gputop.agent.sampler import NoSource, Sampler
 from gputop.jobs import identity, record, store
-from gputop.jobs.output import printed_runs
+from gputop.jobs.output import logs, printed_runs
 from gputop.jobs.output.printed_runs import PrintedRuns
 from gputop.jobs.store import Job
 from gputop.places import runs_dir
@@ -108,7 +108,7 @@ def test_a_job_with_a_journal_is_left_to_it_and_one_that_says_nothing_makes_no_r
 def test_a_young_job_may_still_begin_a_journal() -> None:
     start(PLAIN, "600", "0")
     printed = PrintedRuns(patience_s=600.0)
-    eventually(lambda: any("loss" in line for line in store.tail(store.list_jobs()[0].id).lines), "output")
+    eventually(lambda: any("loss" in line for line in logs.tail(store.list_jobs()[0].id).lines), "output")
     assert printed.poll(()).runs == ()
 
 

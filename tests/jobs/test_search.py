@@ -66,6 +66,14 @@ def test_pieces_of_any_size_find_what_a_whole_file_holds(lines: list[str], size:
         search.PIECE_BYTES = before
 
 
+def test_an_offset_into_a_file_that_was_cut_since(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("needle\n")
+    assert find(log, "needle", 7) is None, "the end of the same file"
+    assert find(log, "needle", 1000) == 0
+    assert page(log, 1000).lines == ("needle",)
+
+
 def test_a_page_has_whole_lines_and_points_at_the_hit(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("".join(f"line {number}\n" for number in range(50_000)))

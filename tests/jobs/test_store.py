@@ -15,6 +15,7 @@ import pytest
 
 from gputop.errors import UsageError
 from gputop.jobs import identity, record, store
+from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
 
@@ -51,7 +52,7 @@ def ended(job: Job) -> Job:
 
 
 def says(job: Job, word: str, times: int = 1) -> None:
-    until(lambda: sum(word in line for line in store.tail(job.id).lines) >= times)
+    until(lambda: sum(word in line for line in logs.tail(job.id).lines) >= times)
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +74,7 @@ def test_a_job_runs_with_its_environment_and_finishes() -> None:
     job = ended(started)
     assert (job.state, job.exit_code, job.signal) == ("finished", 0, None)
     assert (job.name, job.recipe_id, job.device_uuids, job.values) == ("test", "ddp", ("a", "b"), {"lr": 0.1})
-    assert store.tail(job.id).lines == (f"{job.id} {job.id} 0,1 1",)
+    assert logs.tail(job.id).lines == (f"{job.id} {job.id} 0,1 1",)
     assert job.started_at is not None
     assert job.ended_at is not None
     assert job.ended_at >= job.started_at
@@ -97,7 +98,7 @@ def test_a_failed_a_killed_and_an_impossible_command_are_told_apart() -> None:
     assert (killed.state, killed.exit_code, killed.signal) == ("killed", None, "SIGKILL")
     assert (impossible.state, impossible.exit_code) == ("failed", 127)
     assert "/no/such/program cannot be started" in (impossible.problem or "")
-    assert "/no/such/program cannot be started" in store.tail(impossible.id).lines[-1]
+    assert "/no/such/program cannot be started" in logs.tail(impossible.id).lines[-1]
 
 
 def test_jobs_are_listed_newest_first_and_foreign_things_are_passed_over() -> None:
@@ -139,7 +140,7 @@ def test_ranks_of_a_killed_launcher_are_swept() -> None:
     says(job, "up", times=2)
     status = record.read_json(job.directory / record.STATUS)
     assert status is not None
-    ranks = {int(pid) for pid in next(line for line in store.tail(job.id).lines if "ranks" in line).split()[-2:]}
+    ranks = {int(pid) for pid in next(line for line in logs.tail(job.id).lines if "ranks" in line).split()[-2:]}
     os.kill(status["child"]["pid"], signal.SIGKILL)
     killed = ended(job)
     assert (killed.state, killed.signal) == ("killed", "SIGKILL")
@@ -188,10 +189,10 @@ def test_without_its_supervisor_a_job_runs_on_can_be_stopped_and_is_else_lost() 
 
 def test_a_process_is_not_known_by_its_number_alone() -> None:
     own = identity.describe(os.getpid())
-    assert identity.lives(own)
-    assert not identity.lives({**own, "start_ticks": 1})
-    assert not identity.lives({**own, "boot_id": "another boot"})
-    assert not identity.lives(None)
+    assert identity.is_alive(own)
+    assert not identity.is_alive({**own, "start_ticks": 1})
+    assert not identity.is_alive({**own, "boot_id": "another boot"})
+    assert not identity.is_alive(None)
 
 
 def test_a_job_of_another_machine_is_shown_as_it_was_last_and_not_stopped_from_here() -> None:

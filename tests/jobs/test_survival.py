@@ -24,6 +24,7 @@ import pytest
 
 from gputop.errors import GputopError
 from gputop.jobs import identity, record, store
+from gputop.jobs.output import logs
 from gputop.recipes.catalogue import Launch
 from tests.tracking.kit import REPOSITORY, Home, clean_environment, eventually, home
 
@@ -71,7 +72,7 @@ def nothing_left(home: Home) -> Iterator[None]:
 
 def steps(job_id: str) -> int:
     """The newest step in the job's log."""
-    words = [line.split() for line in store.tail(job_id).lines if " step " in f" {line}"]
+    words = [line.split() for line in logs.tail(job_id).lines if " step " in f" {line}"]
     return max((int(line[-1]) for line in words if line[-1].isdigit()), default=0)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from gputop.errors import GputopError, UsageError
 from gputop.jobs import store
+from gputop.jobs.output import logs
 from gputop.recipes import own_commands
 from gputop.recipes.own_commands import OwnCommand
 from tests import samples
@@ -113,6 +114,6 @@ def test_it_runs_as_a_job_and_is_tracked(home: Home, tmp_path: Path) -> None:
     )
     job = store.start(own_commands.prepare(own(f"{sys.executable} train.py", tmp_path), ()))
     ended = eventually(lambda: found if not (found := store.find(job.id)).active else None, "the job ends")
-    assert ended.state == "finished", list(store.tail(job.id).lines)
+    assert ended.state == "finished", list(logs.tail(job.id).lines)
     run = home.only_run()
     assert (run.run_id, run.name, run.ranks[0].step) == (job.id, "mine", 6)

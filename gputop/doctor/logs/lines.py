@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import time
 
-_ESCAPES = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?")
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+from gputop.terminal_text import strip_controls
+
 # torch's own "[rank0]:", torchrun's --tee "[default0]:", gputop's "[rank 0] ", and srun --label's "0: ".
 _PREFIX = re.compile(r"^(?:\[(?:rank|default)(?P<rank>\d+)\]:? ?|\[rank (?P<ours>\d+)\] |\[launcher\] |(?P<srun>\d{1,4}): )")
 _GLOG = re.compile(r"(?:^|\[)[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?\b")
@@ -17,7 +17,7 @@ _TIME_WITHIN = 60
 
 def clean(raw: bytes) -> str:
     """Return bytes of one line as text, without escapes and control characters."""
-    return _CONTROLS.sub("", _ESCAPES.sub("", raw.decode("utf-8", "replace")))
+    return strip_controls(raw.decode("utf-8", "replace"))
 
 
 def rank_and_text(line: str) -> tuple[int | None, str]:

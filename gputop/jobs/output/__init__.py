@@ -1,1 +1,1 @@
-"""What jobs print: searched, scanned for known errors, and read for metrics."""
+"""Job output: followed, searched, scanned for known errors, and parsed for metrics."""

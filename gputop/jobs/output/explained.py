@@ -1,4 +1,4 @@
-"""Why a launched job failed, for whoever shows jobs: the doctor's reading of its output."""
+"""Why a job failed, according to the doctor's scan of its output."""
 
 from __future__ import annotations
 
@@ -8,40 +8,42 @@ from collections import OrderedDict
 from gputop.doctor.findings.finding import Finding
 from gputop.doctor.logs.explain import explain
 from gputop.errors import UsageError
-from gputop.jobs import logs, store
+from gputop.jobs import store
+from gputop.jobs.output import logs
+from gputop.jobs.output.follower import fingerprint
 from gputop.jobs.output.scan import scan_job
 from gputop.snapshot import JobState
 
-KEPT = 64
-_known: OrderedDict[str, tuple[tuple[int, ...], Finding | None]] = OrderedDict()
+CACHED_JOBS = 64
+_cache: OrderedDict[str, tuple[tuple[tuple[int, ...], ...], Finding | None]] = OrderedDict()
 _EXPLAINED: tuple[JobState, ...] = ("failed", "killed", "lost")
 
 
 def explanation_of(job_id: str) -> Finding | None:
-    """Return what the output of an ended job says of its failure; None for one that did not fail, or says nothing.
+    """Return why a job failed; None if it did not fail, or its output does not tell.
 
-    Reads the job's logs (their first and last parts where they are large) when they have changed since the last call.
+    Scans the job's output only if it has changed since the last call.
     """
     try:
         job = store.find(job_id)
         if job.state not in _EXPLAINED:
             return None
-        sizes = tuple(_size(source) for source in logs.sources(job_id))
-        if job_id in _known and _known[job_id][0] == sizes:
-            return _known[job_id][1]
+        files = tuple(fingerprint(source.path) for source in logs.sources(job_id))
+        if job_id in _cache and _cache[job_id][0] == files:
+            return _cache[job_id][1]
         explanation = explain(scan_job(job_id), run=job_id, failed=True)
     except UsageError:  # the job is gone
         return None
     first = explanation.findings[0] if explanation.findings else None
     finding = first if first is not None and first.severity == "error" else None
-    _known[job_id] = (sizes, finding)
-    while len(_known) > KEPT:
-        _known.popitem(last=False)
+    _cache[job_id] = (files, finding)
+    while len(_cache) > CACHED_JOBS:
+        _cache.popitem(last=False)
     return finding
 
 
 def paragraph(finding: Finding, width: int = 100) -> str:
-    """Return a finding in a few lines for a terminal: what, the first evidence, why, and the fix."""
+    """Format a finding in a few lines: what happened and why, the first evidence, and the fix."""
     lines = textwrap.wrap(f"{finding.title}. {finding.cause}", width, break_long_words=False, break_on_hyphens=False)
     if finding.evidence:
         lines += textwrap.wrap(
@@ -57,10 +59,3 @@ def paragraph(finding: Finding, width: int = 100) -> str:
 
 def _fix(finding: Finding) -> list[tuple[int, str]]:
     return list(enumerate(finding.fix.splitlines()))
-
-
-def _size(source: logs.Source) -> int:
-    try:
-        return source.path.stat().st_size
-    except OSError:
-        return 0

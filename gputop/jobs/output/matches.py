@@ -1,13 +1,11 @@
-"""Follows the output of launched jobs for error texts that the doctor knows, and gives them to the snapshots.
+"""Finds known error texts in the output of jobs while they run, for the snapshots.
 
-Each file is read on from where the last look ended, a bounded number of bytes at a time, and forgotten when its job is.
-Of a log that was large already only the beginning and the end are read. Nothing is added to the job.
+Each poll reads a bounded number of bytes. The job itself is not touched.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,74 +14,31 @@ from gputop.doctor.logs.explain import UNKNOWN_ID, explain
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
-from gputop.jobs import logs, store
+from gputop.jobs import store
+from gputop.jobs.output import logs
+from gputop.jobs.output.scan import ScannedLog
 from gputop.jobs.store import Job
 from gputop.snapshot import JobState, LogMatch
 
 READ_BYTES = 1 << 18
-"""Read of one file at one look, at most; the rest follows."""
+"""The most that one poll reads of one file."""
 TICK_BYTES = 1 << 20
-"""Read of all files together at one look, at most: a scan takes 10 to 50 ms for each MiB, most where much is known in it."""
-HEAD_BYTES = 1 << 20
-TAIL_BYTES = 4 << 20
-"""Of a log that is larger than both together only these parts are read."""
+"""The most that one poll reads in all: a scan takes 10 to 50 ms a MiB, the most where it finds much."""
 LIST_S = 1.0
-"""The directory of jobs is listed so often."""
-ENDED_S = 600.0
-"""A job that ended longer ago is not news: the launch screen and ``gputop logs`` explain it still."""
+"""How often to list the jobs."""
+RECENT_S = 600.0
+"""Jobs that ended longer ago are left out; the launch screen and ``gputop logs`` still explain them."""
 JOBS_MAX = 16
 MATCHES_MAX = 24
-"""Kept for one job; the first failure is among them."""
+"""Kept of one job, the first failure among them."""
 LINE_CHARS = 500
 
 
 @dataclass(slots=True)
-class _File:
-    """One log, read on from where the last look ended."""
-
-    path: Path
-    name: str
-    rank: int | None
-    scan: LogScan
-    offset: int = 0
-    inode: int | None = None
-    at_end: bool = False
-
-    def read(self, room: int, ended: bool) -> int:
-        """Read on, at most ``room`` bytes, and return how many; ``ended``: nothing more will be written."""
-        try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            self.at_end = True
-            return 0
-        try:
-            found = os.fstat(handle)
-            if found.st_ino != self.inode or found.st_size < self.offset:
-                self.inode, self.offset = found.st_ino, 0
-                self.scan = LogScan(self.name, self.rank)
-            self.scan.written_at = found.st_mtime
-            if self.offset >= HEAD_BYTES and found.st_size - self.offset > TAIL_BYTES:
-                self.scan.skip()
-                self.offset = found.st_size - TAIL_BYTES
-            data = os.pread(handle, min(READ_BYTES, room), self.offset)
-        except OSError:
-            self.at_end = True
-            return 0
-        finally:
-            os.close(handle)
-        self.offset += len(data)
-        self.scan.feed(data)
-        self.at_end = self.offset >= found.st_size
-        if self.at_end and ended:
-            self.scan.end()
-        return len(data)
-
-
-@dataclass(slots=True)
 class _Followed:
-    """A job whose output is read. ``done``: it has ended and was read to the end."""
+    """A job whose output is followed. ``done``: it has ended, and its output was read to the end."""
 
-    files: dict[Path, _File] = field(default_factory=dict)
+    files: dict[Path, ScannedLog] = field(default_factory=dict)
     matches: tuple[LogMatch, ...] = ()
     known: tuple[int, ...] = ()
     state: JobState | None = None
@@ -91,7 +46,7 @@ class _Followed:
 
 
 class LogMatches:
-    """The known error texts in the output of jobs that are active or ended within the last minutes."""
+    """The known error texts in the output of jobs that run or ended recently."""
 
     def __init__(self) -> None:
         """Nothing is read before ``poll``."""
@@ -100,11 +55,11 @@ class LogMatches:
         self._listed_at: float | None = None
 
     def poll(self) -> tuple[LogMatch, ...]:
-        """Read on and return what is known now, for each job the first failure first. Never raises."""
+        """Read the next bytes and return all matches, for each job its first failure first. Never raises."""
         now = time.monotonic()
         if self._listed_at is None or now - self._listed_at >= LIST_S:
             self._listed_at = now
-            self._jobs = [job for job in store.list_jobs() if _is_news(job)][:JOBS_MAX]
+            self._jobs = [job for job in store.list_jobs() if _is_recent(job)][:JOBS_MAX]
             for gone in self._followed.keys() - {job.id for job in self._jobs}:
                 del self._followed[gone]
         room = TICK_BYTES
@@ -117,21 +72,20 @@ class LogMatches:
         return tuple(found)
 
 
-def _is_news(job: Job) -> bool:
-    return job.active or (job.ended_at is not None and time.time() - job.ended_at <= ENDED_S)
+def _is_recent(job: Job) -> bool:
+    return job.active or (job.ended_at is not None and time.time() - job.ended_at <= RECENT_S)
 
 
 def _read(job: Job, followed: _Followed, room: int) -> int:
-    """Read on in a job's files and return how many bytes that were."""
+    """Read at most ``room`` bytes of a job's files and return how many were read."""
     with contextlib.suppress(UsageError, OSError):  # the job's directory is gone
         for source in logs.sources(job.id):
             if source.path not in followed.files:
-                name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
-                followed.files[source.path] = _File(source.path, name, source.rank, LogScan(name, source.rank))
+                followed.files[source.path] = ScannedLog(source)
     spent = 0
     for file in followed.files.values():
         if spent < room:
-            spent += file.read(room - spent, ended=not job.active)
+            spent += file.read(min(READ_BYTES, room - spent), finished=not job.active)
         else:
             file.at_end = False
     followed.done = not job.active and all(file.at_end for file in followed.files.values())
@@ -144,9 +98,9 @@ def _read(job: Job, followed: _Followed, room: int) -> int:
 
 
 def matches_of(job: Job, scans: list[LogScan]) -> tuple[LogMatch, ...]:
-    """Return one match for each text and rank, the root of what failed first.
+    """Return one match for each text and rank, the root cause first.
 
-    Of a job that failed, texts that it surely survived are left out, as long as something else is there that ended it.
+    Texts that a failed job certainly survived are left out, provided that another text explains its end.
     """
     failed = not job.active and job.state != "finished"
     root = explain(scans, failed=failed).root

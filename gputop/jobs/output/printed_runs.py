@@ -1,15 +1,14 @@
-"""Runs of launched jobs that keep no journal, made from what they print (``gputop.tracking.printed``).
+"""Runs of jobs that write no journal, made from what they print (``gputop.tracking.printed``).
 
-A job's output lies in files, so the one who looks follows them: nothing is added to the job, and its supervisor stays small.
-Such a run carries the fact ``source``: "log". It ends for good when the job's own journal appears.
+The reader follows the job's output files, so neither the job nor its supervisor does any of the work. Such a run carries the
+fact ``source``: "log". It disappears as soon as the job's own journal exists.
 
-A printed line has no time of its own: its points carry the time at which it was read, or, for what was written before the
-first look, the time at which the file was last written.
+Printed lines carry no time. Their points carry the time at which the line was read, or, for lines written before the first
+poll, the time at which the file was last written.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +16,9 @@ from pathlib import Path
 from typing import cast
 
 from gputop.errors import UsageError
-from gputop.jobs import logs, record, store
+from gputop.jobs import record, store
+from gputop.jobs.output import logs
+from gputop.jobs.output.follower import METRICS, FileFollower
 from gputop.jobs.store import Job
 from gputop.places import runs_dir
 from gputop.snapshot import JobState, Points, Rank, Run, RunState
@@ -27,12 +28,10 @@ from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.reader.runs import POLL_POINTS, RunUpdate
 
 JOURNAL_PATIENCE_S = 10.0
-"""How long a job has, from its start, to begin a journal: importing torch takes seconds."""
+"""How long to wait after a job's start for its journal: importing torch takes seconds."""
 RECENT_JOBS = 20
 READ_BYTES = 1 << 20
-"""Read of one file at one look, at most; the rest follows."""
-BACKLOG_BYTES = 16 << 20
-"""Of a longer log only the end is read."""
+"""The most that one poll reads of one file."""
 _RUN_STATES: Mapping[JobState, RunState] = {
     "waiting": "starting",
     "starting": "starting",
@@ -46,42 +45,37 @@ _RUN_STATES: Mapping[JobState, RunState] = {
 """A job's states in a run's words."""
 
 
-@dataclass(slots=True)
-class _File:
-    """One log, read on from where the last look ended."""
+class _Log:
+    """One file of a job's output, and the parser of its lines."""
 
-    path: Path
-    transcript: Transcript = field(default_factory=Transcript)
-    offset: int | None = None
-    past: bool = True
-    """Whether what is read was written before the first look."""
+    def __init__(self, path: Path) -> None:
+        self.transcript = Transcript()
+        self.at_end = False
+        self._file = FileFollower(path, METRICS)
+        self._past = True
+        """Whether the bytes being read were written before the first poll."""
 
-    def read(self) -> tuple[bytes, float]:
-        """Return new bytes, at most ``READ_BYTES``, and the time that they carry."""
-        try:
-            handle = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            return b"", 0.0
-        try:
-            found = os.fstat(handle)
-            if self.offset is None:
-                self.offset = max(0, found.st_size - BACKLOG_BYTES)
-            elif found.st_size < self.offset:
-                self.offset, self.transcript = 0, Transcript()
-            data = os.pread(handle, READ_BYTES, self.offset)
-            at = found.st_mtime if self.past else time.time()
-            self.offset += len(data)
-            self.past = self.past and self.offset < found.st_size
-            return data, at
-        finally:
-            os.close(handle)
+    def read(self, finished: bool) -> tuple[list[tuple[int, dict[str, float]]], float]:
+        """Return the steps and metrics of the new lines, and the time to record for them."""
+        look = self._file.look(READ_BYTES, finished)
+        if look.restarted:
+            self.transcript = Transcript()
+        if look.skipped_bytes:
+            self.transcript.skip()
+        steps = list(self.transcript.feed(look.data))
+        if look.complete:
+            steps += self.transcript.end()
+        at = look.written_at if self._past and look.written_at is not None else time.time()
+        self._past = self._past and not (look.at_end and look.written_at is not None)
+        self.at_end = look.at_end
+        return steps, at
 
 
 @dataclass(slots=True)
-class _Told:
+class _PrintedRank:
     """What one rank has printed so far."""
 
-    files: dict[Path, _File] = field(default_factory=dict)
+    files: dict[Path, _Log] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     fresh: dict[str, Decimator] = field(default_factory=dict)
     step: int | None = None
@@ -89,23 +83,17 @@ class _Told:
     last_log_at: float | None = None
 
     def poll(self, ended: bool) -> bool:
-        """Read on in every file and return whether all are at their end; ``ended``: nothing more will be written."""
-        at_end = True
+        """Read the next bytes of each file; return whether all are at their end. ``ended``: no more will be written."""
         for file in self.files.values():
-            data, at = file.read()
-            said = list(file.transcript.feed(data))
-            if len(data) == READ_BYTES:
-                at_end = False
-            elif ended:
-                said += file.transcript.end()
-            for step, metrics in said:
+            steps, at = file.read(ended)
+            for step, metrics in steps:
                 self.step, self.last_log_at = max(step, self.step or 0), at
                 self.metrics.update(metrics)
                 for name, value in metrics.items():
                     series = self.fresh.setdefault(name, Decimator(POLL_POINTS))
                     series.extend((step,), (int(at * 1e9),), (value,), _seconds)
             self.total_steps = file.transcript.total_steps or self.total_steps
-        return at_end
+        return all(file.at_end for file in self.files.values())
 
 
 def _seconds(time_ns: int) -> float:
@@ -114,15 +102,15 @@ def _seconds(time_ns: int) -> float:
 
 @dataclass(slots=True)
 class _Followed:
-    """A job whose output is read."""
+    """A job whose output is followed."""
 
     pid: int | None = None
-    ranks: dict[int, _Told] = field(default_factory=dict)
+    ranks: dict[int, _PrintedRank] = field(default_factory=dict)
     done: bool = False
 
 
 class PrintedRuns:
-    """Follows the output of jobs without a journal: the newest ones, and all that are active."""
+    """Follows the output of jobs without a journal: all active ones and the newest others."""
 
     def __init__(self, patience_s: float = JOURNAL_PATIENCE_S) -> None:
         """Nothing is read before ``poll``."""
@@ -130,7 +118,7 @@ class PrintedRuns:
         self._followed: dict[str, _Followed] = {}
 
     def poll(self, known: Collection[str]) -> RunUpdate:
-        """Return the runs that only their output tells of; ``known`` are the ids of runs with a journal. Never raises."""
+        """Return the runs that are known only from their output. ``known``: ids of runs with a journal. Never raises."""
         runs: list[Run] = []
         points: list[Points] = []
         for place, job in enumerate(store.list_jobs()):
@@ -141,7 +129,7 @@ class PrintedRuns:
                 continue
             followed = self._followed.setdefault(job.id, _Followed())
             self._read(job, followed)
-            if any(told.metrics for told in followed.ranks.values()):
+            if any(printed.metrics for printed in followed.ranks.values()):
                 runs.append(_run(job, followed))
                 points += _points(job.id, followed)
         return RunUpdate(tuple(runs), tuple(points))
@@ -153,19 +141,19 @@ class PrintedRuns:
             found = logs.sources(job.id)
         except UsageError:  # the job's directory is gone
             return
-        alone = len(found) == 1
-        if alone and followed.pid is None:
+        single_file = len(found) == 1
+        if single_file and followed.pid is None:
             followed.pid = ((record.read_json(job.directory / record.STATUS) or {}).get("child") or {}).get("pid")
         for source in found:
-            if source.rank is None and not alone:
-                # The ranks have files of their own now: what the launcher says is not a rank's.
-                if any(source.path in told.files for told in followed.ranks.values()):
+            if source.rank is None and not single_file:
+                # Once the ranks have their own files, the launcher's output belongs to no rank.
+                if any(source.path in printed.files for printed in followed.ranks.values()):
                     followed.ranks.clear()
                     followed.pid = None
             else:
-                told = followed.ranks.setdefault(source.rank or 0, _Told())
-                told.files.setdefault(source.path, _File(source.path))
-        at_end = [told.poll(not job.active) for told in followed.ranks.values()]
+                printed = followed.ranks.setdefault(source.rank or 0, _PrintedRank())
+                printed.files.setdefault(source.path, _Log(source.path))
+        at_end = [printed.poll(not job.active) for printed in followed.ranks.values()]
         followed.done = not job.active and all(at_end)
 
 
@@ -183,12 +171,15 @@ def _run(job: Job, followed: _Followed) -> Run:
             world_size=len(followed.ranks),
             state=state,
             exit_code=job.exit_code,
-            step=told.step,
-            last_log_at=told.last_log_at,
-            metrics=dict(told.metrics),
-            facts={"source": SOURCE, **({"progress": {"total_steps": told.total_steps}} if told.total_steps else {})},
+            step=printed.step,
+            last_log_at=printed.last_log_at,
+            metrics=dict(printed.metrics),
+            facts={
+                "source": SOURCE,
+                **({"progress": {"total_steps": printed.total_steps}} if printed.total_steps else {}),
+            },
         )
-        for number, told in sorted(followed.ranks.items())
+        for number, printed in sorted(followed.ranks.items())
     )
     return Run(
         run_id=job.id,
@@ -206,8 +197,8 @@ def _run(job: Job, followed: _Followed) -> Run:
 
 def _points(run_id: str, followed: _Followed) -> list[Points]:
     result = []
-    for number, told in sorted(followed.ranks.items()):
-        fresh, told.fresh = told.fresh, {}
+    for number, printed in sorted(followed.ranks.items()):
+        fresh, printed.fresh = printed.fresh, {}
         for name, series in fresh.items():
             kept = series.points()
             columns = tuple(zip(*kept, strict=True))

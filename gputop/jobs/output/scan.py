@@ -1,4 +1,4 @@
-"""Opens logs for the doctor: files whole, piece by piece; of a job's large log the beginning and the end."""
+"""Scans logs for the doctor: any file whole, a job's output within its backlog."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import BinaryIO
 
 from gputop.doctor.logs.scan import LogScan
 from gputop.errors import UsageError
+from gputop.jobs import record
+from gputop.jobs.output import logs
+from gputop.jobs.output.follower import ERRORS, FileFollower
 
 READ_BYTES = 1 << 20
-HEAD_BYTES = 1 << 20
-TAIL_BYTES = 8 << 20
-"""Of a job's log that is larger than both together only these parts are read: a screen waits for the answer."""
-_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> LogScan:
@@ -41,33 +40,53 @@ def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> L
 
 
 def scan_job(job_id: str) -> list[LogScan]:
-    """Return the scans of a job's output: the launcher's and each rank's. A file that cannot be read is left out.
+    """Return one scan for each file of a job's output. Files that cannot be read are left out.
 
     Raises:
         UsageError: there is no such job.
     """
-    from gputop.jobs import logs
-
     found = []
     for source in logs.sources(job_id):
-        try:
-            handle = os.open(source.path, os.O_RDONLY | _FOLLOW | os.O_CLOEXEC)
-        except OSError:
-            continue
-        with os.fdopen(handle, "rb") as file:
-            name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
-            told = os.fstat(file.fileno())
-            scan = LogScan(name, source.rank, told.st_mtime)
-            if told.st_size > HEAD_BYTES + TAIL_BYTES:
-                scan.feed(file.read(HEAD_BYTES))
-                scan.skip()
-                file.seek(told.st_size - TAIL_BYTES)
-            found.append(_read(scan, file))
+        log = ScannedLog(source)
+        log.read(READ_BYTES, finished=True)
+        while not log.at_end:
+            log.read(READ_BYTES, finished=True)
+        if log.readable:
+            found.append(log.scan)
     return found
 
 
+class ScannedLog:
+    """One file of a job's output, scanned as it grows."""
+
+    def __init__(self, source: logs.Source) -> None:
+        self._name = source.path.name if source.rank is None else f"rank {source.rank}/{source.path.name}"
+        self._rank = source.rank
+        self._file = FileFollower(source.path, ERRORS)
+        self.scan = LogScan(self._name, self._rank)
+        self.readable = False
+        """Whether the file could be opened at any look."""
+        self.at_end = False
+
+    def read(self, max_bytes: int, finished: bool) -> int:
+        """Scan at most ``max_bytes`` more and return how many; ``finished``: nothing more will be written."""
+        look = self._file.look(max_bytes, finished)
+        if look.restarted:
+            self.scan = LogScan(self._name, self._rank)
+        if look.skipped_bytes:
+            self.scan.skip()
+        if look.written_at is not None:
+            self.readable = True
+            self.scan.written_at = look.written_at
+        self.scan.feed(look.data)
+        if look.complete:
+            self.scan.end()
+        self.at_end = look.at_end
+        return len(look.data)
+
+
 def scan_all(names: Iterable[str]) -> list[LogScan]:
-    """Return the scans of files, "-" and jobs of gputop's, in the order given; several files of one name get their parent's.
+    """Return the scans of files, "-" and jobs, in the order given; files of the same name are shown with their path.
 
     Raises:
         UsageError: one of them is neither.
@@ -85,8 +104,6 @@ def scan_all(names: Iterable[str]) -> list[LogScan]:
 
 
 def _is_job(name: str) -> bool:
-    from gputop.jobs import record
-
     try:
         record.job_dir(name)
     except UsageError:
@@ -95,7 +112,7 @@ def _is_job(name: str) -> bool:
 
 
 def _rank_of(path: Path) -> int | None:
-    """Return whose log it is in torchrun's layout, .../attempt_0/<local rank>/stderr.log."""
+    """Return the rank of a file in torchrun's layout, .../attempt_0/<local rank>/stderr.log."""
     parts = path.parts
     if len(parts) >= 3 and parts[-3].startswith("attempt_") and parts[-2].isdigit():
         return int(parts[-2])

@@ -1,7 +1,6 @@
-"""Finds text in logs of any size: piece by piece, in bounded memory, forward and backward; and reads the lines around it.
+"""Searches logs of any size, forward and backward, in bounded memory; and reads the lines around an offset.
 
-What is looked for is the line as a person sees it: without escape sequences, after its last carriage return, without
-regard to case. Imports the standard library alone.
+A search matches lines as a terminal shows them, without escape sequences and after the last carriage return, in any case.
 """
 
 from __future__ import annotations
@@ -11,17 +10,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gputop.jobs.logs import clean_line
+from gputop.jobs.output.follower import first_whole_line, open_log
+from gputop.jobs.output.logs import clean_line
 
 PIECE_BYTES = 1 << 20
 PAGE_BYTES = 1 << 16
 LINE_BYTES = 1 << 16
-"""A longer line is looked at in parts of this size."""
+"""Only this much of a longer line is searched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some lines of a file. ``start`` and ``end`` are offsets in bytes; ``hit`` is the line that was looked for."""
+    """Some lines of a file. ``start`` and ``end`` are offsets in bytes; ``hit`` is the index of the line that was found."""
 
     lines: tuple[str, ...]
     start: int
@@ -33,36 +33,52 @@ class Page:
 def find(path: Path, text: str, start: int, backwards: bool = False, stop: Callable[[], bool] = lambda: False) -> int | None:
     """Return the offset of the nearest line that holds ``text``, from ``start`` on (or before it); None when there is none.
 
-    ``stop`` is asked between pieces: True gives up. A file that cannot be read holds nothing.
+    A file that cannot be read holds nothing. A ``start`` past the end is an offset into a longer file that was cut since: the
+    search begins at 0.
+
+    Args:
+        path: the file.
+        text: what to find, in any case.
+        start: an offset in bytes.
+        backwards: whether to search towards the beginning.
+        stop: called between two pieces; True ends the search.
     """
     wanted = text.casefold()
     raw = text.lower().encode()
+    handle = open_log(path)
+    if handle is None:
+        return None
     try:
-        with open(path, "rb", opener=_no_follow) as file:
-            size = os.fstat(file.fileno()).st_size
-            pieces = _before(file.fileno(), min(start, size)) if backwards else _after(file.fileno(), start, size)
-            for offset, data in pieces:
-                if stop():
-                    return None
-                found = _in_piece(data, wanted, raw, backwards)
-                if found is not None:
-                    return offset + found
+        size = os.fstat(handle).st_size
+        pieces = _before(handle, min(start, size)) if backwards else _after(handle, start if start <= size else 0, size)
+        for offset, data in pieces:
+            if stop():
+                return None
+            found = _in_piece(data, wanted, raw, backwards)
+            if found is not None:
+                return offset + found
     except OSError:
         return None
+    finally:
+        os.close(handle)
     return None
 
 
 def page(path: Path, offset: int, max_bytes: int = PAGE_BYTES, hit: int | None = None) -> Page:
-    """Return the lines around ``offset``, half of them before it; ``hit`` (an offset) says which line to point at."""
+    """Return the lines around ``offset``, half of them before it. ``hit`` is the offset of the line to point at."""
+    handle = open_log(path)
+    if handle is None:
+        return Page((), 0, 0, 0)
     try:
-        with open(path, "rb", opener=_no_follow) as file:
-            size = os.fstat(file.fileno()).st_size
-            begin = max(0, min(offset, size) - max_bytes // 2)
-            data = os.pread(file.fileno(), max_bytes, begin)
+        size = os.fstat(handle).st_size
+        begin = max(0, min(offset, size) - max_bytes // 2)
+        data = os.pread(handle, max_bytes, begin)
     except OSError:
         return Page((), 0, 0, 0)
+    finally:
+        os.close(handle)
     if begin:
-        skipped = data.find(b"\n") + 1
+        skipped = first_whole_line(data)
         begin, data = begin + skipped, data[skipped:]
     if begin + len(data) < size and b"\n" in data:
         data = data[: data.rfind(b"\n") + 1]
@@ -73,12 +89,8 @@ def page(path: Path, offset: int, max_bytes: int = PAGE_BYTES, hit: int | None =
     return Page(tuple(map(clean_line, lines)), begin, begin + len(data), size, pointed)
 
 
-def _no_follow(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
-
-
 def _after(handle: int, start: int, size: int) -> Iterator[tuple[int, bytes]]:
-    """Give pieces of whole lines from ``start`` on."""
+    """Yield pieces of whole lines from ``start`` on."""
     offset = start
     while offset < size:
         data = os.pread(handle, PIECE_BYTES, offset)
@@ -92,7 +104,7 @@ def _after(handle: int, start: int, size: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _before(handle: int, end: int) -> Iterator[tuple[int, bytes]]:
-    """Give pieces of whole lines before ``end``, the last one first."""
+    """Yield pieces of whole lines before ``end``, the last one first."""
     while end > 0:
         begin = max(0, end - PIECE_BYTES)
         data = os.pread(handle, end - begin, begin)
@@ -107,7 +119,7 @@ def _before(handle: int, end: int) -> Iterator[tuple[int, bytes]]:
 
 def _in_piece(data: bytes, wanted: str, raw: bytes, backwards: bool) -> int | None:
     lowered = data.lower()
-    # Cheap and in C: most pieces hold nothing. Text that escapes interrupt, or beyond ASCII, is looked at line by line.
+    # Most pieces contain no match, and this test is fast. Escapes and text beyond ASCII need the slow way, line by line.
     if raw.isascii() and raw not in lowered and b"\x1b" not in data:
         return None
     found: int | None = None

@@ -12,6 +12,7 @@ import pytest
 
 from gputop.history.series import History
 from gputop.jobs import series, store
+from gputop.jobs.output import logs
 from gputop.recipes import catalogue
 from gputop.snapshot import Device, Points, Rank, Run, Snapshot
 from gputop.tracking.reader.runs import RunReader
@@ -114,7 +115,7 @@ def test_a_real_series_is_told_as_its_journals_tell_it(home: Home) -> None:
         "both jobs end",
         90.0,
     )
-    assert [job.state for job in ended] == ["finished", "finished"], [list(store.tail(job.id).lines) for job in ended]
+    assert [job.state for job in ended] == ["finished", "finished"], [list(logs.tail(job.id).lines) for job in ended]
     reader, history = RunReader(home.runs), History()
     update = reader.poll()
     reader.close()

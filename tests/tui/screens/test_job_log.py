@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from textual.app import App, ComposeResult
 
-from gputop.jobs import logs
-from gputop.jobs.output import search
+from gputop.jobs.output import logs, search
 from gputop.tui.screens.launch.log import JobLog
 from gputop.tui.widgets.log_view import LINES_KEPT
 from tests.tui.kit import text_of

@@ -13,6 +13,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 
 from gputop.jobs import store
+from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.tui.screens.details import ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
@@ -109,7 +110,7 @@ def three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
             return lines
 
     monkeypatch.setattr(store, "list_jobs", lambda: listed)
-    monkeypatch.setattr(store, "LogFollower", Log)
+    monkeypatch.setattr(logs, "LogFollower", Log)
 
 
 def jobs_view() -> View:

@@ -15,9 +15,10 @@ from textual.worker import get_current_worker
 
 from gputop.doctor.findings.finding import Finding
 from gputop.errors import GputopError
-from gputop.jobs import logs, store
-from gputop.jobs.output import search
+from gputop.jobs import store
+from gputop.jobs.output import logs, search
 from gputop.jobs.output.explained import explanation_of
+from gputop.jobs.output.follower import size_bytes
 from gputop.jobs.output.search import Page
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import wrapped
@@ -244,7 +245,7 @@ class JobLog(LogView):
             start = place[1] if backwards else place[1] + 1
         for number, source in enumerate(files):
             first = number == 0 and start is not None
-            at = start if first and start is not None else (_size(source) if backwards else 0)
+            at = start if first and start is not None else (size_bytes(source.path) if backwards else 0)
             offset = search.find(source.path, wanted, at, backwards, stop=lambda: worker.is_cancelled)
             if worker.is_cancelled:
                 return
@@ -282,7 +283,9 @@ class JobLog(LogView):
         if by < 0 and self.first <= 0 and (place is None or place[2].start > 0):
             source = place[0] if place is not None else next(iter(self.sources()), None)
             if source is not None and (place is not None or len(self.sources()) == 1):
-                self._turn_to(source, place[2].start if place is not None else max(0, _size(source) - search.PAGE_BYTES))
+                self._turn_to(
+                    source, place[2].start if place is not None else max(0, size_bytes(source.path) - search.PAGE_BYTES)
+                )
                 return
         if by > 0 and place is not None and place[2].end < place[2].size and self.first >= len(self.lines) - room:
             self._turn_to(place[0], place[2].end)
@@ -359,10 +362,3 @@ class JobLog(LogView):
         if not self.at_end or self._place is not None:
             spans += [Span("  End ", "key"), Span("follows the log", "dim")]
         return tuple(spans)
-
-
-def _size(source: logs.Source) -> int:
-    try:
-        return source.path.stat().st_size
-    except OSError:
-        return 0

@@ -12,6 +12,7 @@ from textual.containers import Container
 
 from gputop.errors import GputopError
 from gputop.jobs import series, store
+from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.snapshot import Device
 from gputop.tui.drawing import jobs as drawn_jobs
@@ -81,7 +82,7 @@ class LaunchScreen(SubScreen):
         self._values: dict[str, dict[str, str]] = {}
         self._picked: dict[str, tuple[str, ...]] = {}
         self._followed: str | None = None
-        self._follower: store.LogFollower | None = None
+        self._follower: logs.LogFollower | None = None
         self._filled = False
         self._form_columns = 0
         self._polling = False
@@ -189,7 +190,7 @@ class LaunchScreen(SubScreen):
             self._poll(self._follower)
 
     @work(thread=True)
-    def _poll(self, follower: store.LogFollower | None) -> None:
+    def _poll(self, follower: logs.LogFollower | None) -> None:
         self.post_message(job_log.poll(follower))
 
     def on_jobs_polled(self, event: JobsPolled) -> None:
@@ -223,7 +224,7 @@ class LaunchScreen(SubScreen):
         """Follow the chosen job's output, of the rank that the log shows."""
         log = self.query_one("#log", JobLog)
         try:
-            self._follower = store.LogFollower(self._followed or "", log.follower_rank)
+            self._follower = logs.LogFollower(self._followed or "", log.follower_rank)
         except GputopError as error:
             self._follower = None
             log.add([str(error)])

@@ -1,0 +1,162 @@
+"""Follows one growing file. The only module that opens a job's output.
+
+``FileFollower`` reads on from where the last look ended, a bounded number of bytes at a time. It notices when the file was
+truncated or replaced, and leaves out the middle of a file too large for its ``Backlog``. Parsing is up to the reader:
+
+* ``restarted``: the data begin another content; forget everything.
+* ``skipped_bytes``: bytes before the data were left out; forget the unfinished line.
+* ``complete``: the file is read to its end and no more will be written; an unfinished last line counts as a line.
+
+Imports the standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK_BYTES = 512
+"""Kept of what was read last, and compared at the next look. Some lines: two outputs agree in them only by having the same
+beginning, or by repeating themselves."""
+
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+_LINE_END = re.compile(rb"\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What is read of a large file: its first and its last bytes.
+
+    A reader past the head that falls more than ``tail_bytes`` behind skips to the tail, at its first look as later.
+    """
+
+    head_bytes: int
+    tail_bytes: int
+
+
+DISPLAY = Backlog(0, 64 << 10)
+"""For a screen or a terminal: several hundred lines, more than anybody scrolls through. The search pages through the rest."""
+ERRORS = Backlog(1 << 20, 8 << 20)
+"""For known error texts. The first failure may come early, in the imports and the set-up, but most come last, followed by
+what every rank says of it. A scan takes 10 to 50 ms a MiB, and a screen waits for it."""
+METRICS = Backlog(0, 16 << 20)
+"""For a loss curve: as much of the past as is read within 16 looks, some 100,000 lines of progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one look at a file found; see the module for what a reader does with it."""
+
+    data: bytes = b""
+    restarted: bool = False
+    skipped_bytes: int = 0
+    at_end: bool = True
+    """Whether the file held no more, or cannot be read."""
+    complete: bool = False
+    written_at: float | None = None
+    """When the file was last written, wall clock in seconds; None if it cannot be read."""
+
+
+class FileFollower:
+    """Follows one file, which need not exist yet. Keeps no descriptor open between two looks."""
+
+    def __init__(self, path: Path, backlog: Backlog) -> None:
+        self.path = path
+        self.offset = 0
+        """How far the file has been read, in bytes."""
+        self._backlog = backlog
+        self._file: tuple[int, int] | None = None
+        self._mark = b""
+
+    def look(self, max_bytes: int, finished: bool = False) -> Look:
+        """Return at most ``max_bytes`` new bytes. Never raises.
+
+        A file that is missing, a link or not a regular file holds nothing.
+
+        Args:
+            max_bytes: the size of one read, at least 1.
+            finished: whether the writers have ended, so that nothing will be appended.
+        """
+        handle = open_log(self.path)
+        if handle is None:
+            return Look(complete=finished)
+        try:
+            return self._look(handle, max_bytes, finished)
+        except OSError:
+            return Look(complete=finished)
+        finally:
+            os.close(handle)
+
+    def _look(self, handle: int, max_bytes: int, finished: bool) -> Look:
+        found = os.fstat(handle)
+        offset, mark = self.offset, self._mark
+        # The mark and what follows it in one read, so that a truncation between two reads cannot go unnoticed.
+        window = os.pread(handle, len(mark) + max_bytes, offset - len(mark))
+        # The inode alone is not enough: it stays when a file is truncated, and is used again after a deletion. Neither is the
+        # size: the new content may have outgrown the old offset.
+        same_file = self._file in (None, (found.st_dev, found.st_ino))
+        restarted = not same_file or found.st_size < offset or not window.startswith(mark)
+        if restarted:
+            offset, mark = 0, b""
+            window = os.pread(handle, max_bytes, 0)
+        data = window[len(mark) :]
+        skipped = 0
+        behind = found.st_size - offset
+        if offset >= self._backlog.head_bytes and behind > self._backlog.tail_bytes:
+            skipped = behind - self._backlog.tail_bytes
+            offset, mark = offset + skipped, b""
+            data = os.pread(handle, max_bytes, offset)
+            if not data:  # truncated meanwhile: the next look sees it
+                return Look(at_end=False, written_at=found.st_mtime)
+        self._file = (found.st_dev, found.st_ino)
+        self.offset = offset + len(data)
+        self._mark = (mark + data)[-MARK_BYTES:]
+        if skipped:
+            start = first_whole_line(data)
+            data, skipped = data[start:], skipped + start
+        at_end = self.offset >= found.st_size
+        return Look(data, restarted, skipped, at_end, at_end and finished, found.st_mtime)
+
+
+def open_log(path: Path) -> int | None:
+    """Return a descriptor to read a regular file; None if it is missing, a link, unreadable or of another kind.
+
+    Never waits: a FIFO without a writer is passed over.
+    """
+    try:
+        handle = os.open(path, _FLAGS)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(handle).st_mode):
+        return handle
+    os.close(handle)
+    return None
+
+
+def first_whole_line(data: bytes) -> int:
+    """Return where the first line begins in ``data``, which was cut somewhere in a line; 0 if no line ends in it.
+
+    A carriage return ends a line as well: it begins another state of a progress bar.
+    """
+    found = _LINE_END.search(data)
+    return found.end() if found else 0
+
+
+def size_bytes(path: Path) -> int:
+    """Return the size of a file, 0 if it cannot be read."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def fingerprint(path: Path) -> tuple[int, ...]:
+    """Return a value that changes whenever the file is written or replaced; () while there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return ()
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)

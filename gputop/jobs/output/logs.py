@@ -1,0 +1,165 @@
+"""The log files of a job, and their lines: the end of a large file, then each new line, in bounded memory.
+
+Programs write logs for a terminal. Here they become plain lines: escape sequences are removed, and a carriage return
+restarts its line, so that a progress bar is one line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.jobs import record
+from gputop.jobs.output.follower import DISPLAY, Backlog, FileFollower
+from gputop.terminal_text import strip_controls
+
+LINE_CHARS = 4_000
+"""Longer lines are cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One file of a job's output. ``rank`` is None for the launcher's own."""
+
+    label: str
+    path: Path
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogTail:
+    """The end of a job's output. ``skipped_bytes`` before the first line were not read."""
+
+    lines: tuple[str, ...]
+    size_bytes: int
+    skipped_bytes: int
+
+
+def sources(job_id: str) -> tuple[Source, ...]:
+    """Return the files of a job's output: the launcher's, then those of each rank in its newest attempt.
+
+    Raises:
+        UsageError: there is no such job.
+    """
+    directory = record.job_dir(job_id)
+    found: dict[tuple[int, str], tuple[int, Path]] = {}
+    # torchrun's layout: <rendezvous id>_<random>/attempt_<k>/<local rank>/stdout.log
+    for path in directory.glob(f"{record.RANKS}/*/attempt_*/*/std*.log"):
+        attempt, rank = path.parts[-3].removeprefix("attempt_"), path.parts[-2]
+        if attempt.isdigit() and rank.isdigit():
+            key = (int(rank), path.stem)
+            found[key] = max(found.get(key, (-1, path)), (int(attempt), path))
+    ranks = [Source(f"rank {rank}", path, rank) for (rank, _), (_, path) in sorted(found.items(), reverse=True)]
+    return (Source("launcher", directory / record.OUT_LOG), *sorted(ranks, key=lambda source: source.rank or 0))
+
+
+def tail(job_id: str, max_bytes: int = DISPLAY.tail_bytes, rank: int | None = None) -> LogTail:
+    """Return the last lines of a job's output. Several files share ``max_bytes``, and their lines carry labels.
+
+    Ranks come first and the launcher last, because torchrun reports the failed rank at the end. ``rank`` selects the files of
+    one rank; -1 selects the launcher's.
+
+    Raises:
+        UsageError: there is no such job.
+    """
+    files = _chosen(sources(job_id), rank)
+    files = (*files[1:], files[0]) if rank is None and len(files) > 1 else files
+    lines: list[str] = []
+    size = skipped = 0
+    for source in files:
+        reader = _Lines(source.path, max(1, max_bytes // max(1, len(files))))
+        new = reader.poll() + ([reader.pending] if reader.pending else [])
+        lines += _labelled(source, new, len(files))
+        size += reader.offset
+        skipped += reader.skipped_bytes
+    return LogTail(tuple(lines), size, skipped)
+
+
+class LogFollower:
+    """Returns the lines that a job has written since the last poll. Holds at most ``max_bytes`` of each file."""
+
+    def __init__(self, job_id: str, rank: int | None = None, max_bytes: int = DISPLAY.tail_bytes) -> None:
+        record.job_dir(job_id)
+        self.job_id = job_id
+        self.rank = rank
+        self._max_bytes = max_bytes
+        self._files: dict[Path, _Lines] = {}
+        self._sources: tuple[Source, ...] = ()
+
+    def poll(self) -> list[str]:
+        """Return the lines completed since the last poll; the first poll returns the end of the files.
+
+        Raises:
+            UsageError: the job is gone.
+        """
+        self._sources = _chosen(sources(self.job_id), self.rank)
+        lines: list[str] = []
+        for source in self._sources:
+            reader = self._files.setdefault(source.path, _Lines(source.path, self._max_bytes))
+            lines += _labelled(source, reader.poll(), len(self._sources))
+        return lines
+
+    @property
+    def pending(self) -> str:
+        """The unfinished last line, such as a running progress bar; "" if there is none."""
+        for source in reversed(self._sources):
+            text = self._files[source.path].pending
+            if text:
+                return _labelled(source, [text], len(self._sources))[0]
+        return ""
+
+
+class _Lines:
+    """The lines of one file, as they are completed."""
+
+    def __init__(self, path: Path, max_bytes: int) -> None:
+        self.skipped_bytes = 0
+        self._max_bytes = max_bytes
+        self._file = FileFollower(path, Backlog(0, max_bytes))
+        self._unfinished = b""
+        self._opened = False
+
+    @property
+    def offset(self) -> int:
+        """How far the file has been read, in bytes."""
+        return self._file.offset
+
+    @property
+    def pending(self) -> str:
+        """The unfinished last line; "" if there is none."""
+        return clean_line(self._unfinished)
+
+    def poll(self) -> list[str]:
+        """Return the new lines, after a note on what was skipped since the last poll."""
+        look = self._file.look(self._max_bytes)
+        notes: list[str] = []
+        if look.restarted:
+            notes.append("… the log was cut or replaced; it goes on here")
+        if look.skipped_bytes:
+            self.skipped_bytes += look.skipped_bytes
+            if self._opened:
+                notes.append(f"… {look.skipped_bytes} bytes skipped")
+        if look.restarted or look.skipped_bytes:
+            self._unfinished = b""
+        self._opened = self._opened or look.written_at is not None
+        *whole, self._unfinished = (self._unfinished + look.data).split(b"\n")
+        self._unfinished = self._unfinished[-self._max_bytes :]  # a line may never end
+        return notes + [clean_line(line) for line in whole]
+
+
+def clean_line(raw: bytes) -> str:
+    """Return what a terminal would show of a line: the text after its last carriage return, without escapes and controls."""
+    parts = raw.rstrip(b"\r").split(b"\r")
+    text = strip_controls(parts[-1].decode("utf-8", "replace")).replace("\n", "").expandtabs(8)
+    return text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1] + "…"
+
+
+def _chosen(files: tuple[Source, ...], rank: int | None) -> tuple[Source, ...]:
+    """Return all files (None), those of one rank, or the launcher's (-1)."""
+    if rank is None:
+        return files
+    return tuple(source for source in files if source.rank == (None if rank < 0 else rank))
+
+
+def _labelled(source: Source, lines: list[str], files: int) -> list[str]:
+    return [f"[{source.label}] {line}" for line in lines] if files > 1 else lines
