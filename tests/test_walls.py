@@ -94,7 +94,7 @@ BREACHES = {
     ),
     "torch in a training process": ("tracking/run.py", "def f() -> None:\n    import torch", "imports torch, but only nothing"),
     "a library in a training process": ("tracking/run.py", "import yaml", "loads the standard library only"),
-    "a new package": ("weather/report.py", "X = 1", "weather is not listed: add it to MAY_IMPORT"),
+    "a new package": ("weather/report.py", "X = 1", "weather is not listed: add it to _TABLE"),
 }
 
 
