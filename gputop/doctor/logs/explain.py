@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from gputop.doctor.findings import words
-from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.logs import xids
 from gputop.doctor.logs.patterns.pattern import HINT
@@ -89,7 +89,7 @@ def finding_of(seen: Observation) -> Finding:
     return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
 
 
-def _sure(seen: Observation, otherwise: str) -> str:
+def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
     if seen.went_on:
         return "possible"
     # A script whose output is buffered writes what it had printed before, after the traceback that ended it.
