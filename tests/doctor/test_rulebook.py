@@ -13,7 +13,7 @@ from tests import REPOSITORY
 
 PAGE = REPOSITORY / rulebook.PAGE
 POINTERS = re.compile(r"rules\.md(?:#([\w-]+))?")
-CATALOGUE = re.compile(r"\(catalogue\b|catalogue[,:]? (section|[A-J]\d\d)|\[H\]", re.I)
+CATALOGUE = re.compile(r"\(catalogue[, )]|catalogue[,:]? (section|[A-J]\d\d)|\[H\]", re.I)
 
 
 def test_the_page_of_the_rules_is_current() -> None:

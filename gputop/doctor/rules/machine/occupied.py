@@ -63,7 +63,6 @@ H03 = Rule(
         f"a compute context of another job with over 1 GB or {H03_SM_PERCENT:.0f}% of the SMs on a GPU of a "
         f"training job, for {H03_HOLD_S:.0f} s"
     ),
-    estimated=True,
     hides=("F02", "H02"),
     mechanism=("Processes on one GPU take turns on its cores and share its memory. In DDP every rank waits for the slowest."),
     signature="A process outside the job computes, or holds memory, on a GPU that the job trains on.",

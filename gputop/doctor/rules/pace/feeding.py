@@ -360,7 +360,6 @@ D01 = Rule(
         f"{STEPS_MIN} steps or more, in the median rank; from outside: bursts of work, and a loader that is busy "
         "(likely)"
     ),
-    estimated=True,
     hides=("E02", "E01", "E07", "D05", "B08"),
     mechanism=(
         "The loader does not prepare batches as fast as the GPU takes them: it has no workers or too few, or decoding is slow."

@@ -75,7 +75,6 @@ G01 = Rule(
         f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
         "(possible)"
     ),
-    estimated=True,
     hides=STANDING,
     mechanism=(
         "A collective waits for a rank that never enters it, a lock or a loader worker blocks the loop, or a "
