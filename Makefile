@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 
-.PHONY: run install test check format bench picture clean
+.PHONY: run install test check format docs bench picture clean
 
 run: $(INSTALLED)
 	@$(BIN)/gputop $(ARGS)
@@ -41,6 +41,10 @@ check: $(VENV)/.developed
 format: $(VENV)/.developed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# What is written from the code: tests fail where it is not current.
+docs: $(VENV)/.developed
+	$(BIN)/python -m gputop.doctor.rulebook > docs/rules.md
 
 # The peers that the benchmarks compare with, none of which gputop needs.
 $(VENV)/.measured: $(VENV)/.developed

@@ -123,10 +123,10 @@ def _by_rule(lines: list[str]) -> None:
         spent[name] = []
         return judged
 
-    kept: tuple[Any, Any] = (rules.RULES, rules.MACHINE_RULES)
-    setattr(diagnosis, "RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[0]))  # noqa: B010
+    kept: tuple[Any, Any] = (rules.JOB_RULES, rules.MACHINE_RULES)
+    setattr(diagnosis, "JOB_RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[0]))  # noqa: B010
     setattr(  # noqa: B010
-        diagnosis, "MACHINE_RULES", tuple(replace(rule, judge=timed(rule.id, rule.judge)) for rule in kept[1])
+        diagnosis, "MACHINE_RULES", tuple(replace(rule, judge_machine=timed(rule.id, rule.judge_machine)) for rule in kept[1])
     )
     doctor = Doctor()
     whole = []

@@ -1,4 +1,4 @@
-"""``gputop doctor``: watches this machine, reads a recording, explains logs, or checks the machine before a run."""
+"""``gputop doctor``: watches this machine, reads a recording, explains logs or rules, or checks the machine before a run."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 DOCTOR_FOR_S = 15.0
 """How long ``gputop doctor`` watches by default: the time in which a placement fault is certain."""
+_ALL = ""
+"""Stands for an id where ``--rules`` is given without one."""
 
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
@@ -33,6 +35,9 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     what.add_argument("--replay", type=Path, metavar="FILE", help="diagnose a recording instead of this machine")
     what.add_argument("--log", nargs="+", metavar="FILE", help="explain the error in these logs of one run (- or a job too)")
     what.add_argument("--before", action="store_true", help="check this machine before a run: driver, torch, ports, limits ...")
+    what.add_argument(
+        "--rules", nargs="?", const=_ALL, metavar="ID", help="list what the doctor looks for, or explain one rule"
+    )
     doctor.add_argument("--watch", metavar="TIME", help="print again when something changes, looking so often, until Ctrl-C")
     return doctor
 
@@ -43,6 +48,8 @@ def doctor(
     leave: Callable[[Sampler, int], int],
 ) -> int:
     """Run the command. ``leave`` ends the process without waiting for a thread that hangs in the driver."""
+    if options.rules is not None:
+        return _rules(options)
     if options.watch and (options.log or options.before or options.replay):
         raise UsageError("--watch looks at this machine while it works.", "Leave out --log, --before and --replay.")
     if options.log:
@@ -55,6 +62,29 @@ def doctor(
     if options.watch:
         return leave(sampler, _watch(options, sampler))
     return leave(sampler, _look(options, sampler))
+
+
+def _rules(options: argparse.Namespace) -> int:
+    """List the rules, or explain one: neither looks at a machine.
+
+    Raises:
+        UsageError: there is no such rule, or an option is given that is about findings.
+    """
+    from gputop.doctor.rulebook import explanation, listing, near_ids
+    from gputop.doctor.rules import BY_ID
+
+    if options.as_json or options.watch or options.run:
+        raise UsageError("--rules prints the rules as text.", "Leave out --json, --watch and --run.")
+    if options.rules == _ALL:
+        print(listing())
+        return EXIT_OK
+    rule = BY_ID.get(options.rules.strip().upper())
+    if rule is None:
+        near = near_ids(options.rules)
+        hint = f"{options.rules.strip()[:1].upper()} has {', '.join(near)}." if near else ""
+        raise UsageError(f"There is no rule {options.rules!r}.", f"{hint} gputop doctor --rules lists them all.".strip())
+    print(explanation(rule))
+    return EXIT_OK
 
 
 def _look(options: argparse.Namespace, sampler: Sampler) -> int:

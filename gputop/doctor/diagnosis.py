@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 
 from gputop.doctor.evidence.evidence import KEPT_S, Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.findings.finding import EVIDENCE, Abstained, Episode, Finding, Verdict
-from gputop.doctor.rules import FAMILIES, HIDES, MACHINE_RULES, RULES, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.findings.finding import EVIDENCE, STATES, Abstained, Confidence, Episode, Finding, Severity, State, Verdict
+from gputop.doctor.rules import BY_ID, HIDES, JOB_RULES, MACHINE_RULES, RULES, Judgement, Rule, Suspicion
 from gputop.errors import PLEASE_REPORT, told_of
 from gputop.snapshot import NOT_READ, Snapshot
 
@@ -25,20 +25,15 @@ UNCONFIRMED_S = 30.0
 """A finding whose rule can no longer judge goes after this time."""
 GAP_S = 60.0
 """A longer silence (a suspended machine, a jump in a replay) starts the observation anew, unless intervals are longer."""
-SEVERITY_WEIGHT = {"error": 3.0, "warning": 2.0, "info": 1.0}
-CONFIDENCE_WEIGHT = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
-"""The middles of the catalogue's bands (section 3)."""
+SEVERITY_WEIGHT: dict[Severity, float] = {"error": 3.0, "warning": 2.0, "info": 1.0}
+CONFIDENCE_WEIGHT: dict[Confidence, float] = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 EPISODES_KEPT = 200
-VERDICTS = ("found", "explained", "watching", "not_judged", "clean")
-"""States of a rule, the one that counts for a rule of several jobs first."""
 _JITTER_S = 0.25
 """Snapshots come a little early or late."""
-_ROOTS = [rule for family in FAMILIES for rule in (*getattr(family, "RULES", ()), *getattr(family, "MACHINE_RULES", ()))]
-_ROOT_ORDER = {rule.id: position for position, rule in enumerate(_ROOTS)}
-_TURNS = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
-"""Which part of its interval a family waits after its first look: those that cost most do not look together. All others do,
-so that a root and what it explains are seen at the same moment, and once 10 s or 30 s of a device's readings are there."""
-_OF_THE_MACHINE = frozenset(rule.id for rule in MACHINE_RULES)
+_ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
+_SECOND_LOOK = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
+"""Staggers the expensive families: the share of its interval that a rule waits between its first look and its second. All
+others look together, so that a root and its symptoms are seen at the same moment."""
 
 
 @dataclass(slots=True)
@@ -65,19 +60,16 @@ class _Asked(NamedTuple):
     """Without the subjects of which there was nothing to say: in between looks these change nothing."""
 
 
-def _until(now: float, rule: Rule | MachineRule, known: _Asked | None) -> float:
-    """Return when a rule looks again; the first time sooner for some, so that they do not all look at one snapshot.
-
-    Rules of one family do: what they work out from a snapshot, they share.
-    """
-    return now + (rule.every_s if known is not None else rule.every_s * _TURNS.get(rule.family, 1.0)) - _JITTER_S
+def _until(now: float, rule: Rule, known: _Asked | None) -> float:
+    """Return when a rule looks again. Rules of one family look together, because they share what they compute."""
+    return now + (rule.every_s if known is not None else rule.every_s * _SECOND_LOOK.get(rule.family, 1.0)) - _JITTER_S
 
 
 class Doctor:
     """Watches a stream of snapshots and says what is wrong with the training in it."""
 
     raises: ClassVar[bool] = False
-    """A rule that fails, or evidence that is lost, ends the observation: for tests, where that must be seen."""
+    """A rule that fails or says what it does not declare, or evidence that is lost, ends the observation: for tests."""
 
     def __init__(self) -> None:
         self._evidence = Evidence(self._lose)
@@ -98,17 +90,16 @@ class Doctor:
         return tuple(sorted((*self._past, *self._told.values()), key=lambda episode: episode.began_at))
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return what came of each rule at the last snapshot, in the order of roots."""
+        """Return what came of each rule at the last snapshot: the rules of jobs, then those of the machine, in root order."""
         hidden = self._hidden()
-        states: dict[str, str] = {item.rule: "not_judged" for item in self._abstained}
+        states: dict[str, State] = {item.rule: "not_judged" for item in self._abstained}
         roots: dict[str, set[str]] = {}
         for key, case in self._cases.items():
-            state = "explained" if key in hidden and case.shown else "found" if case.shown else "watching"
-            if VERDICTS.index(state) < VERDICTS.index(states.get(key[0], "clean")):
+            state: State = "explained" if key in hidden and case.shown else "found" if case.shown else "watching"
+            if STATES.index(state) < STATES.index(states.get(key[0], "clean")):
                 states[key[0]] = state
             if state == "explained":
                 roots.setdefault(key[0], set()).update(hidden[key])
-        rules: tuple[Rule | MachineRule, ...] = (*RULES, *MACHINE_RULES)
         return tuple(
             Verdict(
                 rule.id,
@@ -117,7 +108,7 @@ class Doctor:
                 rule.threshold,
                 tuple(sorted(roots.get(rule.id, ()))) if states.get(rule.id) == "explained" else (),
             )
-            for rule in rules
+            for rule in (*JOB_RULES, *MACHINE_RULES)
         )
 
     @property
@@ -165,7 +156,7 @@ class Doctor:
         suspected = {rule for rule, _ in self._cases}
         evidence = self._evidence
         for job in evidence.jobs:
-            for rule in RULES:
+            for rule in JOB_RULES:
                 key = (rule.id, job.key)
                 if not rule.every_s or rule.id in suspected:
                     yield key, self._ask(rule, job)
@@ -191,19 +182,21 @@ class Doctor:
         self._asked = asked
 
     def _ask(self, rule: Rule, job: Job) -> Judgement:
+        assert rule.judge is not None
         try:
             return rule.judge(self._evidence, job)
         except Exception as error:  # noqa: BLE001 - one rule that fails takes neither the others nor the screen with it
             return self._failed(rule, error)
 
-    def _ask_of_machine(self, rule: MachineRule) -> Mapping[str, Judgement]:
+    def _ask_of_machine(self, rule: Rule) -> Mapping[str, Judgement]:
+        assert rule.judge_machine is not None
         try:
-            return rule.judge(self._evidence)
+            return rule.judge_machine(self._evidence)
         except Exception as error:  # noqa: BLE001 - as above
             subjects = {subject for known, subject in self._cases if known == rule.id} or {""}
             return dict.fromkeys(subjects, self._failed(rule, error))
 
-    def _failed(self, rule: Rule | MachineRule, error: Exception) -> Abstained:
+    def _failed(self, rule: Rule, error: Exception) -> Abstained:
         """Return what is said of a rule that failed: the first failure's words, so that it is told once."""
         if self.raises:
             raise error
@@ -235,6 +228,8 @@ class Doctor:
     def _consider(self, key: tuple[str, str], judgement: Judgement, now: float) -> None:
         case = self._cases.get(key)
         if isinstance(judgement, Suspicion):
+            if self.raises and not BY_ID[key[0]].declares(judgement.finding):
+                raise ValueError(f"Rule {key[0]} does not declare what it says: {judgement.finding}")
             if case is None:
                 case = self._cases[key] = _Case(judgement.finding, now, now, began_at=self._wall)
             case.confirmed, case.clean = now, 0
@@ -291,14 +286,9 @@ class Doctor:
         """Return the cases that a root explains, and the ids of their roots. A root of the machine explains in every job."""
         hidden: dict[tuple[str, str], set[str]] = {}
         for (root, subject), case in self._cases.items():
-            if not (case.clean == 0 or case.shown):
+            symptoms, explains = HIDES.get(root), BY_ID[root].hides_if
+            if not symptoms or not (case.clean == 0 or case.shown) or (explains is not None and not explains(case.finding)):
                 continue
-            if root == "G04" and (case.finding.severity == "info" or case.finding.confidence == "possible"):
-                continue  # a rank without which the others go on, or for which they may not wait, explains nothing of theirs
-            symptoms = HIDES.get(root, frozenset())
-            if root == "A03" and case.finding.severity == "warning":
-                # A warning that the mask leaves too few GPUs explains why ranks share one.
-                symptoms |= {"A07", "A01", "A02"}
             for key, other in self._cases.items():
                 if (
                     key[0] in symptoms
@@ -310,7 +300,7 @@ class Doctor:
 
     def _concerns(self, root: str, subject: str, case: _Case, other_subject: str, other: _Case) -> bool:
         """Return whether a root concerns the job or device of another case."""
-        if root not in _OF_THE_MACHINE:
+        if BY_ID[root].subject == "job":
             return other_subject == subject or bool(case.finding.run and case.finding.run == other.finding.run)
         if case.finding.run and other.finding.run and case.finding.run != other.finding.run:
             return False
@@ -326,7 +316,7 @@ def _is_rooted_in(root: str, symptom: str) -> bool:
 
 def _weight(finding: Finding) -> tuple[bool, float, int, str, tuple[int, ...]]:
     """Sort: possible ones last, then severity times confidence, then roots before symptoms."""
-    weight = SEVERITY_WEIGHT.get(finding.severity, 0.0) * CONFIDENCE_WEIGHT.get(finding.confidence, 0.0)
+    weight = SEVERITY_WEIGHT[finding.severity] * CONFIDENCE_WEIGHT[finding.confidence]
     return (
         finding.confidence == "possible",
         -weight,

@@ -17,7 +17,7 @@ from gputop.tracking.journal.notice import tell
 from gputop.tracking.recorder import Recorder
 
 UNEVEN_BELOW = 0.75
-"""Smallest over largest share of rows below which a call counts as uneven (doctor-catalogue B02)."""
+"""Smallest over largest share of rows below which a call counts as uneven (docs/rules.md#b02)."""
 LEAVES_MAX = 64
 """Tensors in the arguments of a call that are looked at."""
 WRITE_EVERY = 20

@@ -21,7 +21,7 @@ from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES, Fact, findings_json
 from gputop.doctor.findings.fixes import script_of
 from gputop.doctor.report import text_report
-from gputop.doctor.rules import HIDES, IDS, MACHINE_RULES, RULES
+from gputop.doctor.rules import RULES
 from gputop.doctor.rules.data_parallel.batches import good_batch, split_rows
 from gputop.snapshot import Host, Problem, Snapshot
 from tests import samples
@@ -104,13 +104,11 @@ def test_findings_of_two_jobs_stand_side_by_side_worst_first():
     assert findings[1].run is None
 
 
-def test_rules_name_their_sources_windows_and_thresholds():
-    assert len(set(IDS)) == len(IDS) == len(RULES) + len(MACHINE_RULES)
-    assert set(HIDES) <= set(IDS)
-    for rule in (*RULES, *MACHINE_RULES):
-        assert rule.sources
-        assert "catalogue" in rule.threshold
-        assert rule.judge.__doc__
+def test_a_rule_declares_how_severe_and_how_sure_its_findings_are(monkeypatch):
+    narrow = {rule.id: replace(rule, confidences=("possible",)) if rule.id == "A07" else rule for rule in RULES}
+    monkeypatch.setattr("gputop.doctor.diagnosis.BY_ID", narrow)
+    with pytest.raises(ValueError, match="Rule A07 does not declare"):
+        play(fault, 15)
 
 
 # ---- the report

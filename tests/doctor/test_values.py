@@ -20,7 +20,7 @@ from gputop.doctor.facts import calls as call_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings.finding import Abstained, findings_json
 from gputop.doctor.report import text_report
-from gputop.doctor.rules import MACHINE_RULES, RULES, Rule
+from gputop.doctor.rules import JOB_RULES, MACHINE_RULES, Rule
 from gputop.doctor.rules.ddp.model import _far
 from gputop.history.series import Bucket
 from gputop.snapshot import Points, Snapshot
@@ -200,9 +200,9 @@ def breaks(*_):
 def broken(monkeypatch):
     """One rule of jobs and one of the machine fail, as they would before a person."""
     monkeypatch.setattr(Doctor, "raises", False)
-    rules = tuple(replace(rule, judge=breaks) if rule.id == "C11" else rule for rule in RULES)
-    machine = tuple(replace(rule, judge=breaks) if rule.id == "G04" else rule for rule in MACHINE_RULES)
-    monkeypatch.setattr("gputop.doctor.diagnosis.RULES", rules)
+    rules = tuple(replace(rule, judge=breaks) if rule.id == "C11" else rule for rule in JOB_RULES)
+    machine = tuple(replace(rule, judge_machine=breaks) if rule.id == "G04" else rule for rule in MACHINE_RULES)
+    monkeypatch.setattr("gputop.doctor.diagnosis.JOB_RULES", rules)
     monkeypatch.setattr("gputop.doctor.diagnosis.MACHINE_RULES", machine)
 
 
@@ -216,7 +216,7 @@ def test_a_rule_that_fails_is_told_once_and_the_others_go_on(broken):
     assert "C01" in ids(found)
     assert all(isinstance(item, Abstained) and len(item.why) < 200 for item in failed)
     assert failed[0].why.startswith("This rule failed: KeyError: ")
-    assert "test_doctor_values.py:" in failed[0].why
+    assert "test_values.py:" in failed[0].why
     assert "please report it" in failed[0].needs
     assert {item.rule: item.state for item in doctor.verdicts()}["C11"] == "not_judged"
     text = text_report(found, doctor.abstained, fault(30))
@@ -228,7 +228,7 @@ def test_a_finding_whose_rule_fails_stands_a_while_and_goes(monkeypatch):
     fault = next(scene for rule, _, scene, _ in hangs.FAULTS if rule == "G04")
     doctor = Doctor()
     assert "G04" in ids(play(fault, 30, doctor)[-1])
-    machine = tuple(replace(rule, judge=breaks) if rule.id == "G04" else rule for rule in MACHINE_RULES)
+    machine = tuple(replace(rule, judge_machine=breaks) if rule.id == "G04" else rule for rule in MACHINE_RULES)
     monkeypatch.setattr("gputop.doctor.diagnosis.MACHINE_RULES", machine)
     later = play(fault, 60, doctor, start=30)
     assert "G04" in ids(later[10])
@@ -236,8 +236,8 @@ def test_a_finding_whose_rule_fails_stands_a_while_and_goes(monkeypatch):
 
 
 def test_a_rule_that_fails_fails_the_tests(monkeypatch):
-    rules = tuple(replace(rule, judge=breaks) if rule.id == "C11" else rule for rule in RULES)
-    monkeypatch.setattr("gputop.doctor.diagnosis.RULES", rules)
+    rules = tuple(replace(rule, judge=breaks) if rule.id == "C11" else rule for rule in JOB_RULES)
+    monkeypatch.setattr("gputop.doctor.diagnosis.JOB_RULES", rules)
     with pytest.raises(KeyError):
         Doctor().observe(single(0, {}, process=one_process(0, 0)))
     assert isinstance(rules[0], Rule)

@@ -1,7 +1,7 @@
 """Which rank has not come to a collective operation that the others have begun, by NCCL's own counts. Pure.
 
-Counts that differ are normal while a job runs; they tell once none of the job's communicators moves any more (catalogue,
-section 1.1). RAS is asked every 5 s: three askings that agree take 15 s, and one more is on its way.
+Counts that differ are normal while a job runs; they tell once none of the job's communicators moves any more
+(docs/rules.md#measures). RAS is asked every 5 s: three askings that agree take 15 s, and one more is on its way.
 """
 
 from __future__ import annotations

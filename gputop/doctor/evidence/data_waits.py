@@ -1,6 +1,6 @@
 """How long the ranks wait for their data, where an epoch begins, and whether the waits return with the workers. Pure.
 
-By sums and never by medians: with four workers the median wait was 1.3 ms where the mean was 80 ms (catalogue, section 2).
+By sums and never by medians: with four workers the median wait was 1.3 ms where the mean was 80 ms (docs/rules.md#measures).
 """
 
 from __future__ import annotations

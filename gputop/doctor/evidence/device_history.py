@@ -13,7 +13,7 @@ from typing import NamedTuple
 from gputop.snapshot import Device, Host, Process, Snapshot
 
 WINDOW_S = 60.0
-"""The catalogue judges clocks and throttling over 60 s (I01)."""
+"""Clocks and throttling are judged over this time (docs/rules.md#i01)."""
 SPAN_MIN_S = 10.0
 """A share of time is told once this much of the window was seen."""
 KEPT_READINGS = 600

@@ -21,19 +21,18 @@ from gputop.snapshot import LIVE_STATES, Communicator, Device, LogMatch, Process
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
 LOAD_WINDOW_S = 12.0
-"""The catalogue watches utilisation for 30 s; who owns a GPU is read from contexts and not from utilisation, so that 12 s
-of agreement are enough here, and a fault is named within 15 s."""
+"""Who owns a GPU is read from contexts and not from utilization, so 12 s are enough: a fault is named within 15 s."""
 LOAD_SPAN_MIN_S = 9.5
 BUSY_PERCENT = 10.0
-"""Mean utilisation of a device that works (catalogue, section 2)."""
+"""Average utilization of a GPU that works (docs/rules.md#measures)."""
 IDLE_PERCENT = 3.0
 IDLE_SHARE = 0.95
-"""A device is idle when 95 % of its samples lie below 3 % (catalogue, section 2)."""
+"""A GPU is idle when 95% of its readings are below 3% (docs/rules.md#measures)."""
 FREE_MEMORY_BYTES = 2**30
 """Unused memory as the driver counts it stays below this: an idle data-centre GPU with driver reserve shows up to 0.6 GiB."""
 WARM_UP_S = 30.0
 WARM_UP_STEPS = 20
-"""No finding about utilisation in the first 30 s or 20 steps: cuDNN, NCCL, compilation (catalogue, section 1.2)."""
+"""No finding about utilization in the first 30 s or 20 steps, in which cuDNN, NCCL and compilers start."""
 PROGRESS_S = 60.0
 CPU_BUSY_PERCENT = 80.0
 

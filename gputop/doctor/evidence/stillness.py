@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from gputop.snapshot import Communicator, Process, Snapshot
 
 WINDOW_S = 60.0
-"""The catalogue weighs waiting for a disk over 60 s (D07)."""
+"""Waiting for a disk is weighed over this time (docs/rules.md#d07)."""
 KEPT_READINGS = 600
 SPAN_MIN_S = 10.0
 MOVED_BYTES = 2**20

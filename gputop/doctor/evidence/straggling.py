@@ -1,6 +1,6 @@
 """Which rank the others wait for: the wait shows in backward, so that the culprit is the rank with the shortest one. Pure.
 
-In DDP every rank's step takes equally long. Measured (catalogue, section 2): 50 ms of data on rank 1 give rank 0 a backward
+In DDP every rank's step takes equally long. Measured (docs/rules.md#measures): 50 ms of data on rank 1 give rank 0 a backward
 of 60.7 ms and rank 1 one of 10.5 ms, both in steps of 63 ms. The score is what the victim waits, as a share of its step.
 """
 
@@ -23,11 +23,11 @@ WINDOW_STEPS = 20
 WINDOWS = 3
 SCORE_MIN = 0.10
 COVERAGE_MIN = 0.8
-"""Score, windows and coverage: catalogue, section 2 (TraceML's numbers)."""
+"""Score, windows and coverage are those of TraceML (docs/rules.md#measures)."""
 FOLLOWS_MIN = 0.6
 """Rank correlation from which forward takes as long as the work says (ours)."""
 WORK_RATIO_MIN = 1.15
-"""Most over mean of the ranks' work in a step (catalogue F03)."""
+"""Most over mean of the ranks' work in a step (docs/rules.md#f03)."""
 CONSTANT_SHARE = 0.8
 """Of the steps in which somebody is waited for: from here it is always the same rank."""
 TURNS_SHARE = 0.7

@@ -1,7 +1,7 @@
 """Statistics over the newest values of a rank's metrics: shares by sums, medians, trends, stalls. Pure.
 
 Sums and never medians for shares: with four workers the median wait for data was 1.3 ms where the mean was 80 ms
-(catalogue, section 2). The past that a stream begins with is decimated to its extremes, so that only the newest stretch
+(docs/rules.md#measures). The past that a stream begins with is decimated to its extremes, so that only the newest stretch
 of closely spaced steps is looked at.
 """
 
@@ -258,7 +258,7 @@ def mean_utilization(evidence: Evidence, uuid: str) -> float | None:
 
 
 def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
-    """Return an upper bound of the active power fraction (catalogue, section 2): mean power over the limit, last minute.
+    """Return an upper bound of the active power fraction: mean power over the limit, last minute.
 
     What the device draws at rest is not known; as long as it draws less than its limit, the fraction without that is lower.
     """

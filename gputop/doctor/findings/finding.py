@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from gputop.snapshot import SCHEMA_VERSION, encode
 
-SEVERITIES = ("error", "warning", "info")
+Severity = Literal["error", "warning", "info"]
+Confidence = Literal["certain", "likely", "possible"]
+State = Literal["found", "explained", "watching", "not_judged", "clean"]
+"""What came of a rule: its finding is shown; another one explains it; it holds, but not yet for long enough; it cannot tell; or
+nothing is wrong. Of a rule with several jobs, the state that stands first here counts."""
+SEVERITIES: tuple[Severity, ...] = get_args(Severity)
+CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
+STATES: tuple[State, ...] = get_args(State)
 EVIDENCE = "evidence"
 """Stands for a rule's id where what the rules judge by was lost (``Abstained.rule``)."""
-CONFIDENCES = ("certain", "likely", "possible")
-CONFIDENCE_VALUES = {"certain": 0.97, "likely": 0.85, "possible": 0.55}
+CONFIDENCE_VALUES: dict[Confidence, float] = {"certain": 0.97, "likely": 0.85, "possible": 0.55}
 """Certain from 0.95, likely from 0.7, possible from 0.4: the middles of the bands."""
 
 
@@ -27,11 +33,11 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing wrong. ``id`` is the catalogue's ("A07"); ``devices`` are UUIDs, ``run`` a run id."""
+    """One thing wrong. ``id`` is its rule's ("A07", docs/rules.md); ``devices`` are UUIDs, ``run`` a run id."""
 
     id: str
-    severity: str
-    confidence: str
+    severity: Severity
+    confidence: Confidence
     title: str
     evidence: tuple[Fact, ...]
     cause: str
@@ -48,8 +54,8 @@ class Finding:
 
     @property
     def confidence_value(self) -> float:
-        """The middle of the band of ``confidence``, 0 to 1 (the catalogue's model of confidence)."""
-        return CONFIDENCE_VALUES.get(self.confidence, 0.0)
+        """The middle of the band of ``confidence``, 0 to 1."""
+        return CONFIDENCE_VALUES[self.confidence]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +81,12 @@ class Episode:
 class Verdict:
     """What came of one rule at the last snapshot, the worst over jobs and devices.
 
-    ``state`` is "found", "explained" (it holds, and ``explained_by`` is why), "watching" (it holds, and not yet for long
-    enough), "not_judged", or "clean". ``threshold`` says in words when the rule holds.
+    ``explained_by`` names the rules that explain it; ``threshold`` says in words when the rule reports.
     """
 
     rule: str
     family: str
-    state: str
+    state: State
     threshold: str
     explained_by: tuple[str, ...] = ()
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from gputop import units
 from gputop.doctor.findings import words
-from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.findings.fixes import SCRIPT_UNKNOWN
 from gputop.doctor.logs import xids
 from gputop.doctor.logs.observation import Observation
@@ -90,7 +90,7 @@ def finding_of(seen: Observation) -> Finding:
     return _of_xid(seen, finding) if pattern.id == "xid" and "xid" in seen.groups else finding
 
 
-def _sure(seen: Observation, otherwise: str) -> str:
+def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
     if seen.went_on:
         return "possible"
     # A script whose output is buffered writes what it had printed before, after the traceback that ended it.

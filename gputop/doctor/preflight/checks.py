@@ -20,11 +20,11 @@ from gputop.units import bytes_text
 __all__ = ["Check", "Preflight", "Report", "check"]
 
 SHM_MIN_BYTES = 2**30
-"""Below this DataLoader workers and NCCL run out of room (catalogue, D08); Docker gives 64 MB."""
+"""Below this DataLoader workers and NCCL run out of room (docs/rules.md#d08); Docker gives 64 MB."""
 SHM_FULL_SHARE = 0.85
 CORES_FEW = 2
 CORES_MANY = 8
-"""Two cores of eight or more are an accident of affinity rather than a choice (catalogue, D03)."""
+"""Two cores of eight or more are an accident of affinity rather than a choice (docs/rules.md#d03)."""
 FILES_MIN = 4096
 """Each tensor that a worker hands over holds a file open; distributions begin with 1024."""
 

@@ -13,7 +13,7 @@ from gputop.snapshot import Device, Snapshot
 from gputop.units import bytes_text
 
 USED_BYTES = 2**30
-"""A process of another user that holds less is a leftover or a display (catalogue, H03)."""
+"""A process of another user that holds less is a leftover or a display (docs/rules.md#h03)."""
 _CU_NO_DEVICE = 100
 _CU_NOT_READY = 802
 _CU_MISMATCH = 803

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gputop.doctor.findings.finding import Confidence, Severity
+
 FAILURE = "failure"
 HINT = "hint"
 """A line that says something worth knowing and ends no run."""
@@ -23,7 +25,7 @@ class Pattern:
     """A text that torch, NCCL, a launcher or a framework prints, what it means, and the fix.
 
     ``key`` is a literal that stands in every matching line, looked for before ``expression``. ``title``, ``means`` and
-    ``fix`` may name groups of the expression in braces. ``cause`` is a rule's id; None where the catalogue has none.
+    ``fix`` may name groups of the expression in braces. ``cause`` is a rule's id; None where no rule has it.
     ``confidence`` is that of the cause, not of the text, which is there to be read.
     """
 
@@ -35,8 +37,8 @@ class Pattern:
     means: str
     fix: str
     kind: str = FAILURE
-    severity: str = "error"
-    confidence: str = "certain"
+    severity: Severity = "error"
+    confidence: Confidence = "certain"
     cascade: bool = False
     """Such a text follows a failure elsewhere and is never the root."""
     refuted_by: str = ""
@@ -67,7 +69,7 @@ def failure(
     means: str,
     fix: str,
     *,
-    confidence: str = "certain",
+    confidence: Confidence = "certain",
     refuted_by: str = "",
     groups: Mapping[str, str] | None = None,
 ) -> Pattern:
@@ -91,8 +93,8 @@ def hint(
     means: str,
     fix: str,
     *,
-    severity: str = "warning",
-    confidence: str = "certain",
+    severity: Severity = "warning",
+    confidence: Confidence = "certain",
     groups: Mapping[str, str] | None = None,
 ) -> Pattern:
     """Return the row of a warning or remark."""

@@ -20,7 +20,7 @@ _ADVICE = re.compile(
     r"[Cc]onsider passing CUDA_LAUNCH_BLOCKING|[Ii]t is possible that|might be incorrect|"
     r"For debugging consider|Compile with `?TORCH_USE_CUDA_DSA"
 )
-"""Such a line advises; where it stands after a text in the same line, that text counts (rules of the catalogue, section 5)."""
+"""Such a line advises; where it stands after a text in the same line, that text counts."""
 
 
 def matches(line: str) -> tuple[tuple[Pattern, Mapping[str, str]], ...]:

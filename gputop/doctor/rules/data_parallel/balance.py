@@ -21,13 +21,13 @@ from gputop.units import bytes_text
 MEMORY_RATIO_MIN = 1.3
 MEMORY_EXCESS_MIN_BYTES = 2**30
 LOAD_EXCESS_MIN_PERCENT = 15.0
-"""Memory of the first GPU over the median of the others, and its utilisation above theirs (catalogue B07, [H])."""
+"""Memory of the first GPU over the median of the others, and its utilisation above theirs (docs/rules.md#b07, an estimate)."""
 OVERHEAD_LOAD_MAX_PERCENT = 60.0
 OVERHEAD_DATA_SHARE_MAX = 0.15
-"""Mean utilisation, and share of the wait for data (catalogue B08, [H])."""
+"""Mean utilisation, and share of the wait for data (docs/rules.md#b08, an estimate)."""
 PAUSE_SHARE_MAX = 0.1
 UNEQUAL_RATIO = 0.75
-"""torch's own check of balance warns below this ratio of memory (catalogue B11)."""
+"""torch's own check of balance warns below this ratio of memory (docs/rules.md#b11)."""
 EVALUATION_SHARE_MIN = 0.15
 EVALUATION_SPAN_MIN_S = 30.0
 EVALUATIONS_MIN = 3
@@ -107,6 +107,33 @@ def first_is_full(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding)
 
 
+B07 = Rule(
+    id="B07",
+    order=2600,
+    family="data_parallel",
+    title="DataParallel piles up on the first GPU",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("NVML memory per process", "NVML utilization", "journal: data_parallel, else pt_autograd threads"),
+    window_s=windows.POWER_SPAN_MIN_S,
+    every_s=SELDOM_S,
+    threshold=(
+        f"memory of the gathering GPU over {MEMORY_RATIO_MIN} times the others' median and 1 GiB more, utilization "
+        f"{LOAD_EXCESS_MIN_PERCENT:.0f} points above theirs, over 30 to 60 s"
+    ),
+    estimated=True,
+    hides=("H02",),
+    mechanism=(
+        "nn.DataParallel gathers the outputs of all replicas on one GPU, where the loss is computed and the "
+        "optimizer keeps its state."
+    ),
+    signature="The gathering GPU holds far more memory and works far more than the others.",
+    look_alike="H01 (several processes); another program that holds memory on that GPU.",
+    fix="Return the loss from forward, so that little is gathered; better, use DDP.",
+    judge=first_is_full,
+)
+
+
 def _held(member: Member, device: Device) -> int | None:
     return next((use.memory_used_bytes for use in member.uses if use.device_uuid == device.uuid), None)
 
@@ -161,6 +188,33 @@ def overhead(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding)
 
 
+B08 = Rule(
+    id="B08",
+    order=2601,
+    family="data_parallel",
+    title="DataParallel is the bottleneck",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("journal: data_parallel, phase/data", "NVML utilization"),
+    window_s=windows.POWER_SPAN_MIN_S,
+    every_s=SELDOM_S,
+    threshold=(
+        f"average utilization below {OVERHEAD_LOAD_MAX_PERCENT:.0f}% over 30 to 60 s, while less than "
+        f"{OVERHEAD_DATA_SHARE_MAX:.0%} of the time goes to waiting for data"
+    ),
+    estimated=True,
+    hides=("E01", "E02"),
+    mechanism=(
+        "In every step nn.DataParallel copies all weights to all GPUs, runs one Python thread for each under the "
+        "same interpreter lock, and sums the gradients on the first GPU."
+    ),
+    signature="All GPUs are below 60%, in phase, although the loop does not wait for data.",
+    look_alike="D01, where data is late; E02, where the batch is so small that DDP would idle too.",
+    fix="Use DDP with one process for each GPU.",
+    judge=overhead,
+)
+
+
 def unequal(evidence: Evidence, job: Job) -> Judgement:
     """B11: nn.DataParallel gives equal shares to GPUs that are not equal."""
     if len(job.members) != 1 or job.virtual:
@@ -193,6 +247,27 @@ def unequal(evidence: Evidence, job: Job) -> Judgement:
         devices,
     )
     return Suspicion(finding)
+
+
+B11 = Rule(
+    id="B11",
+    order=2602,
+    family="data_parallel",
+    title="DataParallel over unequal GPUs",
+    severities=("warning",),
+    confidences=("certain",),
+    needs=("journal: data_parallel", "NVML", "the run's output"),
+    threshold=f"torch's warning, or the smallest memory below {UNEQUAL_RATIO} of the largest (torch's own limit)",
+    hides=("B07", "B08", "F02", "I06"),
+    mechanism=(
+        "nn.DataParallel cuts the batch into equal parts. The card with least memory limits the batch, the "
+        "slowest one the step."
+    ),
+    signature="torch's warning of imbalance, or cards whose memory differs by more than a quarter.",
+    look_alike="Cards that differ by name only; I06, where ranks are processes of their own.",
+    fix="Leave the small card out with CUDA_VISIBLE_DEVICES.",
+    judge=unequal,
+)
 
 
 def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
@@ -239,6 +314,33 @@ def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding)
 
 
+B13 = Rule(
+    id="B13",
+    order=2603,
+    family="data_parallel",
+    title="Evaluation runs on one GPU",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("journal: evaluation, phase/evaluation",),
+    window_s=EVALUATIONS_SPAN_S,
+    every_s=SELDOM_S,
+    threshold=(
+        f"evaluation by one GPU takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over "
+        f"{EVALUATION_SPAN_MIN_S:.0f} s, or over {EVALUATIONS_SPAN_S:.0f} s with {EVALUATIONS_MIN} evaluations in "
+        "them"
+    ),
+    hides=("B08", "E02", "E07"),
+    mechanism=(
+        "While one GPU evaluates, the others have nothing to do. nn.DataParallel divides the work only when the "
+        "wrapper itself is called."
+    ),
+    signature="Evaluation takes 15% of the time or more, and one GPU only works in it.",
+    look_alike="G01, where nothing advances at all.",
+    fix="Evaluate through the wrapper, or give each rank its part of the validation set and sum the counts.",
+    judge=evaluates_on_one,
+)
+
+
 def _evaluates(job: Job, member: Member, fact: Evaluation) -> Device | None:
     """Return the device on which the model is evaluated; None where nobody says."""
     if len(job.members) > 1:
@@ -268,47 +370,3 @@ def _evaluation_fix(job: Job) -> str:
         "model.eval()\nwith torch.no_grad():\n    outputs = model(x)  # the wrapper, not model.module\n"
         f"loader = DataLoader(val_set, batch_size={32 * len(job.used)})  # {len(job.used)} GPUs"
     )
-
-
-RULES = (
-    Rule(
-        "B07",
-        "data_parallel",
-        ("NVML memory per process", "NVML utilisation", "journal: data_parallel, else pt_autograd threads"),
-        windows.POWER_SPAN_MIN_S,
-        f"memory of the gathering GPU over {MEMORY_RATIO_MIN} times the others' median and 1 GiB more, utilisation "
-        f"{LOAD_EXCESS_MIN_PERCENT:.0f} points above theirs, 30 to 60 s (catalogue B07, [H])",
-        first_is_full,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "B08",
-        "data_parallel",
-        ("journal: data_parallel, phase/data", "NVML utilisation"),
-        windows.POWER_SPAN_MIN_S,
-        f"mean utilisation below {OVERHEAD_LOAD_MAX_PERCENT:.0f} % with a data share below {OVERHEAD_DATA_SHARE_MAX}, "
-        "30 to 60 s (catalogue B08, [H])",
-        overhead,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "B11",
-        "data_parallel",
-        ("journal: data_parallel", "NVML", "the run's output"),
-        0.0,
-        f"torch's warning, or least over most memory below {UNEQUAL_RATIO} (catalogue B11, torch's own limit)",
-        unequal,
-    ),
-    Rule(
-        "B13",
-        "data_parallel",
-        ("journal: evaluation, phase/evaluation",),
-        EVALUATIONS_SPAN_S,
-        f"evaluation by one GPU alone takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over {EVALUATION_SPAN_MIN_S:.0f} s, "
-        f"or {EVALUATIONS_SPAN_S:.0f} s with {EVALUATIONS_MIN} evaluations in them (catalogue B13)",
-        evaluates_on_one,
-        every_s=SELDOM_S,
-    ),
-)
-
-HIDES = {"B07": ("H02",), "B08": ("E01", "E02"), "B11": ("B07", "B08", "F02", "I06"), "B13": ("B08", "E02", "E07")}

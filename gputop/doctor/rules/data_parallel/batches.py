@@ -17,10 +17,12 @@ from gputop.snapshot import Device
 
 CALLS_MIN = 20
 SHARE_MIN = 0.8
-"""Only the last batch of an epoch may be small: 80 % of 20 calls (catalogue, B01)."""
+"""Only the last batch of an epoch may be small: 80 % of 20 calls (docs/rules.md#b01)."""
 ROWS_PER_DEVICE = 32
 """The batch per device that a fix proposes: a start, not a rule."""
 _BATCH_OPTIONS = ("--batch-size", "--batch_size", "--bs", "--batch")
+_COUNTED = f"in {SHARE_MIN:.0%} of at least {CALLS_MIN} calls within two minutes"
+_SYMPTOMS = ("A01", "A02", "B07", "B08", "E02")
 
 
 def split_rows(batch: int, devices: int) -> tuple[int, ...]:
@@ -80,16 +82,79 @@ def batch_too_small(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+B01 = Rule(
+    id="B01",
+    order=800,
+    family="data_parallel",
+    title="The batch is smaller than the number of GPUs",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("journal: data_parallel",),
+    threshold=f"fewer rows than devices {_COUNTED}",
+    hides=_SYMPTOMS,
+    mechanism=(
+        "nn.DataParallel cuts a batch into pieces of ceil(batch / devices) rows until the rows run out. Devices "
+        "without a piece do nothing."
+    ),
+    signature="Most calls have fewer rows than there are devices, and the last GPUs idle.",
+    look_alike="A small last batch of an epoch; B03, which does not call the wrapper.",
+    fix="Choose a batch of rows for each GPU times the number of GPUs, and set drop_last=True.",
+    judge=batch_too_small,
+)
+
+
 def batch_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
     """B02: most calls have rows enough, but leave a device without any or with far fewer than the others."""
     split = _bad_split(evidence, job)
     return _told(evidence, job, split) if split is not None and split.rule == "B02" else None
 
 
+B02 = Rule(
+    id="B02",
+    order=801,
+    family="data_parallel",
+    title="The batch does not divide among the GPUs",
+    severities=("warning",),
+    confidences=("certain",),
+    needs=("journal: data_parallel",),
+    threshold=f"a device without rows, or the smallest share below 0.75 of the largest, {_COUNTED}",
+    hides=_SYMPTOMS,
+    mechanism=(
+        "nn.DataParallel cuts pieces of equal size until the rows run out: 5 rows on 4 GPUs become 2, 2 and 1. "
+        "The GPU with most rows sets the pace."
+    ),
+    signature="Most calls leave a GPU without rows, or with far fewer than the others.",
+    look_alike="An odd last batch of an epoch.",
+    fix="Choose a batch that is a multiple of the number of GPUs.",
+    judge=batch_does_not_divide,
+)
+
+
 def argument_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
     """B05: the batch would reach more devices, but another argument of the call divides into fewer pieces."""
     split = _bad_split(evidence, job)
     return _told(evidence, job, split) if split is not None and split.rule == "B05" else None
+
+
+B05 = Rule(
+    id="B05",
+    order=802,
+    family="data_parallel",
+    title="An argument does not divide like the batch",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("journal: data_parallel",),
+    threshold=f"fewer pieces than torch.chunk makes of the batch, {_COUNTED}",
+    hides=_SYMPTOMS,
+    mechanism=(
+        "nn.DataParallel makes only as many pieces as every tensor argument divides into. A mask with one row "
+        "leaves one piece: GPUs idle, and rows of the batch are lost."
+    ),
+    signature="The call reaches fewer devices than its batch would.",
+    look_alike="B01 and B02, where the batch itself is the reason.",
+    fix="Give every tensor argument the rows of the batch (expand), or build it inside forward.",
+    judge=argument_does_not_divide,
+)
 
 
 def _bad_split(evidence: Evidence, job: Job) -> _Split | None:
@@ -177,28 +242,3 @@ def _fix(job: Job, split: _Split) -> str:
     # The command of a DataParallel script under torchrun would start as many whole trainings: the wrapper has to change too.
     lines.append(f"# better still, one process for each GPU: DistributedDataParallel, by torchrun --nproc-per-node={number}")
     return "\n".join(lines)
-
-
-_COUNTED = f"in {SHARE_MIN:.0%} of at least {CALLS_MIN} calls within two minutes (catalogue B01, B02, B05)"
-RULES = (
-    Rule("B01", "data_parallel", ("journal: data_parallel",), 0.0, f"rows < devices {_COUNTED}", batch_too_small),
-    Rule(
-        "B02",
-        "data_parallel",
-        ("journal: data_parallel",),
-        0.0,
-        f"a device without rows, or least/most rows below 0.75, {_COUNTED}",
-        batch_does_not_divide,
-    ),
-    Rule(
-        "B05",
-        "data_parallel",
-        ("journal: data_parallel",),
-        0.0,
-        f"fewer pieces than torch.chunk makes of the batch, {_COUNTED}",
-        argument_does_not_divide,
-    ),
-)
-
-_SYMPTOMS = ("A01", "A02", "B07", "B08", "E02")
-HIDES = {"B01": _SYMPTOMS, "B02": _SYMPTOMS, "B05": _SYMPTOMS}

@@ -16,10 +16,11 @@ from gputop.doctor.rules.support.shared import siblings, utilization
 from gputop.snapshot import Device
 
 BYPASSED_STEPS_MIN = 5
-"""Optimizer steps in a row without a call of the wrapper (catalogue, B03)."""
+"""Optimizer steps in a row without a call of the wrapper (docs/rules.md#b03)."""
 CALLS_MIN = 20
 CHANNELS = (1, 3, 4)
 B06_HOLD_S = 5.0
+_SPLIT = ("B01", "B02", "B05")
 
 
 def goes_around(evidence: Evidence, job: Job) -> Judgement:
@@ -60,6 +61,26 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
         )
         return Suspicion(finding)
     return None
+
+
+B03 = Rule(
+    id="B03",
+    order=700,
+    family="data_parallel",
+    title="DataParallel is bypassed",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("journal: wrapper_calls, model",),
+    threshold=f"{BYPASSED_STEPS_MIN} optimizer steps in a row call only the module inside nn.DataParallel",
+    hides=(*_SPLIT, "B04", "B06", "B07", "B08", "B13", "A01", "A02", "E02"),
+    mechanism=(
+        "Only a call of the wrapper splits the batch. model.module(x) and model.module.method(x) run on the first GPU alone."
+    ),
+    signature="Optimizer steps pass without a call of the wrapper, and one GPU does all the work.",
+    look_alike="From outside it looks like A01; B01 calls the wrapper with a batch that is too small.",
+    fix="Call the wrapper, model(x), and put other methods behind forward; better, use DDP.",
+    judge=goes_around,
+)
 
 
 def _bypass_fix(job: Job, name: str, where: str | None, number: int | None) -> str:
@@ -128,6 +149,27 @@ def nothing_to_split(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+B04 = Rule(
+    id="B04",
+    order=701,
+    family="data_parallel",
+    title="DataParallel has nothing to split",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("journal: data_parallel",),
+    threshold=f"no tensor among the arguments, in at least {CALLS_MIN} calls, on two devices or more",
+    hides=(*_SPLIT, "B06", "B07", "B08", "E02"),
+    mechanism=(
+        "nn.DataParallel splits tensors, also within lists, tuples and dicts. It copies everything else whole, so "
+        "each GPU does the whole batch."
+    ),
+    signature="All GPUs are equally busy and the throughput is that of one.",
+    look_alike="A wrapper with a scatter of its own, such as that of PyTorch Geometric.",
+    fix="Pass tensors or a dict of tensors, or use DDP.",
+    judge=nothing_to_split,
+)
+
+
 def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
     """B06: the dimension that is cut is not the batch: time comes first, or images are cut along their channels."""
     for member in job.members:
@@ -160,6 +202,31 @@ def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
         )
         return Suspicion(finding, B06_HOLD_S)
     return None
+
+
+B06 = Rule(
+    id="B06",
+    order=702,
+    family="data_parallel",
+    title="DataParallel cuts the wrong dimension",
+    severities=("error",),
+    confidences=("likely",),
+    needs=("journal: data_parallel, loader",),
+    window_s=B06_HOLD_S,
+    threshold=(
+        "the size of the dimension that is cut is no part, multiple or remainder of the loader's batch size, or "
+        f"the argument is a list of images with 1, 3 or 4 channels; {CALLS_MIN} calls, {B06_HOLD_S:.0f} s"
+    ),
+    hides=(*_SPLIT, "B07", "B08"),
+    mechanism=(
+        "nn.DataParallel cuts every tensor along its first dimension. Sequences with time first are cut in time, "
+        "and a list of images is cut through each image."
+    ),
+    signature="The size of the dimension that is cut is not the loader's batch size.",
+    look_alike="A batch that the script regroups on purpose; the smaller last batch of an epoch.",
+    fix="Pass dim=1 or use batch_first=True; for detectors that take lists of images use DDP.",
+    judge=wrong_dimension,
+)
 
 
 def _no_batch(size: int, batch: int, dataset_length: int | None) -> bool:
@@ -211,45 +278,19 @@ def one_device(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
-RULES = (
-    Rule(
-        "B03",
-        "data_parallel",
-        ("journal: wrapper_calls, model",),
-        0.0,
-        f"{BYPASSED_STEPS_MIN} optimizer steps in a row call only what is inside nn.DataParallel (catalogue B03)",
-        goes_around,
-    ),
-    Rule(
-        "B04",
-        "data_parallel",
-        ("journal: data_parallel",),
-        0.0,
-        f"no tensor among the arguments, {CALLS_MIN} calls, two devices or more (catalogue B04)",
-        nothing_to_split,
-    ),
-    Rule(
-        "B06",
-        "data_parallel",
-        ("journal: data_parallel, loader",),
-        B06_HOLD_S,
-        "the size of the dimension that is cut is no part, multiple or rest of the loader's batch size, or a list of images "
-        f"of 1, 3 or 4 channels, {CALLS_MIN} calls, {B06_HOLD_S:.0f} s (catalogue B06)",
-        wrong_dimension,
-    ),
-    Rule(
-        "B12",
-        "data_parallel",
-        ("journal: data_parallel, torch", "CUDA_VISIBLE_DEVICES"),
-        0.0,
-        "device_ids has one entry and the process sees more devices, none of them taken by others (catalogue B12)",
-        one_device,
-    ),
+B12 = Rule(
+    id="B12",
+    order=703,
+    family="data_parallel",
+    title="DataParallel has one device",
+    severities=("warning",),
+    confidences=("certain",),
+    needs=("journal: data_parallel, torch", "CUDA_VISIBLE_DEVICES"),
+    threshold="device_ids has one entry, the process sees more devices, and not all of those are taken by others",
+    hides=(*_SPLIT, "A01", "A02", "B08", "E02"),
+    mechanism="With a single entry in device_ids, nn.DataParallel only calls the module.",
+    signature="The wrapper has one device while the process sees several, and the others are free.",
+    look_alike="A mask that leaves the process one GPU (A03); GPUs that others use.",
+    fix="Leave device_ids out; better, use DDP with one process for each GPU.",
+    judge=one_device,
 )
-_SPLIT = ("B01", "B02", "B05")
-HIDES = {
-    "B03": (*_SPLIT, "B04", "B06", "B07", "B08", "B13", "A01", "A02", "E02"),
-    "B04": (*_SPLIT, "B06", "B07", "B08", "E02"),
-    "B06": (*_SPLIT, "B07", "B08"),
-    "B12": (*_SPLIT, "A01", "A02", "B08", "E02"),
-}

@@ -22,7 +22,7 @@ from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank, Run
 
 EQUAL_STEPS_MIN = 5
-"""Steps in a row with equal batches on all ranks (catalogue, C05)."""
+"""Steps in a row with equal batches on all ranks (docs/rules.md#c05)."""
 DISTINCT_MIN = 3
 """Checksums that do not even change from step to step tell nothing: images with a black border, one batch again and again."""
 UNDIVIDED = ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
@@ -60,6 +60,35 @@ def same_batches(evidence: Evidence, job: Job) -> Judgement:
     if steps:
         return Suspicion(_same(evidence, job, ranks, steps, feeds[0], samplers[0]))
     return _undivided(job, ranks, feeds, samplers)
+
+
+C05 = Rule(
+    id="C05",
+    order=1300,
+    family="ddp",
+    title="All ranks read the whole data set",
+    severities=("error", "warning"),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: batches, sampler, loader, process_group",),
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=(
+        f"equal checksums on all ranks in {EQUAL_STEPS_MIN} steps in a row; or a sampler that does not divide, and "
+        "batches times batch size equal to the data set (likely); not where a mesh or further groups divide the "
+        "model"
+    ),
+    hides=("C12", "C11", "C06"),
+    mechanism=(
+        "Nothing divides the data among the ranks. With equal seeds they learn from the same batches; with "
+        "different seeds an epoch costs as many passes as there are ranks."
+    ),
+    signature=(
+        "Batches are equal on all ranks, step by step; or the sampler does not divide and the loader is as long as on one GPU."
+    ),
+    look_alike=("Tensor, sequence or pipeline parallelism, where ranks must see equal data; data sets that shard themselves."),
+    fix="Use DistributedSampler(dataset) in the loader, with shuffle=False there.",
+    judge=same_batches,
+)
 
 
 def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
@@ -203,6 +232,26 @@ def same_order(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+C06 = Rule(
+    id="C06",
+    order=1301,
+    family="ddp",
+    title="set_epoch is not called",
+    severities=("warning",),
+    confidences=("certain",),
+    needs=("journal: sampler, batches",),
+    every_s=SELDOM_S,
+    threshold="a DistributedSampler with shuffle=True is iterated twice without set_epoch",
+    mechanism=(
+        "DistributedSampler shuffles by its seed and its epoch. Without set_epoch the epoch stays 0, and so does the order."
+    ),
+    signature=("A shuffling DistributedSampler is iterated twice without set_epoch, and epochs begin with the same batches."),
+    look_alike="A sampler whose seed changes, or a data set that shuffles by itself.",
+    fix="Call sampler.set_epoch(epoch) before each epoch.",
+    judge=same_order,
+)
+
+
 def uneven_inputs(evidence: Evidence, job: Job) -> Judgement:
     """C07: the ranks have unequal numbers of batches: those with more wait for ever at the end of the epoch."""
     run = job.run
@@ -210,6 +259,30 @@ def uneven_inputs(evidence: Evidence, job: Job) -> Judgement:
         return None
     found = _uneven(job, run)
     return None if found is None or divides_models(run.ranks) else found
+
+
+C07 = Rule(
+    id="C07",
+    order=1302,
+    family="ddp",
+    title="Ranks have unequal numbers of batches",
+    severities=("error",),
+    confidences=("certain", "likely"),
+    needs=("journal: loader, stalled",),
+    window_s=3.0,
+    every_s=EVERY_LOOK,
+    threshold=("the loaders' lengths differ in the first epoch (likely), or ranks wait while another's data has ended"),
+    hides=("G01", "G03", "G04", "C08", "F01", "F03"),
+    mechanism=(
+        "Each step averages gradients over all ranks. A rank that has batches left waits forever for ranks that have none."
+    ),
+    signature=(
+        "The lengths of the loaders differ; later, ranks stand in backward while another has come to the end of its data."
+    ),
+    look_alike="Loops with a fixed number of steps, or inside Join; a rank that left because of an error (G04).",
+    fix="Use drop_last=True or a sampler that pads, agree on the smallest number of steps, or use Join.",
+    judge=uneven_inputs,
+)
 
 
 def _uneven(job: Job, run: Run) -> Suspicion | None:
@@ -322,6 +395,27 @@ def same_file(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, C14_HOLD_S if source[0] == "/" else 0.0)
 
 
+C14 = Rule(
+    id="C14",
+    order=1303,
+    family="ddp",
+    title="Several ranks write the same file",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("/proc/<pid>/fd", "journal: checkpoint"),
+    window_s=C14_HOLD_S,
+    threshold="a data or checkpoint file is open for writing in two ranks, or saved by two ranks at the same step",
+    mechanism=(
+        "Every rank runs the same script. Without a condition each of them saves the checkpoint or downloads the "
+        "data, and they overwrite each other."
+    ),
+    signature=("Two or more ranks have the same data or checkpoint file open for writing, or save it at the same step."),
+    look_alike="Log files that all ranks share; ranks that write different parts of a file.",
+    fix="Save and download on rank 0 only, followed by dist.barrier().",
+    judge=same_file,
+)
+
+
 def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
     """Return a path to which several ranks of one machine saved at the same step."""
     said: Counter[tuple[str, int, str | None]] = Counter()
@@ -336,45 +430,3 @@ def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
         ranks.setdefault(key, set()).add(rank.rank)
     most = said.most_common(1)
     return (most[0][0][0], ranks[most[0][0]]) if most and most[0][1] > 1 else None
-
-
-RULES = (
-    Rule(
-        "C05",
-        "ddp",
-        ("journal: batches, sampler, loader, process_group",),
-        3.0,
-        f"equal checksums on all ranks in {EQUAL_STEPS_MIN} steps in a row; or a sampler that does not divide, and batches x "
-        "batch size equal to the data set (likely); not where a mesh or further groups divide the model (catalogue C05)",
-        same_batches,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "C06",
-        "ddp",
-        ("journal: sampler, batches",),
-        0.0,
-        "DistributedSampler with shuffle iterated twice without set_epoch (catalogue C06)",
-        same_order,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "C07",
-        "ddp",
-        ("journal: loader, stalled",),
-        3.0,
-        "the loaders' lengths differ in the first epoch (likely), or ranks wait while another's data has ended (catalogue C07)",
-        uneven_inputs,
-        every_s=EVERY_LOOK,
-    ),
-    Rule(
-        "C14",
-        "ddp",
-        ("/proc/<pid>/fd", "journal: checkpoint"),
-        C14_HOLD_S,
-        "a file of data or a checkpoint open for writing in two ranks, or saved by two at the same step (catalogue C14)",
-        same_file,
-    ),
-)
-
-HIDES = {"C05": ("C12", "C11", "C06"), "C07": ("G01", "G03", "G04", "C08", "F01", "F03")}

@@ -16,13 +16,13 @@ from gputop.doctor.rules.support import tracked
 from gputop.snapshot import Rank
 
 BYPASSED_STEPS_MIN = 5
-"""Optimizer steps in a row without a call of the wrapper (catalogue, C01)."""
+"""Optimizer steps in a row without a call of the wrapper (docs/rules.md#c01)."""
 STEPS_MIN = 20
-"""Steps without a collective before a missing wrapper is a fault (catalogue, C03)."""
+"""Steps without a collective before a missing wrapper is a fault (docs/rules.md#c03)."""
 UNSYNCED_SHARE_MIN = 0.5
 """The last, shorter accumulation of an epoch may end unsynchronized."""
 COMMUNICATION_SHARE_MIN = 0.1
-"""Reducing every micro-batch is told when it costs this share (catalogue, C04)."""
+"""Reducing every micro-batch is reported when it costs this share of a step (docs/rules.md#c04)."""
 _RIGHT_ORDER = """\
 model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
 model = DDP(model, device_ids=[local_rank])  # 2 wrap
@@ -108,6 +108,28 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding)
 
 
+C01 = Rule(
+    id="C01",
+    order=1201,
+    family="ddp",
+    title="DDP is bypassed",
+    severities=("error",),
+    confidences=("certain", "likely"),
+    needs=("journal: wrapper_calls, parameters, gradients",),
+    every_s=EVERY_LOOK,
+    threshold=(f"{BYPASSED_STEPS_MIN} steps in a row call only the module inside DDP; certain where the weights differ"),
+    hides=("C04",),
+    mechanism=(
+        "DDP prepares the averaging of gradients when the wrapper itself is called. After model.module(x) each "
+        "rank steps with its own gradients, faster and without an error."
+    ),
+    signature="Steps pass without a call of the wrapper; certain where the weights of the ranks differ.",
+    look_alike=("Gradients that are averaged by hand; an auxiliary call of the inner module beside calls of the wrapper."),
+    fix="Call the wrapper, model(x), and put other methods behind forward.",
+    judge=goes_around,
+)
+
+
 def changed_after_wrapping(evidence: Evidence, job: Job) -> Judgement:
     """C02: parameters were replaced, or moved to another device or dtype, after DDP had wrapped them."""
     if tracked.world(job) < 2:
@@ -135,6 +157,28 @@ def changed_after_wrapping(evidence: Evidence, job: Job) -> Judgement:
         )
         return Suspicion(finding)
     return None
+
+
+C02 = Rule(
+    id="C02",
+    order=1200,
+    family="ddp",
+    title="The model changed after DDP wrapped it",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("journal: ddp, model",),
+    every_s=SELDOM_S,
+    threshold="a wrapped parameter was replaced, or has another dtype or device than at wrapping",
+    hides=("C01", "C04"),
+    mechanism=(
+        "DDP keeps the parameters that it was given and averages their gradients. Parameters that are replaced or "
+        "moved later are trained by each rank for itself."
+    ),
+    signature="A parameter is not the one that DDP wrapped, or has another dtype or device than at wrapping.",
+    look_alike="Changed parameters that are frozen, or averaged by hand.",
+    fix="Build, move and convert the model first, then wrap it, then make the optimizer.",
+    judge=changed_after_wrapping,
+)
 
 
 def _changes(rank: Rank, fact: Ddp) -> list[Fact]:
@@ -207,6 +251,30 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding)
 
 
+C03 = Rule(
+    id="C03",
+    order=1202,
+    family="ddp",
+    title="The model is not wrapped",
+    severities=("error",),
+    confidences=("certain", "likely"),
+    needs=("journal: model, process_group, parameters", "NCCL RAS"),
+    every_s=EVERY_LOOK,
+    threshold=(
+        f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps; likely "
+        "where there are some and the weights differ"
+    ),
+    hides=("C05", "C10", "C11", "C12"),
+    mechanism=("The launcher starts the ranks, and nothing connects them. Without DDP or FSDP no gradient is exchanged."),
+    signature=(
+        "Several ranks train without a wrapper and without collectives that could average gradients, and their weights differ."
+    ),
+    look_alike="Tensor parallelism, DeepSpeed, Megatron, Horovod, or averaging by hand.",
+    fix="Wrap the model: DDP(model.to(local_rank), device_ids=[local_rank]).",
+    judge=not_wrapped,
+)
+
+
 def _outside(evidence: Evidence, job: Job) -> Judgement:
     if _nccl_counts(evidence, job):
         return None
@@ -240,6 +308,33 @@ def no_sync_misused(evidence: Evidence, job: Job) -> Judgement:
     if wrong:
         return _wrong_backward(job, ranks, *wrong[0])
     return _every_backward(evidence, job, said)
+
+
+C04 = Rule(
+    id="C04",
+    order=1203,
+    family="ddp",
+    title="no_sync is misused",
+    severities=("error", "warning"),
+    confidences=("certain", "likely"),
+    needs=("journal: gradients, parameters, ddp",),
+    window_s=5.0,
+    every_s=SELDOM_S,
+    threshold=(
+        f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward that was not reduced (certain where the "
+        f"weights differ); or every micro-batch is reduced, at {COMMUNICATION_SHARE_MIN:.0%} of the step on all "
+        "ranks"
+    ),
+    hides=("E06",),
+    mechanism=(
+        "Under no_sync DDP leaves gradients as they are, and it decides in forward. An inverted condition "
+        "averages the wrong backward; no_sync around the backward only changes nothing."
+    ),
+    signature=("Optimizer steps follow a backward that was not averaged, or every micro-batch of an accumulation is averaged."),
+    look_alike="Weights that are averaged by hand now and then (local SGD).",
+    fix="Put forward and backward of all micro-batches but the last inside model.no_sync().",
+    judge=no_sync_misused,
+)
 
 
 def _bypassed(rank: Rank) -> bool:
@@ -320,51 +415,3 @@ def _every_backward(evidence: Evidence, job: Job, said: list[tuple[Rank, Gradien
         "The model is so large that gradients are sharded while they accumulate.",
     )
     return Suspicion(finding, 5.0)
-
-
-RULES = (
-    Rule(
-        "C02",
-        "ddp",
-        ("journal: ddp, model",),
-        0.0,
-        "a wrapped parameter was replaced, or is of another dtype or device than at wrapping (catalogue C02)",
-        changed_after_wrapping,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "C01",
-        "ddp",
-        ("journal: wrapper_calls, parameters, gradients",),
-        0.0,
-        f"{BYPASSED_STEPS_MIN} steps in a row call only what is inside DDP; certain where the weights differ (catalogue C01)",
-        goes_around,
-        every_s=EVERY_LOOK,
-    ),
-    Rule(
-        "C03",
-        "ddp",
-        ("journal: model, process_group, parameters", "NCCL RAS"),
-        0.0,
-        f"several ranks, no wrapper, no collective that could average in {STEPS_MIN} steps; likely where there are some and "
-        "weights differ (catalogue C03)",
-        not_wrapped,
-        every_s=EVERY_LOOK,
-    ),
-    Rule(
-        "C04",
-        "ddp",
-        ("journal: gradients, parameters, ddp",),
-        5.0,
-        f"{UNSYNCED_SHARE_MIN:.0%} of {STEPS_MIN} steps follow a backward that was not reduced, certain where weights differ; "
-        f"or every micro-batch is reduced, at {COMMUNICATION_SHARE_MIN:.0%} of the step on all ranks (catalogue C04)",
-        no_sync_misused,
-        every_s=SELDOM_S,
-    ),
-)
-HIDES = {
-    "C01": ("C04",),
-    "C02": ("C01", "C04"),
-    "C03": ("C05", "C10", "C11", "C12"),
-    "C04": ("E06",),
-}

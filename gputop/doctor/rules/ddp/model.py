@@ -14,21 +14,21 @@ from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import model_class, wrapped_by
 from gputop.doctor.facts.ddp import batch_norm, batches, ddp, divides_models, group, loader
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
 from gputop.snapshot import Rank
 
 LOSS_STEPS = 20
 LOSS_DEVIATION = 6.0
-"""Standard deviations of the other ranks (catalogue, C11)."""
+"""Standard deviations of the other ranks (docs/rules.md#c11)."""
 NAN_STEPS_MIN = 3
 ROWS_LIKELY = 4
 ROWS_POSSIBLE = 8
-"""Rows for each GPU below which BatchNorm's statistics are poor (catalogue, C10)."""
+"""Rows for each GPU below which BatchNorm's statistics are poor (docs/rules.md#c10)."""
 SMALL_ROWS = 32
 POWER_SHARE_MAX = 0.35
-"""Active power fraction of GPUs that have too little to do (catalogue C12, [H])."""
+"""Active power fraction of GPUs that have too little to do (docs/rules.md#c12, an estimate)."""
 C16_HOLD_S = 10.0
 
 
@@ -66,6 +66,31 @@ def statistics_of_few(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding)
 
 
+C10 = Rule(
+    id="C10",
+    order=1701,
+    family="ddp",
+    title="BatchNorm over few rows",
+    severities=("info",),
+    confidences=("likely", "possible"),
+    needs=("journal: model, loader",),
+    every_s=SELDOM_S,
+    threshold=(
+        f"BatchNorm that is neither synced nor frozen, with up to {ROWS_LIKELY} rows a rank (likely) or "
+        f"{ROWS_POSSIBLE} (possible)"
+    ),
+    estimated=True,
+    mechanism=(
+        "Under DDP each rank normalizes over its own rows, and the running statistics of rank 0 are kept. Over "
+        "few rows they are noisy."
+    ),
+    signature="BatchNorm layers that are neither synced nor frozen, with 8 rows or fewer on each GPU.",
+    look_alike="Layers in eval mode; GroupNorm and LayerNorm, which do not depend on the batch.",
+    fix="Convert with nn.SyncBatchNorm.convert_sync_batchnorm(model) before DDP, or use GroupNorm.",
+    judge=statistics_of_few,
+)
+
+
 def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
     """C11: another rank's loss is NaN or far off, and the one of rank 0 does not show it."""
     ranks = tracked.ranks_of(job)
@@ -89,6 +114,27 @@ def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
         if number and len(lost) >= NAN_STEPS_MIN:
             return Suspicion(_nan_finding(job, name, number, lost, losses[0][lost[-1]]))
     return _deviates(job, name, losses)
+
+
+C11 = Rule(
+    id="C11",
+    order=1702,
+    family="ddp",
+    title="Rank 0's loss hides another rank's",
+    severities=("error", "info"),
+    confidences=("certain", "possible"),
+    needs=("journal: loss of each rank",),
+    every_s=SELDOM_S,
+    threshold=(
+        f"not finite at {NAN_STEPS_MIN} steps at which rank 0's is; or {LOSS_DEVIATION:.0f} standard deviations "
+        f"off over {LOSS_STEPS} steps (possible)"
+    ),
+    mechanism=("What is logged is usually the loss of one rank. NaN on another rank spoils the averaged gradients for all."),
+    signature="A rank's loss is not finite, or far from the others, and rank 0's is as usual.",
+    look_alike="Steps that a gradient scaler skips on all ranks; ranks with different kinds of data on purpose.",
+    fix="Log the mean over the ranks (all_reduce), and check for finite losses on every rank.",
+    judge=hidden_losses,
+)
 
 
 _REDUCE = """\
@@ -212,6 +258,31 @@ def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, 10.0)
 
 
+C12 = Rule(
+    id="C12",
+    order=1703,
+    family="ddp",
+    title="The batch on each GPU is small",
+    severities=("info",),
+    confidences=("possible",),
+    needs=("journal: loader, batches", "NVML power"),
+    window_s=windows.POWER_SPAN_MIN_S,
+    every_s=SELDOM_S,
+    threshold=(
+        f"up to {SMALL_ROWS} rows a rank, or half of those of the run on one GPU, and power below "
+        f"{POWER_SHARE_MAX:.0%} of the limit"
+    ),
+    estimated=True,
+    mechanism=(
+        "A fixed batch that is divided among more GPUs gives each of them less to do, while the fixed cost of a step stays."
+    ),
+    signature="Few rows on each GPU, or half of those of the run on one GPU, and little power.",
+    look_alike="E02, where a single GPU has too little to do; a batch that must stay as it is.",
+    fix="Keep the batch for each GPU and scale the learning rate with a warm-up.",
+    judge=batch_became_small,
+)
+
+
 def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
     """Return the rows of a run of the same model on one GPU, of the newest that is listed."""
     name = model_class(rank)
@@ -247,6 +318,26 @@ def gloo_on_gpus(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(_gloo_finding(job, [Fact(text, None, "/proc/<pid>/task")], "likely"), C16_HOLD_S)
 
 
+C16 = Rule(
+    id="C16",
+    order=1700,
+    family="ddp",
+    title="Gradients travel through gloo",
+    severities=("warning",),
+    confidences=("certain", "likely"),
+    needs=("journal: ddp, process_group, model", "thread names"),
+    window_s=C16_HOLD_S,
+    every_s=SELDOM_S,
+    threshold=("parameters on CUDA and backend gloo; from outside, gloo's threads on every rank and none of NCCL (likely)"),
+    hides=("E06",),
+    mechanism=("gloo copies every gradient from the GPU to the host's memory and back. NCCL moves them from GPU to GPU."),
+    signature=("Parameters are on GPUs and the backend is gloo; from outside, every rank has gloo threads and none of NCCL."),
+    look_alike='A backend of "cpu:gloo,cuda:nccl", which has both; ranks that share one GPU on purpose.',
+    fix='Use init_process_group("nccl").',
+    judge=gloo_on_gpus,
+)
+
+
 def _backend(rank: Rank) -> str | None:
     wrapper, own = ddp(rank), group(rank)
     return (wrapper.backend if wrapper is not None else None) or (own.backend if own is not None else None)
@@ -256,7 +347,7 @@ def _speaks_nccl(threads: set[str]) -> bool:
     return any(name.startswith(("pt_nccl", "NCCL")) for name in threads)
 
 
-def _gloo_finding(job: Job, facts: Sequence[Fact], confidence: str) -> Finding:
+def _gloo_finding(job: Job, facts: Sequence[Fact], confidence: Confidence) -> Finding:
     return tracked.about(
         job,
         "C16",
@@ -268,47 +359,3 @@ def _gloo_finding(job: Job, facts: Sequence[Fact], confidence: str) -> Finding:
         f'dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))\n{fixes.own_command(job)}',
         "NCCL does not work on this machine, or several ranks share one GPU on purpose.",
     )
-
-
-RULES = (
-    Rule(
-        "C16",
-        "ddp",
-        ("journal: ddp, process_group, model", "thread names"),
-        C16_HOLD_S,
-        "parameters on CUDA and backend gloo; from outside, gloo's threads and none of NCCL (likely) (catalogue C16)",
-        gloo_on_gpus,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "C10",
-        "ddp",
-        ("journal: model, loader",),
-        0.0,
-        f"BatchNorm that is neither synced nor frozen, {ROWS_LIKELY} rows a rank (likely) or {ROWS_POSSIBLE} (possible) "
-        "(catalogue C10, [H])",
-        statistics_of_few,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "C11",
-        "ddp",
-        ("journal: loss of each rank",),
-        0.0,
-        f"not finite at {NAN_STEPS_MIN} steps where rank 0 is; or {LOSS_DEVIATION:.0f} standard deviations over {LOSS_STEPS} "
-        "steps (possible) (catalogue C11)",
-        hidden_losses,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "C12",
-        "ddp",
-        ("journal: loader, batches", "NVML power"),
-        windows.POWER_SPAN_MIN_S,
-        f"{SMALL_ROWS} rows a rank or half of the run on one GPU, power below {POWER_SHARE_MAX:.0%} of the limit "
-        "(catalogue C12, [H]: possible)",
-        batch_became_small,
-        every_s=SELDOM_S,
-    ),
-)
-HIDES = {"C16": ("E06",)}

@@ -7,12 +7,12 @@ from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
+from gputop.doctor.rules.rule import EVERY_LOOK, EVERYTHING, Judgement, Rule, Suspicion
 from gputop.snapshot import Process
 
 CPU_LOAD_S = 120.0
-"""So long may a script prepare its data before it touches CUDA (catalogue, A12)."""
+"""A script may prepare its data for this long before it uses CUDA (docs/rules.md#a12)."""
 _HIDES_ALL = ("", "-1")
 """The two usual ways of hiding the GPUs on purpose."""
 _CPU_WORDS = ("--cpu", "--no-cuda", "--no_cuda", "--use_cpu", "--use-cpu")
@@ -41,6 +41,35 @@ def cpu_only(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+A12 = Rule(
+    id="A12",
+    order=400,
+    family="cpu",
+    title="Training runs on the CPU",
+    severities=("error", "warning", "info"),
+    confidences=("certain", "likely"),
+    needs=("journal: parameter device, steps", "/proc: torch mapped, /dev/nvidia*, CPU time"),
+    window_s=CPU_LOAD_S,
+    every_s=EVERY_LOOK,
+    threshold=(
+        "steps advance on CPU parameters (certain); or torch is loaded, no /dev/nvidia* is open and the process "
+        f"uses over {CPU_BUSY_PERCENT:.0f}% of a core for {CPU_LOAD_S:.0f} s beside a free GPU (likely)"
+    ),
+    hides=EVERYTHING,
+    mechanism=(
+        "torch finds no GPU (a CPU build, a driver that is too old, an empty mask) and the script falls back, or "
+        "the model was never moved to a GPU."
+    ),
+    signature="Steps advance with parameters on the CPU, no process of the job has a GPU open, and the GPUs idle.",
+    look_alike="Data preparation before the first CUDA call; a run that asks for the CPU (reported as information).",
+    fix=(
+        'Install the torch build for your driver, call model.to("cuda"), and assert torch.cuda.is_available() '
+        "early in the script."
+    ),
+    judge=cpu_only,
+)
+
+
 def _says_cpu(member: Member) -> bool:
     if member.uses:
         return False
@@ -61,7 +90,7 @@ def _finding(evidence: Evidence, job: Job, member: Member, *, certain: bool) -> 
     idle = all(evidence.is_free(device) for device in job.pool)
     number = len(job.pool)
     everything = "the GPU" if number == 1 else f"all {number} GPUs"
-    severity = "info" if deliberate is not None else "error" if certain else "warning"
+    severity: Severity = "info" if deliberate is not None else "error" if certain else "warning"
     return Finding(
         id="A12",
         severity=severity,
@@ -158,17 +187,3 @@ def _fix(evidence: Evidence, job: Job, member: Member) -> str:
         f"# install the torch build that pytorch.org's selector names for CUDA {cuda} (driver {driver}); and in the script:\n"
         "assert torch.cuda.is_available()"
     )
-
-
-RULES = (
-    Rule(
-        "A12",
-        "cpu",
-        ("journal: parameter device, steps", "/proc: torch mapped, /dev/nvidia*, CPU time"),
-        CPU_LOAD_S,
-        f"steps progress on CPU parameters; or torch mapped, no /dev/nvidia* and over {CPU_BUSY_PERCENT:.0f} % of a core "
-        "for 120 s beside a free GPU (catalogue A12)",
-        cpu_only,
-        every_s=EVERY_LOOK,
-    ),
-)

@@ -14,7 +14,7 @@ from gputop.doctor.evidence.visible import devices_behind
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.rules.launching import ranks
 from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
@@ -25,7 +25,7 @@ TURNS_S = 60.0
 TURNS_ROWS_MIN = 30
 TURNS_CORRELATION = -0.2
 TURNS_SUM_PERCENT = (70.0, 130.0)
-"""GPUs that take turns: utilisation of each pair correlates below -0.2, and all together are one GPU's (catalogue A10, [H])."""
+"""GPUs that take turns: each pair correlates below -0.2, and together they are as busy as one (docs/rules.md#a10)."""
 SPREAD_BYTES_MIN = 1e9
 _TRAINER = "transformers.trainer"
 """A script that takes only its model from transformers does not import this: a wrapper there is its own."""
@@ -97,6 +97,30 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, 0.0 if told else 10.0)
 
 
+A09 = Rule(
+    id="A09",
+    order=1800,
+    family="frameworks",
+    title="The Trainer runs nn.DataParallel",
+    severities=("warning",),
+    confidences=("certain", "likely"),
+    needs=("journal: DataParallel, frameworks", "the run's output", "pt_autograd threads"),
+    window_s=10.0,
+    threshold=(
+        "one process without a launcher, transformers' Trainer, and nn.DataParallel or its log line (certain), or "
+        "backward threads that move on two devices for 10 s (likely)"
+    ),
+    hides=("A01", "B07", "B08", "E02"),
+    mechanism=(
+        "Started without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees several GPUs."
+    ),
+    signature="One process computes on all visible GPUs, and the first one holds most memory.",
+    look_alike="A script that wraps its model in nn.DataParallel itself.",
+    fix="Start with torchrun, and the Trainer uses DDP; or show it one GPU.",
+    judge=trainer_data_parallel,
+)
+
+
 def _moving(evidence: Evidence, member: Member) -> set[int]:
     return set(evidence.history.backward_seconds(member.process)) if member.process is not None else set()
 
@@ -113,6 +137,33 @@ def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
         # With this text Accelerate stops; a job that is still there may have caught it. What has ended is judged by its output.
         return Suspicion(_turns(job, len(job.used), [_quote(match)], "possible"))
     return _seen_turns(evidence, job)
+
+
+A10 = Rule(
+    id="A10",
+    order=1801,
+    family="frameworks",
+    title="device_map spreads the layers over GPUs",
+    severities=("warning",),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: hf_device_map", "NVML memory per process and utilization"),
+    window_s=TURNS_S,
+    threshold=(
+        "hf_device_map with two places in training (certain); or one process with over 1 GB on several GPUs, "
+        f"whose utilization correlates below {TURNS_CORRELATION} and sums to {TURNS_SUM_PERCENT[0]:.0f} to "
+        f"{TURNS_SUM_PERCENT[1]:.0f}% over {TURNS_S:.0f} s (likely)"
+    ),
+    estimated=True,
+    hides=("B07", "E02", "E08", "F02"),
+    mechanism=(
+        "device_map puts consecutive layers on different GPUs. A batch passes them one after the other, so all "
+        "but one wait at any moment."
+    ),
+    signature="One process holds memory on several GPUs that work in turns; together they are as busy as one.",
+    look_alike=("DataParallel (equal memory, GPUs in phase); a pipeline of micro-batches (together busier than one GPU)."),
+    fix="Drop device_map and use DDP if the model fits on one GPU; otherwise use FSDP or ZeRO-3.",
+    judge=layers_take_turns,
+)
 
 
 def _seen_turns(evidence: Evidence, job: Job) -> Judgement:
@@ -154,7 +205,7 @@ def _correlation(one: tuple[float, ...], other: tuple[float, ...]) -> float | No
     return float(product / (spread_one * spread_other) ** 0.5)
 
 
-def _turns(job: Job, places: int, facts: list[Fact], confidence: str) -> Finding:
+def _turns(job: Job, places: int, facts: list[Fact], confidence: Confidence) -> Finding:
     devices = [device for device in job.pool if device.uuid in job.used]
     used = Fact(f"one process holds {words.gpus(devices)}", [device.index for device in devices], "NVML, journal")
     return Finding(
@@ -190,7 +241,7 @@ def notebook(evidence: Evidence, job: Job) -> Judgement:
         facts.append(_quote(match))
     if names:
         facts.append(Fact(f"{' and '.join(names)} imported", names, "journal"))
-    confidence = "certain" if match is not None else "likely" if names else "possible"
+    confidence: Confidence = "certain" if match is not None else "likely" if names else "possible"
     finding = replace(
         judgement.finding,
         id="A11",
@@ -205,6 +256,27 @@ def notebook(evidence: Evidence, job: Job) -> Judgement:
         refuted_by="One GPU is meant.",
     )
     return replace(judgement, finding=finding)
+
+
+A11 = Rule(
+    id="A11",
+    order=1802,
+    family="frameworks",
+    title="A notebook trains on one GPU",
+    severities=("warning", "info"),
+    confidences=("certain", "likely", "possible"),
+    needs=("/proc/<pid>/cmdline", "journal: frameworks", "NVML"),
+    window_s=12.0,
+    threshold=(
+        "ipykernel on one busy GPU beside free ones: certain by its log line, likely with a framework, otherwise possible"
+    ),
+    hides=("A01", "E02"),
+    mechanism=("A notebook's kernel is one process without a launcher. Frameworks do not start ranks from it by themselves."),
+    signature="An ipykernel process keeps one GPU busy beside free ones.",
+    look_alike="A notebook that is meant for one GPU.",
+    fix='Use notebook_launcher, strategy="ddp_notebook", or move the training to a script.',
+    judge=notebook,
+)
 
 
 def _notebook_fix(names: list[str], number: int) -> str:
@@ -245,6 +317,28 @@ def framework_default(evidence: Evidence, job: Job) -> Judgement:
     return replace(judgement, finding=finding)
 
 
+A16 = Rule(
+    id="A16",
+    order=1803,
+    family="frameworks",
+    title="A framework took its default GPUs",
+    severities=("warning",),
+    confidences=("certain", "likely"),
+    needs=("/proc/<pid>/cmdline", "journal: frameworks", "the run's output", "NVML"),
+    window_s=12.0,
+    threshold="the pattern of A01 in a framework with a launch command of its own, or DeepSpeed's log line",
+    hides=("A01", "A02", "E02"),
+    mechanism=(
+        "Some frameworks use one GPU unless their own command names more, and DeepSpeed passes over "
+        "CUDA_VISIBLE_DEVICES when --num_gpus or --include is given."
+    ),
+    signature=("The pattern of A01 in a run of Ultralytics or MMEngine, or DeepSpeed's line that it ignores the mask."),
+    look_alike="A01, where no framework has a command of its own; GPUs that DeepSpeed was meant to take.",
+    fix="Use the framework's own option: device=0,1, tools/dist_train.sh, or deepspeed --include.",
+    judge=framework_default,
+)
+
+
 def _framework_fix(name: str, job: Job, indices: list[int]) -> str:
     process = job.main_process
     script = fixes.script_of(process.command if process is not None else None)
@@ -280,49 +374,3 @@ def _mask_ignored(job: Job, match: LogMatch, mask: str) -> Finding:
         pids=job.pids,
         run=job.run_id,
     )
-
-
-RULES = (
-    Rule(
-        "A09",
-        "frameworks",
-        ("journal: DataParallel, frameworks", "the run's output", "pt_autograd threads"),
-        10.0,
-        "one process without a launcher, transformers' Trainer, and nn.DataParallel or its log line (certain), or backward "
-        "threads of two devices that move, 10 s (catalogue A09)",
-        trainer_data_parallel,
-    ),
-    Rule(
-        "A10",
-        "frameworks",
-        ("journal: hf_device_map", "NVML memory per process and utilisation"),
-        TURNS_S,
-        "hf_device_map with two places in training (certain); or one process with over 1 GB on several GPUs whose utilisation "
-        "correlates below -0.2 and sums to 70-130 % in 60 s ([H], catalogue A10)",
-        layers_take_turns,
-    ),
-    Rule(
-        "A11",
-        "frameworks",
-        ("/proc/<pid>/cmdline", "journal: frameworks", "NVML"),
-        12.0,
-        "ipykernel on one busy GPU beside free ones: certain by its log line, likely with a framework, else possible "
-        "(catalogue A11)",
-        notebook,
-    ),
-    Rule(
-        "A16",
-        "frameworks",
-        ("/proc/<pid>/cmdline", "journal: frameworks", "the run's output", "NVML"),
-        12.0,
-        "the pattern of A01 in a framework with a launch command of its own, or its log line (catalogue A16)",
-        framework_default,
-    ),
-)
-
-HIDES = {
-    "A09": ("A01", "B07", "B08", "E02"),
-    "A10": ("B07", "E02", "E08", "F02"),
-    "A11": ("A01", "E02"),
-    "A16": ("A01", "A02", "E02"),
-}

@@ -62,6 +62,28 @@ def mig_slice(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, 3.0)
 
 
+A14 = Rule(
+    id="A14",
+    order=300,
+    family="visibility",
+    title="A process sees one MIG instance",
+    severities=("error", "warning"),
+    confidences=("certain",),
+    needs=("NVML: MIG mode and instances", "LOCAL_WORLD_SIZE"),
+    window_s=3.0,
+    threshold="MIG is on, and ranks share an instance or outnumber the instances, or one process asks for several",
+    hides=("A01", "A02", "A03", "A07"),
+    mechanism=(
+        "A CUDA process sees a single MIG instance, whatever its mask names. Instances have neither NVLink nor "
+        "peer access, so one training cannot be spread over them."
+    ),
+    signature="MIG is on, and ranks share an instance, outnumber the instances, or one process asks for several.",
+    look_alike="Independent processes, one for each instance.",
+    fix="Run one independent process for each MIG instance, or turn MIG off once no job uses it.",
+    judge=mig_slice,
+)
+
+
 def _mig_fix(job: Job, indices: list[int], instances: list[str]) -> str:
     process = job.main_process
     script = " ".join(fixes.script_of(process.command if process is not None else None))
@@ -70,17 +92,3 @@ def _mig_fix(job: Job, indices: list[int], instances: list[str]) -> str:
     return "\n".join(
         ["# one independent process for each instance:", *lines, "# or whole GPUs again, once no job uses them:", off]
     )
-
-
-RULES = (
-    Rule(
-        "A14",
-        "visibility",
-        ("NVML: MIG mode and instances", "LOCAL_WORLD_SIZE"),
-        3.0,
-        "MIG, and ranks that share an instance, outnumber them, or one process that asks for several (catalogue A14)",
-        mig_slice,
-    ),
-)
-
-HIDES = {"A14": ("A01", "A02", "A03", "A07")}

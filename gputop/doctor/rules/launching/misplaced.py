@@ -14,10 +14,10 @@ from gputop.doctor.evidence.visible import mask_of
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding
 from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.rules.machine.memory import GHOST_BYTES_MAX
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
 from gputop.snapshot import LogMatch, Process
 from gputop.units import bytes_text
@@ -25,7 +25,7 @@ from gputop.units import bytes_text
 A18_START_S = 10.0
 A18_HOLD_S = 10.0
 A19_HOLD_S = 20.0
-"""Catalogue A18, A19."""
+"""docs/rules.md#a18, docs/rules.md#a19."""
 _MEETS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
 """Threads of a process that has joined others."""
 _TENSOR_DEVICES = re.compile(r"\b(cuda:\d+|cpu)\b")
@@ -85,6 +85,28 @@ def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
     return judged
 
 
+A08 = Rule(
+    id="A08",
+    order=601,
+    family="placement",
+    title="RANK was used as a device number",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("the run's output or exception", "RANK, LOCAL_RANK"),
+    every_s=EVERY_LOOK,
+    threshold=("the text invalid_ordinal from a rank whose RANK is not among the GPUs that it sees, and whose LOCAL_RANK is"),
+    hides=("A03", "G01", "G03", "G04"),
+    mechanism=(
+        "RANK counts over all machines, LOCAL_RANK over one. A script that chooses its GPU by RANK works on the "
+        "first machine and fails on the second."
+    ),
+    signature='"invalid device ordinal" in a rank whose RANK is no GPU of the machine, and whose LOCAL_RANK is one.',
+    look_alike="A mask that is too short, or an argument that names a missing GPU (A03).",
+    fix='Use int(os.environ["LOCAL_RANK"]) for the device.',
+    judge_machine=global_rank_as_device,
+)
+
+
 def _beyond(said: Told, rank: int, local: int, number: int) -> bool:
     """Return whether the rank's number is no device that it sees, and its local rank is one: else the mask is too short."""
     seen = stated.device_count(said.rank(rank)) or number
@@ -116,6 +138,31 @@ def not_moved(evidence: Evidence) -> dict[str, Judgement]:
         if job.key.removeprefix("run:") not in judged and (member := _left_on_cpu(evidence, job)) is not None:
             judged[job.run_id or job.key] = Suspicion(_model_on_cpu(job, member), 3.0)
     return judged
+
+
+A13 = Rule(
+    id="A13",
+    order=602,
+    family="placement",
+    title="The model or a batch was not moved to the GPU",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("the run's output or exception", "journal: parameter device", "NVML"),
+    window_s=3.0,
+    every_s=EVERY_LOOK,
+    threshold=("the text two_devices in the run's output; or steps on CPU parameters in a process with a context on a GPU"),
+    hides=("A12", "G04"),
+    mechanism=(
+        "Tensor.to returns a copy and changes nothing in place. A tensor in a plain attribute or list does not "
+        "move with its module."
+    ),
+    signature=(
+        '"Expected all tensors to be on the same device", or steps on CPU parameters in a process that has a context on a GPU.'
+    ),
+    look_alike=("A replica of nn.DataParallel that fails (B10); parameters that are offloaded on purpose (DeepSpeed, FSDP)."),
+    fix="Write x = x.to(device) and model.to(device), and register tensors of the model as buffers.",
+    judge_machine=not_moved,
+)
 
 
 def _two_devices(said: Told, match: LogMatch) -> Finding:
@@ -202,6 +249,28 @@ def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
     return judged
 
 
+A17 = Rule(
+    id="A17",
+    order=603,
+    family="launching",
+    title="The script refuses --local-rank",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("the run's output or exception",),
+    every_s=EVERY_LOOK,
+    threshold="the text local_rank_dash in the run's output",
+    hides=("G03", "G04"),
+    mechanism=(
+        "torch.distributed.launch passes --local-rank to each rank, with a dash since torch 2.0. A parser that "
+        "does not know it ends every rank with exit code 2."
+    ),
+    signature='"unrecognized arguments: --local-rank=0" on every rank.',
+    look_alike="An error text that only quotes the usage line.",
+    fix='Start with torchrun and read os.environ["LOCAL_RANK"].',
+    judge_machine=local_rank_refused,
+)
+
+
 def _torchrun(command: str) -> str:
     """Return the command with torchrun in the place of torch.distributed.launch, which passes no argument."""
     items = shlex.split(command)
@@ -230,6 +299,34 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
         if len(found) > 1 and max(starts) - min(starts) <= A18_START_S:
             judged[f"pid:{min(process.pid for _, _, process in found)}"] = _worlds(evidence, found)
     return judged
+
+
+A18 = Rule(
+    id="A18",
+    order=604,
+    family="launching",
+    title="Processes that do not know of each other",
+    severities=("warning",),
+    confidences=("likely", "possible"),
+    needs=("/proc/<pid>/cmdline", "WORLD_SIZE at launch", "thread names", "NVML"),
+    window_s=A18_HOLD_S,
+    every_s=EVERY_LOOK,
+    threshold=(
+        f"processes with the same command and parent that start within {A18_START_S:.0f} s, world size 1 and no "
+        "collective threads: likely on one GPU or with equal configurations, otherwise possible"
+    ),
+    hides=("A01", "A02", "A07", "A16", "C03", "G03", "H03"),
+    mechanism=(
+        "Nothing told the processes their RANK and WORLD_SIZE, so each one trains a model of its own: the same "
+        "training several times over."
+    ),
+    signature=(
+        "Several processes have the same command and parent, start together, and have world size 1 and no collective threads."
+    ),
+    look_alike="A sweep that reads its settings elsewhere.",
+    fix="Start all ranks with one launcher: torchrun, or srun with MASTER_ADDR, RANK and WORLD_SIZE.",
+    judge_machine=independent_worlds,
+)
 
 
 def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) -> Judgement:
@@ -319,7 +416,32 @@ def data_parallel_in_ddp(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(_doubled(job, doubled, [Fact(text, sizes, "NVML")], "likely"), A19_HOLD_S)
 
 
-def _doubled(job: Job, ranks: Sequence[Member], facts: list[Fact], confidence: str) -> Finding:
+A19 = Rule(
+    id="A19",
+    order=600,
+    family="placement",
+    title="DataParallel inside DDP",
+    severities=("error",),
+    confidences=("certain", "likely"),
+    needs=("journal: DataParallel", "NVML memory per process"),
+    window_s=A19_HOLD_S,
+    threshold=(
+        "ranks with nn.DataParallel on several devices (certain), or two ranks with over 1.5 GB each on the same "
+        f"two GPUs for {A19_HOLD_S:.0f} s (likely)"
+    ),
+    hides=("A07", "B07", "B08", "C03", "H01", "H02", "H03"),
+    mechanism=(
+        "The script keeps nn.DataParallel, or moves its model to every GPU, although a launcher now starts one "
+        "rank for each GPU. Every rank copies the weights to all GPUs."
+    ),
+    signature="Each GPU lists all ranks with large amounts of memory.",
+    look_alike="H01 (contexts below 1.5 GB on one GPU); ranks that split their model over GPUs of their own.",
+    fix="Remove nn.DataParallel and use DDP(model.to(local_rank), device_ids=[local_rank]).",
+    judge=data_parallel_in_ddp,
+)
+
+
+def _doubled(job: Job, ranks: Sequence[Member], facts: list[Fact], confidence: Confidence) -> Finding:
     contexts = sum(len(member.uses) for member in ranks)
     devices = [device for device in job.pool if device.uuid in {use.device_uuid for m in ranks for use in m.uses}]
     if contexts:
@@ -340,63 +462,3 @@ def _doubled(job: Job, ranks: Sequence[Member], facts: list[Fact], confidence: s
         pids=tuple(member.pid for member in ranks if member.pid is not None),
         run=job.run_id,
     )
-
-
-RULES = (
-    Rule(
-        "A19",
-        "placement",
-        ("journal: DataParallel", "NVML memory per process"),
-        A19_HOLD_S,
-        "ranks with nn.DataParallel on several devices (certain), or two ranks with over 1.5 GB each on the same two GPUs, "
-        "20 s (catalogue A19)",
-        data_parallel_in_ddp,
-    ),
-)
-MACHINE_RULES = (
-    MachineRule(
-        "A08",
-        "placement",
-        ("the run's output or exception", "RANK, LOCAL_RANK"),
-        0.0,
-        "invalid_ordinal, and here a RANK that is no GPU of those it sees, and a LOCAL_RANK that is one (catalogue A08)",
-        global_rank_as_device,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "A13",
-        "placement",
-        ("the run's output or exception", "journal: parameter device", "NVML"),
-        3.0,
-        "two_devices in the run's output; or steps on CPU parameters in a process with a context on a GPU (catalogue A13)",
-        not_moved,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "A17",
-        "launching",
-        ("the run's output or exception",),
-        0.0,
-        "local_rank_dash in the run's output (catalogue A17)",
-        local_rank_refused,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "A18",
-        "launching",
-        ("/proc/<pid>/cmdline", "WORLD_SIZE at launch", "thread names", "NVML"),
-        A18_HOLD_S,
-        "processes with one command and parent that started within 10 s, world size 1 and no collective threads: likely on "
-        "one GPU or with one configuration, else possible (catalogue A18)",
-        independent_worlds,
-        every_s=EVERY_LOOK,
-    ),
-)
-
-HIDES = {
-    "A08": ("A03", "G01", "G03", "G04"),
-    "A13": ("A12", "G04"),
-    "A17": ("G03", "G04"),
-    "A18": ("A01", "A02", "A07", "A16", "C03", "G03", "H03"),
-    "A19": ("A07", "B07", "B08", "C03", "H01", "H02", "H03"),
-}

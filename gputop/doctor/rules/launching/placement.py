@@ -18,7 +18,7 @@ from gputop.snapshot import Device
 from gputop.units import bytes_text
 
 A07_HOLD_S = 10.0
-"""Contexts come and go while ranks start (catalogue, A07)."""
+"""Contexts come and go while ranks start (docs/rules.md#a07)."""
 A07_STATED_HOLD_S = 3.0
 """A rank that says itself where it computes leaves nothing to wait for but the other ranks."""
 A03_HOLD_S = 5.0
@@ -67,6 +67,32 @@ def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
         run=job.run_id,
     )
     return Suspicion(finding, A07_STATED_HOLD_S if said else A07_HOLD_S)
+
+
+A07 = Rule(
+    id="A07",
+    order=500,
+    family="placement",
+    title="Several ranks share one GPU",
+    severities=("error",),
+    confidences=("certain", "likely"),
+    needs=("NVML contexts or the journal's devices", "RANK, LOCAL_RANK"),
+    window_s=A07_HOLD_S,
+    every_s=EVERY_LOOK,
+    threshold=(f"two ranks have their largest context on one UUID, and a visible device has none, for {A07_HOLD_S:.0f} s"),
+    hides=("A01", "A02", "H01", "H02", "B07", "E02", "F02"),
+    mechanism=(
+        "The ranks never choose their own GPU: there is no set_device(LOCAL_RANK), cuda:0 is fixed in the code, "
+        "or the script waits for an argument --local_rank that torchrun does not pass."
+    ),
+    signature=("Two or more ranks have their largest context on the same GPU, while a GPU that they may use has none."),
+    look_alike=(
+        "Ranks that all see cuda:0 by masks of their own and sit on different UUIDs; more ranks than GPUs; H01 "
+        "(small second contexts)."
+    ),
+    fix='Call torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) before any other CUDA call.',
+    judge=ranks_on_one_gpu,
+)
 
 
 def _cannot_locate(evidence: Evidence, job: Job) -> Judgement:
@@ -175,6 +201,32 @@ def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, A03_HOLD_S)
 
 
+def _asks_for_more(finding: Finding) -> bool:
+    """A mask that leaves too few GPUs explains why ranks share one."""
+    return finding.severity == "warning"
+
+
+A03 = Rule(
+    id="A03",
+    order=501,
+    family="placement",
+    title="The mask hides GPUs",
+    severities=("warning", "info"),
+    confidences=("certain",),
+    needs=("CUDA_VISIBLE_DEVICES at launch", "NVML"),
+    window_s=A03_HOLD_S,
+    threshold="fewer visible GPUs than the machine has; a warning when the run asks for more than it sees",
+    hides=("A07", "A01", "A02"),
+    hides_if=_asks_for_more,
+    hides_when="the run asks for more GPUs than it sees",
+    mechanism=("CUDA shows a process only the GPUs in CUDA_VISIBLE_DEVICES or in its container, as if there were no others."),
+    signature=("The run sees fewer GPUs than the machine has; it is a warning when the run asks for more than it sees."),
+    look_alike="A share of the machine that was given to the run on purpose, or GPUs that other jobs use.",
+    fix="Widen or unset CUDA_VISIBLE_DEVICES, or start the container or batch job with more GPUs.",
+    judge=mask_restricts,
+)
+
+
 def _tells_something(evidence: Evidence, job: Job, count: int, free: bool) -> bool:
     """Only a mask worth a remark: a training run that fills its mask, not chosen in gputop, alone, beside free GPUs."""
     chosen = any(p.environment is not None and p.environment.gputop_job_id for p in job.processes)
@@ -242,26 +294,3 @@ def _mask_fix(job: Job, wanted: list[Device], own: str | None) -> str:
     if not job.masks:
         return f"Start the container with more GPUs (docker run --gpus all …), then:\n{command}"
     return f"{prefix or 'env -u CUDA_VISIBLE_DEVICES '}{command}"
-
-
-RULES = (
-    Rule(
-        "A07",
-        "placement",
-        ("NVML contexts or the journal's devices", "RANK, LOCAL_RANK"),
-        A07_HOLD_S,
-        "two ranks with their heaviest context on one UUID while a visible device has none, 10 s (catalogue A07)",
-        ranks_on_one_gpu,
-        every_s=EVERY_LOOK,
-    ),
-    Rule(
-        "A03",
-        "placement",
-        ("CUDA_VISIBLE_DEVICES at launch", "NVML"),
-        A03_HOLD_S,
-        "fewer visible GPUs than the machine has; a warning when the run asks for more (catalogue A03)",
-        mask_restricts,
-    ),
-)
-
-HIDES = {"A07": ("A01", "A02", "H01", "H02", "B07", "E02", "F02")}

@@ -22,10 +22,33 @@ dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))
 model = DDP(model.to(local_rank), device_ids=[local_rank])"""
 
 
+_FREE = "beside visible GPUs without a process, below 1 GiB and 3% in 95% of samples"
+
+
 def plain_python(evidence: Evidence, job: Job) -> Judgement:
     """A01: one process without a launcher trains on one GPU while others that it sees are free."""
     # A notebook (A11) and a framework with a command of its own (A16) have their own way to more GPUs.
     return None if is_notebook(job) or framework_of(job) is not None else lone_process(evidence, job)
+
+
+A01 = Rule(
+    id="A01",
+    order=1900,
+    family="launching",
+    title="Started without a launcher",
+    severities=("warning",),
+    confidences=("certain", "likely"),
+    needs=("RANK and WORLD_SIZE at launch", "parent processes", "NVML", "signs of training"),
+    window_s=LOAD_WINDOW_S,
+    every_s=EVERY_LOOK,
+    threshold=(f"one process without a rank on one busy GPU (10% on average) {_FREE}, for 12 s, after a warm-up of 30 s"),
+    hides=("A02", "E02"),
+    mechanism="Without a launcher there is one process, its world size is 1, and one process trains on one GPU.",
+    signature="One process without RANK and WORLD_SIZE keeps one GPU busy, and other GPUs that it sees are free.",
+    look_alike="A03 (it sees one GPU only); a sweep with a run on each GPU; B03 (DataParallel that is bypassed).",
+    fix="Start with `torchrun --standalone --nproc-per-node=gpu train.py`, and wrap the model in DDP.",
+    judge=plain_python,
+)
 
 
 def is_notebook(job: Job) -> bool:
@@ -174,29 +197,27 @@ def too_few_ranks(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding)
 
 
-def _declare(job: Job, used: Sequence[Device]) -> str:
-    return f"{fixes.mask_prefix(job, used)}{fixes.own_command(job)}"
-
-
-_FREE = "beside visible GPUs without a process, below 1 GiB and 3 % in 95 % of samples"
-RULES = (
-    Rule(
-        "A01",
-        "launching",
-        ("RANK and WORLD_SIZE at launch", "parent processes", "NVML", "signs of training"),
-        LOAD_WINDOW_S,
-        f"one process without rank on one busy GPU (mean 10 %) {_FREE}, 12 s, after 30 s of warm-up (catalogue A01, section 2)",
-        plain_python,
-        every_s=EVERY_LOOK,
+A02 = Rule(
+    id="A02",
+    order=1901,
+    family="launching",
+    title="Fewer ranks than GPUs",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("LOCAL_WORLD_SIZE", "NVML", "signs of training"),
+    window_s=LOAD_WINDOW_S,
+    threshold=f"ranks on distinct busy GPUs {_FREE}, for 12 s, after a warm-up of 30 s",
+    hides=("E02",),
+    mechanism=(
+        "Each rank drives one GPU. torchrun starts one rank unless --nproc-per-node says more; accelerate takes "
+        "the number from its saved configuration."
     ),
-    Rule(
-        "A02",
-        "launching",
-        ("LOCAL_WORLD_SIZE", "NVML", "signs of training"),
-        LOAD_WINDOW_S,
-        f"ranks on distinct busy GPUs {_FREE}, 12 s, after 30 s of warm-up (catalogue A02, section 2)",
-        too_few_ranks,
-    ),
+    signature="The ranks sit on distinct busy GPUs, and other GPUs that they see are free.",
+    look_alike="A07 (ranks on one GPU); GPUs that are left free on purpose or belong to other jobs.",
+    fix='Pass --nproc-per-node=gpu, --num_processes N, devices="auto" or --ntasks-per-node=N.',
+    judge=too_few_ranks,
 )
 
-HIDES = {"A01": ("A02", "E02"), "A02": ("E02",)}
+
+def _declare(job: Job, used: Sequence[Device]) -> str:
+    return f"{fixes.mask_prefix(job, used)}{fixes.own_command(job)}"

@@ -12,7 +12,7 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
 from gputop.snapshot import Device, LogMatch, Process
 
@@ -56,6 +56,31 @@ def mask_set_late(evidence: Evidence) -> dict[str, Judgement]:
         if (finding := _late(job)) is not None:
             judged.setdefault(job.run_id or job.key, Suspicion(finding))
     return judged
+
+
+A04 = Rule(
+    id="A04",
+    order=202,
+    family="visibility",
+    title="CUDA_VISIBLE_DEVICES was set too late",
+    severities=("error", "warning"),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: mask at launch and now, UUIDs that CUDA shows", "the run's output"),
+    every_s=EVERY_LOOK,
+    threshold=(
+        "the mask differs from the one at launch, and from the UUIDs that CUDA shows (certain) or their number "
+        "(likely); or the text cuda_unknown_env, unless the mask is still that of the launch (then A12)"
+    ),
+    hides=("A01", "A03", "A06"),
+    mechanism=(
+        "CUDA reads the variable once, when it is initialized; torch.cuda.is_available() is enough for that. A "
+        "later assignment changes nothing, or keeps CUDA from starting."
+    ),
+    signature="os.environ holds another mask than at launch, and CUDA shows other devices than it names.",
+    look_alike="A06 (the right number of GPUs, but another card); a launcher that sets the mask of each rank.",
+    fix="Set the variable on the command line, or in the first line of the script, before torch is imported.",
+    judge_machine=mask_set_late,
+)
 
 
 def _late(job: Job) -> Finding | None:
@@ -182,6 +207,29 @@ def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+A05 = Rule(
+    id="A05",
+    order=200,
+    family="visibility",
+    title="CUDA_VISIBLE_DEVICES is malformed",
+    severities=("error", "warning"),
+    confidences=("certain",),
+    needs=("CUDA_VISIBLE_DEVICES at launch",),
+    threshold=("CUDA takes fewer entries from the mask than it holds; masks that hide every GPU on purpose do not count"),
+    hides=("A01", "A02", "A03", "A04", "A07", "A12"),
+    mechanism=(
+        "CUDA reads the list up to the first entry that it cannot use, and an entry that is repeated empties the "
+        "whole list. `0,0` and `all` leave no GPU, `0,a,1` and `0 1` leave one."
+    ),
+    signature=(
+        "CUDA takes fewer entries from the mask than are written in it; a script with a fallback then trains on the CPU."
+    ),
+    look_alike="An empty mask or -1, the usual ways to hide every GPU on purpose.",
+    fix="Write the numbers or UUIDs of existing GPUs, each once, separated by commas.",
+    judge=mask_malformed,
+)
+
+
 def _machine(evidence: Evidence, job: Job) -> tuple[Device, ...]:
     """Return every GPU that the mask may have named at launch, also those that were lost since."""
     if evidence.snapshot is None or job.virtual:
@@ -259,6 +307,26 @@ def device_order(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+A06 = Rule(
+    id="A06",
+    order=201,
+    family="visibility",
+    title="CUDA's device order is not nvidia-smi's",
+    severities=("warning",),
+    confidences=("certain",),
+    needs=("CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER", "NVML contexts or the journal's UUIDs"),
+    threshold="unequal cards, no PCI_BUS_ID, and a context on a GPU that the numbers of the mask do not name",
+    hides=("A03",),
+    mechanism=("CUDA numbers unequal cards by speed, fastest first. NVML, nvidia-smi and gputop number them by PCI bus."),
+    signature=(
+        "On a machine with different cards, a process sits on another GPU than the number in its mask names in nvidia-smi."
+    ),
+    look_alike="Equal cards, whose two orders agree; or numbers that are meant in CUDA's order.",
+    fix="Set CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the GPUs by UUID.",
+    judge=device_order,
+)
+
+
 def _shown(job: Job, uuids: tuple[str, ...]) -> tuple[Device, ...]:
     found = (next((device for device in job.pool if same_uuid(device.uuid, uuid)), None) for uuid in uuids)
     return tuple(device for device in found if device is not None)
@@ -322,48 +390,25 @@ def exclusive_mode(evidence: Evidence) -> dict[str, Judgement]:
     return judged
 
 
-RULES = (
-    Rule(
-        "A05",
-        "visibility",
-        ("CUDA_VISIBLE_DEVICES at launch",),
-        0.0,
-        "CUDA takes fewer entries from the mask than are written in it; not of masks that hide all on purpose (catalogue A05)",
-        mask_malformed,
+A15 = Rule(
+    id="A15",
+    order=203,
+    family="visibility",
+    title="A GPU takes one process only",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("NVML: compute mode", "the run's output"),
+    threshold="an exclusive compute mode, and the text devices_busy in a run that failed",
+    hides=("G01", "G03", "G04"),
+    mechanism=(
+        "In an exclusive compute mode a GPU takes one process, in prohibited mode none. A rank that opens a "
+        "context on another rank's GPU takes that rank's place."
     ),
-    Rule(
-        "A06",
-        "visibility",
-        ("CUDA_VISIBLE_DEVICES, CUDA_DEVICE_ORDER", "NVML contexts or the journal's UUIDs"),
-        0.0,
-        "unequal cards, no PCI_BUS_ID, and a context on a GPU that the mask's numbers do not name (catalogue A06)",
-        device_order,
+    signature='The run fails with "CUDA-capable device(s) is/are busy or unavailable".',
+    look_alike="Another user's process that holds the GPU.",
+    fix=(
+        "Call torch.cuda.set_device(local_rank) before any other CUDA call, or ask for compute mode DEFAULT "
+        "(`nvidia-smi -c DEFAULT`)."
     ),
+    judge_machine=exclusive_mode,
 )
-MACHINE_RULES = (
-    MachineRule(
-        "A04",
-        "visibility",
-        ("journal: mask at launch and now, UUIDs that CUDA shows", "the run's output"),
-        0.0,
-        "the mask now differs from launch, and from the UUIDs that CUDA shows (certain) or their number; "
-        "or cuda_unknown_env, unless the mask is that of the launch (then A12) (catalogue A04)",
-        mask_set_late,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "A15",
-        "visibility",
-        ("NVML: compute mode", "the run's output"),
-        0.0,
-        "an exclusive compute mode, and the run failed with devices_busy (catalogue A15)",
-        exclusive_mode,
-    ),
-)
-
-HIDES = {
-    "A04": ("A01", "A03", "A06"),
-    "A05": ("A01", "A02", "A03", "A04", "A07", "A12"),
-    "A06": ("A03",),
-    "A15": ("G01", "G03", "G04"),
-}

@@ -12,24 +12,24 @@ from statistics import median
 from gputop.doctor.evidence.device_history import WORKING_PERCENT
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings import words
-from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.rule import RARELY_S, Judgement, MachineRule, Suspicion
+from gputop.doctor.findings.finding import Fact, Finding, Severity
+from gputop.doctor.rules.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 
 THERMAL_SHARE = 0.05
-"""Of 60 s (catalogue, I01)."""
+"""Share of 60 s (docs/rules.md#i01)."""
 REASON_SHARE = 0.5
 """Where the driver does not count, a reason must stand in half of the readings at work."""
 THERMAL_REASONS = ("sw_thermal_slowdown", "hw_thermal_slowdown")
 CLOCK_LOSS_SHARE = 0.1
-"""From here the loss of clock is a warning: 20 % less clock was seen to cost 5 % of speed (catalogue, I01)."""
+"""From here the loss of clock is a warning: 20 % less clock was seen to cost 5 % of speed (docs/rules.md#i01)."""
 LIMIT_SHARE = 0.9
-"""An enforced limit below this share of the default, or of its peers' limits (catalogue, I02)."""
+"""An enforced limit below this share of the default, or of its peers' limits (docs/rules.md#i02)."""
 CAPPED_POWER_SHARE = 0.8
 PCIE_HOLD_S = 30.0
 LOCKED_CLOCK_SHARE = 0.85
 LOCKED_REASON_SHARE = 0.9
-"""Clocks below 0.85 of the maximum while "applications_clocks_setting" stands in nearly all readings (catalogue, I07)."""
+"""Clocks below 0.85 of the maximum while "applications_clocks_setting" stands in nearly all readings (docs/rules.md#i07)."""
 HOLD_S = 5.0
 
 
@@ -61,7 +61,13 @@ def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]
 
 
 def _finding(
-    evidence: Evidence, device: Device, rule: str, severity: str, title: str, facts: Iterable[Fact], texts: tuple[str, str, str]
+    evidence: Evidence,
+    device: Device,
+    rule: str,
+    severity: Severity,
+    title: str,
+    facts: Iterable[Fact],
+    texts: tuple[str, str, str],
 ) -> Finding:
     cause, fix, refuted_by = texts
     pids, run = _runs_on(evidence, device)
@@ -71,6 +77,27 @@ def _finding(
 def thermal(evidence: Evidence) -> dict[str, Judgement]:
     """I01: heat slows a GPU down while it works."""
     return _each(evidence, _thermal)
+
+
+I01 = Rule(
+    id="I01",
+    order=2200,
+    family="hardware",
+    title="A GPU is throttled by heat",
+    severities=("warning", "info"),
+    confidences=("likely",),
+    needs=("NVML thermal counters or throttle reasons", "clocks"),
+    window_s=60.0,
+    every_s=RARELY_S,
+    threshold=(f"thermal time above {THERMAL_SHARE:.0%} of up to 60 s at work, or a thermal reason in half of the readings"),
+    estimated=True,
+    hides=("F02",),
+    mechanism="A GPU that gets too warm lowers its clocks to protect itself. In DDP the other ranks wait for it.",
+    signature="Thermal slowdown takes more than 5% of the last minute at work.",
+    look_alike="A short peak before the fans have caught up; a clock loss below 10% (reported as information).",
+    fix="Improve the airflow, or lower the power limit with nvidia-smi -pl.",
+    judge_machine=thermal,
+)
 
 
 def _thermal(evidence: Evidence, device: Device) -> Judgement:
@@ -104,7 +131,7 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
         ),
         "The share falls below 5 % of a minute once the fans have caught up.",
     )
-    severity = "warning" if loss is None or loss >= CLOCK_LOSS_SHARE else "info"
+    severity: Severity = "warning" if loss is None or loss >= CLOCK_LOSS_SHARE else "info"
     title = f"{words.gpu(device)} is throttled by heat"
     if loss is not None and loss >= CLOCK_LOSS_SHARE:
         title += f": clocks {loss * 100:.0f} % lower"
@@ -114,6 +141,36 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
 def power(evidence: Evidence) -> dict[str, Judgement]:
     """I02: a power limit below the default or the peers', the power brake, or a cap far below the limit."""
     return _each(evidence, _power)
+
+
+I02 = Rule(
+    id="I02",
+    order=2201,
+    family="hardware",
+    title="A GPU may draw too little power",
+    severities=("error", "warning", "info"),
+    confidences=("likely",),
+    needs=("NVML power limits, power and throttle reasons",),
+    window_s=60.0,
+    every_s=RARELY_S,
+    threshold=(
+        f"a limit below {LIMIT_SHARE} of its peers' or the default, the power brake above {THERMAL_SHARE:.0%} of "
+        f"the time, or a cap below {CAPPED_POWER_SHARE} of the limit, on a GPU in use"
+    ),
+    estimated=True,
+    hides=("F02",),
+    mechanism=(
+        "The power limit was lowered, the supply signals that it cannot deliver (power brake), or a card is "
+        "capped far below its limit."
+    ),
+    signature=(
+        "A limit below the default or the peers', the hardware's power brake, or a cap while the GPU draws far "
+        "less than its limit."
+    ),
+    look_alike="A power cap at full load, which is normal; a limit that is lowered on purpose.",
+    fix="Restore the limit with nvidia-smi -pl, and check power cables and supply.",
+    judge_machine=power,
+)
 
 
 def _power(evidence: Evidence, device: Device) -> Judgement:
@@ -200,6 +257,26 @@ def narrow_link(evidence: Evidence) -> dict[str, Judgement]:
     return _each(evidence, _narrow_link)
 
 
+I03 = Rule(
+    id="I03",
+    order=2202,
+    family="hardware",
+    title="The PCIe link is narrow or slow",
+    severities=("warning", "info"),
+    confidences=("likely",),
+    needs=("NVML PCIe link", "utilization"),
+    window_s=PCIE_HOLD_S,
+    every_s=RARELY_S,
+    threshold=(f"width or generation below what is possible for {PCIE_HOLD_S:.0f} s at {WORKING_PERCENT:.0f}% utilization"),
+    estimated=True,
+    mechanism="The card does not sit well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
+    signature="Width or generation is below what card and slot can do, while the GPU works.",
+    look_alike="A link that rests at a low generation while the GPU idles; boards that divide lanes among all slots.",
+    fix="Seat the card again, try another slot, and check the BIOS settings.",
+    judge_machine=narrow_link,
+)
+
+
 def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
     load = evidence.load(device.uuid)
     if load is None or load.mean_percent < WORKING_PERCENT or not device.pcie_width_max:
@@ -269,45 +346,27 @@ def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
     return {"machine": Suspicion(replace(finding, devices=tuple(item.uuid for item in devices)), HOLD_S)}
 
 
-MACHINE_RULES = (
-    MachineRule(
-        "I01",
-        "hardware",
-        ("NVML thermal counters or throttle reasons", "clocks"),
-        60.0,
-        "thermal time above 5 % of up to 60 s at work, or a thermal reason in half of the readings (catalogue I01)",
-        thermal,
-        every_s=RARELY_S,
+I07 = Rule(
+    id="I07",
+    order=2203,
+    family="hardware",
+    title="Clocks are locked low",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("NVML clocks and throttle reasons",),
+    window_s=60.0,
+    every_s=RARELY_S,
+    threshold=(
+        f"average SM clock at work below {LOCKED_CLOCK_SHARE} of the maximum, with applications_clocks_setting in "
+        f"{LOCKED_REASON_SHARE:.0%} of the readings"
     ),
-    MachineRule(
-        "I02",
-        "hardware",
-        ("NVML power limits, power and throttle reasons",),
-        60.0,
-        "a limit below 0.9 of its peers' or the default, the power brake above 5 % of the time, or a cap below 0.8 of the "
-        "limit, on a GPU in use ([H], catalogue I02)",
-        power,
-        every_s=RARELY_S,
+    estimated=True,
+    hides=("F02",),
+    mechanism="Clocks were set by hand (nvidia-smi -lgc or -ac) and hold the GPU below its maximum.",
+    signature=(
+        "The clock at work stays below 85% of the maximum, and the driver names the application's clock setting as the reason."
     ),
-    MachineRule(
-        "I03",
-        "hardware",
-        ("NVML PCIe link", "utilisation"),
-        PCIE_HOLD_S,
-        "width or generation below the possible for 30 s at 50 % utilisation ([H], catalogue I03)",
-        narrow_link,
-        every_s=RARELY_S,
-    ),
-    MachineRule(
-        "I07",
-        "hardware",
-        ("NVML clocks and throttle reasons",),
-        60.0,
-        "mean SM clock at work below 0.85 of the maximum with applications_clocks_setting in 90 % of the "
-        "readings (catalogue I07)",
-        locked_clocks,
-        every_s=RARELY_S,
-    ),
+    look_alike="Clocks that are set on purpose, so that measurements repeat; heat (I01) and power (I02).",
+    fix="Reset them with nvidia-smi -rgc and nvidia-smi -rac.",
+    judge_machine=locked_clocks,
 )
-
-HIDES = {"I01": ("F02",), "I02": ("F02",), "I07": ("F02",)}

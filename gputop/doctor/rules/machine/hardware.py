@@ -10,11 +10,11 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.logs import xids
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.logs.refuted import REFUTED_BY
-from gputop.doctor.rules.rule import EVERY_LOOK, RARELY_S, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import command_of, quoted, softened, told
 from gputop.snapshot import Device, Problem
 from gputop.units import bytes_text
@@ -22,14 +22,14 @@ from gputop.units import bytes_text
 XID_TOLD_S = 300.0
 """So long does an error of the application stay in the findings; one of the hardware as long as the driver tells of it."""
 MEMORY_RATIO = 0.75
-"""Cards with less of their memory in common are unequal (torch's DataParallel warns there; catalogue I06)."""
+"""Cards with less of their memory in common are unequal (torch's DataParallel warns there; docs/rules.md#i06)."""
 STRAGGLER_SHARE = 0.1
-"""The catalogue's straggler score from which unequal cards are a warning (section 2)."""
+"""The straggler score from which unequal cards are a warning (docs/rules.md#measures)."""
 STEPS = 20
 START_S = 60.0
 
 _STATE_CODES = ("gpu_lost", "reset_required")
-_BLIND = {"driver_mismatch": "error", "no_permission": "error", "hung": "error", "gpu_lost": "error", "reset_required": "error"}
+_BLIND = ("driver_mismatch", "no_permission", "hung", "gpu_lost", "reset_required")
 _NOTED = ("no_permission", "other", "hung")
 
 
@@ -67,6 +67,28 @@ def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
             finding = replace(finding, devices=said.devices, pids=said.pids, run=said.run_id)
             judged[said.subject] = Suspicion(softened(said, finding))
     return judged
+
+
+I04 = Rule(
+    id="I04",
+    order=103,
+    family="hardware",
+    title="The driver reported an Xid or memory error",
+    severities=("error", "warning"),
+    confidences=("certain", "possible"),
+    needs=("NVML events, ECC counters, row remapper", "the run's output"),
+    every_s=EVERY_LOOK,
+    threshold=(
+        "any Xid but 45 (13, 31, 43 and 109 for 5 minutes), new uncorrected errors, or rows that failed to be "
+        "remapped or wait for it"
+    ),
+    hides=("F02", "G01", "G02", "G04"),
+    mechanism=("The driver reports faults of a GPU as numbered Xid errors, and counts memory errors that ECC cannot correct."),
+    signature=("An Xid event, new uncorrected ECC errors, or memory rows that failed to be remapped or wait for a reset."),
+    look_alike="Xid 13, 31, 43 and 109 mostly come from the application, Xid 45 from its end.",
+    fix=("Follow NVIDIA's list of Xid errors: reset or replace the GPU, or correct an illegal access in the program."),
+    judge_machine=errors_of_the_gpu,
+)
 
 
 def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
@@ -148,6 +170,28 @@ def lost_gpu(evidence: Evidence) -> dict[str, Judgement]:
     return judged
 
 
+I05 = Rule(
+    id="I05",
+    order=102,
+    family="hardware",
+    title="A GPU is lost or needs a reset",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("NVML",),
+    every_s=EVERY_LOOK,
+    threshold="NVML reports the GPU as lost or in need of a reset, or has not listed it for 10 s",
+    hides=("A12", "F02", "G01", "G02", "G04", "I04"),
+    mechanism=(
+        "After an error that it cannot recover from, the driver switches the GPU off, or no longer reaches it: "
+        "power, heat, the seat of the card, or a defect."
+    ),
+    signature="NVML reports GPU_IS_LOST or asks for a reset, or the GPU is no longer listed.",
+    look_alike="Somebody reset the GPU or took it away on purpose.",
+    fix="Reset the GPU, or reboot; look for Xid 79 in dmesg and check power and seat of the card.",
+    judge_machine=lost_gpu,
+)
+
+
 def _lost(device: Device, problem: Problem) -> Finding:
     reset = problem.code == "reset_required"
     facts = [Fact(problem.message.rstrip("."), problem.code, "NVML")]
@@ -214,6 +258,32 @@ def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, 3.0)
 
 
+I06 = Rule(
+    id="I06",
+    order=100,
+    family="hardware",
+    title="The job's GPUs differ",
+    severities=("warning", "info"),
+    confidences=("certain",),
+    needs=("NVML names and memory", "CUDA events (journal)"),
+    window_s=3.0,
+    every_s=RARELY_S,
+    threshold=(
+        f"names differ, or the smallest memory is below {MEMORY_RATIO} of the largest; a warning when a rank's "
+        f"forward takes {STRAGGLER_SHARE:.0%} longer over {STEPS} steps"
+    ),
+    hides=("F02",),
+    mechanism=(
+        "Ranks get equal batches and wait for each other in every step. A step takes as long as the slowest card "
+        "needs, and a batch must fit the smallest memory."
+    ),
+    signature="The cards have different names or memory sizes, and the fast ones wait.",
+    look_alike=("Ranks that get rows in proportion to the speed of their card; in nn.DataParallel the same cards are B11."),
+    fix="Use equal cards for one job, or give each rank rows in proportion to the speed of its card.",
+    judge=unequal_cards,
+)
+
+
 def _slowest(evidence: Evidence, job: Job) -> Fact | None:
     """Return how much longer one rank's GPU takes for its forward, by CUDA's events; None where that is unknown or little."""
     times = {}
@@ -252,6 +322,26 @@ def multi_process_service(evidence: Evidence) -> dict[str, Judgement]:
     return {"machine": Suspicion(finding)}
 
 
+I08 = Rule(
+    id="I08",
+    order=104,
+    family="hardware",
+    title="MPS is on",
+    severities=("info",),
+    confidences=("certain",),
+    needs=("process list",),
+    threshold="nvidia-cuda-mps-server runs beside a job",
+    mechanism=(
+        "With MPS (Multi-Process Service), clients share one context that belongs to a server. What the driver "
+        "says of a process is then said of that server, and MPS numbers the visible GPUs anew."
+    ),
+    signature="A process nvidia-cuda-mps-server runs beside a job.",
+    look_alike="A job whose CUDA_MPS_PIPE_DIRECTORY names another place does not use the server.",
+    fix="Keep it if you share GPUs on purpose; otherwise stop it with `echo quit | nvidia-cuda-mps-control`.",
+    judge_machine=multi_process_service,
+)
+
+
 def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
     """I09: without persistence mode the driver initializes the GPU anew for each first client."""
     snapshot = evidence.snapshot
@@ -282,6 +372,25 @@ def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
     return {"machine": Suspicion(finding, 5.0)}
 
 
+I09 = Rule(
+    id="I09",
+    order=105,
+    family="hardware",
+    title="Persistence mode is off",
+    severities=("info",),
+    confidences=("possible",),
+    needs=("NVML persistence mode",),
+    window_s=5.0,
+    every_s=RARELY_S,
+    threshold="persistence mode is off and no process is on the GPU while a job starts, in its first 60 s",
+    mechanism=("Without a client the driver unloads the GPU's state. It builds the state up again for the next first client."),
+    signature="The first CUDA call of a job takes seconds.",
+    look_alike="A script that does other work before its first CUDA call.",
+    fix="Run `sudo nvidia-smi -pm 1`, or the nvidia-persistenced service.",
+    judge_machine=persistence_off,
+)
+
+
 def blind(evidence: Evidence) -> dict[str, Judgement]:
     """I10: the driver cannot be used or hides something, so that gputop sees less than there is."""
     snapshot = evidence.snapshot
@@ -290,10 +399,10 @@ def blind(evidence: Evidence) -> dict[str, Judgement]:
     judged: dict[str, Judgement] = {}
     problem = snapshot.host.problem
     if problem is not None and problem.code in _BLIND:
-        judged["machine"] = Suspicion(_unseen(problem, _BLIND[problem.code], "certain", ()))
+        judged["machine"] = Suspicion(_unseen(problem, "error", "certain", ()))
     for device in snapshot.devices:
         if device.problem is not None and device.problem.code in ("hung", "no_permission") and device.kind == "gpu":
-            severity = "error" if device.problem.code == "hung" else "warning"
+            severity: Severity = "error" if device.problem.code == "hung" else "warning"
             judged[device.uuid] = Suspicion(_unseen(device.problem, severity, "certain", (device.uuid,)))
     for note in snapshot.notes:
         if note.code in _NOTED:
@@ -311,7 +420,35 @@ def blind(evidence: Evidence) -> dict[str, Judgement]:
     return judged
 
 
-def _unseen(problem: Problem, severity: str, confidence: str, devices: tuple[str, ...]) -> Finding:
+I10 = Rule(
+    id="I10",
+    order=101,
+    family="hardware",
+    title="gputop cannot see everything",
+    severities=("error", "warning", "info"),
+    confidences=("certain", "possible"),
+    needs=("NVML's start and notes", "the run's output"),
+    every_s=EVERY_LOOK,
+    threshold="the driver cannot be used, does not answer, or hides processes",
+    hides=("A12",),
+    mechanism=(
+        "gputop reads the GPUs through the driver's management library (NVML). What the driver refuses, or what a "
+        "container hides, stays unknown."
+    ),
+    signature=(
+        "NVML does not start, does not answer, or lists no processes; often after a driver upgrade without a "
+        "reboot, or when a container has lost its GPUs."
+    ),
+    look_alike="A machine without a GPU: nothing is hidden there.",
+    fix=(
+        "Follow the hint of the message: reboot or reload the driver's modules, create the container again, or "
+        "ask for permission."
+    ),
+    judge_machine=blind,
+)
+
+
+def _unseen(problem: Problem, severity: Severity, confidence: Confidence, devices: tuple[str, ...]) -> Finding:
     return Finding(
         id="I10",
         severity=severity,
@@ -323,70 +460,3 @@ def _unseen(problem: Problem, severity: str, confidence: str, devices: tuple[str
         refuted_by="nvidia-smi, run as the same user in the same container, shows what is said to be refused.",
         devices=devices,
     )
-
-
-RULES = (
-    Rule(
-        "I06",
-        "hardware",
-        ("NVML names and memory", "CUDA events (journal)"),
-        3.0,
-        "names differ, or memory below 0.75 of the largest, among the job's GPUs; a warning when a rank's forward takes 10 % "
-        "longer over 20 steps (catalogue I06)",
-        unequal_cards,
-        every_s=RARELY_S,
-    ),
-)
-MACHINE_RULES = (
-    MachineRule(
-        "I10",
-        "hardware",
-        ("NVML's start and notes", "the run's output"),
-        0.0,
-        "the driver cannot be used, does not answer, or hides processes (catalogue I10)",
-        blind,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "I05",
-        "hardware",
-        ("NVML",),
-        0.0,
-        "NVML says that the GPU is lost or needs a reset, or it is no longer listed for 10 s (catalogue I05)",
-        lost_gpu,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "I04",
-        "hardware",
-        ("NVML events, ECC counters, row remapper", "the run's output"),
-        0.0,
-        "any Xid but 45 (13, 31, 43, 109 for 5 minutes), new uncorrected errors, rows that failed or wait (catalogue I04)",
-        errors_of_the_gpu,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "I08",
-        "hardware",
-        ("process list",),
-        0.0,
-        "nvidia-cuda-mps-server runs beside a job (catalogue I08)",
-        multi_process_service,
-    ),
-    MachineRule(
-        "I09",
-        "hardware",
-        ("NVML persistence mode",),
-        5.0,
-        "persistence off and no client on the GPU while a job starts, in its first 60 s (catalogue I09)",
-        persistence_off,
-        every_s=RARELY_S,
-    ),
-)
-
-HIDES = {
-    "I04": ("F02", "G01", "G02", "G04"),
-    "I05": ("A12", "F02", "G01", "G02", "G04", "I04"),
-    "I06": ("F02",),
-    "I10": ("A12",),
-}

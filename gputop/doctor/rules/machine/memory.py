@@ -12,20 +12,20 @@ from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import Told, others_memory, quoted, softened, told
 from gputop.snapshot import FAILED_STATES, Device, LogMatch, Process
 from gputop.units import bytes_text
 
 GHOST_BYTES_MAX = 1.5e9
-"""A CUDA context with the libraries' handles takes 0.15 to 1.2 GB (catalogue, H01)."""
+"""A CUDA context with the libraries' handles takes 0.15 to 1.2 GB (docs/rules.md#h01)."""
 GHOST_RATIO_MIN = 2.0
 HOLD_S = 5.0
 ROOM_SHARE_MIN = 0.3
-"""Another GPU has room when so much of it stayed free over the last minute (catalogue, H02)."""
+"""Another GPU has room when so much of it stayed free over the last minute (docs/rules.md#h02)."""
 HOST_FREE_SHARE_MIN = 0.05
 H05_HOLD_S = 10.0
-"""MemAvailable below 5 % (catalogue, H05); pages that are dropped under pressure come back within seconds."""
+"""MemAvailable below 5 % (docs/rules.md#h05); pages that are dropped under pressure come back within seconds."""
 _ORDINAL = re.compile(r"\bGPU (\d{1,2})\b")
 _ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]i?B)")
 _KILLED_CODES = (-9, 137)
@@ -35,6 +35,19 @@ _FIX = """\
 local_rank = int(os.environ["LOCAL_RANK"])
 torch.cuda.set_device(local_rank)  # the first CUDA call of the script
 checkpoint = torch.load(path, map_location=f"cuda:{local_rank}")  # or map_location="cpu\""""
+_SMALLER = """# a smaller batch, the same result: accumulate gradients
+loss = model(x) / steps; loss.backward()  # optimizer.step() every `steps` batches
+# less memory for activations
+model.gradient_checkpointing_enable()  # or torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
+with torch.autocast("cuda", dtype=torch.bfloat16): ..."""
+_ONE_GPU_FIX = (
+    _FIX
+    + """
+# with nn.DataParallel: outputs and loss are gathered on the first GPU; use DDP, or return the loss from forward"""
+)
+_FEWER_WORKERS = """loader = DataLoader(dataset, num_workers={workers}, prefetch_factor=2, ...)
+# in the dataset: numpy arrays or tensors (or np.memmap) in place of lists and dicts of Python objects
+free -h; dmesg --ctime | grep -i "out of memory" | tail"""
 
 
 def ghost_contexts(evidence: Evidence, job: Job) -> Judgement:
@@ -50,6 +63,30 @@ def ghost_contexts(evidence: Evidence, job: Job) -> Judgement:
     if not ghosts:
         return _unmeasured(job, others, device)
     return Suspicion(_finding(job, device, ghosts), HOLD_S)
+
+
+H01 = Rule(
+    id="H01",
+    order=2100,
+    family="memory",
+    title="Second contexts on rank 0's GPU",
+    severities=("warning",),
+    confidences=("certain",),
+    needs=("NVML memory per process", "LOCAL_RANK"),
+    window_s=HOLD_S,
+    threshold=(
+        f"a rank with LOCAL_RANK above 0 holds under 1.5 GB on rank 0's GPU, and over twice that on its own, for {HOLD_S:.0f} s"
+    ),
+    hides=("H02",),
+    mechanism=(
+        "A CUDA call ran before the rank chose its GPU: torch.load without map_location, .cuda(), a pin-memory "
+        "thread or a barrier. It opens a context on the first GPU, which stays."
+    ),
+    signature="Ranks hold a small second context on the GPU of local rank 0, and far more on their own.",
+    look_alike="A07 (the largest context is there); A19 (large contexts everywhere); CUDA tensors shared on purpose.",
+    fix="Call torch.cuda.set_device(local_rank) first, and load with map_location.",
+    judge=ghost_contexts,
+)
 
 
 def _ghost_bytes(member: Member, uuid: str) -> int | None:
@@ -111,6 +148,30 @@ def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
         if match is not None and others_memory(said) is None:
             judged[said.subject] = Suspicion(softened(said, _out_of_memory(evidence, said, match)))
     return judged
+
+
+H02 = Rule(
+    id="H02",
+    order=2101,
+    family="memory",
+    title="Out of GPU memory",
+    severities=("error", "warning"),
+    confidences=("certain", "possible"),
+    needs=("the run's output or exception", "NVML memory"),
+    every_s=EVERY_LOOK,
+    threshold=(
+        f"an out-of-memory text; one GPU only, when every other one of the run kept over {ROOM_SHARE_MIN:.0%} free for a minute"
+    ),
+    hides=("G01", "G04"),
+    mechanism=(
+        "What the step needs does not fit into the memory that is left. Where the other GPUs have room, gathered "
+        "outputs, ranks or contexts pile up on one."
+    ),
+    signature='"CUDA out of memory" in the run\'s output or exception.',
+    look_alike="H03, where another job holds the memory; a script that catches the error and goes on.",
+    fix=("Correct what piles up on one GPU; otherwise use a smaller batch, accumulation, checkpointing or autocast."),
+    judge_machine=out_of_memory,
+)
 
 
 def _out_of_memory(evidence: Evidence, said: Told, match: LogMatch) -> Finding:
@@ -229,6 +290,32 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
     return {"machine": Suspicion(finding, 0.0 if killed else H05_HOLD_S)}
 
 
+H05 = Rule(
+    id="H05",
+    order=2102,
+    family="memory",
+    title="The machine runs out of memory",
+    severities=("error", "warning"),
+    confidences=("certain", "likely"),
+    needs=("memory.events", "/proc/meminfo", "the run's output"),
+    window_s=H05_HOLD_S,
+    every_s=EVERY_LOOK,
+    threshold=(
+        f"oom_kill counted up in the last 5 minutes (certain), or MemAvailable below {HOST_FREE_SHARE_MIN:.0%} for "
+        f"{H05_HOLD_S:.0f} s beside a job (likely)"
+    ),
+    hides=("D08", "G01", "G04"),
+    mechanism=(
+        "Ranks and DataLoader workers need more memory than the machine or container has. Python objects that "
+        "workers only read are copied too, because reference counts are written to them."
+    ),
+    signature="The kernel's OOM killer ended processes, or less than 5% of the memory is available beside a job.",
+    look_alike="Another program that took the memory and has ended.",
+    fix="Use fewer workers, and arrays or memory maps in place of lists of Python objects.",
+    judge_machine=host_memory,
+)
+
+
 def _largest(processes: Sequence[Process]) -> list[Process]:
     known = [process for process in processes if process.memory_rss_bytes is not None]
     return sorted(known, key=lambda process: -(process.memory_rss_bytes or 0))[:2]
@@ -239,55 +326,3 @@ def _resident(process: Process) -> Fact:
     if process.workers is not None:
         text += f", and has {words.count(process.workers.count, 'DataLoader worker')}"
     return Fact(text, process.memory_rss_bytes, f"/proc/{process.pid}/stat")
-
-
-_SMALLER = """# a smaller batch, the same result: accumulate gradients
-loss = model(x) / steps; loss.backward()  # optimizer.step() every `steps` batches
-# less memory for activations
-model.gradient_checkpointing_enable()  # or torch.utils.checkpoint.checkpoint(block, x, use_reentrant=False)
-with torch.autocast("cuda", dtype=torch.bfloat16): ..."""
-_ONE_GPU_FIX = (
-    _FIX
-    + """
-# with nn.DataParallel: outputs and loss are gathered on the first GPU; use DDP, or return the loss from forward"""
-)
-_FEWER_WORKERS = """loader = DataLoader(dataset, num_workers={workers}, prefetch_factor=2, ...)
-# in the dataset: numpy arrays or tensors (or np.memmap) in place of lists and dicts of Python objects
-free -h; dmesg --ctime | grep -i "out of memory" | tail"""
-
-RULES = (
-    Rule(
-        "H01",
-        "memory",
-        ("NVML memory per process", "LOCAL_RANK"),
-        HOLD_S,
-        "a rank with LOCAL_RANK above 0 holds under 1.5 GB on rank 0's GPU and over twice that on its own, 5 s (catalogue H01)",
-        ghost_contexts,
-    ),
-)
-MACHINE_RULES = (
-    MachineRule(
-        "H02",
-        "memory",
-        ("the run's output or exception", "NVML memory"),
-        0.0,
-        "an out-of-memory text; one GPU alone when every other of the run kept over 30 % free for a minute (catalogue H02)",
-        out_of_memory,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "H05",
-        "memory",
-        ("memory.events", "/proc/meminfo", "the run's output"),
-        H05_HOLD_S,
-        "oom_kill counted up in the last 5 minutes (certain), or MemAvailable below 5 % for 10 s beside a job (catalogue H05)",
-        host_memory,
-        every_s=EVERY_LOOK,
-    ),
-)
-
-HIDES = {
-    "H01": ("H02",),
-    "H02": ("G01", "G04"),
-    "H05": ("D08", "G01", "G04"),
-}

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
 from gputop.doctor.evidence.jobs import DEAD_STATES, Job, compute_uses
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.rule import Judgement, MachineRule, Suspicion
+from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
+from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import others_memory, quoted, told
 from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
 from gputop.units import bytes_text
@@ -16,9 +16,9 @@ from gputop.units import bytes_text
 H03_HOLD_S = 5.0
 H03_SM_PERCENT = 5.0
 H03_BYTES = 1e9
-"""Another process counts above 5 % of the SMs or 1 GB (catalogue, H03)."""
+"""Another process counts above 5 % of the SMs or 1 GB (docs/rules.md#h03)."""
 H03_WARNING_PERCENT = 20.0
-"""From here a neighbour is felt: severity by SM share, the number is a guess ([H])."""
+"""From here a neighbour is felt: severity by SM share. The number is an estimate."""
 H04_HOLD_S = 10.0
 _INIT = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit")
 _HIDING_NOTES = ("no_permission", "other")
@@ -48,6 +48,28 @@ def other_job(evidence: Evidence) -> dict[str, Judgement]:
                 why = f"Process {unknown[0].pid} is on {words.gpu(device)} too; its memory and its SM share are N/A."
                 judged[device.uuid] = Abstained("H03", why, "a driver that reports them", job.run_id)
     return judged
+
+
+H03 = Rule(
+    id="H03",
+    order=2001,
+    family="memory",
+    title="Another job uses the same GPU",
+    severities=("error", "warning", "info"),
+    confidences=("certain",),
+    needs=("NVML memory and SM share per process", "the run's output"),
+    window_s=H03_HOLD_S,
+    threshold=(
+        f"a compute context of another job with over 1 GB or {H03_SM_PERCENT:.0f}% of the SMs on a GPU of a "
+        f"training job, for {H03_HOLD_S:.0f} s"
+    ),
+    hides=("F02", "H02"),
+    mechanism=("Processes on one GPU take turns on its cores and share its memory. In DDP every rank waits for the slowest."),
+    signature="A process outside the job computes, or holds memory, on a GPU that the job trains on.",
+    look_alike="A desktop's compositor; a sweep of yours that packs several runs on a GPU (reported as information).",
+    fix="Choose free GPUs with CUDA_VISIBLE_DEVICES, or ask the owner.",
+    judge_machine=other_job,
+)
 
 
 def _speaks_first(job: Job) -> tuple[bool, int, str]:
@@ -84,7 +106,7 @@ def _shared(
     felt = share >= H03_WARNING_PERCENT
     # Two runs of one script on one GPU are mostly a sweep that packs them.
     packed = not foreign and fixes.script_of(process.command)[0] == _script(job)
-    severity = "error" if match is not None else "warning" if felt and not packed else "info"
+    severity: Severity = "error" if match is not None else "warning" if felt and not packed else "info"
     free = [other for other in evidence.free(job.pool) if other.uuid not in job.used]
     wanted = [*(other for other in job.pool if other.uuid in job.used and other.uuid != device.uuid), *free][: len(job.used)]
     facts = [_neighbour(item, use) for item, use in found[:3]]
@@ -149,6 +171,33 @@ def left_behind(evidence: Evidence) -> dict[str, Judgement]:
             if (unaccounted := _unaccounted(evidence, device)) is not None:
                 judged[device.uuid] = Suspicion(_nobodys(device, unaccounted), H04_HOLD_S)
     return judged
+
+
+H04 = Rule(
+    id="H04",
+    order=2000,
+    family="memory",
+    title="A dead job still holds GPU memory",
+    severities=("warning",),
+    confidences=("certain", "likely"),
+    needs=("/proc: parent, environment at launch", "NVML memory and processes"),
+    window_s=H04_HOLD_S,
+    threshold=(
+        "a rank of torchrun or a worker under init with the GPU open (certain), or 1 GiB on an idle GPU beyond "
+        f"what the listed processes hold (likely), for {H04_HOLD_S:.0f} s"
+    ),
+    hides=("A07", "G01", "G04", "H01", "H03"),
+    mechanism=(
+        "A launcher was killed without its ranks, or a notebook without its workers. They wait for others that no "
+        "longer exist and keep the memory."
+    ),
+    signature=(
+        "A rank or worker belongs to init and has a GPU open; or an idle GPU uses more memory than the listed processes hold."
+    ),
+    look_alike="Processes that a container or MPS hides; a process that was detached on purpose and still works.",
+    fix="Find it with `sudo fuser -v /dev/nvidia*` and end it with kill.",
+    judge_machine=left_behind,
+)
 
 
 def _is_orphan(process: Process) -> bool:
@@ -252,29 +301,3 @@ def _nobodys(device: Device, left: int) -> Finding:
         refuted_by="A container or a virtual machine that hides its processes uses this GPU.",
         devices=(device.uuid,),
     )
-
-
-MACHINE_RULES = (
-    MachineRule(
-        "H04",
-        "memory",
-        ("/proc: parent, environment at launch", "NVML memory and processes"),
-        H04_HOLD_S,
-        "a rank of torchrun or a worker under init with the GPU open (certain), or 1 GiB on an idle GPU beyond what listed "
-        "processes hold, 10 s (catalogue H04; 500 MB there, an idle data-centre GPU shows 0.6 GiB)",
-        left_behind,
-    ),
-    MachineRule(
-        "H03",
-        "memory",
-        ("NVML memory and SM share per process", "the run's output"),
-        H03_HOLD_S,
-        "a compute context of another job above 1 GB or 5 % of the SMs on a GPU of a training job, 5 s (catalogue H03)",
-        other_job,
-    ),
-)
-
-HIDES = {
-    "H03": ("F02", "H02"),
-    "H04": ("A07", "G01", "G04", "H01", "H03"),
-}

@@ -31,6 +31,7 @@ SHM_FULL = 0.85
 SHM_SMALL_BYTES = 1_000_000_000
 D10_HOLD_S = 60.0
 D10_SHARE = 0.1
+_PROC = ("/proc", "cgroup")
 
 
 def _host(evidence: Evidence) -> Host | None:
@@ -104,6 +105,31 @@ def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, D02_HOLD_S)
 
 
+D02 = Rule(
+    id="D02",
+    order=2301,
+    family="cpu",
+    title="Too many workers, or a CPU quota",
+    severities=("warning", "info"),
+    confidences=("certain", "likely"),
+    needs=_PROC,
+    window_s=D02_HOLD_S,
+    threshold=(
+        f"more workers than cores and CPU pressure above {PRESSURE_PERCENT:.0f}% (likely); or a quota that "
+        f"throttles over {THROTTLED_SHARE:.0%} of its periods (certain)"
+    ),
+    hides=("D01", "E02", "F04"),
+    mechanism=(
+        "Each rank starts its own workers; more of them than cores only take turns. A quota stops all processes "
+        "of a container once it is used up."
+    ),
+    signature="More workers than cores under CPU pressure, or a quota that throttles over 10% of its periods.",
+    look_alike="Many workers that mostly sleep.",
+    fix="Set num_workers to the cores divided by the ranks, or raise the quota.",
+    judge=oversubscribed,
+)
+
+
 def _all_busy(evidence: Evidence, job: Job) -> bool:
     loads = [evidence.load(uuid) for uuid in job.used]
     return bool(loads) and all(load is not None and load.mean_percent >= WORKING_PERCENT for load in loads)
@@ -155,6 +181,28 @@ def pinned(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+D03 = Rule(
+    id="D03",
+    order=2300,
+    family="cpu",
+    title="All workers share one or two cores",
+    severities=("error",),
+    confidences=("certain",),
+    needs=_PROC,
+    window_s=D03_HOLD_S,
+    threshold="3 workers or more on 1 or 2 cores, which they use up",
+    hides=("D01", "D02", "E02"),
+    mechanism=(
+        "Something pinned the process before the workers started: a library at import (OpenBLAS), taskset, or a "
+        "batch system's --cpus-per-task=1. Workers inherit it."
+    ),
+    signature="Three or more workers may run on one or two cores only, and use them up.",
+    look_alike="Workers that are early enough all the same; D02, where the cores are many and the workers more.",
+    fix="Call os.sched_setaffinity in worker_init_fn, or ask the batch system for more cores.",
+    judge=pinned,
+)
+
+
 def one_thread(evidence: Evidence, job: Job) -> Judgement:
     """D04: OMP_NUM_THREADS=1, where the training process prepares its data itself."""
     host = _host(evidence)
@@ -189,6 +237,30 @@ def one_thread(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, 5.0)
 
 
+D04 = Rule(
+    id="D04",
+    order=2303,
+    family="cpu",
+    title="OMP_NUM_THREADS=1",
+    severities=("info",),
+    confidences=("possible",),
+    needs=("/proc/<pid>/environ", "journal"),
+    window_s=5.0,
+    every_s=SELDOM_S,
+    threshold=(
+        f"OMP_NUM_THREADS=1, num_workers=0, {CORES_PER_RANK} cores a rank, and {WARN_SHARE:.0%} of the time waiting for data"
+    ),
+    mechanism=(
+        "torchrun gives each rank one thread, so that ranks do not fight for cores. A process that prepares its "
+        "data itself then uses one core of many."
+    ),
+    signature="OMP_NUM_THREADS=1 and num_workers=0 on a machine with cores to spare, while the loop waits for data.",
+    look_alike="Data that is prepared without parallel operations of torch or numpy.",
+    fix="Set OMP_NUM_THREADS to the cores divided by the ranks, or use loader workers.",
+    judge=one_thread,
+)
+
+
 def shared_memory(evidence: Evidence, job: Job) -> Judgement:
     """D08: /dev/shm fills up, or is small, while workers hand batches over through it."""
     host = _host(evidence)
@@ -212,6 +284,24 @@ def shared_memory(evidence: Evidence, job: Job) -> Judgement:
         "The batches are small.",
     )
     return Suspicion(finding, 3.0)
+
+
+D08 = Rule(
+    id="D08",
+    order=2302,
+    family="cpu",
+    title="/dev/shm is small or nearly full",
+    severities=("warning", "info"),
+    confidences=("likely", "possible"),
+    needs=("statvfs",),
+    window_s=3.0,
+    threshold=f"/dev/shm at {SHM_FULL:.0%} (likely), or smaller than 1 GB (possible), with loader workers",
+    mechanism="Loader workers hand batches over through /dev/shm. When it is full they die of a bus error.",
+    signature="A loader has workers, and /dev/shm is 85% full or smaller than 1 GB.",
+    look_alike="Small batches, which fit; G05, where NCCL needs the space.",
+    fix="Start the container with --shm-size=8g or --ipc=host, or share by file system.",
+    judge=shared_memory,
+)
 
 
 def far_socket(evidence: Evidence, job: Job) -> Judgement:
@@ -248,6 +338,25 @@ def far_socket(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+D10 = Rule(
+    id="D10",
+    order=2304,
+    family="cpu",
+    title="A rank runs on the wrong socket",
+    severities=("info",),
+    confidences=("possible",),
+    needs=("NVML", "/proc"),
+    window_s=D10_HOLD_S,
+    every_s=SELDOM_S,
+    threshold=(f"a rank's threads on none of its GPU's cores for a minute, and {D10_SHARE:.0%} of the time waiting for data"),
+    mechanism="What the rank hands to its GPU goes through the link between the sockets.",
+    signature="For a minute, a rank's threads run on none of the cores near its GPU, while it waits for data.",
+    look_alike="Copies that are small.",
+    fix="Start with `torchrun --numa-binding=node`, or with numactl.",
+    judge=far_socket,
+)
+
+
 def _near(job: Job, device: Device) -> str:
     """Return the command that starts the job with its ranks near their GPUs."""
     command = fixes.own_command(job)
@@ -256,39 +365,3 @@ def _near(job: Job, device: Device) -> str:
     if device.numa_node is not None:
         return f"numactl --cpunodebind={device.numa_node} --membind={device.numa_node} {command}"
     return f"taskset -c {units.ranges(device.cpu_affinity).replace(' ', '')} {command}"
-
-
-_PROC = ("/proc", "cgroup")
-RULES = (
-    Rule("D03", "cpu", _PROC, D03_HOLD_S, "3 workers or more on 1 or 2 cores, which they use up (catalogue D03)", pinned),
-    Rule(
-        "D02",
-        "cpu",
-        _PROC,
-        D02_HOLD_S,
-        f"more workers than cores and cpu pressure above {PRESSURE_PERCENT:.0f} %; or a quota that throttles over "
-        f"{THROTTLED_SHARE:.0%} of the time (catalogue D02)",
-        oversubscribed,
-    ),
-    Rule("D08", "cpu", ("statvfs",), 3.0, "/dev/shm at 85 %, or below 1 GB, with workers (catalogue D08)", shared_memory),
-    Rule(
-        "D04",
-        "cpu",
-        ("/proc/<pid>/environ", "journal"),
-        5.0,
-        f"OMP_NUM_THREADS=1, num_workers=0, {CORES_PER_RANK} cores a rank, data share {WARN_SHARE:.0%} (catalogue D04)",
-        one_thread,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "D10",
-        "cpu",
-        ("NVML", "/proc"),
-        D10_HOLD_S,
-        "a rank's threads on none of its GPU's cores for a minute (catalogue D10)",
-        far_socket,
-        every_s=SELDOM_S,
-    ),
-)
-
-HIDES = {"D02": ("D01", "E02", "F04"), "D03": ("D01", "D02", "E02"), "D04": (), "D08": ()}

@@ -21,18 +21,18 @@ SYNCS_MIN = 1.0
 IDLE_SHARE_MIN = 0.15
 DATA_SHARE_MAX = 0.1
 PAUSE_SHARE_MAX = 0.1
-"""A wait in each step, the share for which the GPU idles, and for which the loop waits for data (catalogue E01, [H])."""
+"""Waits in each step, the share for which the GPU idles, and that of waiting for data (docs/rules.md#e01, an estimate)."""
 LOAD_MIN_PERCENT = 20.0
 POWER_SHARE_MAX = 0.35
 MEMORY_SHARE_MAX = 0.3
 OCCUPANCY_MAX_PERCENT = 20.0
 STEP_MAX_S = 0.03
 MAIN_THREAD_MIN_PERCENT = 90.0
-"""A GPU with too little to do, and a thread that does nothing but launch (catalogue E02, [H])."""
+"""A GPU with too little to do, and a thread that does nothing but launch (docs/rules.md#e02, an estimate)."""
 TENSOR_MAX_PERCENT = 2.0
 SM_MIN_PERCENT = 50.0
 COMPUTE_LOAD_MIN_PERCENT = 70.0
-"""A GPU that computes, and not on its tensor cores (catalogue E03, [H])."""
+"""A GPU that computes, and not on its tensor cores (docs/rules.md#e03, an estimate)."""
 _SCALER = ("grad_scaler.py", "clip_grad.py")
 """Gradient scaling looks once in each step whether gradients are finite; clipping may, too."""
 _NO_TENSOR_CORES = re.compile(r"\b(P100|P40|P4|K80|M60|GTX|TITAN X)", re.I)
@@ -85,6 +85,33 @@ def waits_in_each_step(evidence: Evidence, job: Job) -> Judgement:
         )
         return Suspicion(finding, 3.0)
     return None
+
+
+E01 = Rule(
+    id="E01",
+    order=2900,
+    family="efficiency",
+    title="The loop waits for the GPU in every step",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("journal: synchronizations, phase/data", "NVML utilization"),
+    window_s=windows.POWER_SPAN_MIN_S,
+    every_s=RARELY_S,
+    threshold=(
+        f"{SYNCS_MIN:.0f} wait in each step, a GPU that idles {IDLE_SHARE_MIN:.0%}, and less than "
+        f"{DATA_SHARE_MAX:.0%} of the time waiting for data, over 30 to 60 s"
+    ),
+    estimated=True,
+    hides=("E02",),
+    mechanism=(
+        "item(), cpu(), tolist(), print(tensor) and `if tensor:` wait until the GPU has finished everything so "
+        "far. No new work is queued meanwhile."
+    ),
+    signature="At least one wait in each step, and a GPU that idles 15% of the time although data is there.",
+    look_alike="D01, where data is late; the check of a gradient scaler or of clipping, once in each step.",
+    fix="Sum loss.detach() on the GPU and call item() every 50 steps.",
+    judge=waits_in_each_step,
+)
 
 
 def _by_the_optimizer(fact: call_facts.Synchronizations) -> bool:
@@ -154,6 +181,29 @@ def too_little_work(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, 3.0)
 
 
+E02 = Rule(
+    id="E02",
+    order=2901,
+    family="efficiency",
+    title="Too little work in a step",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("NVML", "journal: step_s, phase/data", "CPU time of the main thread"),
+    window_s=windows.POWER_SPAN_MIN_S,
+    every_s=RARELY_S,
+    threshold=(
+        f"power below {POWER_SHARE_MAX:.0%} of the limit, memory below {MEMORY_SHARE_MAX:.0%}, steps below "
+        f"{STEP_MAX_S * 1000:.0f} ms and a main thread at {MAIN_THREAD_MIN_PERCENT:.0f}%, over 30 to 60 s"
+    ),
+    estimated=True,
+    mechanism="Each kernel is so short that Python cannot start the next one in time.",
+    signature="Steps below 30 ms, a main thread that is always busy, and a GPU with little power and memory in use.",
+    look_alike="G01, where no step comes; E01 and D01, where the loop waits for something.",
+    fix='Raise the batch size, and use torch.compile(mode="reduce-overhead").',
+    judge=too_little_work,
+)
+
+
 def _main_thread(member: Member) -> float | None:
     process = member.process
     if process is None:
@@ -213,42 +263,29 @@ def no_tensor_cores(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+E03 = Rule(
+    id="E03",
+    order=2902,
+    family="efficiency",
+    title="Tensor cores idle in float32",
+    severities=("info",),
+    confidences=("likely", "possible"),
+    needs=("journal: settings, model", "NVML, GPM"),
+    window_s=windows.POWER_SPAN_MIN_S,
+    every_s=RARELY_S,
+    threshold=(
+        f"float32 without TF32 and autocast, utilization from {COMPUTE_LOAD_MIN_PERCENT:.0f}%; likely where GPM "
+        f"counts tensor cores below {TENSOR_MAX_PERCENT:.0f}%"
+    ),
+    estimated=True,
+    mechanism="Matrix products in float32 use tensor cores only with TF32 or autocast, and both are off.",
+    signature='A busy GPU, float32 parameters, no autocast and float32_matmul_precision "highest".',
+    look_alike="Scientific work that needs float32 or float64; cards without tensor cores.",
+    fix='Call torch.set_float32_matmul_precision("high"), or use autocast with bfloat16.',
+    judge=no_tensor_cores,
+)
+
+
 def _override(member: Member) -> bool:
     environment = member.process.environment if member.process is not None else None
     return environment is not None and dict(environment.settings).get("NVIDIA_TF32_OVERRIDE") == "0"
-
-
-RULES = (
-    Rule(
-        "E01",
-        "efficiency",
-        ("journal: synchronizations, phase/data", "NVML utilisation"),
-        windows.POWER_SPAN_MIN_S,
-        f"{SYNCS_MIN:.0f} wait in each step, the GPU idles {IDLE_SHARE_MIN:.0%}, data share below {DATA_SHARE_MAX}, 30 to 60 s "
-        "(catalogue E01, [H])",
-        waits_in_each_step,
-        every_s=RARELY_S,
-    ),
-    Rule(
-        "E02",
-        "efficiency",
-        ("NVML", "journal: step_s, phase/data", "CPU time of the main thread"),
-        windows.POWER_SPAN_MIN_S,
-        f"power below {POWER_SHARE_MAX:.0%} of the limit, memory below {MEMORY_SHARE_MAX:.0%}, steps below "
-        f"{STEP_MAX_S * 1000:.0f} ms, a main thread at {MAIN_THREAD_MIN_PERCENT:.0f} %, 30 to 60 s (catalogue E02, [H])",
-        too_little_work,
-        every_s=RARELY_S,
-    ),
-    Rule(
-        "E03",
-        "efficiency",
-        ("journal: settings, model", "NVML, GPM"),
-        windows.POWER_SPAN_MIN_S,
-        f"float32 without TF32 and autocast, utilisation from {COMPUTE_LOAD_MIN_PERCENT:.0f} %; likely where GPM counts tensor "
-        f"cores below {TENSOR_MAX_PERCENT:.0f} % (catalogue E03, [H])",
-        no_tensor_cores,
-        every_s=RARELY_S,
-    ),
-)
-
-HIDES = {"E01": ("E02",)}

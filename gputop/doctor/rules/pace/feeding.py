@@ -19,24 +19,24 @@ from gputop.units import bytes_text
 
 WARN_SHARE = 0.15
 SEVERE_SHARE = 0.30
-"""Sum of waiting over sum of step times (catalogue D01)."""
+"""Sum of waiting over sum of step times (docs/rules.md#d01)."""
 WAIT_MIN_S = 0.002
 """A shorter wait a step is nobody's bottleneck (ours)."""
 WORKER_BUSY_PERCENT = 90.0
 COPY_SHARE = 0.10
 RESTART_FACTOR = 5.0
 RESTART_SHARE = 0.05
-"""The first batch of an epoch takes 5 times a mean step, and 5 % of the time (catalogue D06)."""
+"""The first batch of an epoch takes 5 times a mean step, and 5 % of the time (docs/rules.md#d06)."""
 RESTARTS_MIN = 2
 IO_PRESSURE_PERCENT = 20.0
 DISK_SHARE = 0.3
-"""Of the last minute, in which a worker, or the process that loads itself, waited for a disk (catalogue D07)."""
+"""Of the last minute, in which a worker, or the process that loads itself, waited for a disk (docs/rules.md#d07)."""
 SAW_MEAN_PERCENT = (20.0, 70.0)
 SAW_IDLE_SHARE = 0.2
 SAW_SPAN_S = 50.0
 SAW_HOLD_S = 15.0
 MAIN_BUSY_PERCENT = 90.0
-"""From outside (catalogue D01, all [H]): utilisation in the middle, a fifth of the readings at 0, by what holds it up."""
+"""From outside (docs/rules.md#d01, estimates): utilisation in the middle, a fifth of the readings at 0, by what holds it up."""
 SLEEPING_PERCENT = 30.0
 
 
@@ -53,7 +53,7 @@ def _cores_per_rank(evidence: Evidence, job: Job) -> int:
 
 
 def loader_bound(evidence: Evidence, job: Job) -> Judgement:
-    """D01: the GPUs wait for the loader."""
+    """Judge D01 by the journal: the GPUs wait for the loader."""
     share = share_of_data(evidence, job)
     # On the CPU a small step takes little longer than to put its batch together: that is no loader's fault.
     least = SEVERE_SHARE if job.virtual else WARN_SHARE
@@ -144,6 +144,25 @@ def copies(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+D05 = Rule(
+    id="D05",
+    order=2403,
+    family="input",
+    title="Copies to the GPU take long",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("journal: transfers",),
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=f"copies to the device take {COPY_SHARE:.0%} of a step",
+    mechanism=("A copy from pageable memory waits until it is done, and many small copies cost more than one large one."),
+    signature="Copies from host to device take 10% of a step or more.",
+    look_alike="Copies on another stream, which run beside the computation.",
+    fix="Use pin_memory=True and .to(device, non_blocking=True), and copy one large tensor.",
+    judge=copies,
+)
+
+
 def workers_restart(evidence: Evidence, job: Job) -> Judgement:
     """D06: each epoch begins with a long wait, because workers are started anew."""
     for rank in tracked.ranks_of(job):
@@ -182,6 +201,27 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+D06 = Rule(
+    id="D06",
+    order=2401,
+    family="input",
+    title="Workers start anew in each epoch",
+    severities=("warning", "info"),
+    confidences=("certain",),
+    needs=("journal: first_batch_s, phase/data, epoch, loader",),
+    every_s=RARELY_S,
+    threshold=(
+        f"the first batch of {RESTARTS_MIN} epochs takes {RESTART_FACTOR:.0f} steps, and {RESTART_SHARE:.0%} of all time"
+    ),
+    hides=("E07",),
+    mechanism="Without persistent_workers every iteration over the loader starts its worker processes again.",
+    signature="The first batch of each epoch takes several times as long as a step.",
+    look_alike="The first epoch, in which everything starts; D01, where all batches are late.",
+    fix="Set persistent_workers=True, or make epochs longer.",
+    judge=workers_restart,
+)
+
+
 def slow_disk(evidence: Evidence, job: Job) -> Judgement:
     """D07: the loader's processes wait for a disk while the job waits for data."""
     host = evidence.snapshot.host if evidence.snapshot is not None else None
@@ -214,6 +254,32 @@ def slow_disk(evidence: Evidence, job: Job) -> Judgement:
         "The loader's processes are in state R or S while the training waits.",
     )
     return Suspicion(finding, 5.0)
+
+
+D07 = Rule(
+    id="D07",
+    order=2400,
+    family="input",
+    title="The disk is too slow for the loader",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("/proc/pressure/io", "/proc/<pid>/stat", "journal: phase/data"),
+    window_s=5.0,
+    every_s=SELDOM_S,
+    threshold=(
+        f"I/O pressure from {IO_PRESSURE_PERCENT:.0f}%, the loader in state D for {DISK_SHARE:.0%} of a minute, "
+        f"and {WARN_SHARE:.0%} of the time waiting for data"
+    ),
+    hides=("D01", "E02", "E07"),
+    mechanism=(
+        "Many small files, a network file system, or a disk that others use too hold the loader up. A second "
+        "epoch from the page cache is fast."
+    ),
+    signature="The loader's processes wait for a disk (state D), I/O pressure is high, and the loop waits for data.",
+    look_alike="D01, where the workers compute and do not wait for a disk.",
+    fix="Copy the data to a local disk, pack it in shards, or cache what was decoded.",
+    judge=slow_disk,
+)
 
 
 def waits_for_disk(evidence: Evidence, job: Job) -> float | None:
@@ -279,49 +345,27 @@ def waits_for_data(evidence: Evidence, job: Job) -> Judgement:
     return loader_bound(evidence, job) if job.run is not None else from_outside(evidence, job)
 
 
-RULES = (
-    Rule(
-        "D07",
-        "input",
-        ("/proc/pressure/io", "/proc/<pid>/stat", "journal: phase/data"),
-        5.0,
-        f"io pressure from {IO_PRESSURE_PERCENT:.0f} %, the loader in state D for {DISK_SHARE:.0%} of a minute, and "
-        f"{WARN_SHARE:.0%} of the time waiting for data (catalogue D07)",
-        slow_disk,
-        SELDOM_S,
+D01 = Rule(
+    id="D01",
+    order=2402,
+    family="input",
+    title="The GPUs wait for data",
+    severities=("error", "warning"),
+    confidences=("certain", "likely"),
+    needs=("journal: phase/data, step_s, loader", "/proc"),
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=(
+        f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over "
+        f"{STEPS_MIN} steps or more, in the median rank; from outside: bursts of work, and a loader that is busy "
+        "(likely)"
     ),
-    Rule(
-        "D06",
-        "input",
-        ("journal: first_batch_s, phase/data, epoch, loader",),
-        0.0,
-        f"first batches of {RESTARTS_MIN} epochs of {RESTART_FACTOR:.0f} steps, {RESTART_SHARE:.0%} of all (catalogue D06)",
-        workers_restart,
-        RARELY_S,
+    hides=("E02", "E01", "E07", "D05", "B08"),
+    mechanism=(
+        "The loader does not prepare batches as fast as the GPU takes them: it has no workers or too few, or decoding is slow."
     ),
-    Rule(
-        "D01",
-        "input",
-        ("journal: phase/data, step_s, loader", "/proc"),
-        3.0,
-        f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over {STEPS_MIN} steps or "
-        "more, in the rank of the middle; from outside: bursts of work, and a loader that is busy (catalogue D01)",
-        waits_for_data,
-        SELDOM_S,
-    ),
-    Rule(
-        "D05",
-        "input",
-        ("journal: transfers",),
-        3.0,
-        f"copies to the device take {COPY_SHARE:.0%} of a step (catalogue D05)",
-        copies,
-        SELDOM_S,
-    ),
+    signature=("Waiting for data takes 15% of the time or more; from outside, the GPUs work in bursts and the loader is busy."),
+    look_alike="E01 and E02, where the wait for data is short; F01, where one rank only waits.",
+    fix="Use more workers with pin_memory=True, persistent_workers=True and a higher prefetch_factor.",
+    judge=waits_for_data,
 )
-
-HIDES = {
-    "D01": ("E02", "E01", "E07", "D05", "B08"),
-    "D06": ("E07",),
-    "D07": ("D01", "E02", "E07"),
-}

@@ -28,8 +28,8 @@ STALL_FACTOR = 5.0
 STALL_VARIATION = 0.1
 STALL_SHARE_MIN = 0.05
 EVALUATION_SHARE_MIN = 0.4
-"""At least 3 stalls of 5 times the median, whose distances vary by less than 10 % (catalogue E07). They have to cost 5 % of the
-time to be told, and an evaluation 40 % to be more than possible (both ours)."""
+"""At least 3 stalls of 5 times the median, whose distances vary by less than 10% (docs/rules.md#e07). A stall is reported
+when it costs 5% of the time, and an evaluation is more than possible from 40%."""
 
 
 _PAUSES = ("phase/evaluation", "checkpoint_s")
@@ -60,6 +60,32 @@ def memory_churn(evidence: Evidence, job: Job) -> Judgement:
         if leak is not None:
             return leak
     return None
+
+
+E04 = Rule(
+    id="E04",
+    order=2800,
+    family="efficiency",
+    title="Memory is fetched again and again, or grows",
+    severities=("warning",),
+    confidences=("certain", "likely"),
+    needs=("journal: cuda_memory, memory_allocated_bytes",),
+    window_s=3.0,
+    every_s=RARELY_S,
+    threshold=(
+        f"{RETRIES_PER_100_STEPS:.0f} retry in 100 steps, or empty_cache in every other step (certain); or memory "
+        f"that grows over {LEAK_STEPS_MIN} steps by {LEAK_SHARE_MIN:.0%} of the GPU's, with R² above {LEAK_R2_MIN} "
+        "(likely)"
+    ),
+    mechanism=(
+        "empty_cache gives unused memory back to the driver, and the next step fetches it again. A sum of losses "
+        "that keep their graphs holds on to the memory of every step."
+    ),
+    signature=("empty_cache in the loop, allocations that fail and are tried again, or memory that grows with every step."),
+    look_alike="Sequences that get longer by a curriculum.",
+    fix="Remove empty_cache from the loop, set expandable_segments:True, and add loss.detach() only.",
+    judge=memory_churn,
+)
 
 
 def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_command: bool) -> Finding:
@@ -169,6 +195,31 @@ def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
+E07 = Rule(
+    id="E07",
+    order=2801,
+    family="efficiency",
+    title="The loop stalls at even distances",
+    severities=("warning", "info"),
+    confidences=("likely", "possible"),
+    needs=("journal: step_s, checkpoint_s, phase/evaluation, gc_s",),
+    window_s=3.0,
+    every_s=RARELY_S,
+    threshold=(
+        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at even distances ({STALL_VARIATION:.0%}), "
+        f"which take {STALL_SHARE_MIN:.0%} of the time or more"
+    ),
+    mechanism=(
+        "A checkpoint, an evaluation, the end of an epoch or garbage collection holds up the loop; when one rank "
+        "only does it, all others wait."
+    ),
+    signature="Every so many steps one takes at least five times the median.",
+    look_alike="D06, where the loader's workers start anew; pauses that are meant.",
+    fix=("Save asynchronously, evaluate less often and on every rank, and collect garbage on all ranks together."),
+    judge=stalls_that_return,
+)
+
+
 _STALLS = {
     "checkpoint": (
         "a checkpoint",
@@ -217,27 +268,3 @@ def _cause(evidence: Evidence, job: Job, rank: int, found: windows.Stalls) -> st
         if excess > 0 and taken / excess > most:
             best, most = name, taken / excess
     return best
-
-
-RULES = (
-    Rule(
-        "E04",
-        "efficiency",
-        ("journal: cuda_memory, memory_allocated_bytes",),
-        3.0,
-        f"{RETRIES_PER_100_STEPS:.0f} retry in 100 steps, or empty_cache in every other step (certain); or memory grows over "
-        f"{LEAK_STEPS_MIN} steps by {LEAK_SHARE_MIN:.0%} with R² above {LEAK_R2_MIN} (likely) (catalogue E04)",
-        memory_churn,
-        every_s=RARELY_S,
-    ),
-    Rule(
-        "E07",
-        "efficiency",
-        ("journal: step_s, checkpoint_s, phase/evaluation, gc_s",),
-        3.0,
-        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at even distances (10 %), {STALL_SHARE_MIN:.0%} of the "
-        "time or more (catalogue E07)",
-        stalls_that_return,
-        every_s=RARELY_S,
-    ),
-)

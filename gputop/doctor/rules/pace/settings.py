@@ -52,7 +52,7 @@ SWITCHES = (
     Switch("NCCL_SHM_DISABLE", _on, False, "processes exchange data through the network"),
     Switch("NCCL_IB_DISABLE", _on, False, "machines exchange data without InfiniBand"),
 )
-"""``slows``: made for a search, and slow in every run; the others are a setting that may be right (catalogue, E05)."""
+"""``slows``: made for debugging, and slow in every run; the others may be right where they are (docs/rules.md#e05)."""
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
@@ -89,6 +89,26 @@ def left_on(evidence: Evidence, job: Job) -> Judgement:
         "The switch is needed on this machine.",
     )
     return Suspicion(finding)
+
+
+E05 = Rule(
+    id="E05",
+    order=3000,
+    family="settings",
+    title="Debug switches are on",
+    severities=("warning", "info"),
+    confidences=("certain", "possible"),
+    needs=("environment at launch (/proc/<pid>/environ)", "journal: settings"),
+    threshold=("a variable or a switch of torch that is made for debugging (warning), or that takes a path away (info)"),
+    mechanism=(
+        "Switches such as CUDA_LAUNCH_BLOCKING help to find an error and slow down every run after it. Others are "
+        "workarounds that take a fast path away."
+    ),
+    signature="Such a variable is in the environment at launch, or such a switch is on in torch.",
+    look_alike="A workaround that this machine needs; determinism that is asked for on purpose.",
+    fix="Unset the variables, and turn the switches off in the script.",
+    judge=left_on,
+)
 
 
 def _in_environment(job: Job) -> list[tuple[Switch, str]]:
@@ -134,15 +154,3 @@ def _in_torch(job: Job) -> list[tuple[str, str, bool]]:
         if found:
             return found
     return []
-
-
-RULES = (
-    Rule(
-        "E05",
-        "settings",
-        ("environment at launch (/proc/<pid>/environ)", "journal: settings"),
-        0.0,
-        "a variable or a switch of torch that is made for a search (warning), or takes a path away (info) (catalogue E05)",
-        left_on,
-    ),
-)

@@ -17,11 +17,11 @@ from gputop.doctor.rules.support import tracked
 from gputop.snapshot import Device
 
 COMMUNICATION_SHARE_MIN = 0.2
-"""Communication that nothing hides, of a step, on the rank with least (catalogue, E06)."""
+"""Communication that nothing hides, of a step, on the rank with least (docs/rules.md#e06)."""
 ITERATIONS_MIN = 20
 PIPELINE_MIN_PERCENT = 150.0
 TURNS_MAX_PERCENT = 130.0
-"""GPUs that take turns are together as busy as one; those of a pipeline are busier (catalogue A10, [H])."""
+"""GPUs that take turns are together as busy as one; those of a pipeline are busier (docs/rules.md#a10, an estimate)."""
 UNBALANCED_RATIO = 2.0
 E08_HOLD_S = 3.0
 
@@ -73,6 +73,31 @@ def communication(evidence: Evidence, job: Job) -> Judgement:
         "One rank is late and the others wait for it: then its own share is small.",
     )
     return Suspicion(finding, 3.0)
+
+
+E06 = Rule(
+    id="E06",
+    order=2700,
+    family="spread",
+    title="Communication takes much of the step",
+    severities=("warning",),
+    confidences=("likely", "possible"),
+    needs=("journal: ddp, step_s",),
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=(
+        f"communication that nothing overlaps takes {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with "
+        "least; possible on the CPU"
+    ),
+    mechanism=(
+        "After each backward the ranks exchange all gradients. With little work in a step, or a slow path between "
+        "GPUs, that takes longer than backward can hide."
+    ),
+    signature="Communication that nothing overlaps takes 20% of a step or more, on every rank.",
+    look_alike="A straggler (F01 to F05): there the share of the late rank itself is small.",
+    fix="Use a larger batch or no_sync, a bf16 compression hook, or GPUs with NVLink.",
+    judge=communication,
+)
 
 
 def _communication_fix() -> str:
@@ -169,6 +194,30 @@ def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, E08_HOLD_S)
 
 
+E08 = Rule(
+    id="E08",
+    order=2701,
+    family="spread",
+    title="Layers on several GPUs take turns",
+    severities=("warning",),
+    confidences=("certain", "likely"),
+    needs=("journal: model", "NVML utilization"),
+    window_s=E08_HOLD_S,
+    every_s=SELDOM_S,
+    threshold=(
+        f"parameters on two GPUs or more, no wrapper, no device_map, and together below {PIPELINE_MIN_PERCENT:.0f}% utilization"
+    ),
+    hides=("A01", "B07", "E02", "F02"),
+    mechanism="A batch passes through one GPU after the other, and back. While one works the others wait.",
+    signature=(
+        "Parameters lie on several GPUs without a wrapper or device_map, and together the GPUs are hardly busier than one."
+    ),
+    look_alike="A10, where a device_map did it; a pipeline of micro-batches, which keeps all GPUs busy.",
+    fix="Use DDP if the model fits on one GPU; otherwise FSDP or torch.distributed.pipelining.",
+    judge=layers_take_turns,
+)
+
+
 def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
     """E09: one process holds a full copy of the model on each GPU, and averages the gradients itself."""
     found = _spread(job)
@@ -203,36 +252,21 @@ def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, E08_HOLD_S)
 
 
-RULES = (
-    Rule(
-        "E06",
-        "spread",
-        ("journal: ddp, step_s",),
-        3.0,
-        f"communication less what overlaps is {COMMUNICATION_SHARE_MIN:.0%} of a step on the rank with least; possible on "
-        "the CPU (catalogue E06)",
-        communication,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "E08",
-        "spread",
-        ("journal: model", "NVML utilisation"),
-        E08_HOLD_S,
-        f"parameters on two GPUs or more, no wrapper, no device_map, together below {PIPELINE_MIN_PERCENT:.0f} % "
-        "(catalogue E08)",
-        layers_take_turns,
-        every_s=SELDOM_S,
-    ),
-    Rule(
-        "E09",
-        "spread",
-        ("journal: model", "NVML utilisation"),
-        E08_HOLD_S,
-        "one process, equal sets of parameters on two GPUs or more, no wrapper, GPUs that work together (catalogue E09)",
-        averaged_by_hand,
-        every_s=SELDOM_S,
-    ),
+E09 = Rule(
+    id="E09",
+    order=2702,
+    family="spread",
+    title="Gradients are averaged by hand",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("journal: model", "NVML utilization"),
+    window_s=E08_HOLD_S,
+    every_s=SELDOM_S,
+    threshold="one process, equal sets of parameters on two GPUs or more, no wrapper, and GPUs that work together",
+    hides=("A01", "B07", "B08", "E01"),
+    mechanism=("A Python loop copies every parameter's gradient to one GPU, adds, and copies back, one after the other."),
+    signature=("One process holds an equal set of parameters on each GPU, without a wrapper, and the GPUs work together."),
+    look_alike="An ensemble, whose copies are different models.",
+    fix="Use DDP.",
+    judge=averaged_by_hand,
 )
-
-HIDES = {"E08": ("A01", "B07", "E02", "F02"), "E09": ("A01", "B07", "B08", "E01")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from gputop.doctor.evidence import straggling as waits
@@ -12,13 +11,15 @@ from gputop.doctor.evidence.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_M
 from gputop.doctor.facts.ddp import batches
 from gputop.doctor.facts.feeding import feeding
 from gputop.doctor.findings import words
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Fact, Severity
 from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
 from gputop.snapshot import Device
 
 SEVERE_SCORE = 0.2
 _NAMES = {"phase/data": "waiting for data", "phase/forward": "forward", "phase/optimizer": "optimizer", "rest": "the rest"}
+_SOURCES = ("journal: phase/*, step_s of all ranks",)
+_SCORE = f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def _facts(found: Straggling) -> list[Fact]:
 def _told(job: Job, rule: str, known: _Known, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
     pids = [known.pid] if isinstance(known.pid, int) else None
     devices = [known.device] if known.device is not None else None
-    severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
+    severity: Severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
     facts = _facts(known.found)
     return Suspicion(tracked.about(job, rule, severity, "likely", title, facts, cause, fix, refuted_by, devices, pids), 3.0)
 
@@ -109,6 +110,31 @@ def slow_data(evidence: Evidence, job: Job) -> Judgement:
     )
 
 
+F01 = Rule(
+    id="F01",
+    order=2501,
+    family="stragglers",
+    title="One rank waits for its data",
+    severities=("error", "warning"),
+    confidences=("likely",),
+    needs=_SOURCES,
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=f"{_SCORE} explained by one rank's data",
+    hides=("D01", "E06", "F04"),
+    mechanism=(
+        "Its part of the data comes slower: another disk, fewer cores, larger files. In DDP all ranks are as fast "
+        "as the slowest."
+    ),
+    signature=(
+        "One rank spends longer on data, and the others spend that time in backward, at full utilization and little power."
+    ),
+    look_alike="D01, where all ranks wait for data.",
+    fix="Give that rank more workers, and look at its disk and cores.",
+    judge=slow_data,
+)
+
+
 def slow_compute(evidence: Evidence, job: Job) -> Judgement:
     """F02: one rank computes longer at equal work."""
     known = _waited_for(evidence, job, "phase/forward")
@@ -128,6 +154,31 @@ def slow_compute(evidence: Evidence, job: Job) -> Judgement:
     )
 
 
+F02 = Rule(
+    id="F02",
+    order=2502,
+    family="stragglers",
+    title="One rank computes longer",
+    severities=("error", "warning"),
+    confidences=("likely",),
+    needs=_SOURCES,
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=f"{_SCORE} explained by one rank's forward",
+    hides=("E06", "F04"),
+    mechanism=(
+        "With equal work its forward takes longer: a lower clock, heat, another process on its GPU, a smaller "
+        "card, or code that runs on this rank only."
+    ),
+    signature="One rank's forward is longer than the others', and they wait for it in backward.",
+    look_alike=(
+        "F03, where it has more rows or longer sequences; a finding on its GPU (I01, I02, I06, I07, H03) is the cause."
+    ),
+    fix="Check clocks, temperature and processes of its GPU, then profile that rank.",
+    judge=slow_compute,
+)
+
+
 def unequal_work(evidence: Evidence, job: Job) -> Judgement:
     """F03: the ranks' batches are of different size, so that somebody is always waited for."""
     known = _known(evidence, job)
@@ -144,6 +195,29 @@ def unequal_work(evidence: Evidence, job: Job) -> Judgement:
     if work is None or not work.unequal:
         return judged
     return Suspicion(replace(judged.finding, evidence=(_ratio(work), *judged.finding.evidence)), judged.hold_s)
+
+
+F03 = Rule(
+    id="F03",
+    order=2500,
+    family="stragglers",
+    title="Ranks have unequal work",
+    severities=("error", "warning"),
+    confidences=("likely",),
+    needs=_SOURCES,
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=f"{_SCORE} explained by unequal work",
+    hides=("F01", "F02", "F04", "F05", "E06"),
+    mechanism=(
+        "A step ends when the rank with most work is done. With batches drawn by chance (sentences, boxes, "
+        "sequences) that is another one each time."
+    ),
+    signature="The size of the batches differs between ranks, and forward takes as long as the size says.",
+    look_alike="F02, where one rank is slow at equal work; F04, where no phase explains the wait.",
+    fix="Balance the batches: group by length, fill by tokens, or pack sequences.",
+    judge=unequal_work,
+)
 
 
 _UNEQUAL = (
@@ -217,6 +291,26 @@ def jitter(evidence: Evidence, job: Job) -> Judgement:
     )
 
 
+F04 = Rule(
+    id="F04",
+    order=2504,
+    family="stragglers",
+    title="The machine disturbs the ranks by turns",
+    severities=("error", "warning"),
+    confidences=("likely",),
+    needs=_SOURCES,
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=f"{_SCORE} explained by no phase, and by another rank each time",
+    hides=("E06",),
+    mechanism=("Garbage collection, swapping or other programs stop one rank after the other, and all others wait each time."),
+    signature="Another rank is late in each step, and neither data nor forward explains it.",
+    look_alike="F03, where the work differs; E07, where the stalls come at even distances.",
+    fix="Collect garbage on all ranks in the same step, and look for swapping and other programs.",
+    judge=jitter,
+)
+
+
 def rank_0_does_more(evidence: Evidence, job: Job) -> Judgement:
     """F05: rank 0 has more to do between steps than the others."""
     known = _waited_for(evidence, job, "rest", "phase/optimizer")
@@ -233,26 +327,23 @@ def rank_0_does_more(evidence: Evidence, job: Job) -> Judgement:
     )
 
 
-_SOURCES = ("journal: phase/*, step_s of all ranks",)
-_SCORE = f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of {WINDOW_STEPS} steps, {COVERAGE_MIN:.0%} of it"
-
-
-def _rule(rule: str, explained: str, judge: Callable[[Evidence, Job], Judgement]) -> Rule:
-    return Rule(rule, "stragglers", _SOURCES, 3.0, f"{_SCORE} explained by {explained} (catalogue {rule})", judge, SELDOM_S)
-
-
-RULES = (
-    _rule("F03", "unequal work", unequal_work),
-    _rule("F01", "one rank's data", slow_data),
-    _rule("F02", "one rank's forward", slow_compute),
-    _rule("F05", "what rank 0 does between steps", rank_0_does_more),
-    _rule("F04", "no phase, another rank each time", jitter),
+F05 = Rule(
+    id="F05",
+    order=2503,
+    family="stragglers",
+    title="Rank 0 does more than the others",
+    severities=("error", "warning"),
+    confidences=("likely",),
+    needs=_SOURCES,
+    window_s=3.0,
+    every_s=SELDOM_S,
+    threshold=f"{_SCORE} explained by what rank 0 does between steps",
+    hides=("E06", "F04"),
+    mechanism=(
+        "Logging, progress bars, images or metrics on rank 0 take time in every step, and the others wait for its gradients."
+    ),
+    signature="Rank 0 spends more time between optimizer and next step.",
+    look_alike="F04, where another rank is late each time.",
+    fix="Log every 50 steps, or in a thread of its own.",
+    judge=rank_0_does_more,
 )
-
-HIDES = {
-    "F03": ("F01", "F02", "F04", "F05", "E06"),
-    "F01": ("D01", "E06", "F04"),
-    "F02": ("E06", "F04"),
-    "F05": ("E06", "F04"),
-    "F04": ("E06",),
-}

@@ -11,13 +11,13 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.evidence.standing import COLLECTIVE_FILES
 from gputop.doctor.facts.ddp import Stall, standstill
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import told
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
-"""Counts that differ between ranks are normal while a job runs; they tell once they no longer move (catalogue, 1.1)."""
+"""Counts that differ between ranks are normal while a job runs; they tell once they no longer move (docs/rules.md#measures)."""
 _OWN_CODE = re.compile(
     r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
 )
@@ -41,6 +41,34 @@ def different_paths(evidence: Evidence) -> dict[str, Judgement]:
                 "Another rank failed before, and this one got what was left of it.",
             )
     return judged
+
+
+C08 = Rule(
+    id="C08",
+    order=1400,
+    family="ddp",
+    title="Ranks wait in different collectives",
+    severities=("error", "warning"),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: stalled", "NCCL RAS", "the run's output"),
+    window_s=COUNTS_HOLD_S,
+    every_s=EVERY_LOOK,
+    threshold=(
+        "every rank waits, in collectives called from different lines; or NCCL's counts cross for "
+        f"{COUNTS_HOLD_S:.0f} s, without a step for a minute; or the text param_shape"
+    ),
+    hides=("G01", "F01", "F04", "F05"),
+    mechanism=(
+        "A collective ends when every rank calls it. Code under `if rank == 0`, a break or an exception on one "
+        "rank lets the ranks call different ones."
+    ),
+    signature=(
+        "Every rank waits, at different lines; NCCL's counts cross and do not move; or DDP reports models of different shapes."
+    ),
+    look_alike="Counts that differ for a moment while the job runs; G04, where a rank is gone.",
+    fix="Run everything that communicates on every rank, and only what writes on rank 0.",
+    judge_machine=different_paths,
+)
 
 
 def _different_paths(evidence: Evidence, job: Job) -> Judgement:
@@ -142,19 +170,3 @@ def _crossed(communicators: Sequence[Communicator]) -> Fact | None:
                     text = f"rank {one.rank} is ahead in {ahead[0]}, rank {other.rank} in {behind[0]}, and neither moves"
                     return Fact(text, [ahead[0], behind[0]], "NCCL RAS")
     return None
-
-
-MACHINE_RULES = (
-    MachineRule(
-        "C08",
-        "ddp",
-        ("journal: stalled", "NCCL RAS", "the run's output"),
-        COUNTS_HOLD_S,
-        "every rank waits, in collectives called from different lines; or counts of collectives that cross, without a step for "
-        f"a minute, {COUNTS_HOLD_S:.0f} s; or the text itself (catalogue C08)",
-        different_paths,
-        every_s=EVERY_LOOK,
-    ),
-)
-
-HIDES = {"C08": ("G01", "F01", "F04", "F05")}

@@ -16,7 +16,7 @@ from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import number
 from gputop.doctor.facts.ddp import Stall
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Confidence, Fact, Severity
 from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.standstill.spinning import SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, STANDING, spins
 from gputop.doctor.rules.support import tracked
@@ -56,6 +56,35 @@ def hang(evidence: Evidence, job: Job) -> Judgement:
     if len(tracked.ranks_of(job)) > 1:
         return _several(evidence, job, stalls)
     return _alone(evidence, job, *next(iter(stalls.values())))
+
+
+G01 = Rule(
+    id="G01",
+    order=1600,
+    family="hangs",
+    title="The training hangs",
+    severities=("error", "warning", "info"),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: stalled of every rank", "NCCL RAS", "/proc", "NVML"),
+    window_s=3.0,
+    every_s=EVERY_LOOK,
+    threshold=(
+        "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation "
+        "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's "
+        f"counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from outside: "
+        f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
+        "(possible)"
+    ),
+    hides=STANDING,
+    mechanism=(
+        "A collective waits for a rank that never enters it, a lock or a loader worker blocks the loop, or a "
+        "process is stopped. NCCL's kernels poll meanwhile, so GPUs show 100% at little power."
+    ),
+    signature=("Ranks live and make no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation."),
+    look_alike="A long evaluation, checkpoint or compilation on all ranks; E02, where steps advance.",
+    fix=("Look at the stack of the rank that the finding names (py-spy dump), and bring every rank to the same collectives."),
+    judge=hang,
+)
 
 
 def _standstills(job: Job) -> _Stalls:
@@ -319,7 +348,9 @@ def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgem
         facts.append(Fact(text, workers.cpu_percent, "/proc"))
     facts += utilization(evidence, tracked.used_devices(job))
     title, cause = "The training stands still", "Its process lives and makes no step; the stack says where it waits."
-    severity, confidence, fix = "error", "likely", f"py-spy dump --pid {pid}"
+    severity: Severity = "error"
+    confidence: Confidence = "likely"
+    fix = f"py-spy dump --pid {pid}"
     if standing.debugged(where):
         title, cause = "The training stands in a debugger", "A breakpoint() or a debugger's prompt waits for somebody to type."
         severity, confidence, fix = "info", "certain", f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}"
@@ -350,22 +381,3 @@ def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgem
         "A step comes; or it is compiling, evaluating, writing a checkpoint, or done with its training.",
     )
     return Suspicion(finding, STALL_HOLD_S)
-
-
-RULES = (
-    Rule(
-        "G01",
-        "hangs",
-        ("journal: stalled of every rank", "NCCL RAS", "/proc", "NVML"),
-        3.0,
-        "a rank says that no step came for 30 s or ten usual steps, outside of evaluation, checkpoints and compilation "
-        "(possible after a third of that, where one rank rests and all wait for it); "
-        f"certain where NCCL's counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from "
-        f"outside: {SPIN_PERCENT:.0f} % used at {SPIN_POWER_SHARE:.0%} of the power, {SPIN_HOLD_S:.0f} s: possible "
-        "(catalogue G01)",
-        hang,
-        every_s=EVERY_LOOK,
-    ),
-)
-
-HIDES = {"G01": STANDING}

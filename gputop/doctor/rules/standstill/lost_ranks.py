@@ -7,8 +7,8 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Rule, Suspicion
+from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.standstill import left_early
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.support import tracked
@@ -85,6 +85,33 @@ def never_complete(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, G03_EARLY_HOLD_S if early else G03_HOLD_S)
 
 
+G03 = Rule(
+    id="G03",
+    order=1000,
+    family="lost ranks",
+    title="Ranks wait for a group that is not complete",
+    severities=("error", "warning"),
+    confidences=("certain", "likely", "possible"),
+    needs=("/proc", "RANK, WORLD_SIZE"),
+    window_s=G03_HOLD_S,
+    every_s=EVERY_LOOK,
+    threshold=(
+        f"ranks that are {G03_AGE_S:.0f} s old and use less than {G03_CPU_PERCENT:.0f}% of a core for "
+        f"{G03_HOLD_S:.0f} s, without a step; certain where fewer run than were started; possible from an age of "
+        f"{G03_EARLY_S:.0f} s"
+    ),
+    hides=("A02", "G01"),
+    mechanism=(
+        "init_process_group waits until WORLD_SIZE ranks have come. One was not started or died, WORLD_SIZE is "
+        "wrong, the port is taken, or a firewall is in the way."
+    ),
+    signature="Young ranks idle without a step; certain where fewer run than were started.",
+    look_alike="Ranks that read their data set, or that serve and wait for requests.",
+    fix="Start all ranks with one launcher, check WORLD_SIZE and the port, and look at the stack with py-spy.",
+    judge=never_complete,
+)
+
+
 def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
     """Return whether a young process does nothing for so long: no processor, no disk, not much on a GPU."""
     if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT or process.state != "S":
@@ -131,6 +158,42 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
         if subject not in found and (lost := _lost(evidence, job)) is not None:
             found[subject] = lost
     return found
+
+
+def _others_wait(finding: Finding) -> bool:
+    """Return False for a rank without which the others go on, or for which they may not wait: it explains nothing of theirs."""
+    return finding.severity != "info" and finding.confidence != "possible"
+
+
+G04 = Rule(
+    id="G04",
+    order=1002,
+    family="lost ranks",
+    title="A rank died or left, and others wait for it",
+    severities=("error", "warning", "info"),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal", "logs", "NCCL RAS"),
+    window_s=2.0,
+    every_s=EVERY_LOOK,
+    threshold=(
+        f"a rank has failed or was killed while others live and make no step for {STILL_S:.0f} s; or one has "
+        "finished and all others wait in a collective; or all have ended and nothing else explains it; or NCCL "
+        f"reports a rank dead and no count moves for {G04_COUNTS_S:.0f} s"
+    ),
+    hides=("G01", "G02", "G03", "A02", "LOG"),
+    hides_if=_others_wait,
+    hides_when="the others wait for the rank, and surely do",
+    mechanism=(
+        'When one rank dies or leaves the loop, the others stop at the next exchange: with "connection closed by '
+        'peer", or silently until a timeout. The first that died has the cause.'
+    ),
+    signature=(
+        "A rank has failed, was killed or has finished, while the others live and make no step; or NCCL reports it dead."
+    ),
+    look_alike=("Ranks that end one after the other at the end of a run; tasks of a sweep, which do not need each other."),
+    fix="Read what the first failed rank said last, and look for the OOM killer and Xid errors in dmesg.",
+    judge_machine=dead_rank,
+)
 
 
 def _lost(evidence: Evidence, job: Job) -> Judgement:
@@ -230,7 +293,7 @@ _TITLES = {
     "may wait": "the others may wait for it",
     "wait": "the others wait for it",
 }
-_WEIGHTS = {
+_WEIGHTS: dict[str, tuple[Severity, Confidence]] = {
     "gone": ("error", "certain"),
     "go on": ("info", "likely"),
     "may wait": ("warning", "possible"),
@@ -333,40 +396,20 @@ def small_shared_memory(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, 5.0)
 
 
-RULES = (
-    Rule(
-        "G03",
-        "lost ranks",
-        ("/proc", "RANK, WORLD_SIZE"),
-        G03_HOLD_S,
-        f"ranks that are {G03_AGE_S:.0f} s old, use below {G03_CPU_PERCENT:.0f} % of a core for {G03_HOLD_S:.0f} s, without "
-        f"a step; certain where fewer run than were started; possible from an age of {G03_EARLY_S:.0f} s (catalogue G03)",
-        never_complete,
-        every_s=EVERY_LOOK,
-    ),
-    Rule(
-        "G05",
-        "lost ranks",
-        ("statvfs", "/proc"),
-        5.0,
-        "/dev/shm below 256 MB with two NCCL ranks (catalogue G05)",
-        small_shared_memory,
-        every_s=EVERY_LOOK,
-    ),
+G05 = Rule(
+    id="G05",
+    order=1001,
+    family="lost ranks",
+    title="/dev/shm is too small for NCCL",
+    severities=("warning", "info"),
+    confidences=("likely", "possible"),
+    needs=("statvfs", "/proc"),
+    window_s=5.0,
+    every_s=EVERY_LOOK,
+    threshold="/dev/shm below 256 MB and two processes that use NCCL",
+    mechanism="NCCL keeps the buffers between the ranks of one machine in /dev/shm. Docker gives it 64 MB.",
+    signature="Two or more processes use NCCL, and /dev/shm has less than 256 MB.",
+    look_alike="GPUs that reach each other by NVLink; NCCL_SHM_DISABLE=1 that is set on purpose.",
+    fix="Start the container with --shm-size=1g --ulimit memlock=-1.",
+    judge=small_shared_memory,
 )
-MACHINE_RULES = (
-    MachineRule(
-        "G04",
-        "lost ranks",
-        ("journal", "logs", "NCCL RAS"),
-        2.0,
-        f"a rank has failed or was killed while others live, and make no step for {STILL_S:.0f} s; or one has finished and all "
-        "others stand in a collective; or all ended, and only that "
-        "is known, or that they lost one that had finished; or NCCL calls it dead, and "
-        f"no count moves for {G04_COUNTS_S:.0f} s (catalogue G04)",
-        dead_rank,
-        every_s=EVERY_LOOK,
-    ),
-)
-
-HIDES = {"G04": ("G01", "G02", "G03", "A02", "LOG"), "G03": ("A02", "G01")}

@@ -17,7 +17,7 @@ SPIN_MEMORY_PERCENT = 3.0
 SPIN_HOLD_S = 60.0
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
-"""NCCL's kernels poll: 100 % utilisation at little power (catalogue G01; all of it [H], not measured)."""
+"""NCCL's kernels poll: 100 % utilisation at little power (docs/rules.md#g01, estimates)."""
 STANDING = (
     "D01",
     "D02",
@@ -112,18 +112,28 @@ def first_collective(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding, FIRST_HOLD_S)
 
 
-RULES = (
-    Rule(
-        "G02",
-        "hangs",
-        ("NCCL RAS", "NVML"),
-        FIRST_HOLD_S,
-        f"equal counts of at most {FIRST_CALLS} collective operations, GPUs at {SPIN_PERCENT:.0f} %, no step, no NVLink "
-        "(possible where that is unknown), "
-        f"{FIRST_HOLD_S:.0f} s (catalogue G02)",
-        first_collective,
-        every_s=EVERY_LOOK,
+G02 = Rule(
+    id="G02",
+    order=1500,
+    family="hangs",
+    title="The first collective never completes",
+    severities=("error",),
+    confidences=("likely", "possible"),
+    needs=("NCCL RAS", "NVML"),
+    window_s=FIRST_HOLD_S,
+    every_s=EVERY_LOOK,
+    threshold=(
+        f"equal counts of at most {FIRST_CALLS} collectives, GPUs at {SPIN_PERCENT:.0f}%, no step and no NVLink "
+        f"(possible where that is unknown), for {FIRST_HOLD_S:.0f} s"
     ),
+    estimated=True,
+    hides=("G01", *STANDING),
+    mechanism=(
+        "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver has a known fault "
+        "(before 550.40.07 on RTX 40 cards)."
+    ),
+    signature="All ranks have begun the same few collectives, the GPUs are at 100%, and no step was made.",
+    look_alike="C08 and G01, where the counts of the ranks differ.",
+    fix="Test with NCCL_P2P_DISABLE=1; then update the driver, set iommu=pt, or turn ACS off.",
+    judge=first_collective,
 )
-
-HIDES = {"G02": ("G01", *STANDING)}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
-from gputop.doctor.findings.finding import Abstained, Fact, Finding
+from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.rule import Suspicion
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, softened
 from gputop.snapshot import LIVE_STATES, Device, LogMatch, Rank, is_of_training, loss_metric
@@ -49,8 +49,8 @@ def used_devices(job: Job) -> tuple[Device, ...]:
 def about(
     job: Job,
     rule: str,
-    severity: str,
-    confidence: str,
+    severity: Severity,
+    confidence: Confidence,
     title: str,
     evidence: Sequence[Fact],
     cause: str,
@@ -112,8 +112,8 @@ def from_text(
     fix: str,
     refuted_by: str,
     *,
-    severity: str = "error",
-    confidence: str = "certain",
+    severity: Severity = "error",
+    confidence: Confidence = "certain",
     also: Sequence[Fact] = (),
 ) -> Suspicion:
     """Return a finding that rests on what a run said; possible at most where the run went on."""

@@ -1,6 +1,6 @@
 """LOG: what ended a run or a launch, by the known error text in its output, where no other rule judges that text.
 
-The finding carries the id of its cause (C08, D09, G03 ...), or the text's own name where the catalogue has no cause. It
+The finding carries the id of its cause (C08, D09, G03 ...), or the text's own name where no rule has its cause. It
 outlives the run's processes: a job whose ranks are all dead still has its explanation, as long as its output is followed.
 """
 
@@ -20,7 +20,7 @@ from gputop.doctor.logs.scan import is_warning
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
 from gputop.doctor.rules.launching.visibility import exclusive_mode
 from gputop.doctor.rules.machine.memory import host_memory
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import Told, others_memory, told
 from gputop.snapshot import LogMatch
 
@@ -59,6 +59,30 @@ def failed(evidence: Evidence) -> dict[str, Judgement]:
     return found
 
 
+LOG = Rule(
+    id="LOG",
+    order=1100,
+    family="logs",
+    title="A known error text ended the run",
+    severities=("error", "warning", "info"),
+    confidences=("certain", "likely", "possible"),
+    needs=("logs",),
+    every_s=EVERY_LOOK,
+    threshold="the first failure in the output of a run that failed has a known text, or is an exception",
+    mechanism=(
+        "Many failures have a fixed text. The first such text in the output of a failed run is closest to its "
+        "cause; those of other ranks follow from it."
+    ),
+    signature=(
+        "The output of a run that failed holds a known text, or its journal an exception. The finding bears the "
+        "id of the cause where there is one."
+    ),
+    look_alike="The same text in a run that goes on or ends well.",
+    fix="Follow the fix of the finding; `gputop doctor --log FILE` explains a log in the same way.",
+    judge_machine=failed,
+)
+
+
 def _of_its_own(said: Told, match: LogMatch) -> bool:
     """Return whether the text is one of memory that another rank of the run has: H02 judges that."""
     return match.pattern == "oom_other_proc" and others_memory(said) is None
@@ -86,16 +110,3 @@ def _judge(said: Told, match: LogMatch) -> Judgement:
     if seen.where is not None:
         finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, "journal")))
     return Suspicion(replace(finding, run=said.run_id or match.run_id, devices=said.devices, pids=said.pids))
-
-
-MACHINE_RULES = (
-    MachineRule(
-        "LOG",
-        "logs",
-        ("logs",),
-        0.0,
-        "the first failure in the output of a run that failed has a known text (catalogue, section 5), or is an exception",
-        failed,
-        every_s=EVERY_LOOK,
-    ),
-)

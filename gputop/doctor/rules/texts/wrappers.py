@@ -7,7 +7,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts.ddp import Ddp, ddp
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, MachineRule, Suspicion
+from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import told
 
@@ -31,6 +31,28 @@ def not_on_first_device(evidence: Evidence) -> dict[str, Judgement]:
                 "The text comes from a test that expects it.",
             )
     return found
+
+
+B09 = Rule(
+    id="B09",
+    order=900,
+    family="data_parallel",
+    title="The model is not on DataParallel's first GPU",
+    severities=("error", "warning"),
+    confidences=("certain", "possible"),
+    needs=("the run's output or exception",),
+    every_s=EVERY_LOOK,
+    threshold="the text dp_not_on_dev0 in the run's output",
+    hides=("A13", "G04"),
+    mechanism=(
+        "nn.DataParallel copies the weights from its first device to the others. It moves the module there by "
+        "itself only when it has a single device."
+    ),
+    signature='"module must have its parameters and buffers on device cuda:0".',
+    look_alike="A test that expects this text.",
+    fix='Move the model first: nn.DataParallel(net.to("cuda:0")).',
+    judge_machine=not_on_first_device,
+)
 
 
 def replica_state(evidence: Evidence) -> dict[str, Judgement]:
@@ -62,6 +84,28 @@ def replica_state(evidence: Evidence) -> dict[str, Judgement]:
             else (Fact(" ".join(inner.line.split())[:160], inner.line, "the run's output"),),
         )
     return found
+
+
+B10 = Rule(
+    id="B10",
+    order=901,
+    family="data_parallel",
+    title="A replica of DataParallel failed",
+    severities=("error", "warning"),
+    confidences=("certain", "likely", "possible"),
+    needs=("the run's output or exception",),
+    every_s=EVERY_LOOK,
+    threshold="the text dp_replica_error; certain where tensors on two devices are its reason, otherwise likely",
+    hides=("A13", "G04"),
+    mechanism=(
+        "Replicas get copies of parameters and buffers only. Tensors in lists or plain attributes and bound "
+        "methods stay those of the original on the first GPU."
+    ),
+    signature='"Caught ... Error in replica 1 on device 1"; certain where the reason is tensors on two devices.',
+    look_alike="A failure that also comes on one GPU without the wrapper.",
+    fix="Register such tensors with register_buffer and take the device from the input; better, use DDP.",
+    judge_machine=replica_state,
+)
 
 
 def _needless_search(evidence: Evidence, job: Job) -> Judgement:
@@ -142,6 +186,33 @@ def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
     return found
 
 
+C09 = Rule(
+    id="C09",
+    order=902,
+    family="ddp",
+    title="Unused parameters in DDP",
+    severities=("error", "warning", "info"),
+    confidences=("certain", "likely", "possible"),
+    needs=("the run's output or exception", "journal: ddp"),
+    every_s=EVERY_LOOK,
+    threshold=(
+        "the text unused_params, unused_idx or ready_twice; or find_unused_parameters=True and no parameter "
+        f"unused in {UNUSED_ITERATIONS_MIN} iterations"
+    ),
+    mechanism=(
+        "DDP waits for the gradient of every parameter that it wrapped. Those that the loss does not depend on "
+        "never come. Looking for them (find_unused_parameters=True) costs a walk through the graph in every step."
+    ),
+    signature=(
+        '"Expected to have finished reduction in the prior iteration", "marked ready twice", or '
+        "find_unused_parameters although every parameter is used."
+    ),
+    look_alike="Ranks that took different paths through the code by mistake (C08).",
+    fix=("Remove or freeze the parameters, or set find_unused_parameters=True; with checkpointing use use_reentrant=False."),
+    judge_machine=unused_parameters,
+)
+
+
 def wrapped_too_early(evidence: Evidence) -> dict[str, Judgement]:
     """C15: DDP refused a module that was on the CPU, or had nothing to train."""
     found: dict[str, Judgement] = {}
@@ -169,6 +240,27 @@ def wrapped_too_early(evidence: Evidence) -> dict[str, Judgement]:
                 "The model is meant for inference only.",
             )
     return found
+
+
+C15 = Rule(
+    id="C15",
+    order=903,
+    family="ddp",
+    title="DDP wrapped the model too early",
+    severities=("error", "warning"),
+    confidences=("certain", "possible"),
+    needs=("the run's output or exception",),
+    every_s=EVERY_LOOK,
+    threshold="the text ddp_devids_cpu or ddp_not_needed in the run's output",
+    hides=("G04",),
+    mechanism=("With device_ids all parameters must already be on that GPU, and at least one parameter must need a gradient."),
+    signature="DDP raises an error when it is constructed.",
+    look_alike=(
+        "A model that is spread over devices on purpose (leave device_ids out), or one for inference (do not wrap it)."
+    ),
+    fix="Move and thaw the model first, then wrap it.",
+    judge_machine=wrapped_too_early,
+)
 
 
 _WITHOUT_PREFIX = """\
@@ -202,40 +294,20 @@ def prefixed_names(evidence: Evidence) -> dict[str, Judgement]:
     return found
 
 
-MACHINE_RULES = (
-    MachineRule(
-        "B09",
-        "data_parallel",
-        ("the run's output or exception",),
-        0.0,
-        "the text itself (catalogue B09)",
-        not_on_first_device,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "B10",
-        "data_parallel",
-        ("the run's output or exception",),
-        0.0,
-        "a failure in a replica; certain where tensors on two devices are its reason (catalogue B10)",
-        replica_state,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "C09",
-        "ddp",
-        ("the run's output or exception", "journal: ddp"),
-        0.0,
-        f"the text itself; or find_unused_parameters and none unused in {UNUSED_ITERATIONS_MIN} iterations (catalogue C09)",
-        unused_parameters,
-        every_s=EVERY_LOOK,
-    ),
-    MachineRule(
-        "C15", "ddp", ("the run's output or exception",), 0.0, "the text itself (catalogue C15)", wrapped_too_early, EVERY_LOOK
-    ),
-    MachineRule(
-        "C13", "ddp", ("the run's output or exception",), 0.0, "the text itself (catalogue C13)", prefixed_names, EVERY_LOOK
-    ),
+C13 = Rule(
+    id="C13",
+    order=904,
+    family="ddp",
+    title='Checkpoint names begin with "module."',
+    severities=("error", "warning"),
+    confidences=("certain", "possible"),
+    needs=("the run's output or exception",),
+    every_s=EVERY_LOOK,
+    threshold="the text module_prefix in the run's output",
+    hides=("G04",),
+    mechanism=('nn.DataParallel and DDP keep the model under .module, and their state_dict puts "module." before each name.'),
+    signature="load_state_dict reports missing and unexpected keys that differ by this prefix.",
+    look_alike="Names that differ in more than the prefix.",
+    fix="Save model.module.state_dict(), and strip the prefix when you load an old file.",
+    judge_machine=prefixed_names,
 )
-
-HIDES = {"B09": ("A13", "G04"), "B10": ("A13", "G04"), "C13": ("G04",), "C15": ("G04",)}

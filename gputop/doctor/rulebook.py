@@ -1,0 +1,159 @@
+"""The rules in words: the list and the pages of ``gputop doctor --rules``, and docs/rules.md. Pure.
+
+``python -m gputop.doctor.rulebook`` prints docs/rules.md (``make docs``).
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterable, Sequence
+
+from gputop.doctor.findings import words
+from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
+from gputop.doctor.rules.rule import EVERYTHING, Rule
+
+WIDTH = 80
+PAGE = "docs/rules.md"
+_CHAPTERS = {
+    "A": "Launching: how many ranks, on which devices, and what they may see",
+    "B": "nn.DataParallel",
+    "C": "DistributedDataParallel, and what each rank reads and writes",
+    "D": "Input pipeline and CPU",
+    "E": "Efficiency of a GPU, and of GPUs together",
+    "F": "Stragglers: one rank that all others wait for",
+    "G": "Standstill: hangs, and ranks that are lost",
+    "H": "Memory",
+    "I": "Hardware and driver",
+    "L": "Known error texts",
+}
+_WHEN = "Reported when"
+_HEAD = """\
+# Rules of the doctor
+
+<!-- Written by `make docs` from gputop/doctor/rules: change the rules, not this page. -->
+
+Each rule names one cause of training that uses too few GPUs, runs slowly, goes wrong, or stands still. `gputop doctor --rules`
+lists them in the terminal, and `gputop doctor --rules A07` explains one.
+
+**Severity.** *error*: the run fails, or its result or most of its speed is lost. *warning*: it costs speed. *info*: worth
+knowing, and often meant.
+
+<a id="confidence"></a>
+**Confidence.** *certain* (from 0.95): a fact, or sources that agree. *likely* (from 0.7): shown after three observations.
+*possible* (from 0.4): one statistical sign; it stands last. A finding goes after five clean observations.
+
+<a id="hides"></a>
+**Hides.** A finding explains others of the same job or device: they are listed as explained by it and not shown beside it. Of
+two rules that explain each other the root stays, and of findings that weigh the same the root stands first.
+
+<a id="needs"></a>
+**Needs.** *journal*: what `gputop run` or `import gputop` records in the training; all else is read from outside. A rule that
+lacks its evidence says so and is not judged. *The run's output* is followed for jobs that gputop started, and for output that
+goes to a file.
+
+<a id="measures"></a>
+**Measures.** A GPU is busy from 10% average utilization, and idle when 95% of its readings are below 3%; utilization counts
+after 30 s or 20 steps, when libraries and compilers have started. The share of time that goes to waiting is the sum of the
+waits over the sum of the step times, never a median: with four loader workers a median wait of 1.3 ms was seen where the
+mean was 80 ms. In DDP every rank's step takes equally long, so a late rank is the one with the *shortest* backward, and the
+straggler score is the wait of the others over the step: 50 ms of data on rank 1 gave rank 0 a backward of 60.7 ms and rank 1
+one of 10.5 ms. NCCL's counts of collectives may differ between ranks while a job runs; they tell once they no longer move.
+
+<a id="estimates"></a>
+**Estimates.** Limits that are marked as estimates have not been measured on a GPU.
+"""
+
+
+def listing() -> str:
+    """Return every rule by its id with title, family and what it needs to see, in lines of at most 80 characters."""
+    lines = []
+    for rule in _by_id():
+        lines.append(f"{rule.id:<5}{rule.title}  [{rule.family}]")
+        lines += textwrap.wrap(_needs(rule), WIDTH, initial_indent="     ", subsequent_indent="     ", break_on_hyphens=False)
+    lines += ["", f"{words.count(len(RULES), 'rule')}. gputop doctor --rules ID explains one."]
+    return "\n".join(lines)
+
+
+def explanation(rule: Rule) -> str:
+    """Return one rule in full, in lines of at most 80 characters."""
+    blocks = [f"{rule.id}  {rule.title}\n{'-' * (len(rule.id) + 2 + len(rule.title))}\n{_levels(rule)}"]
+    for name, text in _paragraphs(rule):
+        wrapped = textwrap.wrap(
+            text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+        )
+        blocks.append("\n".join([name, *wrapped]))
+    return "\n\n".join(blocks)
+
+
+def near_ids(text: str) -> tuple[str, ...]:
+    """Return the rules that a person may have meant by an id that does not exist: those that begin alike."""
+    start = text.strip().upper()[:1]
+    return tuple(sorted(rule for rule in IDS if start and rule.startswith(start)))
+
+
+def markdown() -> str:
+    """Return docs/rules.md."""
+    parts = [_HEAD]
+    chapter = ""
+    for rule in _by_id():
+        if rule.id[0] != chapter:
+            chapter = rule.id[0]
+            parts.append(f"## {_CHAPTERS[chapter]}\n")
+        parts.append(f'<a id="{rule.id.lower()}"></a>\n### {rule.id} {rule.title}\n\n{_levels(rule)}\n')
+        items = [
+            textwrap.fill(
+                f"- **{name}{'' if name == _WHEN else '.'}** {text}",
+                120,
+                subsequent_indent="  ",
+                break_on_hyphens=False,
+                break_long_words=False,
+            )
+            for name, text in _paragraphs(rule)
+        ]
+        parts.append("\n".join(items) + "\n")
+    return "\n".join(parts)
+
+
+def _by_id() -> list[Rule]:
+    return sorted(RULES, key=lambda rule: (rule.id == "LOG", rule.id))
+
+
+def _levels(rule: Rule) -> str:
+    return f"{_either(rule.severities)}; {_either(rule.confidences)}; family {rule.family}"
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def _paragraphs(rule: Rule) -> Iterable[tuple[str, str]]:
+    yield "Why it happens", rule.mechanism
+    yield "How it shows", rule.signature
+    yield _WHEN, f"{rule.threshold}." + (" These limits are estimates." if rule.estimated else "")
+    yield "Looks like", rule.look_alike
+    yield "Fix", rule.fix
+    yield "Needs", f"{_needs(rule)}."
+    hides = _hides(rule)
+    if hides:
+        yield "Hides", hides
+    hidden_by = sorted(root for root, symptoms in HIDES.items() if rule.id in symptoms and BY_ID[root].hides != EVERYTHING)
+    everything = [item.id for item in RULES if item.hides == EVERYTHING and rule.id in HIDES[item.id]]
+    if hidden_by or everything:
+        yield "Hidden by", f"{', '.join([*everything, *hidden_by])}."
+
+
+def _needs(rule: Rule) -> str:
+    return "; ".join(rule.needs) + (f"; about {rule.window_s:g} s of it" if rule.window_s else "")
+
+
+def _hides(rule: Rule) -> str:
+    if not rule.hides:
+        return ""
+    what = "every other rule but those that hide it" if rule.hides == EVERYTHING else ", ".join(sorted(rule.hides))
+    when = f", where {rule.hides_when}" if rule.hides_when else ""
+    return f"{what[:1].upper()}{what[1:]}{when}."
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())

@@ -1,0 +1,40 @@
+"""gputop doctor --rules: the list, one rule, and an id that does not exist, as a program."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.doctor.rules import RULES
+from tests.cli.test_doctor_log_command import doctor
+
+
+def test_the_list_names_every_rule() -> None:
+    result = doctor("--rules")
+    assert result.returncode == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert all(any(line.startswith(f"{rule.id:<5}{rule.title}") for line in lines) for rule in RULES)
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("given", ["A07", "a07"])
+def test_a_rule_is_explained(given: str) -> None:
+    result = doctor("--rules", given)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("A07  Several ranks share one GPU")
+    for heading in ("Why it happens", "How it shows", "Looks like", "Fix", "Needs", "Hides"):
+        assert heading in result.stdout.splitlines()
+
+
+def test_an_unknown_rule_is_refused_with_those_that_are_near() -> None:
+    result = doctor("--rules", "G77")
+    assert result.returncode == 2
+    assert "There is no rule 'G77'" in result.stderr
+    assert "G01, G02, G03, G04, G05" in result.stderr
+    assert "gputop doctor --rules lists them" in result.stderr
+
+
+@pytest.mark.parametrize("other", [("--json",), ("--watch", "5s"), ("--run", "x")])
+def test_what_is_about_findings_does_not_go_with_rules(other: tuple[str, ...]) -> None:
+    result = doctor("--rules", "A07", *other)
+    assert result.returncode == 2
+    assert "as text" in result.stderr

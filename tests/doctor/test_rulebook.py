@@ -1,0 +1,56 @@
+"""The rules in words: docs/rules.md is current, and every line of ``--rules`` fits a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from gputop.doctor import rulebook
+from gputop.doctor.rules import BY_ID, IDS, RULES
+from gputop.doctor.rules.rule import Rule
+from tests import REPOSITORY
+
+PAGE = REPOSITORY / rulebook.PAGE
+POINTERS = re.compile(r"rules\.md(?:#([\w-]+))?")
+CATALOGUE = re.compile(r"\(catalogue[, )]|catalogue[,:]? (section|[A-J]\d\d)|\[H\]", re.I)
+
+
+def test_the_page_of_the_rules_is_current() -> None:
+    assert PAGE.read_text(encoding="utf-8") == rulebook.markdown(), f"{rulebook.PAGE} is not current: run `make docs`"
+
+
+def test_the_list_names_each_rule_with_family_and_needs() -> None:
+    text = rulebook.listing()
+    joined = " ".join(text.split())
+    for rule in RULES:
+        assert f"{rule.id:<5}{rule.title}  [{rule.family}]" in text.splitlines()
+        for need in rule.needs:
+            assert " ".join(need.split()) in joined
+    assert max(map(len, text.splitlines())) <= rulebook.WIDTH
+
+
+@pytest.mark.parametrize("rule", RULES, ids=IDS)
+def test_a_rule_is_explained_within_80_columns(rule: Rule) -> None:
+    text = rulebook.explanation(rule)
+    joined = " ".join(text.split())
+    for sentence in (rule.title, rule.mechanism, rule.signature, rule.look_alike, rule.fix):
+        assert sentence in joined
+    assert max(map(len, text.splitlines())) <= rulebook.WIDTH
+
+
+def test_the_page_says_what_a_rule_hides_and_when() -> None:
+    assert "A01, A02, A07, where the run asks for more GPUs than it sees." in rulebook.explanation(BY_ID["A03"])
+    assert "Every other rule but those that hide it." in rulebook.explanation(BY_ID["A12"])
+    hidden = rulebook.explanation(BY_ID["H02"]).split("Hidden by")[1].split()
+    assert hidden[:1] == ["A12,"], "first what hides everything"
+    assert {"A07,", "A19,", "B07,", "H01,"} <= set(hidden)
+
+
+def test_comments_point_at_the_page_and_at_places_that_it_has() -> None:
+    anchors = set(re.findall(r'<a id="([\w-]+)">', rulebook.markdown()))
+    for path in sorted((REPOSITORY / "gputop").rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        assert not CATALOGUE.search(source), path
+        for anchor in POINTERS.findall(source):
+            assert not anchor or anchor in anchors, f"{path}: {rulebook.PAGE}#{anchor}"
