@@ -46,7 +46,7 @@ _TABLE = {
     "doctor/facts": "ground",
     "doctor/evidence": "ground doctor/facts",
     "doctor/findings": "ground doctor/evidence",
-    "doctor/logs/patterns": "",
+    "doctor/logs/patterns": "doctor/findings",
     "doctor/logs": "ground doctor/findings doctor/logs/patterns",
     "doctor/preflight": "ground doctor/evidence doctor/findings",
     "doctor/rules/support": "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns",
@@ -65,11 +65,9 @@ _TABLE = {
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/launching"
         " doctor/rules/machine doctor/rules/support"
     ),
-    "doctor/rules": (
-        "doctor/rules/data_parallel doctor/rules/ddp doctor/rules/launching doctor/rules/machine doctor/rules/pace"
-        " doctor/rules/standstill doctor/rules/support doctor/rules/texts"
-    ),
-    "doctor": "ground doctor/evidence doctor/findings doctor/preflight doctor/rules",
+    # It finds the families by walking its folder.
+    "doctor/rules": "doctor/rules/support",
+    "doctor": "ground doctor/evidence doctor/findings doctor/preflight doctor/rules doctor/rules/support",
     # The screen: draws what the stream and the doctor say.
     "history": "ground",
     "tui/state": "ground agent doctor doctor/findings history",
@@ -80,7 +78,7 @@ _TABLE = {
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.
     "cli": (
-        "ground agent doctor doctor/findings doctor/logs doctor/preflight gputop history jobs jobs/output recipes sources"
+        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules gputop history jobs jobs/output recipes sources"
         " tracking/journal tracking/reader tui tui/drawing tui/state"
     ),
     "__main__": "cli",

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from gputop.doctor.findings import words
 from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
-from gputop.doctor.rules.rule import EVERYTHING, Rule
+from gputop.doctor.rules.support.rule import EVERYTHING, Rule
 
 WIDTH = 80
 PAGE = "docs/rules.md"

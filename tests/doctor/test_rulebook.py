@@ -8,7 +8,7 @@ import pytest
 
 from gputop.doctor import rulebook
 from gputop.doctor.rules import BY_ID, IDS, RULES
-from gputop.doctor.rules.rule import Rule
+from gputop.doctor.rules.support.rule import Rule
 from tests import REPOSITORY
 
 PAGE = REPOSITORY / rulebook.PAGE

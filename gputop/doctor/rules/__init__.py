@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from gputop.doctor.rules import registry
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 RULES = registry.rules_of(registry.modules(sys.modules[__name__]))
 """Every rule, in the order of roots: of findings that weigh the same, the earlier explains the later."""

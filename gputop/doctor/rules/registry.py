@@ -7,7 +7,7 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 
-from gputop.doctor.rules.rule import EVERYTHING, Rule
+from gputop.doctor.rules.support.rule import EVERYTHING, Rule
 
 
 def modules(package: ModuleType) -> tuple[ModuleType, ...]:

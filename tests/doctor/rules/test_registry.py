@@ -15,7 +15,7 @@ import pytest
 from gputop.doctor import rules
 from gputop.doctor.findings.finding import CONFIDENCES, SEVERITIES, Finding
 from gputop.doctor.rules import BY_ID, HIDES, IDS, JOB_RULES, MACHINE_RULES, RULES, registry
-from gputop.doctor.rules.rule import EVERYTHING, Rule, Subject
+from gputop.doctor.rules.support.rule import EVERYTHING, Rule, Subject
 from tests.doctor.scenes import placement
 from tests.doctor.scenes.base import ids, play
 
@@ -88,7 +88,7 @@ def test_a_rule_that_hides_everything_leaves_out_what_hides_it() -> None:
 # ---- a registry of its own
 
 RULE = """
-from gputop.doctor.rules.rule import Rule
+from gputop.doctor.rules.support.rule import Rule
 
 def judge(evidence, job):
     return None

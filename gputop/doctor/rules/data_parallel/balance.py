@@ -12,9 +12,9 @@ from gputop.doctor.facts.calls import Evaluation, arguments, evaluation, wrapped
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.data_parallel.batches import wrapped_devices
-from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import quoted
+from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 

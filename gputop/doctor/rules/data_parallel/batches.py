@@ -11,7 +11,7 @@ from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import Device
 

@@ -10,8 +10,8 @@ from gputop.doctor.facts.calls import arguments, model_class, wrapped_by, wrappe
 from gputop.doctor.facts.ddp import loader
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import siblings, utilization
 from gputop.snapshot import Device
 

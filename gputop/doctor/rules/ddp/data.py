@@ -16,8 +16,8 @@ from gputop.doctor.facts.ddp import Loader, Sampler, batches, divides_models, lo
 from gputop.doctor.facts.model import frameworks
 from gputop.doctor.facts.stated import whole
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank, Run
 

@@ -11,8 +11,8 @@ from gputop.doctor.facts.calls import model_class, parameter_dtypes, wrapped_by,
 from gputop.doctor.facts.ddp import Ddp, Gradients, ddp, divides_models, gradients, group, has_engine, weights_differ
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Rank
 
 BYPASSED_STEPS_MIN = 5

@@ -15,8 +15,8 @@ from gputop.doctor.facts.calls import model_class, wrapped_by
 from gputop.doctor.facts.ddp import batch_norm, batches, ddp, divides_models, group, loader
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
-from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Rank
 
 LOSS_STEPS = 20

@@ -8,7 +8,7 @@ from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
-from gputop.doctor.rules.rule import EVERY_LOOK, EVERYTHING, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_LOOK, EVERYTHING, Judgement, Rule, Suspicion
 from gputop.snapshot import Process
 
 CPU_LOAD_S = 120.0

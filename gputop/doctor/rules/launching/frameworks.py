@@ -17,7 +17,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.rules.launching import ranks
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import LogMatch
 

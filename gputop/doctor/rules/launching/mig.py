@@ -11,7 +11,7 @@ from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.launching.placement import wish_for_more
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 
 def mig_slice(evidence: Evidence, job: Job) -> Judgement:

@@ -17,8 +17,8 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding
 from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.rules.machine.memory import GHOST_BYTES_MAX
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
+from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.snapshot import LogMatch, Process
 from gputop.units import bytes_text
 

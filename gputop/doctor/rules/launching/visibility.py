@@ -12,8 +12,8 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
+from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.snapshot import Device, LogMatch, Process
 
 _HIDDEN_ON_PURPOSE = ("", "-1", "none", "None", "NoDevFiles", "void")

@@ -13,7 +13,7 @@ from gputop.doctor.evidence.device_history import WORKING_PERCENT
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding, Severity
-from gputop.doctor.rules.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 
 THERMAL_SHARE = 0.05

@@ -14,8 +14,8 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.logs import xids
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.logs.refuted import REFUTED_BY
-from gputop.doctor.rules.rule import EVERY_LOOK, RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import command_of, quoted, softened, told
+from gputop.doctor.rules.support.rule import EVERY_LOOK, RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device, Problem
 from gputop.units import bytes_text
 

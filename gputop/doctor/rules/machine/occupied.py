@@ -8,8 +8,8 @@ from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
 from gputop.doctor.evidence.jobs import DEAD_STATES, Job, compute_uses
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import others_memory, quoted, told
+from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
 from gputop.units import bytes_text
 

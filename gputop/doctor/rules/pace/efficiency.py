@@ -12,8 +12,8 @@ from gputop.doctor.facts import calls as call_facts
 from gputop.doctor.facts.calls import parameter_dtypes, settings, synchronizations
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 

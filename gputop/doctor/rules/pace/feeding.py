@@ -12,8 +12,8 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts.feeding import feeding, transfers
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.units import bytes_text
 

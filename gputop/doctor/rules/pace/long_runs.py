@@ -12,8 +12,8 @@ from gputop.doctor.facts import calls as call_facts
 from gputop.doctor.facts.calls import cuda_memory
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 

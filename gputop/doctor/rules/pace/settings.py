@@ -13,8 +13,8 @@ from gputop.doctor.facts.ddp import divides_models
 from gputop.doctor.facts.model import frameworks
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 _OFF = ("", "0", "false", "off", "no")
 

@@ -12,8 +12,8 @@ from gputop.doctor.facts.ddp import ddp, gradients
 from gputop.doctor.facts.model import parameters_by_device
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 
 COMMUNICATION_SHARE_MIN = 0.2

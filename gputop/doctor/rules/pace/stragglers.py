@@ -12,8 +12,8 @@ from gputop.doctor.facts.ddp import batches
 from gputop.doctor.facts.feeding import feeding
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Severity
-from gputop.doctor.rules.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device
 
 SEVERE_SCORE = 0.2

@@ -11,9 +11,9 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.evidence.standing import COLLECTIVE_FILES
 from gputop.doctor.facts.ddp import Stall, standstill
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import told
+from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0

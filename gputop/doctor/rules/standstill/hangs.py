@@ -17,9 +17,9 @@ from gputop.doctor.facts.calls import number
 from gputop.doctor.facts.ddp import Stall
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Confidence, Fact, Severity
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.standstill.spinning import SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, STANDING, spins
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import CommunicatorRank
 

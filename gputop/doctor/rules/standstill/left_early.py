@@ -11,8 +11,8 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts.ddp import Stall, standstill
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.rules.rule import Suspicion
 from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import Suspicion
 from gputop.snapshot import Rank, Run
 
 STILL_S = 5.0

@@ -8,11 +8,11 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.standstill import left_early
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
+from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.snapshot import FAILED_STATES, LIVE_STATES, Process, Rank, Run
 
 G03_HOLD_S = 20.0

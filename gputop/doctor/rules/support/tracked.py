@@ -8,8 +8,8 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding, Severity
-from gputop.doctor.rules.rule import Suspicion
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, softened
+from gputop.doctor.rules.support.rule import Suspicion
 from gputop.snapshot import LIVE_STATES, Device, LogMatch, Rank, is_of_training, loss_metric
 
 

@@ -20,8 +20,8 @@ from gputop.doctor.logs.scan import is_warning
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
 from gputop.doctor.rules.launching.visibility import exclusive_mode
 from gputop.doctor.rules.machine.memory import host_memory
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.outputs import Told, others_memory, told
+from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.snapshot import LogMatch
 
 JUDGED_ELSEWHERE = frozenset(

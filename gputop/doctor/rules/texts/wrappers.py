@@ -7,9 +7,9 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts.ddp import Ddp, ddp
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import told
+from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
 
 UNUSED_ITERATIONS_MIN = 20
 
