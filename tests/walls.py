@@ -78,8 +78,8 @@ _TABLE = {
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.
     "cli": (
-        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules gputop history jobs jobs/output recipes sources"
-        " tracking/journal tracking/reader tui tui/drawing tui/state"
+        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules gputop history jobs jobs/output recipes"
+        " sources tracking/journal tracking/reader tui tui/drawing tui/state"
     ),
     "__main__": "cli",
 }
