@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -176,7 +177,7 @@ def test_virtual_gpus_when_asked_for() -> None:
 def test_stream_counts_and_survives_head(h100: dict[str, str]) -> None:
     done = run("--stream", "-n", "3", "-i", "100ms", env=h100)
     assert [Snapshot.from_json(line).sequence for line in done.stdout.splitlines()] == [0, 1, 2]
-    pipe = f"{sys.executable} -m gputop --stream -i 100ms | head -n 2"
+    pipe = f"{shlex.quote(sys.executable)} -m gputop --stream -i 100ms | head -n 2"
     piped = subprocess.run(pipe, shell=True, env=h100, capture_output=True, text=True, timeout=60, check=False)
     assert len(piped.stdout.splitlines()) == 2
     assert piped.stderr == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from pathlib import Path
 
@@ -112,7 +113,7 @@ def test_it_runs_as_a_job_and_is_tracked(home: Home, tmp_path: Path) -> None:
         "for _ in range(7):\n"
         "    loss = w(torch.ones(4, 2)).square().mean(); loss.backward(); o.step(); o.zero_grad()\n"
     )
-    job = store.start(own_commands.prepare(own(f"{sys.executable} train.py", tmp_path), ()))
+    job = store.start(own_commands.prepare(own(f"{shlex.quote(sys.executable)} train.py", tmp_path), ()))
     ended = eventually(lambda: found if not (found := store.find(job.id)).active else None, "the job ends")
     assert ended.state == "finished", list(logs.tail(job.id).lines)
     run = home.only_run()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -165,7 +166,8 @@ for step in range(30):
 
 
 def test_a_closed_pipe_ends_it_as_ever(tmp_path: Path) -> None:
-    command = f"{' '.join(RUN)} {sys.executable} -c \"for n in range(10**6): print('step', n, 'loss: 0.5')\" | head -n 1"
+    code = "for n in range(10**6): print('step', n, 'loss: 0.5')"
+    command = f"{shlex.join((*RUN, sys.executable, '-c', code))} | head -n 1"
     done = subprocess.run(
         command, shell=True, capture_output=True, text=True, env=clean_environment(tmp_path, **AUTO), timeout=60, check=False
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -143,7 +144,7 @@ def test_a_signal_ends_it(home: Home) -> None:
 
 
 def test_a_closed_pipe_ends_it(home: Home) -> None:
-    line = f"{sys.executable} -m gputop run -- yes | head -1"
+    line = f"{shlex.quote(sys.executable)} -m gputop run -- yes | head -1"
     done = run(home, ("bash", "-c", line + "; echo ${PIPESTATUS[0]}"))
     assert (done.stdout, done.stderr) == (f"y\n{128 + signal.SIGPIPE}\n", "")
 
