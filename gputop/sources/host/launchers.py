@@ -1,4 +1,4 @@
-"""Recognises, by the command line alone, the programs that start ranks, and finds them among a process's parents."""
+"""Recognizes programs that start ranks by their command line, and finds them among a process's ancestors."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _of_script(path: str, rest: Sequence[str]) -> str | None:
 
 
 def ancestry(pid: int, ppid: int) -> tuple[tuple[Ancestor, ...], Ancestor | None]:
-    """Walk up to init; a launcher goes by its own name ("torchrun"), the others by the kernel's."""
+    """Walk up to init. A launcher is listed by its own name ("torchrun"), other ancestors by the kernel's."""
     found: list[Ancestor] = []
     launcher = None
     seen = {pid}

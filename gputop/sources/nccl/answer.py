@@ -1,7 +1,7 @@
-"""The two forms of an answer of NCCL's RAS service: JSON (NCCL 2.28.7 and newer) and text (2.24 and newer). Pure.
+"""Parses the answers of NCCL's RAS service: JSON (NCCL 2.28.7 and newer) and text (2.24 and newer). Pure functions.
 
-JSON tells of every rank. Text is meant for people and tells of the ranks that stand out: of a communicator in which all
-ranks agree it says nothing, and of the ranks that agree with the majority only how many there are.
+JSON describes every rank. Text is meant for people and lists only conspicuous ranks: it omits a communicator whose ranks all
+agree, and it reports only the number of ranks that agree with the majority.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _RESULTS = {
     5: "invalid usage",
     6: "remote process error",
 }
-"""ncclResult_t."""
+"""Names of ncclResult_t values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one process said of all communicators of its job."""
+    """What one process reported about all communicators of its job."""
 
     communicators: tuple[Communicator, ...] = ()
     nccl_version: str | None = None
@@ -37,14 +37,14 @@ class Answer:
 # -- JSON -----------------------------------------------------------------------------------------------------
 
 _FORGOTTEN_COMMA = re.compile(r'("nvml_dev":\s*-?\d+)(\s+"status":)')
-"""NCCL 2.28.7 to 2.29.7 write no comma there in their list of missing ranks: just when a rank is missing."""
+"""NCCL 2.28.7 to 2.29.7 omit this comma in their list of missing ranks: exactly when a rank is missing."""
 
 
 def parse_json(text: str) -> Answer:
     """Parse an answer in JSON.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is none.
+        ValueError, KeyError, TypeError, AttributeError: the text is not such an answer.
     """
     data = json.loads(_FORGOTTEN_COMMA.sub(r"\1,\2", text))
     version = str(data["nccl_version"])
@@ -118,16 +118,16 @@ _STATES = {"NOCOMM": "missing", "UNKNOWN": "missing"}
 
 @dataclass(slots=True)
 class _Told:
-    """What a text has told of one communicator so far."""
+    """What a text has reported about one communicator so far."""
 
     size: int
     ranks: dict[int, CommunicatorRank] = field(default_factory=dict)
     groups: dict[str, list[tuple[int, int, set[int]]]] = field(default_factory=dict)
-    """By collective: (number of ranks, count, those that were named)."""
+    """Collective -> (number of ranks, count, ranks listed by number)."""
 
 
 def parse_text(text: str) -> Answer:
-    """Parse an answer in text, of which communicators in trouble alone can be known."""
+    """Parse an answer in text, which lists only communicators in trouble."""
     found = _VERSION.search(text)
     version = found.group(1) if found else None
     reader = _TextReader({group: int(size) for group, size in _GROUP.findall(text)})
@@ -137,7 +137,7 @@ def parse_text(text: str) -> Answer:
 
 
 class _TextReader:
-    """Goes through the lines; remembers under which heading, topic and group the present one stands."""
+    """Processes the lines, and tracks the heading, topic and group of the current line."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         self.told: dict[str, _Told] = {}
@@ -151,7 +151,7 @@ class _TextReader:
         self._error: str | None = None
 
     def take(self, line: str) -> None:
-        """Take in the next line."""
+        """Process the next line."""
         heading = _HEADING.match(line)
         if heading:
             group, name, self._section = heading.groups()
@@ -188,7 +188,7 @@ class _TextReader:
                 self._note(told, int(rank), None, None, None, None)
 
     def _read_group(self, count: str | None, none: str | None, state: str | None, error: str | None) -> None:
-        """Take from a line what holds for the ranks that it, or those below it, name."""
+        """Read from a line the values that apply to the ranks listed in it or below it."""
         self._count = int(count) if count else 0 if none else None
         if state:
             self._state = _STATES.get(state, state.lower())
@@ -215,7 +215,7 @@ def _told(name: str, told: _Told, version: str | None, dead: set[tuple[int, str]
 
 
 def _fill_majority(told: _Told, collective: str, groups: list[tuple[int, int, set[int]]]) -> None:
-    """Give the ranks that are not named their count, when it is certain: one group is unnamed, and it fits the rest."""
+    """Assign the unlisted ranks their count if it is certain: exactly one group is unlisted, and its size fits the rest."""
     named = {rank for _, _, members in groups for rank in members}
     missing = {number for number, rank in told.ranks.items() if rank.state == "missing"}
     unnamed = [(size, count) for size, count, members in groups if not members]

@@ -1,4 +1,4 @@
-"""What NVML's errors mean for a person: one sentence on what is wrong, one on what to do."""
+"""NVML's errors in words for the user: one sentence on what is wrong, one on what to do."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ START: dict[int, tuple[str, str, str]] = {
         "The driver was upgraded while it was loaded: reboot, or unload and load the nvidia modules when no job uses them.",
     ),
 }
-"""By NVML's return code: a Problem's code, message and hint for a driver that cannot be used."""
+"""NVML's return code -> a Problem's code, message and hint, for an unusable driver."""
 
 
 def cannot_start(code: int) -> NoGpuError:
-    """Return the error for a driver that answered ``code`` when it was initialized."""
+    """Return the error for a driver whose initialization returned ``code``."""
     name, message, hint = START.get(
         code, ("no_driver", f"The NVIDIA driver answers with error {code}.", "Try nvidia-smi; if it fails too, reboot.")
     )
@@ -57,7 +57,7 @@ def driver_hangs(seconds: float) -> NoGpuError:
 
 
 def no_device() -> NoGpuError:
-    """Return the error for a driver that works and has no GPU."""
+    """Return the error for a working driver that has no GPU."""
     return NoGpuError(
         "The NVIDIA driver is loaded, and it sees no GPU.",
         "Check lspci for the card; in a container, start it with its GPUs (docker run --gpus all).",
@@ -81,7 +81,7 @@ def gone(index: int, code: int) -> Problem:
 
 
 def refused(index: int, code: int) -> Problem:
-    """Return the problem of a GPU whose handle the driver does not give."""
+    """Return the problem of a GPU whose handle the driver refuses."""
     if code in (4, 17):
         return Problem(
             "no_permission",
@@ -94,7 +94,7 @@ def refused(index: int, code: int) -> Problem:
 
 
 def failing(index: int, code: int) -> Problem:
-    """Return the problem of a GPU whose readings all fail at the moment."""
+    """Return the problem of a GPU whose readings all currently fail."""
     return Problem(
         "other",
         f"GPU {index} answers no reading (NVML error {code}).",
@@ -112,7 +112,7 @@ def hung(index: int, seconds: float) -> Problem:
 
 
 def stopped(index: int) -> Problem:
-    """Return the problem of a GPU whose reader in gputop ended by a mistake of its own."""
+    """Return the problem of a GPU whose reader in gputop ended because of a bug."""
     return Problem(
         "other",
         f"gputop no longer reads GPU {index}: its reader ended with an error of its own.",
