@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from gputop.snapshot import Snapshot
 
 DOCTOR_FOR_S = 15.0
-"""How long ``gputop doctor`` watches by default: the time in which a placement fault is certain."""
+"""How long ``gputop doctor`` watches by default: long enough to be certain of a placement fault."""
 _ALL = ""
-"""Stands for an id where ``--rules`` is given without one."""
+"""The value of ``--rules`` without an id."""
 
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
-    """Add the command to the command line's and return its parser."""
+    """Add the command to the command line and return its parser."""
     doctor: argparse.ArgumentParser = commands.add_parser("doctor", help="name what is wrong with the training on this machine")
     doctor.add_argument("--for", dest="seconds", default=f"{DOCTOR_FOR_S:g}s", metavar="TIME", help="watch so long (15s)")
     doctor.add_argument("--json", action="store_true", dest="as_json")
@@ -65,10 +65,10 @@ def doctor(
 
 
 def _rules(options: argparse.Namespace) -> int:
-    """List the rules, or explain one: neither looks at a machine.
+    """List the rules, or explain one; reads no machine.
 
     Raises:
-        UsageError: there is no such rule, or an option is given that is about findings.
+        UsageError: there is no such rule, or an option is given that applies to findings.
     """
     from gputop.doctor.rulebook import explanation, listing, near_ids
     from gputop.doctor.rules import BY_ID
@@ -88,7 +88,7 @@ def _rules(options: argparse.Namespace) -> int:
 
 
 def _look(options: argparse.Namespace, sampler: Sampler) -> int:
-    """Watch the machine for a while; where nothing trains on it, check it for the next run too."""
+    """Watch the machine for a while; if nothing trains on it, also check it for the next run."""
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.report import checks_text, text_report
     from gputop.doctor.watch import Outcome, trains, watch
@@ -115,13 +115,13 @@ def _look(options: argparse.Namespace, sampler: Sampler) -> int:
 
 
 def _exit_code(outcome: Outcome, sampler: Sampler) -> int:
-    """Return the exit code of what the rules say: that there is no GPU counts where nothing else is wrong."""
+    """Return the exit code for the findings; a missing GPU counts only if nothing else is wrong."""
     code = _code(outcome.findings)
     return EXIT_NO_GPU if sampler.source.name == "none" and code == EXIT_OK else code
 
 
 def _with_driver(outcome: Outcome, run: str | None) -> Outcome:
-    """Add what keeps this machine from showing a GPU at all, where all of it is asked about and no rule says so."""
+    """Add what keeps this machine from showing any GPU, if the whole machine is watched and no rule reports it."""
     from gputop.doctor.preflight.gpu_checks import no_driver
     from gputop.doctor.watch import Outcome
 
@@ -150,7 +150,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
-    """Print what stands whenever it has changed, until Ctrl-C; the exit code is that of the last state."""
+    """Print the active findings whenever they change, until Ctrl-C; return the exit code of the last state."""
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.report import text_report
     from gputop.doctor.watch import changed, standing
@@ -184,7 +184,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
 
 
 def _before(options: argparse.Namespace, sampler: Sampler) -> int:
-    """Check the machine before a run: exit code 0 fine, 1 a problem, 3 no GPU."""
+    """Check the machine before a run. Exit code: 0 fine, 1 a problem, 3 no GPU."""
     from gputop.agent.sampler import take_once
     from gputop.doctor.report import preflight_report
 
@@ -222,7 +222,7 @@ def _code(findings: Sequence[Finding]) -> int:
 
 
 def _explain_logs(options: argparse.Namespace) -> int:
-    """Explain logs: exit code 0 nothing found, 1 an error or a warning, 2 a file cannot be read."""
+    """Explain logs. Exit code: 0 nothing found, 1 an error or a warning, 2 a file cannot be read."""
     from gputop.doctor.findings.finding import findings_json
     from gputop.doctor.logs.explain import explain, verdicts
     from gputop.doctor.report import log_report
@@ -240,7 +240,7 @@ def _explain_logs(options: argparse.Namespace) -> int:
 
 
 def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterator[Snapshot]:
-    """Yield snapshots at the sampler's interval for so long; one alone where there is no GPU to watch."""
+    """Yield snapshots at the sampler's interval for ``seconds``; only one if there is no GPU to watch."""
     end = time.monotonic() + seconds
     first = True
     while True:
@@ -255,7 +255,7 @@ def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterat
 
 
 def _recorded_snapshots(snapshots: Iterable[Snapshot], run: str | None) -> Iterator[Snapshot]:
-    """Yield a recording's snapshots; at its end, raise UsageError where the wanted run was in none of them."""
+    """Yield a recording's snapshots; at the end, raise UsageError if none contained the requested run."""
     names: dict[str, str] = {}
     for snapshot in snapshots:
         names.update((seen.run_id, seen.name) for seen in snapshot.runs)
@@ -266,10 +266,10 @@ def _recorded_snapshots(snapshots: Iterable[Snapshot], run: str | None) -> Itera
 
 
 def _require(run: str | None, snapshot: Snapshot) -> None:
-    """Make sure that the wanted run is among those that are watched.
+    """Check that the requested run is being watched.
 
     Raises:
-        UsageError: there is no such run, or it ended longer ago than runs are watched.
+        UsageError: there is no such run, or it ended too long ago to be watched.
     """
     if run is None or any(run in (seen.run_id, seen.name) for seen in snapshot.runs):
         return

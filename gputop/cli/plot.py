@@ -16,12 +16,12 @@ from gputop.tui.drawing.line import clean
 from gputop.tui.drawing.printed_plot import plot as drawn
 
 MOST = 1000
-"""Columns or rows of a plot at most."""
+"""Maximum number of columns or rows of a plot."""
 READ_POINTS = 4000
 """Points to read of each metric and rank: more than a terminal has columns. No spike is lost."""
 _NO_TERMINAL = (80, 24)
 _LINES_BESIDE_A_PLOT = 3
-"""Its title, its legend, and the blank line or the prompt that follows."""
+"""A plot's title, its legend, and the blank line or prompt that follows."""
 
 Metrics = Mapping[str, Mapping[int, MetricSeries]]
 """Metric -> rank -> values over the steps."""
@@ -37,19 +37,19 @@ def plot(
     color: bool = True,
     ascii_only: bool = False,
 ) -> str:
-    """Return the plots of a run's metrics, one below the other; of its loss when no metric is named.
+    """Return the plots of a run's metrics, one below the other; without metrics, plot the loss.
 
     Args:
         run: The run.
         found: Its points.
         metrics: Names of metrics.
-        width: Columns; None takes the terminal's.
-        height: Rows of each plot; None shares the terminal's rows among the plots.
+        width: Columns; None uses the terminal's.
+        height: Rows of each plot; None divides the terminal's rows among the plots.
         color: Draw in color on a terminal, unless NO_COLOR is set.
         ascii_only: Draw with ASCII characters, as for an output that cannot encode others.
 
     Raises:
-        UsageError: there is no such metric, or a size is out of range.
+        UsageError: the run has no such metric, or a size is out of range.
     """
     _check_size("--width", width, SMALLEST[0])
     _check_size("--height", height, SMALLEST[1])

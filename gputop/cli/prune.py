@@ -1,4 +1,4 @@
-"""``gputop runs prune``: deletes runs that have ended, when somebody asks for it. Nothing else in gputop deletes a run."""
+"""``gputop runs prune``: deletes ended runs on request. Nothing else in gputop deletes a run."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _JOURNAL = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
 
 
 def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
-    """Delete the runs that ended longer ago than ``older_than`` ("30d"), and are not among the ``keep`` newest.
+    """Delete the runs that ended longer ago than ``older_than`` ("30d") and are not among the ``keep`` newest.
 
     Raises:
-        UsageError: neither is given or one is no number, or there is nobody to ask.
+        UsageError: neither limit is given, one is not valid, or there is no terminal to ask on.
         GputopError: files cannot be deleted.
     """
     if older_than is None and keep is None:
@@ -40,7 +40,7 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
     if not yes and not _agreed(f"Delete {'this run' if len(chosen) == 1 else f'these {len(chosen)} runs'}, {size}? [y/N] "):
         print("Nothing was deleted.")
         return
-    # A run may have gone on while the question stood there.
+    # A run may have resumed while the question was on screen.
     alive = {run.run_id for run in reader.poll().runs if _lives(run)}
     reader.close()
     gone = [run for run in chosen if run.run_id not in alive]
@@ -50,7 +50,7 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
 
 
 def choose(runs: tuple[Run, ...], older_than_s: float | None, keep: int | None, now: float) -> list[Run]:
-    """Return the runs to delete: never one with a rank that lives, or that may live on another machine."""
+    """Return the runs to delete: never one with a live rank, or with one that may be live on another machine."""
     newest = sorted(runs, key=lambda run: run.created_at or 0.0, reverse=True)
     return [
         run
@@ -72,7 +72,7 @@ def _agreed(question: str) -> bool:
 
 
 def _files(run: Run) -> list[Path]:
-    """Return the run's journals; directories that are links are left alone."""
+    """Return the run's journals; skip directories that are links."""
     found: list[Path] = []
     for root in places.archive_roots(runs_dir()):
         directory = root / run.run_id
@@ -82,7 +82,7 @@ def _files(run: Run) -> list[Path]:
 
 
 def _delete(run: Run) -> None:
-    """Delete the journals, then the directory if nothing of somebody else's lies in it."""
+    """Delete the journals, then the directory if it holds nothing else."""
     try:
         files = _files(run)
         for path in files:
