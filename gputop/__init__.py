@@ -44,14 +44,14 @@ _HOMES = {
     "adapters": "gputop.adapters",
     **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.wandb"),
 }
-_OF_THE_ACTIVE_RUN = ("config", "run", "summary")
+_RUN_ATTRIBUTES = ("config", "run", "summary")
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name in _OF_THE_ACTIVE_RUN:
+    if name in _RUN_ATTRIBUTES:
         return import_module("gputop.tracking.session").active(name)
     home = _HOMES.get(name)
     if home is None:
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_OF_THE_ACTIVE_RUN, "adapters"})
+    return sorted({*globals(), *__all__, *_RUN_ATTRIBUTES, "adapters"})
 
 
 def _install(torch: object) -> None:

@@ -8,8 +8,8 @@ EXIT_OK = 0
 EXIT_PROBLEM = 1
 EXIT_USAGE = 2
 EXIT_NO_GPU = 3
-PLEASE_REPORT = "a gputop without this mistake: please report it"
-FAILURE_CHARACTERS = 120
+PLEASE_REPORT = "a fix in gputop: please report this bug"
+MESSAGE_MAX_CHARACTERS = 120
 """Length limit for the message of an unexpected exception."""
 
 
@@ -43,21 +43,21 @@ class NoGpuError(GputopError):
         self.code = code
 
 
-def raised(error: Exception) -> NoReturn:
+def reraise(error: Exception) -> NoReturn:
     """Raise ``error``: the default handler for an unexpected exception."""
     raise error
 
 
-def told_of(error: BaseException) -> str:
+def describe_unexpected(error: BaseException) -> str:
     """Format an unexpected exception: its type, its message, and the line that raised it."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
     where = ""
-    if place is not None:
-        where = f" ({place.tb_frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{place.tb_lineno})"
+    if frame is not None:
+        where = f" ({frame.tb_frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.tb_lineno})"
     try:
-        said = " ".join(str(error).split())[:FAILURE_CHARACTERS]
+        message = " ".join(str(error).split())[:MESSAGE_MAX_CHARACTERS]
     except Exception:  # noqa: BLE001 - a library's __str__ may fail; report the type alone
-        said = ""
-    return f"{type(error).__name__}{f': {said}' if said else ''}{where}"
+        message = ""
+    return f"{type(error).__name__}{f': {message}' if message else ''}{where}"

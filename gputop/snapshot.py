@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessDetails, Workers
-from gputop.wire import FormatError, apart, decode, encode
+from gputop.wire import FormatError, decode, encode, to_plain
 
 __all__ = [
     "ENDED_STATES",
@@ -48,7 +48,7 @@ __all__ = [
     "Snapshot",
     "Workers",
     "encode",
-    "is_of_training",
+    "is_training_loss",
     "loss_metric",
 ]
 
@@ -286,7 +286,7 @@ class Run:
 
 LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
 """Names of a run's training loss, in order of preference: the first that the run logs wins."""
-_NOT_OF_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
+_NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -298,12 +298,12 @@ def loss_metric(names: Iterable[str]) -> str | None:
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
     others = (name for name in known if "loss" in name.lower())
-    return own or min(others, key=lambda name: (not is_of_training(name), not name.startswith("loss/"), name), default=None)
+    return own or min(others, key=lambda name: (not is_training_loss(name), not name.startswith("loss/"), name), default=None)
 
 
-def is_of_training(loss: str) -> bool:
+def is_training_loss(loss: str) -> bool:
     """Return whether a loss belongs to training, judging by its name: not to an evaluation or to a gradient scaler."""
-    return _NOT_OF_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
+    return _NOT_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -404,7 +404,7 @@ class Snapshot:
         ``compact`` omits default values, which halves the work of the sampler and of the screen that reads it.
         """
         try:
-            return json.dumps(apart(self, compact), separators=(",", ":"), allow_nan=False)
+            return json.dumps(to_plain(self, compact), separators=(",", ":"), allow_nan=False)
         except (TypeError, ValueError):
             # A value is not finite, or not JSON: check every value, which takes several times as long.
             return json.dumps(encode(self, compact), separators=(",", ":"), allow_nan=False)

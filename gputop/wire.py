@@ -52,7 +52,7 @@ def encode(value: Any, compact: bool = False) -> Any:
     return result
 
 
-def apart(value: Any, compact: bool = False) -> Any:
+def to_plain(value: Any, compact: bool = False) -> Any:
     """Convert records to dictionaries and leave everything else unchanged.
 
     Returns what ``encode`` returns, provided that every number is finite and every mapping is a plain one. Facts and columns
@@ -60,7 +60,7 @@ def apart(value: Any, compact: bool = False) -> Any:
     """
     kind = type(value)
     if kind is tuple:
-        return [apart(item, compact) for item in value] if value and _is_record(type(value[0])) else value
+        return [to_plain(item, compact) for item in value] if value and _is_record(type(value[0])) else value
     shape = _shapes.get(kind)
     if shape is None:
         if not _is_record(kind):
@@ -75,7 +75,7 @@ def apart(value: Any, compact: bool = False) -> Any:
     for name in nested:
         item = result.get(name)
         if item:
-            result[name] = apart(item, compact)
+            result[name] = to_plain(item, compact)
     for name in numbers:
         item = result.get(name)
         # A NaN loss stays in every later snapshot and must not make each one expensive. A non-finite value makes the sum so.
@@ -84,7 +84,7 @@ def apart(value: Any, compact: bool = False) -> Any:
     return result
 
 
-_NAMES_A_RECORD = re.compile(r"\b(?!Mapping|Any|None)[A-Z]").search
+_names_a_record = re.compile(r"\b(?!Mapping|Any|None)[A-Z]").search
 _AS_IS = frozenset((str, int, bool, type(None)))
 _Shape = tuple[tuple[str, ...], tuple[Any, ...], tuple[str, ...], tuple[str, ...], Callable[[Any], tuple[Any, ...]]]
 _shapes: dict[type, _Shape] = {}
@@ -95,7 +95,7 @@ def _shape_of(kind: type) -> _Shape:
     fields = _fields(kind)
     names = tuple(name for name, _, _ in fields)
     annotations = {name: str(item.type) for name, item in kind.__dataclass_fields__.items()}  # type: ignore[attr-defined]
-    nested = tuple(name for name, how, _ in fields if how == _NESTED and _NAMES_A_RECORD(annotations[name]))
+    nested = tuple(name for name, how, _ in fields if how == _NESTED and _names_a_record(annotations[name]))
     numbers = tuple(name for name, how, _ in fields if how == _NUMBERS)
     # With a single name, attrgetter would return the bare value instead of a tuple.
     read = operator.attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
@@ -127,8 +127,8 @@ def _fields(kind: type) -> tuple[tuple[str, int, Any], ...]:
             how = _PLAIN if plain else _FLOAT if item.type in _FLOAT_KINDS else _NESTED
             how = _NUMBERS if item.type in _NUMBER_KINDS else how
             # Only Python's singletons (None, True, the empty tuple) can be compared by identity.
-            kept_once = any(item.default is one for one in (None, True, False, ()))
-            default = item.default if kept_once else _NO_DEFAULT
+            is_singleton = any(item.default is one for one in (None, True, False, ()))
+            default = item.default if is_singleton else _NO_DEFAULT
             listed.append((name, how, default))
         found = _specifications[kind] = tuple(listed)
     return found

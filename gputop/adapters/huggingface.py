@@ -73,4 +73,4 @@ class GputopCallback(TrainerCallback):
     @harmless
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Let the next training start its own run; this run still accepts what follows."""
-        self._member.training_over()
+        self._member.training_ended()

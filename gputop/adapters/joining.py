@@ -13,7 +13,7 @@ from gputop.tracking.run import Run
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
-_over: Run | None = None
+_ended_run: Run | None = None
 """The run of a training that has ended; the next training starts a new one."""
 
 
@@ -36,7 +36,7 @@ class Membership:
         """Start or join the run when a training begins; ``defaults`` are keywords that the user's own override."""
         claim(*self._names)
         active = session.current()
-        if active.disabled or active is _over:
+        if active.disabled or active is _ended_run:
             self._run = session.init(**{**defaults, **self._init})
             self._started_here = True
         elif active is not self._run:
@@ -52,12 +52,12 @@ class Membership:
             self._run, self._started_here = session.current(), False
         return self._run
 
-    def training_over(self) -> None:
+    def training_ended(self) -> None:
         """Let the next training start a run of its own, unless the script started this one."""
-        global _over
+        global _ended_run
         release()
         if self._started_here:
-            _over = self._run
+            _ended_run = self._run
 
     def finish(self) -> None:
         """End the run now, unless the script started it."""

@@ -50,4 +50,4 @@ class GputopCallback(Callback):
     @harmless
     def on_train_end(self, logs: Any = None) -> None:
         """Let the next ``fit`` start its own run."""
-        self._member.training_over()
+        self._member.training_ended()

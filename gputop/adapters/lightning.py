@@ -71,7 +71,7 @@ class GputopLogger(_Logger):
     @harmless
     def finalize(self, status: str) -> None:
         """Let the next training start its own run; a test after the training still belongs to this one."""
-        self._member.training_over()
+        self._member.training_ended()
 
 
 class GputopCallback(_Callback):
@@ -141,4 +141,4 @@ class GputopCallback(_Callback):
     @harmless
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Let the next training start its own run."""
-        self._member.training_over()
+        self._member.training_ended()

@@ -28,7 +28,7 @@ SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
 PENDING_MAX = 3600
 ANSWERS_MAX = 16
 """Limit for unclaimed answers; the oldest are dropped, because the screen that asked is gone."""
-LONGEST_GAP_S = 10.0
+MAX_GAP_S = 10.0
 """A replay never waits longer than this for the next snapshot, however long the pause in the recording."""
 
 FeedKind = Literal["live", "replay"]
@@ -108,14 +108,14 @@ class LiveFeed:
                 self._problem = f"The sampler sent a line that cannot be read: {error}."
             notify()
         if not self._closed:
-            self._problem = self._last_words()
+            self._problem = self._exit_reason()
             notify()
 
-    def _last_words(self) -> str:
+    def _exit_reason(self) -> str:
         assert self._process.stderr is not None
         words = self._process.stderr.read(4000).decode(errors="replace").strip().splitlines()
-        said = f": {words[-1]}" if words else f" with exit code {self._process.wait()}"
-        return f"The sampler ended{said}. Quit and start gputop again."
+        how = f": {words[-1]}" if words else f" with exit code {self._process.wait()}"
+        return f"The sampler ended{how}. Quit and start gputop again."
 
     def drain(self) -> list[Snapshot]:
         """Return what has arrived since the last call."""
@@ -206,7 +206,7 @@ class ReplayFeed:
 
     def _wait(self, gap_s: float) -> bool:
         """Wait for the gap at the current speed; return False if closed. A step ends the wait at once."""
-        left = min(LONGEST_GAP_S, max(0.0, gap_s))
+        left = min(MAX_GAP_S, max(0.0, gap_s))
         with self._wake:
             while not self._closed:
                 if self._steps:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from gputop.errors import told_of
+from gputop.errors import describe_unexpected
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.sources.host.details import details_of
 from gputop.sources.host.environ import environment_of
@@ -42,9 +42,9 @@ class ProcessReader:
             if self._threads >= READERS_MAX:
                 return
             self._threads += 1
-        threading.Thread(target=self._answer_what_waits, daemon=True, name="process").start()
+        threading.Thread(target=self._run, daemon=True, name="process").start()
 
-    def _answer_what_waits(self) -> None:
+    def _run(self) -> None:
         while (question := self._take()) is not None:
             answer = answer_to(question)
             with self._lock:
@@ -69,24 +69,24 @@ def answer_to(question: ProcessQuestion) -> ProcessAnswer:
             return ProcessAnswer(question, details_of(question.pid))
         found = environment_of(question.pid)
     except Exception as error:  # noqa: BLE001 - the screen shows the error, and the next question is still answered
-        return ProcessAnswer(question, problem=f"gputop could not read it: {told_of(error)}.")
+        return ProcessAnswer(question, problem=f"gputop could not read it: {describe_unexpected(error)}.")
     if found is None:
         return ProcessAnswer(question)
-    kept = _bounded(found)
+    kept = _bound(found)
     return ProcessAnswer(question, environment=kept, omitted=len(found) - len(kept))
 
 
-def _bounded(environment: Mapping[str, str]) -> dict[str, str]:
+def _bound(environment: Mapping[str, str]) -> dict[str, str]:
     """Truncate long values, and keep as many variables as fit: the shortest first, so that no long one displaces many."""
     cut = {
         name: value if len(value) <= VALUE_MAX_CHARACTERS else f"{value[:VALUE_MAX_CHARACTERS]}…"
         for name, value in environment.items()
     }
     kept: dict[str, str] = {}
-    room = ENVIRONMENT_MAX_CHARACTERS
+    left = ENVIRONMENT_MAX_CHARACTERS
     for name in sorted(cut, key=lambda name: len(name) + len(cut[name])):
-        room -= len(name) + len(cut[name])
-        if room < 0:
+        left -= len(name) + len(cut[name])
+        if left < 0:
             break
         kept[name] = cut[name]
     return {name: kept[name] for name in sorted(kept)}

@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
 from gputop.agent.process_reader import ProcessReader
-from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, told_of
+from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.places import jobs_dir
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import (
@@ -139,17 +139,17 @@ class Sampler:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
         began = time.monotonic()
         self._failed = []
-        update = self._read("The runs", lambda: self._runs.poll(partial(self._lose, "A run"))) or RunUpdate()
-        update = self._read("The output of jobs", lambda: self._with_printed(update)) or update
+        update = self._read("The runs", lambda: self._runs.poll(partial(self._note_failure, "A run"))) or RunUpdate()
+        update = self._read("The output of jobs", lambda: self._add_printed_runs(update)) or update
         reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
         devices = select_devices(reading.devices, self._gpus)
         uses = _uses_on(reading.uses, devices) if self._gpus else reading.uses
         pids = pids_of(update.runs)
-        lose = partial(self._lose, "A process")
-        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, lose)) or ()
+        note_failure = partial(self._note_failure, "A process")
+        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure)) or ()
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
-        beside = self._read("NCCL's own account", lambda: self._beside(processes)) or {}
+        extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
         snapshot = Snapshot(
             sequence=self._sequence,
             time=time.time(),
@@ -162,7 +162,7 @@ class Sampler:
             points=update.points,
             notes=(*_notes(reading, processes), *self._failed),
             logs=logs,
-            **beside,
+            **extra,
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )
         self._sequence += 1
@@ -175,28 +175,28 @@ class Sampler:
         except GputopError:
             raise  # meant for the user
         except Exception as error:  # noqa: BLE001 - a bug in one reader must not take away what the others read
-            self._lose(what, error)
+            self._note_failure(what, error)
             return None
 
-    def _lose(self, what: str, error: Exception) -> None:
+    def _note_failure(self, what: str, error: Exception) -> None:
         if self.raises:
             raise error
-        told = Problem(NOT_READ, f"{what} could not be read: {told_of(error)}.", f"It needs {PLEASE_REPORT}.")
-        if told not in self._failed:
-            self._failed.append(told)
+        problem = Problem(NOT_READ, f"{what} could not be read: {describe_unexpected(error)}.", f"It needs {PLEASE_REPORT}.")
+        if problem not in self._failed:
+            self._failed.append(problem)
 
     def _unread(self) -> Reading:
         """Return a reading without devices, with the reason: they were not read, but they are not gone."""
         return Reading((), {}, problem=self._failed[-1])
 
-    def _beside(self, processes: tuple[Process, ...]) -> dict[str, Any]:
+    def _extra_fields(self, processes: tuple[Process, ...]) -> dict[str, Any]:
         """Return what sources other than the driver, /proc and the journals report, keyed by the snapshot's field names.
 
         Every reader added here must return at once; whatever takes time needs its own thread.
         """
-        return {"communicators": self._ras.look(processes)}
+        return {"communicators": self._ras.poll(processes)}
 
-    def _with_printed(self, update: RunUpdate) -> RunUpdate:
+    def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:
         """Add the runs of jobs that keep no journal, as parsed from their output."""
         if self._printed is None:
             if not jobs_dir().is_dir():

@@ -26,7 +26,7 @@ FOLLOW_S = 0.2
 
 class _RecipeParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", "gputop demo --list tells the recipes and their options.")
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", "gputop demo --list shows the recipes and their options.")
 
 
 def demo(options: argparse.Namespace) -> int:

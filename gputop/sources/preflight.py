@@ -47,14 +47,14 @@ found = importlib.util.find_spec("torch")
 if found is None or not found.origin:
     say(torch_problem=f"{sys.executable} has no torch")
     sys.exit()
-told = {}
+version = {}
 try:
     with open(os.path.join(os.path.dirname(found.origin), "version.py")) as file:
-        exec(file.read(), told)
-    say(torch_version=str(told["__version__"]), torch_cuda=told.get("cuda"))
+        exec(file.read(), version)
+    say(torch_version=str(version["__version__"]), torch_cuda=version.get("cuda"))
 except Exception as error:
-    say(torch_problem=f"torch of {sys.executable} does not tell its version: {error}")
-if told.get("cuda"):
+    say(torch_problem=f"torch of {sys.executable} does not report its version: {error}")
+if version.get("cuda"):
     import torch
     say(torch_archs=torch._C._cuda_getArchFlags().split())
 """
@@ -125,25 +125,25 @@ def _ask(interpreter: str, environment: Mapping[str, str]) -> dict[str, Any]:
         return {"torch_problem": f"{interpreter} cannot be started: {error.strerror}"}
     problem = None
     try:
-        said, _ = process.communicate(timeout=TORCH_TIMEOUT_S)
+        output, _ = process.communicate(timeout=TORCH_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         problem = f"{interpreter} did not answer within {TORCH_TIMEOUT_S:.0f} s"
         try:
-            said, _ = process.communicate(timeout=1.0)
+            output, _ = process.communicate(timeout=1.0)
         except subprocess.TimeoutExpired:  # stuck in the driver: init will reap it
-            said = b""
-    told: dict[str, Any] = {"torch_problem": problem} if problem else {}
-    for line in said.splitlines():
+            output = b""
+    answers: dict[str, Any] = {"torch_problem": problem} if problem else {}
+    for line in output.splitlines():
         try:
             found = json.loads(line)
         except ValueError:
             continue
         if isinstance(found, dict):
-            told.update(found)
-    if "torch_version" not in told and "torch_problem" not in told:
-        told["torch_problem"] = f"{interpreter} ended with exit code {process.returncode} when asked for torch"
-    return told
+            answers.update(found)
+    if "torch_version" not in answers and "torch_problem" not in answers:
+        answers["torch_problem"] = f"{interpreter} ended with exit code {process.returncode} when asked for torch"
+    return answers
 
 
 def _text(value: Any) -> str | None:

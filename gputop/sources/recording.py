@@ -27,7 +27,7 @@ class Recorder:
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError as error:
-            raise GputopError(f"{path} exists already.", "Choose another name, or remove it first.") from error
+            raise GputopError(f"{path} already exists.", "Choose another name, or remove it first.") from error
         except OSError as error:
             raise GputopError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
         self.path = path
@@ -49,7 +49,7 @@ class Recorder:
                 data = data[os.write(self._file, data) :]
         except OSError as error:
             raise GputopError(
-                f"{self.path} could not be written any further: {error.strerror}.", "What was recorded before can be replayed."
+                f"{self.path} could not be written further: {error.strerror}.", "What was recorded so far can be replayed."
             ) from error
 
     def close(self) -> None:

@@ -21,16 +21,16 @@ from gputop.sources.host.book import Facts, ProcessBook
 from gputop.sources.host.launchers import launcher_name
 
 NAME = "Virtual GPU (CPU)"
-MOST_BY_DEFAULT = 8
-FIND_S = 1.0
+DEFAULT_MAX = 8
+SEARCH_EVERY_S = 1.0
 """How often to search this user's processes for ranks that claim nothing."""
-SHORTEST_S = 0.1
+MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 
 
 def default_count() -> int:
     """Return how many virtual GPUs suit this machine: one per core that this process may use, at least 2, at most 8."""
-    return min(MOST_BY_DEFAULT, max(2, len(os.sched_getaffinity(0))))
+    return min(DEFAULT_MAX, max(2, len(os.sched_getaffinity(0))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,9 @@ class VirtualSource:
             UsageError: ``count`` is below 1.
         """
         if count is not None and count < 1:
-            raise UsageError(f"{count} is no number of virtual GPUs.", "Give 1 or more, or nothing for a number that fits.")
+            raise UsageError(
+                f"{count} is not a valid number of virtual GPUs.", "Give 1 or more, or omit it for a suitable number."
+            )
         self._count = count or default_count()
         self._book = book or ProcessBook()
         boot = (procfs.read_boot_id() or "unknown").replace("-", "")[:8]
@@ -72,8 +74,8 @@ class VirtualSource:
         self._memory_total_bytes = None if total is None else total // self._count
         self._found: tuple[_Worker, ...] = ()
         self._found_notes: tuple[Problem, ...] = ()
-        self._found_s = -FIND_S
-        self._found_beside: frozenset[int] = frozenset()
+        self._found_s = -SEARCH_EVERY_S
+        self._found_claiming: frozenset[int] = frozenset()
         self._meter = _Meter()
 
     def start(self, interval_s: float) -> None:
@@ -112,7 +114,7 @@ class VirtualSource:
         notes = []
         for claim in claims:
             if not 0 <= claim.virtual_index < self._count:
-                notes.append(self._out_of_range(claim.pid, f"says that it works as virtual GPU {claim.virtual_index}"))
+                notes.append(self._out_of_range(claim.pid, f"reports that it works as virtual GPU {claim.virtual_index}"))
             else:
                 key = (claim.pid, claim.virtual_index, claim.thread_id)
                 workers[key] = _Worker(claim.pid, claim.virtual_index, claim.thread_id, claim.memory_bytes)
@@ -121,16 +123,16 @@ class VirtualSource:
     def _out_of_range(self, pid: int, does: str) -> Problem:
         return Problem(
             "other",
-            f"Process {pid} {does}, and there are {self._count}: it is not counted.",
+            f"Process {pid} {does}, but there are only {self._count}: it is not counted.",
             "Start fewer processes per machine, or more virtual GPUs with --virtual N.",
         )
 
     def _find(self, claiming: frozenset[int]) -> None:
-        """Search for ranks that claim nothing: at most every ``FIND_S`` seconds, or when other processes claim."""
+        """Search for ranks that claim nothing: at most every ``SEARCH_EVERY_S`` seconds, or when other processes claim."""
         now_s = time.monotonic()
-        if now_s - self._found_s < FIND_S and claiming == self._found_beside:
+        if now_s - self._found_s < SEARCH_EVERY_S and claiming == self._found_claiming:
             return
-        self._found_s, self._found_beside = now_s, claiming
+        self._found_s, self._found_claiming = now_s, claiming
         workers, notes = [], []
         for facts in _ranks(self._book, claiming, now_s):
             index, problem = self._index_of(facts)
@@ -166,7 +168,7 @@ class VirtualSource:
         shares: dict[tuple[int, int], float | None] = {}
         memory: dict[tuple[int, int], int | None] = {}
         for pid, of_pid in by_pid.items():
-            facts = self._book.look_if_open(pid)
+            facts = self._book.look_up_if_readable(pid)
             if facts is None or facts.stat.state in procfs.DEAD_STATES:
                 continue
             if of_pid[0].start_ticks not in (None, facts.stat.start_ticks):
@@ -211,7 +213,7 @@ def visible_devices(mask: str, uuids: Sequence[str]) -> tuple[int, ...]:
 def _ranks(book: ProcessBook, claiming: frozenset[int], now_s: float) -> list[Facts]:
     """Return the processes that their environment marks as ranks, without launchers, workers and those that claim."""
     marked = {}
-    for facts in book.pythons(now_s, FIND_S):
+    for facts in book.pythons(now_s, SEARCH_EVERY_S):
         environment = book.environment(facts)
         if environment is None or (environment.local_rank is None and environment.virtual_devices is None):
             continue
@@ -239,7 +241,7 @@ def _ancestors(book: ProcessBook, pid: int, parents: dict[int, int]) -> set[int]
     while True:
         parent = parents.get(pid)
         if parent is None:
-            facts = book.look_if_open(pid)
+            facts = book.look_up_if_readable(pid)
             parent = parents[pid] = facts.stat.ppid if facts else 0
         if parent <= 1 or parent in found:
             return found
@@ -257,19 +259,19 @@ class _Meter:
         self._new_shares: dict[tuple[int, int, int], float | None] = {}
         self._at_s: float | None = None
         self._now_s = 0.0
-        self._keep = False
+        self._too_soon = False
         self.has_measured = False
 
     def begin(self) -> None:
         """Begin a reading. Start times in /proc count from boot, so this clock does too."""
         self._now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._keep = self._at_s is not None and self._now_s - self._at_s < SHORTEST_S
+        self._too_soon = self._at_s is not None and self._now_s - self._at_s < MIN_PERIOD_S
         self._new, self._new_shares = {}, {}
 
     def end(self) -> None:
         """End a reading; forget what no longer works."""
         self._shares = self._new_shares
-        if not self._keep:
+        if not self._too_soon:
             self.has_measured = self._at_s is not None
             self._ticks, self._at_s = self._new, self._now_s
 
@@ -290,16 +292,16 @@ class _Meter:
         as_whole = {worker.index for worker in workers if worker.thread_id is None}
         counted = [share for index, shares in of_threads.items() if index not in as_whole for share in shares]
         for index in as_whole:
-            elsewhere = _total(counted)
-            known = len(as_whole) == 1 and whole is not None and elsewhere is not None
-            found[index] = max(0.0, (whole or 0.0) - (elsewhere or 0.0)) if known else None
+            in_threads = _total(counted)
+            known = len(as_whole) == 1 and whole is not None and in_threads is not None
+            found[index] = max(0.0, (whole or 0.0) - (in_threads or 0.0)) if known else None
         return found
 
     def _share(self, pid: int, stat: procfs.Stat) -> float | None:
         key = (pid, stat.pid, stat.start_ticks)
         before = self._ticks.get(key)
         self._new[key] = stat.cpu_ticks
-        if self._keep:
+        if self._too_soon:
             share = self._shares.get(key)
         elif self._at_s is None or (before is None and stat.start_ticks / procfs.TICKS_PER_S < self._at_s):
             share = None

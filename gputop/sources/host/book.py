@@ -74,7 +74,7 @@ class ProcessBook:
         self._foreign: dict[int, float] = {}
         self._listed_s = -FOREIGN_S
 
-    def look(self, pid: int) -> Facts | None:
+    def look_up(self, pid: int) -> Facts | None:
         """Return what is known about a PID, with a fresh stat line; ``None`` if the process is gone.
 
         Raises:
@@ -113,7 +113,7 @@ class ProcessBook:
         if found is not None:
             facts.torch_mapped, facts.torch_cuda_mapped = found
         settled = facts.torch_cuda_mapped or (before and facts.torch_mapped)
-        facts.maps_due_s = math.inf if settled else now_s + again_after_s(facts.age_s)
+        facts.maps_due_s = math.inf if settled else now_s + reread_after_s(facts.age_s)
         return facts.torch_mapped
 
     def pythons(self, now_s: float, every_s: float) -> list[Facts]:
@@ -123,15 +123,15 @@ class ProcessBook:
             self._list(now_s)
         found = []
         for pid in self._pythons:
-            facts = self.look_if_open(pid)
+            facts = self.look_up_if_readable(pid)
             if facts is not None and facts.stat.state not in procfs.DEAD_STATES:
                 found.append(facts)
         return found
 
-    def look_if_open(self, pid: int) -> Facts | None:
+    def look_up_if_readable(self, pid: int) -> Facts | None:
         """Look up a PID; treat a hidden process as gone."""
         try:
-            return self.look(pid)
+            return self.look_up(pid)
         except PermissionError:
             return None
 
@@ -161,7 +161,7 @@ def _program(pid: int, own_uid: int) -> str | None:
         return None
 
 
-def again_after_s(age_s: float) -> float:
+def reread_after_s(age_s: float) -> float:
     """Return how many seconds to wait before the next expensive read of a process of that age."""
     return min(SLOW_S, max(1.0, age_s / YOUNG_SHARE))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from gputop.places import state_dir
 from gputop.sources.host import procfs, procfs_activity
-from gputop.sources.host.book import Facts, again_after_s
+from gputop.sources.host.book import Facts, reread_after_s
 from gputop.sources.host.workers import cores_allowed
 
 READ_S = 2.0
@@ -16,7 +16,7 @@ READ_S = 2.0
 WRITES_BYTES = 2**20
 """If a process writes this much between two readings, search its open files at once, not only every ten seconds: writing a
 checkpoint may take only seconds."""
-MOST_FILES = 16
+MAX_FILES = 16
 
 
 class Evidence:
@@ -43,7 +43,7 @@ class Evidence:
         self.waits_in = procfs_activity.read_waits_in(facts.stat.pid) if facts.stat.state in "SD" else None
         slow = now_s >= self._slow_due_s
         if slow:
-            self._slow_due_s = now_s + again_after_s(facts.age_s)
+            self._slow_due_s = now_s + reread_after_s(facts.age_s)
             self._read_scheduling(facts)
         if slow or wrote >= WRITES_BYTES or self.files_written:
             self._read_files(facts)
@@ -69,5 +69,5 @@ class Evidence:
             self.files_written = ()
             return
         own = f"{state_dir()}/"
-        self.files_written = tuple(sorted({path for path in found.written if not path.startswith(own)}))[:MOST_FILES]
+        self.files_written = tuple(sorted({path for path in found.written if not path.startswith(own)}))[:MAX_FILES]
         self.nvidia_open = self.nvidia_open or found.nvidia

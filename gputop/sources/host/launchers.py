@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gputop.snapshot import Ancestor
 from gputop.sources.host import procfs
 
-_MOST_ANCESTORS = 64
+_MAX_ANCESTORS = 64
 
 _PROGRAMS = {
     "torchrun": "torchrun",
@@ -94,7 +94,7 @@ def ancestry(pid: int, ppid: int) -> tuple[tuple[Ancestor, ...], Ancestor | None
     found: list[Ancestor] = []
     launcher = None
     seen = {pid}
-    while ppid > 0 and ppid not in seen and len(found) < _MOST_ANCESTORS:
+    while ppid > 0 and ppid not in seen and len(found) < _MAX_ANCESTORS:
         seen.add(ppid)
         try:
             stat = procfs.read_stat(ppid)

@@ -14,7 +14,7 @@ from gputop.sources.host import procfs
 
 NVIDIA_FILES = "/dev/nvidia"
 """Prefix of the driver's device files."""
-_MOST_FDS = 4096
+_MAX_FDS = 4096
 """Search at most this many open files: each readlink takes 4 µs."""
 
 
@@ -39,22 +39,22 @@ def read_open_files(pid: int) -> OpenFiles | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     nvidia, written, output = False, [], []
-    for handle in handles[:_MOST_FDS]:
+    for handle in handles[:_MAX_FDS]:
         try:
             link = os.readlink(f"{folder}/{handle}")
             if link.startswith(NVIDIA_FILES):
                 nvidia = True
             elif handle in ("1", "2"):
                 output.append(link)
-            elif link[0] == "/" and not link.startswith(_NO_FILES) and _writes_only(pid, handle):
+            elif link[0] == "/" and not link.startswith(_PSEUDO_FILES) and _writes_only(pid, handle):
                 written.append(link)
         except (FileNotFoundError, ProcessLookupError):
             continue  # closed in the meantime
-    searched = nvidia or len(handles) <= _MOST_FDS
+    searched = nvidia or len(handles) <= _MAX_FDS
     return OpenFiles(nvidia if searched else None, tuple(link for link in written if link not in output))
 
 
-_NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
+_PSEUDO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
 
 
 def _writes_only(pid: int, handle: str) -> bool:

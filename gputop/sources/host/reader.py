@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from gputop.errors import raised
+from gputop.errors import reraise
 from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Problem, Process
 from gputop.sources.host import procfs
-from gputop.sources.host.book import Facts, ProcessBook, again_after_s
+from gputop.sources.host.book import Facts, ProcessBook, reread_after_s
 from gputop.sources.host.evidence import Evidence
 from gputop.sources.host.launchers import ancestry
 from gputop.sources.host.machine import MachineReader
@@ -33,7 +33,7 @@ TRAINING_AGE_S = 5.0
 """A younger process is still importing, which also keeps it busy."""
 TRAINING_LINGER_S = 30.0
 """How long such a process stays listed after it was last that busy: an evaluation or a checkpoint is not the end."""
-SHORTEST_S = 0.1
+MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"
 """The kernel's PROC_PID_INIT_INO: the machine's own namespace, in which the driver's PIDs are valid."""
@@ -122,7 +122,7 @@ class HostReader:
 
     def _read_cpu_percent(self) -> float | None:
         now_s = time.monotonic()
-        if self._cpu is not None and now_s - self._cpu_at_s < SHORTEST_S:
+        if self._cpu is not None and now_s - self._cpu_at_s < MIN_PERIOD_S:
             return self._cpu_percent
         before, self._cpu, self._cpu_at_s = self._cpu, procfs.read_cpu_ticks(), now_s
         if before is None or self._cpu is None or self._cpu.total <= before.total:
@@ -141,14 +141,14 @@ class HostReader:
         self,
         uses: Mapping[int, tuple[DeviceUse, ...]],
         run_pids: Mapping[int, tuple[str, int]],
-        lost: Callable[[Exception], None] = raised,
+        on_error: Callable[[Exception], None] = reraise,
     ) -> tuple[Process, ...]:
         """Read every process that uses a device, every live rank, and what looks like training on the CPU.
 
         Args:
             uses: PID -> its use of each device, from the device source.
             run_pids: PID -> (run id, rank), from the journals.
-            lost: Called with an unexpected error while one process was read; the others are still read.
+            on_error: Called with an unexpected error while one process was read; the others are still read.
 
         Returns:
             The processes by PID. CPU shares cover the time since the previous call (100 % is one core); ``None`` at first.
@@ -161,7 +161,7 @@ class HostReader:
             try:
                 process = self._read(pid, uses.get(pid, ()), run_pids.get(pid), now_s)
             except Exception as error:  # noqa: BLE001 - the caller reports it
-                lost(error)
+                on_error(error)
                 continue
             if process is not None:
                 found.append(process)
@@ -172,9 +172,9 @@ class HostReader:
     def _read(self, pid: int, devices: tuple[DeviceUse, ...], of_run: tuple[str, int] | None, now_s: float) -> Process | None:
         run_id, rank = of_run or (None, None)
         try:
-            facts = self._book.look(pid)
+            facts = self._book.look_up(pid)
         except PermissionError:
-            return _closed(pid, devices, run_id, rank)
+            return _hidden_process(pid, devices, run_id, rank)
         if facts is None:
             return self._read_missing(pid, devices, run_id, rank)
         life = self._life(facts)
@@ -236,7 +236,7 @@ class HostReader:
         if not devices:
             return None  # a rank that ended between two readings
         if _exists(pid):
-            return _closed(pid, devices, run_id, rank)
+            return _hidden_process(pid, devices, run_id, rank)
         life = self._lives.get(pid)
         if life is None:
             return Process(pid=pid, devices=devices, in_namespace=False)
@@ -259,7 +259,7 @@ class HostReader:
         dead = facts.stat.state in procfs.DEAD_STATES
         if now_s < life.details_due_s and life.ppid == facts.stat.ppid:
             return
-        life.details_due_s = now_s + again_after_s(facts.age_s)
+        life.details_due_s = now_s + reread_after_s(facts.age_s)
         life.ppid = facts.stat.ppid
         life.ancestors, life.launcher = self._ancestry(life, now_s)
         if life.uid is None or not dead:
@@ -313,7 +313,7 @@ class HostReader:
             key, ticks = facts.key, facts.stat.cpu_ticks
             self._busy[key] = (ticks, now_s)
             then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # at first: since it started
-            share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, SHORTEST_S)
+            share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, MIN_PERIOD_S)
             busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
             if busy and self._book.torch_mapped(facts, now_s) and not self._is_worker(facts, listed):
                 self._training[key] = now_s + TRAINING_LINGER_S
@@ -336,7 +336,7 @@ def _load_1m() -> float | None:
 def _cpu_percent(life: _Life, now_s: float) -> float | None:
     """Return the share of one core since the previous reading, and keep the values for the next."""
     ticks, before = life.facts.stat.cpu_ticks, life.ticks_at_s
-    if before is not None and now_s - before < SHORTEST_S:
+    if before is not None and now_s - before < MIN_PERIOD_S:
         return life.cpu_percent
     if before is not None:
         life.cpu_percent = 100 * max(0, ticks - life.ticks) / procfs.TICKS_PER_S / (now_s - before)
@@ -344,7 +344,7 @@ def _cpu_percent(life: _Life, now_s: float) -> float | None:
     return life.cpu_percent
 
 
-def _closed(pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process:
+def _hidden_process(pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process:
     """Return a process that exists but of which the system shows nothing else."""
     return Process(pid=pid, devices=devices, hidden=HIDDEN_BY_HIDEPID, run_id=run_id, rank=rank)
 
@@ -392,6 +392,6 @@ def namespace_note(processes: Iterable[Process]) -> Problem | None:
         )
     return Problem(
         "no_permission",
-        f"The driver lists {many} outside this container: who they are cannot be seen from inside.",
+        f"The driver lists {many} outside this container; they cannot be identified from inside.",
         "Start the container with --pid=host, or run gputop on the host.",
     )

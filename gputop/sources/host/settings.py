@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-LONGEST = 256
+VALUE_MAX_CHARACTERS = 256
 """Maximum characters kept of one value."""
 
 SETTINGS = frozenset(
@@ -46,4 +46,4 @@ SETTINGS = frozenset(
 
 def settings_of(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     """Return the settings in an environment, sorted by name."""
-    return tuple((name, values[name][:LONGEST]) for name in sorted(SETTINGS & values.keys()))
+    return tuple((name, values[name][:VALUE_MAX_CHARACTERS]) for name in sorted(SETTINGS & values.keys()))

@@ -16,14 +16,14 @@ SCAN_S = 2.0
 """How often to search for new threads and read the main thread's CPU time."""
 CORES_S = 10.0
 """How often to read which cores the threads run on."""
-EVERY_THREAD_LOOKS = 6
+FULL_READ_EVERY = 6
 """Every sixth of these readings covers all threads; the others only those that ran: most of a process's threads sleep."""
-MOST_THREADS = 128
+MAX_THREADS = 128
 """In a process with more threads, read only this many: the oldest, which include the main thread."""
 BUSY_SHARE = 0.1
 """Share of one core: a thread that uses less between two readings does not show where the work is."""
-MOST_BUSY = 8
-TELLING = ("pt_", "NCCL ")
+MAX_BUSY = 8
+TELLING_PREFIXES = ("pt_", "NCCL ")
 """Prefixes of telling names: pt_autograd_0, pt_nccl_watchdg, pt_nccl_heartbt, pt_gloo_runloop, pt_data_pin, pt_tcpstore_uv,
 NCCL Service, NCCL Progress, NCCL RAS."""
 _DEVICE_NUMBER = re.compile(r"\s+\d+$")
@@ -41,7 +41,7 @@ class Threads:
         self.main_cpu_percent: float | None = None
         self.cores: tuple[int, ...] = ()
         """The cores on which the busiest threads last ran; empty until the second reading."""
-        self._looked: dict[int, int] = {}
+        self._name_reads: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._scan_due_s = 0.0
         self._cores_due_s = 0.0
@@ -49,7 +49,7 @@ class Threads:
         self._ticks: dict[int, int] = {}
         self._ticks_at_s = 0.0
         self._idle: set[int] = set()
-        self._looks = 0
+        self._core_reads = 0
 
     def read(self, now_s: float) -> None:
         """Read what is due."""
@@ -66,14 +66,14 @@ class Threads:
 
     def _scan(self) -> None:
         """Read the names of new threads, each twice, because a thread takes its name a moment after it starts."""
-        looked = self._looked
-        self._looked = {thread: looked.get(thread, 0) for thread in procfs.list_threads(self.pid)}
-        self._names = {thread: name for thread, name in self._names.items() if thread in self._looked}
-        for thread, times in self._looked.items():
+        name_reads = self._name_reads
+        self._name_reads = {thread: name_reads.get(thread, 0) for thread in procfs.list_threads(self.pid)}
+        self._names = {thread: name for thread, name in self._names.items() if thread in self._name_reads}
+        for thread, times in self._name_reads.items():
             if times < 2:
-                self._looked[thread] = times + 1
+                self._name_reads[thread] = times + 1
                 name = procfs.read_thread_name(self.pid, thread) or ""
-                if name.startswith(TELLING):
+                if name.startswith(TELLING_PREFIXES):
                     self._names[thread] = _DEVICE_NUMBER.sub("", name)
         self.named = tuple(sorted(Counter(self._names.values()).items()))
 
@@ -89,11 +89,11 @@ class Threads:
     def _read_cores(self, now_s: float) -> None:
         before, passed = self._ticks, (now_s - self._ticks_at_s) * procfs.TICKS_PER_S
         self._ticks_at_s = now_s
-        self._looks += 1
-        if self._looks % EVERY_THREAD_LOOKS == 0:
+        self._core_reads += 1
+        if self._core_reads % FULL_READ_EVERY == 0:
             self._idle.clear()
         busy = []
-        for thread in sorted(self._looked.keys() - self._idle)[:MOST_THREADS]:
+        for thread in sorted(self._name_reads.keys() - self._idle)[:MAX_THREADS]:
             stat = _thread_stat(self.pid, thread)
             if stat is None:
                 continue
@@ -103,8 +103,8 @@ class Threads:
             self._ticks[thread] = stat.cpu_ticks
             if used > BUSY_SHARE * passed:
                 busy.append((used, stat.core))
-        self._ticks = {thread: ticks for thread, ticks in self._ticks.items() if thread in self._looked}
-        self.cores = tuple(sorted({core for _, core in sorted(busy, reverse=True)[:MOST_BUSY]}))
+        self._ticks = {thread: ticks for thread, ticks in self._ticks.items() if thread in self._name_reads}
+        self.cores = tuple(sorted({core for _, core in sorted(busy, reverse=True)[:MAX_BUSY]}))
 
     def _read_autograd(self) -> None:
         found = []

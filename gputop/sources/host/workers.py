@@ -15,7 +15,7 @@ from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.book import Facts, ProcessBook
 
 NAME = "pt_data_worker"
-SHORTEST_S = 0.1
+MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed."""
 
 
@@ -64,7 +64,7 @@ class WorkerBook:
 
     def _share(self, facts: Facts, before: _Seen | None, now_s: float) -> float | None:
         ticks = facts.stat.cpu_ticks
-        if before is not None and now_s - before.at_s < SHORTEST_S:
+        if before is not None and now_s - before.at_s < MIN_PERIOD_S:
             self._seen[facts.key] = before
             return before.cpu_percent
         share = None
@@ -77,7 +77,7 @@ class WorkerBook:
 def workers_of_others(book: ProcessBook, pids: Iterable[int]) -> list[Facts]:
     """Find the children of processes that belong to other users, whose Python processes are not in the book."""
     children = {child for pid in pids for child in procfs_activity.read_children(pid)}
-    return [facts for facts in map(book.look_if_open, children) if facts is not None]
+    return [facts for facts in map(book.look_up_if_readable, children) if facts is not None]
 
 
 def cores_allowed(pid: int) -> set[int] | None:

@@ -36,7 +36,7 @@ class Answer:
 
 # -- JSON -----------------------------------------------------------------------------------------------------
 
-_FORGOTTEN_COMMA = re.compile(r'("nvml_dev":\s*-?\d+)(\s+"status":)')
+_MISSING_COMMA = re.compile(r'("nvml_dev":\s*-?\d+)(\s+"status":)')
 """NCCL 2.28.7 to 2.29.7 omit this comma in their list of missing ranks: exactly when a rank is missing."""
 
 
@@ -46,7 +46,7 @@ def parse_json(text: str) -> Answer:
     Raises:
         ValueError, KeyError, TypeError, AttributeError: the text is not such an answer.
     """
-    data = json.loads(_FORGOTTEN_COMMA.sub(r"\1,\2", text))
+    data = json.loads(_MISSING_COMMA.sub(r"\1,\2", text))
     version = str(data["nccl_version"])
     return Answer(tuple(_communicator(item, version) for item in data["communicators"]), version)
 
@@ -117,7 +117,7 @@ _STATES = {"NOCOMM": "missing", "UNKNOWN": "missing"}
 
 
 @dataclass(slots=True)
-class _Told:
+class _Report:
     """What a text has reported about one communicator so far."""
 
     size: int
@@ -133,17 +133,19 @@ def parse_text(text: str) -> Answer:
     reader = _TextReader({group: int(size) for group, size in _GROUP.findall(text)})
     for line in text.splitlines():
         reader.take(line)
-    return Answer(tuple(_told(name, told, version, reader.dead) for name, told in reader.told.items()), version)
+    return Answer(
+        tuple(_to_communicator(name, report, version, reader.dead) for name, report in reader.reports.items()), version
+    )
 
 
 class _TextReader:
     """Processes the lines, and tracks the heading, topic and group of the current line."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
-        self.told: dict[str, _Told] = {}
+        self.reports: dict[str, _Report] = {}
         self.dead: set[tuple[int, str]] = set()
         self._sizes = sizes
-        self._communicator: _Told | None = None
+        self._communicator: _Report | None = None
         self._section = ""
         self._topic = ""
         self._count: int | None = None
@@ -155,7 +157,7 @@ class _TextReader:
         heading = _HEADING.match(line)
         if heading:
             group, name, self._section = heading.groups()
-            self._communicator = self.told.setdefault(f"{int(name, 16):016x}", _Told(self._sizes.get(group, 0)))
+            self._communicator = self.reports.setdefault(f"{int(name, 16):016x}", _Report(self._sizes.get(group, 0)))
             self._begin("")
         elif line and not line.startswith(" "):
             self._communicator, self._section = None, line.strip()
@@ -164,28 +166,28 @@ class _TextReader:
             if dead:
                 self.dead.add((int(dead.group(1)), dead.group(2)))
         else:
-            self._take_of(self._communicator, line)
+            self._take_detail(self._communicator, line)
 
     def _begin(self, topic: str) -> None:
         self._topic, self._count, self._error = topic, None, None
         self._state = "missing" if self._section == "INCOMPLETE" else None
 
-    def _take_of(self, told: _Told, line: str) -> None:
+    def _take_detail(self, report: _Report, line: str) -> None:
         if topic := _TOPIC.match(line):
             self._begin(topic.group(2) or "")
         elif several := _SEVERAL.match(line):
             self._read_group(several.group(2), several.group(3), several.group(4), several.group(5))
             if self._count is not None:
-                told.groups.setdefault(self._topic, []).append((int(several.group(1)), self._count, set()))
+                report.groups.setdefault(self._topic, []).append((int(several.group(1)), self._count, set()))
         elif one := _ONE.match(line):
             if any(one.group(2, 3, 4, 5)):
                 self._read_group(*one.group(2, 3, 4, 5))
                 if self._count is not None:
-                    told.groups.setdefault(self._topic, []).append((1, self._count, set()))
-            self._note(told, int(one.group(1)), *one.group(6, 7, 8, 9))
+                    report.groups.setdefault(self._topic, []).append((1, self._count, set()))
+            self._record_rank(report, int(one.group(1)), *one.group(6, 7, 8, 9))
         elif missing := _MISSING.match(line):
             for rank in re.findall(r"\d+", missing.group(1)):
-                self._note(told, int(rank), None, None, None, None)
+                self._record_rank(report, int(rank), None, None, None, None)
 
     def _read_group(self, count: str | None, none: str | None, state: str | None, error: str | None) -> None:
         """Read from a line the values that apply to the ranks listed in it or below it."""
@@ -194,34 +196,37 @@ class _TextReader:
             self._state = _STATES.get(state, state.lower())
         self._error = error.lower() if error else None
 
-    def _note(self, told: _Told, number: int, gpu: str | None, nvml: str | None, pid: str | None, host: str | None) -> None:
-        rank = told.ranks.get(number) or CommunicatorRank(number)
+    def _record_rank(
+        self, report: _Report, number: int, gpu: str | None, nvml: str | None, pid: str | None, host: str | None
+    ) -> None:
+        rank = report.ranks.get(number) or CommunicatorRank(number)
         if pid and host:
             rank = replace(rank, pid=int(pid), hostname=host, nvml_index=int(nvml or gpu or 0))
         rank = replace(rank, state=self._state or rank.state, async_error=self._error or rank.async_error)
         if self._count is not None and self._topic:
             rank = replace(rank, counts={**rank.counts, self._topic: self._count})
-            told.groups[self._topic][-1][2].add(number)
-        told.ranks[number] = rank
+            report.groups[self._topic][-1][2].add(number)
+        report.ranks[number] = rank
 
 
-def _told(name: str, told: _Told, version: str | None, dead: set[tuple[int, str]]) -> Communicator:
-    for collective, groups in told.groups.items():
-        _fill_majority(told, collective, groups)
+def _to_communicator(name: str, report: _Report, version: str | None, dead: set[tuple[int, str]]) -> Communicator:
+    for collective, groups in report.groups.items():
+        _fill_majority(report, collective, groups)
     ranks = [
-        replace(rank, state="dead") if rank.pid and (rank.pid, rank.hostname) in dead else rank for rank in told.ranks.values()
+        replace(rank, state="dead") if rank.pid and (rank.pid, rank.hostname) in dead else rank
+        for rank in report.ranks.values()
     ]
-    return Communicator(name, told.size, tuple(sorted(ranks, key=lambda rank: rank.rank)), version)
+    return Communicator(name, report.size, tuple(sorted(ranks, key=lambda rank: rank.rank)), version)
 
 
-def _fill_majority(told: _Told, collective: str, groups: list[tuple[int, int, set[int]]]) -> None:
+def _fill_majority(report: _Report, collective: str, groups: list[tuple[int, int, set[int]]]) -> None:
     """Assign the unlisted ranks their count if it is certain: exactly one group is unlisted, and its size fits the rest."""
     named = {rank for _, _, members in groups for rank in members}
-    missing = {number for number, rank in told.ranks.items() if rank.state == "missing"}
+    missing = {number for number, rank in report.ranks.items() if rank.state == "missing"}
     unnamed = [(size, count) for size, count, members in groups if not members]
-    rest = set(range(told.size)) - named - missing
+    rest = set(range(report.size)) - named - missing
     if len(unnamed) != 1 or unnamed[0][0] != len(rest):
         return
     for number in rest:
-        rank = told.ranks.get(number) or CommunicatorRank(number)
-        told.ranks[number] = replace(rank, counts={**rank.counts, collective: unnamed[0][1]})
+        rank = report.ranks.get(number) or CommunicatorRank(number)
+        report.ranks[number] = replace(rank, counts={**rank.counts, collective: unnamed[0][1]})

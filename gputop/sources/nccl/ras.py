@@ -24,7 +24,7 @@ from gputop.sources.nccl.answer import Answer, parse_json, parse_text
 DEFAULT_ADDRESS = ("localhost", 28028)
 EVERY_S = 5.0
 """Minimum time between queries."""
-SHARE = 0.05
+MAX_TIME_SHARE = 0.05
 """Maximum share of the time spent on queries: a job on many nodes takes seconds to answer."""
 HANDSHAKE_S = 1.0
 """A stopped process still accepts a connection, but never replies."""
@@ -33,10 +33,10 @@ COLLECT_S = 2
 ANSWER_S = COLLECT_S + 6.0
 """NCCL adds 5 seconds to its own timeout; one more is for the transfer."""
 ROUND_S = 20.0
-MOST_ASKS = 16
-NOTHING_NEW = 3
+MAX_QUERIES = 16
+MAX_WITHOUT_NEWS = 3
 """After this many consecutive answers without news, the remaining processes have no communicator."""
-LONGEST_ANSWER = 32 * 2**20
+ANSWER_MAX_BYTES = 32 * 2**20
 THREADS = ("pt_nccl_", "NCCL ")
 """Thread name prefixes of a process that uses NCCL: torch's watchdog, and NCCL's own with NCCL_SET_THREAD_NAME=1."""
 
@@ -67,7 +67,7 @@ class RasWatch:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def look(self, processes: Iterable[Process]) -> tuple[Communicator, ...]:
+    def poll(self, processes: Iterable[Process]) -> tuple[Communicator, ...]:
         """Update the list of processes, and return the communicators that any of them belongs to. Never blocks."""
         self._question = question_about(processes)
         if not self._question.addresses:
@@ -91,7 +91,7 @@ class RasWatch:
             began = time.monotonic()
             found = ask_all(question)
             self._found = found if self._question.addresses else ()
-            self._stopped.wait(max(self._every_s, (time.monotonic() - began) / SHARE))
+            self._stopped.wait(max(self._every_s, (time.monotonic() - began) / MAX_TIME_SHARE))
 
 
 def question_about(processes: Iterable[Process]) -> Question:
@@ -125,32 +125,36 @@ def ask_all(question: Question, ask: Callable[[Address], Answer] | None = None) 
     for address in question.addresses:
         if not is_local(address[0]):
             continue  # NCCL can listen only on this machine's addresses, so this one is a mistake
-        old = 0
-        for _ in range(MOST_ASKS):
-            if time.monotonic() > deadline or old >= NOTHING_NEW or (question.expected and question.expected <= seen):
+        without_news = 0
+        for _ in range(MAX_QUERIES):
+            if (
+                time.monotonic() > deadline
+                or without_news >= MAX_WITHOUT_NEWS
+                or (question.expected and question.expected <= seen)
+            ):
                 break
             try:
                 answer = ask(address)
             except ConnectionRefusedError:
                 break  # no listener: an old NCCL, or none in use
             except (RasError, OSError):
-                old += 1
+                without_news += 1
                 continue
-            told = {item.communicator_id for item in answer.communicators}
-            old = 0 if told - found.keys() else old + 1
-            for item in map(_placed, answer.communicators):
+            ids = {item.communicator_id for item in answer.communicators}
+            without_news = 0 if ids - found.keys() else without_news + 1
+            for item in map(_localized, answer.communicators):
                 found[item.communicator_id] = item
                 seen |= {rank.pid for rank in item.ranks if rank.pid is not None}
     return tuple(item for item in found.values() if any(rank.pid in question.listed for rank in item.ranks))
 
 
-def _placed(communicator: Communicator) -> Communicator:
+def _localized(communicator: Communicator) -> Communicator:
     """Remove the PIDs of ranks on other machines: here they belong to other processes, or to none."""
-    ranks = tuple(_placed_rank(rank) for rank in communicator.ranks)
+    ranks = tuple(_localized_rank(rank) for rank in communicator.ranks)
     return dataclasses.replace(communicator, ranks=ranks)
 
 
-def _placed_rank(rank: CommunicatorRank) -> CommunicatorRank:
+def _localized_rank(rank: CommunicatorRank) -> CommunicatorRank:
     return rank if rank.hostname is None or is_local(rank.hostname) else dataclasses.replace(rank, pid=None, nvml_index=None)
 
 
@@ -219,7 +223,7 @@ class Lines:
         """Return everything up to the end of the connection, which NCCL closes after its answer.
 
         Raises:
-            RasError: the answer is longer than LONGEST_ANSWER, or takes longer than ANSWER_S.
+            RasError: the answer is longer than ANSWER_MAX_BYTES, or takes longer than ANSWER_S.
             OSError: no data arrives in time.
         """
         parts: list[bytes] = [self._read]
@@ -227,7 +231,7 @@ class Lines:
         while data := self._connection.recv(2**16):
             parts.append(data)
             size += len(data)
-            if size > LONGEST_ANSWER or time.monotonic() > deadline:
+            if size > ANSWER_MAX_BYTES or time.monotonic() > deadline:
                 raise RasError("an answer without an end")
         return b"".join(parts).decode(errors="replace")
 

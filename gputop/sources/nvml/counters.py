@@ -50,9 +50,9 @@ class FieldBatch:
         """Return whether the device may still provide ``reading``."""
         return any(field.reading == reading for field in self._fields)
 
-    def time_of(self, reading: str, otherwise: float) -> float:
-        """Return when the driver read this field, in its own seconds; ``otherwise`` if unknown."""
-        return self._times.get(reading) or otherwise
+    def time_of(self, reading: str, default: float) -> float:
+        """Return when the driver read this field, in its own seconds; ``default`` if unknown."""
+        return self._times.get(reading) or default
 
     def read(self) -> dict[str, float]:
         """Return the values that the device provided; a field that failed this time is missing.
@@ -187,9 +187,9 @@ class Gpm:
             self._taken_at = None
             self.supported = not self._asker.never(*_GPM)
             return {}
-        had_before, self._taken_at = self._taken_at is not None, now
+        has_previous, self._taken_at = self._taken_at is not None, now
         self._samples = [fresh, before]
-        if not had_before:
+        if not has_previous:
             return {}
         return self._metrics(before, fresh)
 

@@ -32,7 +32,7 @@ START: dict[int, tuple[str, str, str]] = {
     ),
     18: (
         "driver_mismatch",
-        "The NVIDIA library and the loaded kernel module are of different versions.",
+        "The NVIDIA library and the loaded kernel module have different versions.",
         "The driver was upgraded while it was loaded: reboot, or unload and load the nvidia modules when no job uses them.",
     ),
 }
@@ -76,7 +76,7 @@ def gone(index: int, code: int) -> Problem:
     return Problem(
         "gpu_lost",
         f"GPU {index} is lost: it has fallen off the bus, or the driver cannot reach it.",
-        "Jobs on it cannot go on. Look for Xid 79 in dmesg, check power, cooling and seating; then reboot.",
+        "Jobs on it cannot continue. Look for Xid 79 in dmesg, check power, cooling and seating; then reboot.",
     )
 
 
@@ -97,8 +97,8 @@ def failing(index: int, code: int) -> Problem:
     """Return the problem of a GPU whose readings all currently fail."""
     return Problem(
         "other",
-        f"GPU {index} answers no reading (NVML error {code}).",
-        f"It is asked again every interval; compare nvidia-smi -i {index}, and look for Xid lines in dmesg.",
+        f"GPU {index} fails every reading (NVML error {code}).",
+        f"gputop tries again every interval; compare nvidia-smi -i {index}, and look for Xid lines in dmesg.",
     )
 
 
@@ -107,7 +107,7 @@ def hung(index: int, seconds: float) -> Problem:
     return Problem(
         "hung",
         f"GPU {index} has not answered for {seconds:.0f} s: a driver call hangs. Its values are old.",
-        "The other GPUs go on. Look for Xid lines in dmesg; nvidia-smi would hang as well.",
+        "The other GPUs continue. Look for Xid lines in dmesg; nvidia-smi would hang as well.",
     )
 
 
@@ -125,7 +125,7 @@ def unified() -> Problem:
     return Problem(
         "unified_memory",
         "This GPU shares the machine's memory: total and used are the host's.",
-        "Used memory counts all programs on this machine, not the GPU's alone.",
+        "Used memory counts all programs on this machine, not only those on the GPU.",
     )
 
 
@@ -147,5 +147,5 @@ def processes_unsupported(indices: Sequence[int]) -> Problem:
     return Problem(
         "other",
         f"The driver has no process list for {_gpus(indices)}.",
-        "They may be in use although no process is shown (so it is on some virtual GPUs and under WSL).",
+        "They may be in use although no process is shown (as on some virtual GPUs and under WSL).",
     )

@@ -51,7 +51,7 @@ class NvmlSource:
         self._xids = XidWatch(0)
         self._interval_s = 1.0
         self._has_read = False
-        self._calls_told = 0
+        self._calls_reported = 0
 
     def start(self, interval_s: float) -> None:
         """Initialize NVML and start reading; a later call changes the interval.
@@ -85,11 +85,11 @@ class NvmlSource:
         for worker in self._workers:
             published = worker.published
             if published is None:
-                devices.append(self._with_xids(self._awaited(worker, now)))
+                devices.append(self._with_xids(self._without_reading(worker, now)))
                 continue
             age = now - published.at
-            devices.append(self._with_xids(self._aged(worker, published.device, age)))
-            devices += [self._aged(worker, device, age) for device in published.migs]
+            devices.append(self._with_xids(self._with_age(worker, published.device, age)))
+            devices += [self._with_age(worker, device, age) for device in published.migs]
             if published.processes_hidden:
                 hidden.setdefault(published.processes_hidden, []).append(worker.index)
             for pid, on_device in published.uses.items():
@@ -126,8 +126,8 @@ class NvmlSource:
 
     def _calls_since_last(self) -> int:
         total = self._machine.calls + self._xids.calls + sum(worker.calls for worker in self._workers)
-        told, self._calls_told = self._calls_told, total
-        return total - told
+        reported, self._calls_reported = self._calls_reported, total
+        return total - reported
 
     def _stale_after_s(self) -> float:
         return max(STALE_INTERVALS * self._interval_s, STALE_MIN_S)
@@ -136,12 +136,12 @@ class NvmlSource:
         errors = self._xids.errors(device.index)
         return replace(device, xid_errors=errors) if errors else device
 
-    def _aged(self, worker: Worker, device: Device, age_s: float) -> Device:
+    def _with_age(self, worker: Worker, device: Device, age_s: float) -> Device:
         if age_s <= self._stale_after_s() or device.state == "lost":
             return device
         return replace(device, state="stale", age_s=age_s, problem=_why_stale(worker, age_s))
 
-    def _awaited(self, worker: Worker, now: float) -> Device:
+    def _without_reading(self, worker: Worker, now: float) -> Device:
         """Return a GPU without a first reading: unknown values, and after a while the reason."""
         age = now - worker.started_at
         problem = _why_stale(worker, age) if age > self._stale_after_s() else None

@@ -48,7 +48,7 @@ class Worker:
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._reader: DeviceReader | None = None
-        self._opened_anew = True
+        self._just_opened = True
         self._read_at: float | None = None
         self._due: dict[str, float] = {}
         self._retry_at = 0.0
@@ -131,15 +131,15 @@ class Worker:
             raise DeviceGoneError(code)
         if code != SUCCESS:
             self._retry_at = now + RETRY_GONE_S
-            self._publish_without(replace(self._known(), state="error", problem=problems.refused(self.index, code)))
+            self._publish_without(replace(self._identity(), state="error", problem=problems.refused(self.index, code)))
             return
         self._reader = DeviceReader(self.index, handle, self._calls)
-        self._opened_anew = True
+        self._just_opened = True
         self._due = dict.fromkeys(EVERY_S, now)
 
     def _read(self, reader: DeviceReader, now: float) -> None:
         reader.asker.begin()
-        first, self._opened_anew = self._opened_anew, False
+        first, self._just_opened = self._just_opened, False
         due = {tier for tier, at in self._due.items() if now >= at - self.interval_s / 4}
         for tier in due:
             self._due[tier] = now + EVERY_S[tier]
@@ -168,7 +168,7 @@ class Worker:
                 reader.read_rare()
         self._read_at = time.monotonic()
         self._publish(reader)
-        self._mind_pcie(reader)
+        self._start_pcie_thread(reader)
 
     def _publish(self, reader: DeviceReader) -> None:
         device = reader.device()
@@ -178,19 +178,19 @@ class Worker:
         migs = tuple(mig.device() for mig in reader.migs)
         self.published = Published(time.monotonic(), device, migs, reader.uses(), reader.processes_hidden())
 
-    def _known(self) -> Device:
+    def _identity(self) -> Device:
         """Return the GPU's identity without readings."""
         if self.published is None:
             return Device(index=self.index, uuid=placeholder_uuid(self.index))
-        known = self.published.device
-        return Device(index=known.index, uuid=known.uuid, name=known.name, pci_bus_id=known.pci_bus_id)
+        published = self.published.device
+        return Device(index=published.index, uuid=published.uuid, name=published.name, pci_bus_id=published.pci_bus_id)
 
     def _publish_gone(self, code: int) -> None:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
         self._retry_at = time.monotonic() + RETRY_GONE_S
-        self._publish_without(replace(self._known(), state="lost", problem=problems.gone(self.index, code)))
+        self._publish_without(replace(self._identity(), state="lost", problem=problems.gone(self.index, code)))
 
     def _publish_without(self, device: Device) -> None:
         now = time.monotonic()
@@ -205,7 +205,7 @@ class Worker:
 
     # -- blocking PCIe reads ---------------------------------------------------------------------------------
 
-    def _mind_pcie(self, reader: DeviceReader) -> None:
+    def _start_pcie_thread(self, reader: DeviceReader) -> None:
         if self._pcie_thread is None and self._pcie_wanted.is_set() and reader.blocking_pcie_only:
             self._pcie_thread = threading.Thread(target=self._run_pcie, name=f"nvml-pcie-{self.index}", daemon=True)
             self._pcie_thread.start()
