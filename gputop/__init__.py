@@ -1,8 +1,8 @@
 """gputop: watch and understand GPU training from a terminal.
 
-In a training script: ``run = gputop.init(name=…)``, ``run.log(loss=loss)``, ``run.finish()``; or the import alone, and
-the training is tracked as it is (``gputop.tracking.auto.install``). Names are loaded when they are first used, so that
-``import gputop`` costs a training script nothing; a test guards what it may load.
+In a training script, call ``run = gputop.init(name=…)``, ``run.log(loss=loss)`` and ``run.finish()``; or only import gputop,
+and the training is tracked automatically (``gputop.tracking.auto.install``). Names load on first use, so ``import gputop``
+costs a training script nothing; a test guards what it may load.
 """
 
 from gputop.tracking.import_hook import arm
@@ -26,14 +26,14 @@ __all__ = [
     "text",
     "watch",
 ]
-# "adapters", "config", "run" and "summary" are found by __getattr__ too.
+# __getattr__ also resolves "adapters", "config", "run" and "summary".
 
 _NOT_KEPT = (
     "AlertLevel,Artifact,Audio,Graph,Histogram,Html,Image,Molecule,Object3D,Plotly,Settings,Table,Video,"
     "log_artifact,log_code,log_model,login,mark_preempting,plot,save,setup,termerror,termlog,termwarn,unwatch,use_artifact,"
     "use_model,util"
 )
-"""What scripts written for wandb name, and gputop does not keep: it says so, and the script runs on."""
+"""Names that wandb scripts use and gputop does not record: gputop says so, and the script continues."""
 _HOMES = {
     **dict.fromkeys(
         ("alert", "define_metric", "fact", "finish", "init", "log", "phase", "text", "watch"),
@@ -44,14 +44,14 @@ _HOMES = {
     "adapters": "gputop.adapters",
     **dict.fromkeys(_NOT_KEPT.split(","), "gputop.tracking.wandb"),
 }
-_OF_THE_ACTIVE_RUN = ("config", "run", "summary")
+_RUN_ATTRIBUTES = ("config", "run", "summary")
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
     from importlib import import_module
 
-    if name in _OF_THE_ACTIVE_RUN:
+    if name in _RUN_ATTRIBUTES:
         return import_module("gputop.tracking.session").active(name)
     home = _HOMES.get(name)
     if home is None:
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_OF_THE_ACTIVE_RUN, "adapters"})
+    return sorted({*globals(), *__all__, *_RUN_ATTRIBUTES, "adapters"})
 
 
 def _install(torch: object) -> None:

@@ -1,4 +1,4 @@
-"""gputop's own errors: each carries what is wrong and what to do, for a person. Imports the standard library alone."""
+"""gputop's own errors: each says what is wrong and what to do. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ EXIT_OK = 0
 EXIT_PROBLEM = 1
 EXIT_USAGE = 2
 EXIT_NO_GPU = 3
-PLEASE_REPORT = "a gputop without this mistake: please report it"
-FAILURE_CHARACTERS = 120
-"""Of the message of an exception that nobody expected."""
+PLEASE_REPORT = "a fix in gputop: please report this bug"
+MESSAGE_MAX_CHARACTERS = 120
+"""Length limit for the message of an unexpected exception."""
 
 
 class GputopError(Exception):
-    """An error to be told to a person: one sentence on what is wrong, one on what to do."""
+    """An error to show to the user: one sentence on what is wrong, one on what to do."""
 
     exit_code = EXIT_PROBLEM
 
@@ -28,13 +28,13 @@ class GputopError(Exception):
 
 
 class UsageError(GputopError):
-    """The command line or a form was filled in wrongly."""
+    """The command line or a form is filled in incorrectly."""
 
     exit_code = EXIT_USAGE
 
 
 class NoGpuError(GputopError):
-    """A GPU or its driver is needed and missing; ``code`` is one of ``snapshot.Problem``'s."""
+    """A required GPU or driver is missing; ``code`` is one of ``snapshot.Problem``'s codes."""
 
     exit_code = EXIT_NO_GPU
 
@@ -43,21 +43,21 @@ class NoGpuError(GputopError):
         self.code = code
 
 
-def raised(error: Exception) -> NoReturn:
-    """Raise it: what is done with an exception that nobody expected where nobody says otherwise."""
+def reraise(error: Exception) -> NoReturn:
+    """Raise ``error``: the default handler for an unexpected exception."""
     raise error
 
 
-def told_of(error: BaseException) -> str:
-    """Return what is told of an exception that nobody expected: its kind, what it says, and the line that it comes from."""
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
+def describe_unexpected(error: BaseException) -> str:
+    """Format an unexpected exception: its type, its message, and the line that raised it."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
     where = ""
-    if place is not None:
-        where = f" ({place.tb_frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{place.tb_lineno})"
+    if frame is not None:
+        where = f" ({frame.tb_frame.f_code.co_filename.replace(chr(92), '/').rpartition('/')[2]}:{frame.tb_lineno})"
     try:
-        said = " ".join(str(error).split())[:FAILURE_CHARACTERS]
-    except Exception:  # noqa: BLE001 - a library's __str__ may fail, and its name is told then
-        said = ""
-    return f"{type(error).__name__}{f': {said}' if said else ''}{where}"
+        message = " ".join(str(error).split())[:MESSAGE_MAX_CHARACTERS]
+    except Exception:  # noqa: BLE001 - a library's __str__ may fail; report the type alone
+        message = ""
+    return f"{type(error).__name__}{f': {message}' if message else ''}{where}"

@@ -1,8 +1,9 @@
-"""The training frameworks that gputop knows: which modules tell of each, and what each does in a script's stead.
+"""The training frameworks that gputop knows: how to recognize each, and what each does on a script's behalf.
 
-One table for both sides: automatic tracking looks for the modules and passes over a framework's code in search of the
-user's, the doctor asks what a framework does by itself. Launchers are another list (``sources/host/launchers.py``):
-accelerate and deepspeed are both. Imports ``typing`` alone, because it is imported into training processes.
+Both sides share this table: automatic tracking looks for the modules and skips a framework's code when it searches for the
+user's; the doctor asks what a framework does by itself. Launchers have a list of their own
+(``sources/host/launchers.py``); accelerate and deepspeed are in both. Imports only ``typing``, because training processes
+import this module.
 """
 
 from __future__ import annotations
@@ -11,21 +12,21 @@ from typing import NamedTuple
 
 
 class Framework(NamedTuple):
-    """What is known of one framework."""
+    """What gputop knows about one framework."""
 
     title: str
     modules: tuple[str, ...]
-    """Any of these among the imported modules means that the process uses it."""
+    """If any of these modules is imported, the process uses the framework."""
     runs_backward: bool = False
-    """It calls backward in its own code, whose lines are not the user's."""
+    """The framework calls backward in its own code, so the calling line is not the user's."""
     divides_data: bool = False
-    """It divides the data over the ranks by itself, with loaders or samplers of its own."""
+    """The framework splits the data over the ranks by itself, with its own loaders or samplers."""
     averages_gradients: bool = False
-    """It averages gradients by calls of its own, which the counters of torch.distributed may miss."""
+    """The framework averages gradients with its own calls, which the counters of torch.distributed may miss."""
     one_gpu_in_notebooks: bool = False
-    """In a notebook it trains on one GPU unless it is told otherwise (rule A11)."""
+    """In a notebook, the framework trains on one GPU by default (rule A11)."""
     own_command: bool = False
-    """Its own command takes the number of GPUs (rule A16)."""
+    """The framework has its own command, which takes the number of GPUs (rule A16)."""
 
 
 FRAMEWORKS = {
@@ -33,7 +34,7 @@ FRAMEWORKS = {
     "transformers": Framework(
         "Transformers", ("transformers",), runs_backward=True, divides_data=True, one_gpu_in_notebooks=True
     ),
-    # Transformers imports its Trainer where a script asks for it, and with it comes what the Trainer does by itself.
+    # Transformers imports its Trainer only when a script asks for it; what the Trainer does by itself applies only then.
     "transformers.trainer": Framework("the Trainer of Transformers", ("transformers.trainer",)),
     "lightning": Framework(
         "Lightning",
@@ -50,4 +51,4 @@ FRAMEWORKS = {
     "megatron": Framework("Megatron", ("megatron",), averages_gradients=True),
     "ipykernel": Framework("IPython kernel", ("ipykernel",)),
 }
-"""Name in the journal's fact ``frameworks`` -> what is known of it."""
+"""Name in the journal's fact ``frameworks`` -> framework."""

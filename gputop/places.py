@@ -1,4 +1,4 @@
-"""Where gputop keeps its files, and the safe way to make a directory. Imports the standard library alone."""
+"""Where gputop keeps its files, and how to create a directory safely. Imports only the standard library."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def config_path() -> Path:
 
 
 def make_private_dir(path: Path) -> Path:
-    """Make ``path`` (and its parents) with mode 0700 and check that it is ours.
+    """Create ``path`` and its parents with mode 0700, and check that it belongs to this user.
 
     Raises:
-        OSError: it cannot be made, is a symbolic link, is no directory, or belongs to another user.
+        OSError: ``path`` cannot be created, is a symbolic link, is not a directory, or belongs to another user.
     """
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = path.lstat()

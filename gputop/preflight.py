@@ -1,4 +1,4 @@
-"""What is read of a machine before a run: a plain record. ``sources.preflight`` fills it, the doctor judges it."""
+"""What the doctor checks on a machine before a run, as a plain record. ``sources.preflight`` fills it, the doctor judges it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Preflight:
-    """What a snapshot does not hold and a run depends on. None: not known."""
+    """What a run depends on and a snapshot does not hold. None means unknown."""
 
     interpreter: str | None = None
-    """The Python of PATH, which a training would be started with."""
+    """The first Python on PATH, which would start a training run."""
     torch_version: str | None = None
     torch_cuda: str | None = None
-    """The CUDA version that this torch was built for; None with a ``torch_version``: a CPU build."""
+    """The CUDA version that this torch was built for; None with a ``torch_version`` means a CPU build."""
     torch_archs: tuple[str, ...] = ()
-    """What it has code for: "sm_90", "compute_90"."""
+    """The architectures that torch has code for: "sm_90", "compute_90"."""
     torch_problem: str | None = None
-    """Why torch could not be asked."""
+    """Why torch could not be queried."""
     cuda_status: int | None = None
-    """What cuInit answered: 0 works, 100 no device, 802 not ready (fabric manager), 803 driver and library differ."""
+    """The result of cuInit: 0 works, 100 no device, 802 not ready (fabric manager), 803 driver and library differ."""
     cuda_count: int | None = None
     capabilities: tuple[tuple[int, int], ...] = ()
-    """Compute capability of each GPU that CUDA shows."""
+    """Compute capability of each GPU that CUDA lists."""
     mask: str | None = None
-    """CUDA_VISIBLE_DEVICES here; None: not set."""
+    """CUDA_VISIBLE_DEVICES in this environment; None if it is not set."""
     closed_files: tuple[str, ...] = ()
     """/dev/nvidia* files that this user may not open for reading and writing."""
     device_files: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class Preflight:
     numa_nodes: int | None = None
     nvswitch: bool = False
     fabric_manager: bool | None = None
-    """Whether nv-fabricmanager runs; None where it cannot be seen (in a container)."""
+    """Whether nv-fabricmanager is running; None in a container, where it cannot be seen."""
     uid: int | None = None
 
     @property

@@ -1,6 +1,6 @@
-"""The records of a process: what it was started with, what it has on which device, and how it runs. See ``snapshot``.
+"""The records of a process: how it was started, which devices it uses, and how it runs. See ``snapshot``.
 
-What a snapshot does not carry, a screen asks for: ``ProcessQuestion`` goes to the sampler, ``ProcessAnswer`` comes back.
+A screen asks for what a snapshot does not carry: ``ProcessQuestion`` goes to the sampler, ``ProcessAnswer`` comes back.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gputop.wire import FormatError, decode, encode
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """What one process has on one device. ``contexts`` is a subset of "C", "G", "M" (compute, graphics, MPS)."""
+    """One process's use of one device. ``contexts`` is a subset of "C", "G", "M" (compute, graphics, MPS)."""
 
     device_uuid: str
     memory_used_bytes: int | None = None
@@ -24,7 +24,7 @@ class DeviceUse:
 
 @dataclass(frozen=True, slots=True)
 class LaunchEnvironment:
-    """What a process was started with, from /proc/<pid>/environ: later changes inside Python are not visible there."""
+    """The environment at launch, from /proc/<pid>/environ: later changes inside Python are not visible there."""
 
     rank: int | None = None
     local_rank: int | None = None
@@ -56,11 +56,11 @@ class Workers:
 
     count: int
     cpu_percent: float | None = None
-    """Of all together; 100 is one core."""
+    """Sum over all workers; 100 is one core."""
     blocked: int = 0
-    """How many waited for a disk (state D) at this reading."""
+    """Number of workers that were waiting for a disk (state D) at this reading."""
     cores_allowed: int | None = None
-    """Number of cores that at least one of them may run on."""
+    """Number of cores that at least one worker may run on."""
     pids: tuple[int, ...] = ()
 
 
@@ -68,9 +68,9 @@ class Workers:
 class Process:
     """One process that uses a device, belongs to a run, or looks like training on the CPU.
 
-    ``hidden`` names the fields that the operating system keeps from us (another user's process); they are None.
+    ``hidden`` names the fields that the operating system hides (another user's process); they are None.
     ``autograd_threads`` are (device index as the process sees it, CPU seconds) of its ``pt_autograd_<i>`` threads.
-    ``in_namespace`` is False when the driver reports a PID that this PID namespace does not have (containers).
+    ``in_namespace`` is False if the driver reports a PID that does not exist in this PID namespace (containers).
     """
 
     pid: int
@@ -93,35 +93,35 @@ class Process:
     torch_mapped: bool | None = None
     torch_cuda_mapped: bool | None = None
     nvidia_open: bool | None = None
-    """True when a /dev/nvidia* file is open in the process."""
+    """True if the process has a /dev/nvidia* file open."""
     autograd_threads: tuple[tuple[int, float], ...] = ()
     in_namespace: bool = True
     hidden: tuple[str, ...] = ()
     run_id: str | None = None
     rank: int | None = None
-    """Rank in ``run_id``, from the journal, else from the environment at launch."""
+    """Rank in ``run_id``: from the journal, else from the environment at launch."""
     threads: tuple[tuple[str, int], ...] = ()
-    """(name, number) of threads that tell of something: pt_nccl_watchdg, pt_gloo_runloop, NCCL Service, pt_data_pin ..."""
+    """(name, number) of threads with telling names: pt_nccl_watchdg, pt_gloo_runloop, NCCL Service, pt_data_pin ..."""
     main_thread_cpu_percent: float | None = None
     cores_allowed: int | None = None
     """Number of cores in the process's affinity mask."""
     cores_used: tuple[int, ...] = ()
-    """The cores on which its busiest threads were last seen."""
+    """The cores on which its busiest threads last ran."""
     read_bytes: int | None = None
-    """Read from disks since the start, cumulative."""
+    """Bytes read from disks since the process started, cumulative."""
     written_bytes: int | None = None
     involuntary_switches: int | None = None
     waits_in: str | None = None
-    """The kernel function in which the main thread sleeps (/proc/<pid>/wchan); None while it runs or that is hidden."""
+    """The kernel function in which the main thread sleeps (/proc/<pid>/wchan); None while it runs or if hidden."""
     files_written: tuple[str, ...] = ()
-    """Regular files open for writing only, logs and journals of gputop's own left out; 16 at most."""
+    """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None
-    """Its DataLoader workers; None where there are none."""
+    """Its DataLoader workers; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessDetails:
-    """What is read of one process on demand. ``cpu_affinity`` holds the cores that it may run on."""
+    """Details of one process, read on demand. ``cpu_affinity`` holds the cores that it may run on."""
 
     threads: int | None = None
     open_files: int | None = None
@@ -134,12 +134,12 @@ class ProcessDetails:
 
 
 PROCESS_ANSWER = "process_answer"
-"""The only key of the line that carries a ``ProcessAnswer``: no snapshot has it."""
+"""The only key of the line that carries a ``ProcessAnswer``; no snapshot has it."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessQuestion:
-    """What a screen asks the sampler about one process: its details, or the environment that it was started with."""
+    """A screen's question to the sampler about one process: its details, or its environment at launch."""
 
     pid: int
     environment: bool = False
@@ -147,10 +147,10 @@ class ProcessQuestion:
 
 @dataclass(frozen=True, slots=True)
 class ProcessAnswer:
-    """What the sampler found: one line of its stream that is no snapshot, written only to the screen that asked.
+    """The sampler's answer: one line of its stream that is not a snapshot, written only to the screen that asked.
 
-    The values are None where the process has ended or the operating system hides them. ``environment`` has its secrets
-    masked and is cut to a bounded size: ``omitted`` counts the variables that were left out.
+    The values are None if the process has ended or the operating system hides them. ``environment`` has its secrets masked
+    and is bounded in size; ``omitted`` counts the variables left out.
     """
 
     question: ProcessQuestion
@@ -158,7 +158,7 @@ class ProcessAnswer:
     environment: Mapping[str, str] | None = None
     omitted: int = 0
     problem: str | None = None
-    """Why nothing could be read, where gputop did not expect that."""
+    """Why nothing could be read, if the failure was unexpected."""
 
     def to_json(self) -> str:
         """Return the answer as one line of JSON, without a newline."""
@@ -166,15 +166,15 @@ class ProcessAnswer:
 
     @staticmethod
     def is_in(line: bytes) -> bool:
-        """Return whether a line of the stream carries an answer rather than a snapshot, without parsing it."""
+        """Return whether a line of the stream carries an answer rather than a snapshot, without parsing the line."""
         return line.startswith(_ANSWER_START)
 
     @staticmethod
     def from_json(line: str | bytes) -> ProcessAnswer:
-        """Read an answer back.
+        """Parse an answer.
 
         Raises:
-            FormatError: the line is no answer.
+            FormatError: the line is not an answer.
         """
         try:
             return decode(ProcessAnswer, json.loads(line)[PROCESS_ANSWER])

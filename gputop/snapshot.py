@@ -1,9 +1,9 @@
 """The frozen records that travel from a machine to a screen, and their JSON form.
 
-A ``Snapshot`` is all that is known about one machine at one moment. Unknown values are ``None``, never 0; every unit
+A ``Snapshot`` is all that is known about one machine at one moment. Unknown values are ``None``, never 0; the unit of a value
 is in the field's name. The JSON form (``wire``) is one object per line with the same names.
 
-This module imports the standard library alone, because every other room imports it.
+This module imports only the standard library and the ground floor, because every other package imports it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessDetails, Workers
-from gputop.wire import FormatError, apart, decode, encode
+from gputop.wire import FormatError, decode, encode, to_plain
 
 __all__ = [
     "ENDED_STATES",
@@ -48,7 +48,7 @@ __all__ = [
     "Snapshot",
     "Workers",
     "encode",
-    "is_of_training",
+    "is_training_loss",
     "loss_metric",
 ]
 
@@ -57,32 +57,32 @@ SCHEMA_VERSION = 1
 RunState = Literal["starting", "running", "stalled", "finished", "failed", "killed", "stopped"]
 """State of a run and of each of its ranks.
 
-"starting": nothing logged yet; "stalled": its process is stopped by a signal; "finished": ended with exit code 0;
-"failed": ended with another exit code; "killed": ended by a signal or without a word; "stopped": ended on request.
+"starting": nothing logged yet; "stalled": a signal has stopped the process; "finished": ended with exit code 0;
+"failed": ended with another exit code; "killed": ended by a signal or without notice; "stopped": ended on request.
 """
 LIVE_STATES: frozenset[RunState] = frozenset({"starting", "running", "stalled"})
-"""Its process is, or may be, there."""
+"""The process exists, or may exist."""
 FAILED_STATES: frozenset[RunState] = frozenset({"failed", "killed"})
-"""It ended, and nobody asked for that."""
+"""The run or rank ended, and nobody asked for that."""
 ENDED_STATES: frozenset[RunState] = FAILED_STATES | {"finished", "stopped"}
 
 JobState = Literal["waiting", "starting", "running", "finished", "failed", "stopped", "killed", "lost"]
-"""State of a launched job; ``jobs/store.py`` says what each means."""
+"""State of a launched job; ``jobs/store.py`` defines each."""
 
 DeviceState = Literal["ok", "lost", "error", "stale"]
 DeviceKind = Literal["gpu", "mig", "virtual"]
 HostSource = Literal["nvml", "virtual", "none"]
 
-# A stream of another version may carry states and kinds that are not listed above: they are read as they are, so code
-# that depends on one has a branch for all others.
+# A stream of another version may carry states and kinds that are not listed above. They are read unchanged, so code that
+# depends on one needs a branch for all others.
 
 NOT_READ = "not_read"
-"""``Problem.code`` of what the sampler failed at, by a mistake of gputop's."""
+"""``Problem.code`` for what the sampler failed to read because of a bug in gputop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that could not be read, in words for a person.
+    """Something that could not be read, in words for the user.
 
     ``code`` is one of: no_gpu, no_driver, driver_mismatch, library_not_found, no_permission, gpu_lost,
     reset_required, hung, unified_memory, not_read, other.
@@ -109,34 +109,34 @@ class Host:
     memory_used_bytes: int | None = None
     load_1m: float | None = None
     problem: Problem | None = None
-    """Why there is no GPU, or no driver, on this machine; set also when virtual GPUs stand in."""
+    """Why this machine has no GPU or no driver; set also when virtual GPUs stand in."""
     memory_available_bytes: int | None = None
     shm_total_bytes: int | None = None
-    """Of /dev/shm, through which DataLoader workers and NCCL hand over data."""
+    """Size of /dev/shm, through which DataLoader workers and NCCL exchange data."""
     shm_used_bytes: int | None = None
     cpu_quota: float | None = None
     """Cores that the cgroup (a container, a batch system) allows; None without a limit."""
     cpu_throttled_share: float | None = None
-    """Of the cgroup's scheduling periods since the reading before, the share that hit the quota: 0 to 1."""
+    """Share of the cgroup's scheduling periods since the previous reading that hit the quota: 0 to 1."""
     cpu_pressure_percent: float | None = None
-    """Pressure stall information, "some avg10": share of the last 10 s in which something waited for a CPU."""
+    """Pressure stall information, "some avg10": percentage of the last 10 s in which something waited for a CPU."""
     io_pressure_percent: float | None = None
     memory_pressure_percent: float | None = None
     oom_kills: int | None = None
-    """Processes that the kernel's OOM killer has ended, of this cgroup, else since boot."""
+    """Processes killed by the kernel's OOM killer, in this cgroup if known, else since boot."""
     iommu_enabled: bool | None = None
     mps_server_pid: int | None = None
-    """PID of nvidia-cuda-mps-server, which owns the contexts of its clients; None where there is none."""
+    """PID of nvidia-cuda-mps-server, which owns the contexts of its clients; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One GPU, MIG instance or virtual GPU. Known by ``uuid``, shown by ``index``.
+    """One GPU, MIG instance or virtual GPU. Identified by ``uuid``, displayed by ``index``.
 
     ``kind`` is "gpu", "mig" or "virtual"; ``state`` is "ok", "lost", "error" or "stale" (its readings are older than
-    three intervals: ``age_s`` says how old). ``memory_version`` is "v2", "v1" (counts the driver's reserve as used)
-    or "host" (unified memory: the host's own figures). Utilisation in percent is NVML's share of time with at least
-    one kernel running; activities are GPM's. Throttle counters are cumulative nanoseconds, energy is since driver load.
+    three intervals; ``age_s`` is their age). ``memory_version`` is "v2", "v1" (counts the driver's reserve as used)
+    or "host" (unified memory: the host's own figures). Utilization in percent is NVML's share of time with at least
+    one kernel running; activities come from GPM. Throttle counters are cumulative nanoseconds, energy is since driver load.
     """
 
     index: int
@@ -145,7 +145,7 @@ class Device:
     kind: DeviceKind = "gpu"
     parent_uuid: str | None = None
     mig_label: str | None = None
-    """For a MIG instance, what nvidia-smi calls it: "1g.10gb" and its instance numbers, e.g. "0:3 1g.10gb"."""
+    """For a MIG instance, nvidia-smi's name: instance numbers and profile, e.g. "0:3 1g.10gb"."""
     state: DeviceState = "ok"
     age_s: float | None = None
     problem: Problem | None = None
@@ -187,7 +187,7 @@ class Device:
     pcie_rx_bytes_per_s: float | None = None
     pcie_tx_bytes_per_s: float | None = None
     pcie_throughput_source: str | None = None
-    """"gpm", "counters" or "blocking" (nvmlDeviceGetPcieThroughput, 20 ms a direction)."""
+    """"gpm", "counters" or "blocking" (nvmlDeviceGetPcieThroughput, 20 ms per direction)."""
     nvlink_rx_bytes_per_s: float | None = None
     nvlink_tx_bytes_per_s: float | None = None
     ecc_corrected: int | None = None
@@ -204,10 +204,10 @@ class Device:
     """Names of fields that are None for lack of permission."""
     numa_node: int | None = None
     cpu_affinity: tuple[int, ...] = ()
-    """The cores near this device; empty when unknown."""
+    """The cores near this device; empty if unknown."""
     nvlinks_active: int | None = None
     xid_errors: tuple[tuple[float, int], ...] = ()
-    """(wall clock, Xid) of the critical errors that the driver reported while gputop watched; the last 16."""
+    """(wall clock, Xid) of the critical errors that the driver reported while gputop was watching; the last 16."""
 
 
 WAITING_FOR_GPU_SCREEN = frozenset({
@@ -220,7 +220,7 @@ WAITING_FOR_GPU_SCREEN = frozenset({
     "memory_temperature_c",
     "nvlink_rx_bytes_per_s",
     "nvlink_tx_bytes_per_s",
-    "pcie_rx_bytes_per_s",  # on older GPUs only once somebody calls NvmlSource.want_pcie
+    "pcie_rx_bytes_per_s",  # on older GPUs only after a call of NvmlSource.want_pcie
     "pcie_throughput_source",
     "pcie_tx_bytes_per_s",
     "performance_state",
@@ -230,7 +230,7 @@ WAITING_FOR_GPU_SCREEN = frozenset({
     "throttle_power_ns",
     "throttle_sync_boost_ns",
 })  # fmt: skip
-"""Fields of ``Device`` that only JSON, streams and recordings carry today. The screen of one GPU is to show them."""
+"""Fields of ``Device`` that only JSON, streams and recordings carry today. The GPU screen is to show them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,11 +246,11 @@ class Rank:
     exit_code: int | None = None
     step: int | None = None
     last_log_at: float | None = None
-    """Wall clock of the last record, seconds since the epoch."""
+    """Wall clock of the last record, in seconds since the epoch."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The latest value of each metric."""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the rank said of itself: ``devices``, ``data_parallel``, ``progress`` … (tracking/run.py lists them)."""
+    """What the rank reported about itself: ``devices``, ``data_parallel``, ``progress`` … (listed in tracking/run.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,11 +271,11 @@ class Run:
 
     @property
     def step(self) -> int | None:
-        """The last step that all ranks which take part have finished; None while no rank has logged one.
+        """The last step that all participating ranks have finished; None while no rank has logged a step.
 
-        It is the smallest step of the live ranks. A rank that has ended does not hold the others back: an elastic run
-        goes on without it. Once no rank lives, the ranks that finished decide, and where none did, all ranks. A rank
-        without a step never counts: many scripts log on rank 0 alone.
+        This is the smallest step of the live ranks. A rank that has ended does not hold the others back: an elastic run
+        continues without it. Once no rank is live, the finished ranks decide; if none finished, all ranks do. A rank
+        without a step never counts: many scripts log only on rank 0.
         """
         for states in (LIVE_STATES, {"finished"}, None):
             steps = [rank.step for rank in self.ranks if rank.step is not None and (states is None or rank.state in states)]
@@ -285,33 +285,33 @@ class Run:
 
 
 LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
-"""What a run's training loss is called: the first of these that it logs."""
-_NOT_OF_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
+"""Names of a run's training loss, in order of preference: the first that the run logs wins."""
+_NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
 _WORD = re.compile(r"[^\W_]+")
 
 
 def loss_metric(names: Iterable[str]) -> str | None:
-    """Return which of a run's metrics is its training loss: by name, else the first of those that name what they are it of.
+    """Return the name of a run's training loss: a standard name if there is one, else the best metric with "loss" in its name.
 
-    One of an evaluation is taken where there is no other.
+    An evaluation loss is the last resort.
     """
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
     others = (name for name in known if "loss" in name.lower())
-    return own or min(others, key=lambda name: (not is_of_training(name), not name.startswith("loss/"), name), default=None)
+    return own or min(others, key=lambda name: (not is_training_loss(name), not name.startswith("loss/"), name), default=None)
 
 
-def is_of_training(loss: str) -> bool:
-    """Return whether a loss is that of the training by its name, and not an evaluation's, or a gradient scaler's factor."""
-    return _NOT_OF_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
+def is_training_loss(loss: str) -> bool:
+    """Return whether a loss belongs to training, judging by its name: not to an evaluation or to a gradient scaler."""
+    return _NOT_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
 
 
 @dataclass(frozen=True, slots=True)
 class Points:
-    """New values of one metric of one rank since the snapshot before: three columns of equal length.
+    """New values of one metric of one rank since the previous snapshot: three columns of equal length.
 
-    ``times`` are wall-clock seconds since the epoch. The first snapshot of a stream carries each run's past, decimated
-    so that the smallest and largest value of each stretch stay in.
+    ``times`` are wall-clock seconds since the epoch. The first snapshot of a stream carries each run's past, decimated so
+    that the smallest and largest value of each stretch survive.
     """
 
     run_id: str
@@ -324,14 +324,14 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class CommunicatorRank:
-    """One rank of an NCCL communicator, as NCCL's RAS service tells. ``counts``: collective operations begun, by name."""
+    """One rank of an NCCL communicator, as NCCL's RAS service reports it. ``counts``: collectives started, by name."""
 
     rank: int
     pid: int | None = None
     hostname: str | None = None
     nvml_index: int | None = None
     state: str | None = None
-    """"running", "init", "finalize", "abort", "missing" (does not answer) or "dead"."""
+    """"running", "init", "finalize", "abort", "missing" (does not respond) or "dead"."""
     async_error: str | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
 
@@ -348,7 +348,7 @@ class Communicator:
 
 @dataclass(frozen=True, slots=True)
 class LogMatch:
-    """A known error text in the output of a run. ``pattern`` is its name ("nccl_watchdog"); ``cause`` a rule's id."""
+    """A known error text in the output of a run. ``pattern`` is its name ("nccl_watchdog"), ``cause`` a rule's id."""
 
     pattern: str
     cause: str | None
@@ -359,16 +359,16 @@ class LogMatch:
     file: str | None = None
     line_number: int | None = None
     time: float | None = None
-    """Wall clock when the line was written, if known."""
+    """Wall clock at which the line was written, if known."""
     cascade: bool = False
-    """Whether such a text follows a failure elsewhere and is never the root."""
+    """Whether the text follows from a failure elsewhere and is never the root cause."""
     job_state: JobState | None = None
-    """The state of the launched job that wrote it ("running", "finished": exit code 0, "failed" ...), if known."""
+    """State of the launched job that wrote the line ("running", "finished": exit code 0, "failed" ...), if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class SamplerCost:
-    """What watching cost: CPU share of the agent, time for this reading, NVML calls made for it."""
+    """The cost of watching: CPU share of the agent, duration of this reading, and NVML calls made for it."""
 
     cpu_percent: float | None = None
     read_s: float | None = None
@@ -392,29 +392,29 @@ class Snapshot:
     points: tuple[Points, ...] = ()
     cost: SamplerCost = SamplerCost()
     notes: tuple[Problem, ...] = ()
-    """Problems of the machine as a whole that hide something (process list refused, container without host PIDs)."""
+    """Problems of the whole machine that hide something (process list refused, container without host PIDs)."""
     communicators: tuple[Communicator, ...] = ()
     logs: tuple[LogMatch, ...] = ()
-    """Known error texts in the output of the runs that are listed; first failure first."""
+    """Known error texts in the output of the listed runs; the first failure comes first."""
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self, compact: bool = False) -> str:
         """Return the snapshot as one line of JSON, without a newline.
 
-        ``compact`` leaves out what has its default: half the work for the sampler and for the screen that reads it.
+        ``compact`` omits default values, which halves the work of the sampler and of the screen that reads it.
         """
         try:
-            return json.dumps(apart(self, compact), separators=(",", ":"), allow_nan=False)
+            return json.dumps(to_plain(self, compact), separators=(",", ":"), allow_nan=False)
         except (TypeError, ValueError):
-            # A value is not finite, or no JSON: every one is looked at then, which takes several times as long.
+            # A value is not finite, or not JSON: check every value, which takes several times as long.
             return json.dumps(encode(self, compact), separators=(",", ":"), allow_nan=False)
 
     @staticmethod
     def from_json(line: str | bytes) -> Snapshot:
-        """Read a snapshot back.
+        """Parse a snapshot.
 
         Raises:
-            FormatError: the line is no snapshot, or one of a newer schema.
+            FormatError: the line is not a snapshot, or its schema is newer.
         """
         try:
             data = json.loads(line)

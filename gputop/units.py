@@ -1,6 +1,6 @@
-"""Numbers to text and back: bytes, percent, watts, durations, rates, and their mean. None is "N/A" everywhere.
+"""Converts numbers to text and back: bytes, percent, watts, durations, rates; also means. None is "N/A" everywhere.
 
-Imports the standard library alone.
+Imports only the standard library and ``gputop.errors``.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gputop.errors import UsageError
 UNKNOWN = "N/A"
 INTERVAL_MIN_S = 0.1
 INTERVAL_MAX_S = 3600.0
-"""What an interval may be. Here, because the command line checks it before it starts the sampler."""
+"""Limits of the interval. Defined here, because the command line checks them before it starts the sampler."""
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean; of finite values it is finite (``statistics.fmean`` raises where their sum is too large)."""
+    """Return the mean; finite values give a finite mean (``statistics.fmean`` raises if their sum overflows)."""
     total = sum(values)
     if math.isfinite(total) or not all(map(math.isfinite, values)):
         return total / len(values)
@@ -39,7 +39,7 @@ def bytes_text(value: float | None, digits: int = 1) -> str:
 
 
 def gib(value: float | None, digits: int = 1) -> str:
-    """Return bytes as a bare number of GiB: the unit stands beside it on screen."""
+    """Return bytes as a plain number of GiB: the screen shows the unit next to it."""
     return UNKNOWN if value is None else f"{value / 2**30:.{digits}f}"
 
 
@@ -54,7 +54,7 @@ def number(value: float | None, unit: str = "", digits: int = 0) -> str:
 
 
 def metric(value: float | None, digits: int = 4) -> str:
-    """Return a metric in at most ``digits`` significant digits; NaN and infinities by name."""
+    """Return a metric with at most ``digits`` significant digits; NaN and infinities by name."""
     if value is None:
         return UNKNOWN
     if math.isnan(value):
@@ -68,7 +68,7 @@ def metric(value: float | None, digits: int = 4) -> str:
 
 
 def count(value: float | None) -> str:
-    """Return an integer with thin thousands: 1840 -> "1 840"."""
+    """Return an integer with spaces between thousands: 1840 -> "1 840"."""
     return UNKNOWN if value is None else f"{value:,.0f}".replace(",", " ")
 
 
@@ -78,7 +78,7 @@ def rate(value: float | None, per: str = "s") -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a length of time in at most two units: 192 -> "3m12s", 7260 -> "2h01m", 0.25 -> "250 ms"."""
+    """Return a duration in at most two units: 192 -> "3m12s", 7260 -> "2h01m", 0.25 -> "250 ms"."""
     if seconds is None or not math.isfinite(seconds):
         return UNKNOWN
     if 0 < seconds < 1:
@@ -97,7 +97,7 @@ def duration(seconds: float | None) -> str:
 
 
 def clock(seconds: float | None, form: str = "%H:%M:%S") -> str:
-    """Return a moment (seconds since the epoch) on this machine's clock; "N/A" also for one that no calendar has."""
+    """Return a time (seconds since the epoch) on this machine's clock; "N/A" also for a time outside every calendar."""
     if seconds is None:
         return UNKNOWN
     try:
@@ -114,7 +114,7 @@ def parse_duration(text: str) -> float:
     """Return seconds: "1", "500ms", "2s", "1.5m", "30d".
 
     Raises:
-        UsageError: the text is no length of time.
+        UsageError: the text is not a duration.
     """
     found = _DURATION.match(text)
     if not found:
@@ -123,9 +123,9 @@ def parse_duration(text: str) -> float:
 
 
 def ranges(numbers: Iterable[int], *, compact: bool = False) -> str:
-    """Return numbers in order, with neighbors joined: 0, 1, 2, 5, 6 -> "0-2, 5, 6".
+    """Return sorted numbers with consecutive ones joined: 0, 1, 2, 5, 6 -> "0-2, 5, 6".
 
-    ``compact``: in few characters, for a cell of a table: "0-2,5-6".
+    ``compact`` uses fewer characters, for a table cell: "0-2,5-6".
     """
     groups: list[list[int]] = []
     for number in sorted(set(numbers)):
@@ -159,7 +159,7 @@ _SIGNALS = (
     ),
     *("CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS"),
 )
-"""Linux's signals from 1 on. Not those of ``signal``: a recording may be read on a system that numbers them otherwise."""
+"""Linux's signals from 1 on. Not the ``signal`` module's: a system that reads a recording may number them differently."""
 
 
 def signal_name(number: int) -> str:

@@ -1,7 +1,7 @@
 """The JSON form of records: dataclasses to plain values and back.
 
-NaN and infinities, which are data in a metric, travel as the strings "NaN", "Infinity" and "-Infinity". Imports the
-standard library alone and defines no dataclass, so that the training side can have ``FormatError`` at no cost.
+NaN and infinities, which are valid metric values, travel as the strings "NaN", "Infinity" and "-Infinity". Imports only
+the standard library and defines no dataclass, so that the training side can import ``FormatError`` at no cost.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ T = TypeVar("T")
 
 
 class FormatError(ValueError):
-    """A line or file is not what gputop writes."""
+    """A line or file is not in gputop's format."""
 
 
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def encode(value: Any, compact: bool = False) -> Any:
-    """Turn records into what ``json`` writes; NaN and infinities become strings.
+    """Convert records to values that ``json`` can write; NaN and infinities become strings.
 
-    ``compact`` leaves out the fields of a record that have their default, as ``decode`` puts them back: for readers of ours.
+    ``compact`` omits fields that have their default value; ``decode`` restores them. Use it only for gputop's own readers.
     """
     if type(value) in _AS_IS or isinstance(value, str | int):
         return value
@@ -52,13 +52,15 @@ def encode(value: Any, compact: bool = False) -> Any:
     return result
 
 
-def apart(value: Any, compact: bool = False) -> Any:
-    """Take records apart and leave all else as it is: what ``encode`` returns, if every number is finite and every mapping a
-    plain one. Facts and columns of points are most of a snapshot, and ``json`` writes them in C.
+def to_plain(value: Any, compact: bool = False) -> Any:
+    """Convert records to dictionaries and leave everything else unchanged.
+
+    Returns what ``encode`` returns, provided that every number is finite and every mapping is a plain one. Facts and columns
+    of points make up most of a snapshot, and ``json`` writes them in C.
     """
     kind = type(value)
     if kind is tuple:
-        return [apart(item, compact) for item in value] if value and _is_record(type(value[0])) else value
+        return [to_plain(item, compact) for item in value] if value and _is_record(type(value[0])) else value
     shape = _shapes.get(kind)
     if shape is None:
         if not _is_record(kind):
@@ -73,29 +75,29 @@ def apart(value: Any, compact: bool = False) -> Any:
     for name in nested:
         item = result.get(name)
         if item:
-            result[name] = apart(item, compact)
+            result[name] = to_plain(item, compact)
     for name in numbers:
         item = result.get(name)
-        # A loss that became NaN stays: it must not make a snapshot dear. What is not finite makes the sum so.
+        # A NaN loss stays in every later snapshot and must not make each one expensive. A non-finite value makes the sum so.
         if item and not _LOW < sum(item.values() if isinstance(item, Mapping) else item) < _HIGH:
             result[name] = encode(item)
     return result
 
 
-_NAMES_A_RECORD = re.compile(r"\b(?!Mapping|Any|None)[A-Z]").search
+_names_a_record = re.compile(r"\b(?!Mapping|Any|None)[A-Z]").search
 _AS_IS = frozenset((str, int, bool, type(None)))
 _Shape = tuple[tuple[str, ...], tuple[Any, ...], tuple[str, ...], tuple[str, ...], Callable[[Any], tuple[Any, ...]]]
 _shapes: dict[type, _Shape] = {}
 
 
 def _shape_of(kind: type) -> _Shape:
-    """Return names and defaults of the fields, which may hold records, which many numbers, and what reads all at once."""
+    """Return the names and defaults of the fields, which may hold records, which hold many numbers, and a getter for all."""
     fields = _fields(kind)
     names = tuple(name for name, _, _ in fields)
     annotations = {name: str(item.type) for name, item in kind.__dataclass_fields__.items()}  # type: ignore[attr-defined]
-    nested = tuple(name for name, how, _ in fields if how == _NESTED and _NAMES_A_RECORD(annotations[name]))
+    nested = tuple(name for name, how, _ in fields if how == _NESTED and _names_a_record(annotations[name]))
     numbers = tuple(name for name, how, _ in fields if how == _NUMBERS)
-    # One name alone would be read without a tuple around it.
+    # With a single name, attrgetter would return the bare value instead of a tuple.
     read = operator.attrgetter(*names) if len(names) > 1 else lambda value: tuple(getattr(value, name) for name in names)
     return names, tuple(default for _, _, default in fields), nested, numbers, read
 
@@ -114,7 +116,7 @@ def _non_finite(value: float) -> str:
 
 
 def _fields(kind: type) -> tuple[tuple[str, int, Any], ...]:
-    """Return name, how to encode, and default of each field; known by its annotation, as that is cheaper than to look."""
+    """Return name, encoding and default of each field. The annotation decides: cheaper than inspecting each value."""
     found = _specifications.get(kind)
     if found is None:
         if not _is_record(kind):
@@ -124,16 +126,16 @@ def _fields(kind: type) -> tuple[tuple[str, int, Any], ...]:
             plain = item.type in _PLAIN_KINDS or _names_a_literal(kind, item.type)
             how = _PLAIN if plain else _FLOAT if item.type in _FLOAT_KINDS else _NESTED
             how = _NUMBERS if item.type in _NUMBER_KINDS else how
-            # Only what Python keeps once (None, True, the empty tuple) can be told from another value by identity.
-            kept_once = any(item.default is one for one in (None, True, False, ()))
-            default = item.default if kept_once else _NO_DEFAULT
+            # Only Python's singletons (None, True, the empty tuple) can be compared by identity.
+            is_singleton = any(item.default is one for one in (None, True, False, ()))
+            default = item.default if is_singleton else _NO_DEFAULT
             listed.append((name, how, default))
         found = _specifications[kind] = tuple(listed)
     return found
 
 
 def _names_a_literal(kind: type, annotation: str) -> bool:
-    """Return whether an annotation is the name of a ``Literal`` of the record's module, with or without "| None"."""
+    """Return whether an annotation names a ``Literal`` of the record's module, with or without "| None"."""
     named = getattr(sys.modules[kind.__module__], annotation.removesuffix(" | None"), None)
     return typing.get_origin(named) is Literal
 
@@ -147,10 +149,10 @@ def _fields_of(kind: Any) -> tuple[str, ...]:
 
 
 def decode(kind: type[T], data: Any) -> T:
-    """Build a record of ``kind`` from decoded JSON; unknown keys are ignored, so that older readers read newer minor forms.
+    """Build a record of ``kind`` from decoded JSON; ignore unknown keys, so that older readers accept newer minor versions.
 
     Raises:
-        FormatError: a required field is missing or of the wrong shape.
+        FormatError: a required field is missing or has the wrong shape.
     """
     try:
         return typing.cast(T, _decoder(kind)(data))
@@ -171,7 +173,7 @@ def _decoder(kind: Any) -> Callable[[Any], Any]:
 def _make_decoder(kind: Any) -> Callable[[Any], Any]:
     origin = typing.get_origin(kind)
     if origin is Literal:
-        # A value that only another version knows stays as it is: the rest of the snapshot is still good.
+        # A value that only another version knows passes through: the rest of the snapshot is still good.
         return _decoder(str)
     if origin in (types.UnionType, typing.Union):
         inner = [arg for arg in typing.get_args(kind) if arg is not type(None)]
@@ -209,7 +211,7 @@ def _make_record_decoder(kind: Any) -> Callable[[Any], Any]:
     as_is = {name: _types_as_is(hints[name]) for name in converters}
 
     def convert(value: Any) -> Any:
-        # Most values have their type already: to look is cheaper than to call.
+        # Most values already have the right type, and checking is cheaper than calling.
         return kind(
             **{
                 name: item if type(item) in as_is[name] else converters[name](item)
@@ -222,7 +224,7 @@ def _make_record_decoder(kind: Any) -> Callable[[Any], Any]:
 
 
 def _types_as_is(kind: Any) -> frozenset[type]:
-    """Return the types of decoded JSON that a field takes as they are."""
+    """Return the types of decoded JSON that a field accepts unconverted."""
     if typing.get_origin(kind) in (types.UnionType, typing.Union):
         return frozenset().union(*map(_types_as_is, typing.get_args(kind)))
     if typing.get_origin(kind) is Literal:

@@ -1,11 +1,11 @@
-"""Callbacks for training frameworks, in the frameworks' own shapes. This package is their home.
+"""Callbacks for training frameworks, each in the form that its framework expects.
 
 * ``gputop.adapters.huggingface.GputopCallback``: ``Trainer(callbacks=[GputopCallback()])``
 * ``gputop.adapters.lightning.GputopLogger`` and ``GputopCallback``: ``Trainer(logger=…, callbacks=[…])``
 * ``gputop.adapters.accelerate.GputopTracker``: ``Accelerator(log_with=GputopTracker())``
 * ``gputop.adapters.keras.GputopCallback``: ``model.fit(callbacks=[GputopCallback()])``
 
-A framework is imported by its own adapter's module alone, and that module when it is first asked for.
+Only an adapter's own module imports its framework, and that module loads on first use.
 """
 
 __all__ = ["accelerate", "huggingface", "keras", "lightning"]

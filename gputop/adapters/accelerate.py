@@ -1,7 +1,7 @@
 """Accelerate: ``Accelerator(log_with=GputopTracker())``, then ``init_trackers``, ``log``, ``end_training``. Imports accelerate.
 
-Every process may record (``main_process_only`` is False), and the reader joins the ranks; but Accelerate hands what
-``accelerator.log`` gets to trackers on the main process alone. Other ranks call ``log`` of the tracker that they made.
+Every process may record (``main_process_only`` is False), and the reader joins the ranks. But Accelerate passes the values of
+``accelerator.log`` to trackers only on the main process. Other ranks call ``log`` of the tracker that they created.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gputop.tracking.run import Run
 
 
 class GputopTracker(GeneralTracker):
-    """A tracker of Accelerate's own kind. ``project`` comes first, as ``init_trackers`` passes it; the rest is ``init``'s."""
+    """An Accelerate tracker. ``project`` comes first, as ``init_trackers`` passes it; the rest are ``init``'s keywords."""
 
     name = "gputop"
     requires_logging_directory = False
@@ -27,7 +27,7 @@ class GputopTracker(GeneralTracker):
 
     @harmless
     def start(self) -> None:
-        """Start or join the run; Accelerate calls this once its processes know each other."""
+        """Start or join the run; Accelerate calls this once its processes are connected."""
         self._member.begin()
 
     @property
@@ -37,15 +37,15 @@ class GputopTracker(GeneralTracker):
 
     @harmless
     def store_init_configuration(self, values: dict[str, Any]) -> None:
-        """Record the hyper-parameters."""
+        """Record the hyperparameters."""
         self.tracker.config.update(values)
 
     @harmless
     def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:
-        """Record metrics; without a step, calls are counted."""
+        """Record metrics; without a step, count the calls."""
         self.tracker.log(values, step=step)
 
     @harmless
     def finish(self) -> None:
-        """End the run at ``accelerator.end_training()``, unless the script started it."""
+        """End the run at ``accelerator.end_training()``, unless the script started the run."""
         self._member.finish()

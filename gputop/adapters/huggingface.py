@@ -1,8 +1,8 @@
 """Hugging Face Trainer: ``Trainer(…, callbacks=[GputopCallback()])``. Imports transformers.
 
-Records what the Trainer logs under the Trainer's own names, on every rank, and per optimizer step ``step_s`` (seconds, with
-the wait for data, without evaluations and checkpoints) and ``phase/data`` (the wait for data). No tensor is touched: what
-the Trainer logs are floats.
+Records, on every rank, the values that the Trainer logs, under the Trainer's names; and for each optimizer step ``step_s``
+(seconds, including the wait for data, excluding evaluations and checkpoints) and ``phase/data`` (the wait for data). Touches
+no tensor: the Trainer logs floats.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from gputop.adapters.joining import Membership, harmless
 
 
 class GputopCallback(TrainerCallback):
-    """Records a Trainer's runs. Keywords are ``gputop.init``'s; the name is ``TrainingArguments.run_name`` by default."""
+    """Records a Trainer's runs. Takes ``gputop.init``'s keywords; the name defaults to ``TrainingArguments.run_name``."""
 
     def __init__(self, **init: Any) -> None:
         self._member = Membership(init, ("loss", "epoch", "step_s", "phase/data"))
         self._ready: float | None = None
-        """When the step, log, evaluation or checkpoint before ended: from then on the next batch is waited for."""
+        """End of the previous step, log, evaluation or checkpoint: from then on, the Trainer waits for the next batch."""
         self._begun: float | None = None
         self._data_s = 0.0
 
     @harmless
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
-        """Start or join the run; say how long it will be."""
+        """Start or join the run, and report its length."""
         name = getattr(args, "run_name", None)
-        # Some releases use the output directory as the run's name when none is given.
+        # Some releases use the output directory as the run's name if none is given.
         run = self._member.begin(name=name if name != getattr(args, "output_dir", None) else None)
         self._ready, self._begun = time.perf_counter(), None
         run.fact("progress", {"total_steps": state.max_steps or None, "epochs": args.num_train_epochs})
@@ -41,7 +41,7 @@ class GputopCallback(TrainerCallback):
 
     @harmless
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Take the time: the batch is there."""
+        """Note the time at which the batch is ready."""
         self._begun = time.perf_counter()
         self._data_s = self._begun - (self._ready or self._begun)
 
@@ -55,13 +55,13 @@ class GputopCallback(TrainerCallback):
 
     @harmless
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        """Record what the Trainer logs, also of an evaluation without a training."""
+        """Record what the Trainer logs, including an evaluation without training."""
         self._member.run.log(dict(logs or {}), step=state.global_step)
         self._ready = time.perf_counter()
 
     @harmless
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Leave the evaluation out of the wait for data; its metrics came with ``on_log``."""
+        """Exclude the evaluation from the wait for data; its metrics came with ``on_log``."""
         self._ready = time.perf_counter()
 
     @harmless
@@ -72,5 +72,5 @@ class GputopCallback(TrainerCallback):
 
     @harmless
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Let the next training start its own run; this one still takes what follows."""
-        self._member.training_over()
+        """Let the next training start its own run; this run still accepts what follows."""
+        self._member.training_ended()

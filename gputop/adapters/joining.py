@@ -1,4 +1,4 @@
-"""How an adapter comes to its run, and what keeps it from harming a training. Imports gputop's training side alone."""
+"""How an adapter gets its run, and what keeps it from harming the training. Imports only gputop's training side."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from gputop.tracking.run import Run
 
 Hook = TypeVar("Hook", bound=Callable[..., Any])
 
-_over: Run | None = None
-"""The run of a training that has ended; the next training starts another."""
+_ended_run: Run | None = None
+"""The run of a training that has ended; the next training starts a new one."""
 
 
 class Membership:
-    """An adapter's part in a run.
+    """An adapter's membership in a run.
 
-    The script's own run (``gputop.init`` before the training) is used where there is one. Otherwise the first adapter of a
-    training starts one, and the others join it. It ends with the process, or when the next training starts its own: what a
-    script logs after the training, such as an evaluation, still belongs to it.
+    If the script has started a run (``gputop.init`` before the training), the adapter uses it. Otherwise the first adapter of
+    a training starts one, and the others join it. That run ends with the process, or when the next training starts its own:
+    what a script logs after the training, such as an evaluation, still belongs to it.
     """
 
     def __init__(self, init: Mapping[str, Any], names: tuple[str, ...] = ()) -> None:
@@ -33,10 +33,10 @@ class Membership:
         self._started_here = False
 
     def begin(self, **defaults: Any) -> Run:
-        """Start or join the run, as a training begins; ``defaults`` are keywords that the user did not give."""
+        """Start or join the run when a training begins; ``defaults`` are keywords that the user's own override."""
         claim(*self._names)
         active = session.current()
-        if active.disabled or active is _over:
+        if active.disabled or active is _ended_run:
             self._run = session.init(**{**defaults, **self._init})
             self._started_here = True
         elif active is not self._run:
@@ -45,19 +45,19 @@ class Membership:
 
     @property
     def run(self) -> Run:
-        """The run; started or joined when it is first used. A run that another adapter has started since is followed."""
+        """The run, started or joined on first use. If another adapter has started a run since, this follows it."""
         if self._run is None:
             return self.begin()
         if self._run.disabled and not session.current().disabled:
             self._run, self._started_here = session.current(), False
         return self._run
 
-    def training_over(self) -> None:
+    def training_ended(self) -> None:
         """Let the next training start a run of its own, unless the script started this one."""
-        global _over
+        global _ended_run
         release()
         if self._started_here:
-            _over = self._run
+            _ended_run = self._run
 
     def finish(self) -> None:
         """End the run now, unless the script started it."""
@@ -66,13 +66,13 @@ class Membership:
 
 
 def harmless(hook: Hook) -> Hook:
-    """Make a hook that never raises: a framework may change what it hands over, and the training goes on all the same."""
+    """Wrap a hook so that it never raises: a framework may change its arguments, but the training must continue."""
 
     @wraps(hook)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         try:
             return hook(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - the reason is told once; a training must not end for its log
+        except Exception as error:  # noqa: BLE001 - the reason is reported once; a log must not end the training
             tell(f"{hook.__qualname__} could not record ({type(error).__name__}: {error}).")
             return None
 

@@ -1,7 +1,7 @@
 """Keras 3: ``model.fit(…, callbacks=[GputopCallback()])``. Imports keras.
 
 Records what Keras reports after each batch, under Keras's names: its ``loss`` is the mean over the epoch so far. Batches are
-counted over all epochs. Keras hands its values over as floats, perhaps on a thread of its own (``async_safe``).
+counted across all epochs. Keras passes its values as floats, possibly in a thread of its own (``async_safe``).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from gputop.adapters.joining import Membership, harmless
 
 
 class GputopCallback(Callback):
-    """Records ``fit``. Keywords are ``gputop.init``'s; the name is the model's by default."""
+    """Records ``fit``. Takes ``gputop.init``'s keywords; the name defaults to the model's."""
 
     async_safe = True
-    """Without it Keras waits for the device after each batch."""
+    """Without this, Keras waits for the device after each batch."""
 
     def __init__(self, **init: Any) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class GputopCallback(Callback):
 
     @harmless
     def on_train_begin(self, logs: Any = None) -> None:
-        """Start or join the run; say how long it will be."""
+        """Start or join the run, and report its length."""
         run = self._member.begin(name=getattr(self.model, "name", None))
         self._before_epoch = self._step = 0
         epochs, steps = (self.params or {}).get("epochs"), (self.params or {}).get("steps")
@@ -43,11 +43,11 @@ class GputopCallback(Callback):
 
     @harmless
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        """Record the epoch's values, the validation's among them."""
+        """Record the epoch's values, including those of the validation."""
         self._before_epoch = self._step
         self._member.run.log({**dict(logs or {}), "epoch": epoch + 1}, step=self._step)
 
     @harmless
     def on_train_end(self, logs: Any = None) -> None:
         """Let the next ``fit`` start its own run."""
-        self._member.training_over()
+        self._member.training_ended()

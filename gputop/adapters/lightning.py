@@ -1,9 +1,9 @@
 """Lightning: ``Trainer(logger=GputopLogger(), callbacks=[GputopCallback()])``. Imports lightning, or pytorch_lightning.
 
-The logger takes what ``self.log`` sends to loggers, every ``log_every_n_steps``. The callback records on every rank, for
-each optimizer step, ``loss`` (what ``training_step`` returned, averaged over accumulated batches), ``step_s`` (seconds, with
-the wait for data, without validation) and ``phase/data``. Either works alone; together they share a run. Both classes are
-those of the package that the script has imported; a loss on a GPU is not waited for.
+The logger records what ``self.log`` sends to loggers, every ``log_every_n_steps``. The callback records on every rank, for
+each optimizer step, ``loss`` (the result of ``training_step``, averaged over accumulated batches), ``step_s`` (seconds,
+including the wait for data, excluding validation) and ``phase/data``. Each works without the other; together they share
+a run. Both derive from the package that the script has imported. A loss on a GPU is not waited for.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Logger: Any = import_module(f"{_package().__name__}.loggers").Logger
 
 
 class GputopLogger(_Logger):
-    """A Lightning logger; every rank records. Keywords are ``gputop.init``'s."""
+    """A Lightning logger; every rank records. Takes ``gputop.init``'s keywords."""
 
     def __init__(self, name: str | None = None, **init: Any) -> None:
         super().__init__()
@@ -45,12 +45,12 @@ class GputopLogger(_Logger):
 
     @property
     def experiment(self) -> Run:
-        """The run; started or joined at first use, when the ranks know each other."""
+        """The run, started or joined on first use, when the ranks are connected."""
         return self._member.run
 
     @property
     def name(self) -> str:
-        """The run's name: Lightning puts its checkpoints into a folder of this name."""
+        """The run's name; Lightning puts its checkpoints into a folder of this name."""
         return self._name or "gputop"
 
     @property
@@ -65,17 +65,17 @@ class GputopLogger(_Logger):
 
     @harmless
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
-        """Record hyper-parameters."""
+        """Record hyperparameters."""
         self.experiment.config.update(params)
 
     @harmless
     def finalize(self, status: str) -> None:
         """Let the next training start its own run; a test after the training still belongs to this one."""
-        self._member.training_over()
+        self._member.training_ended()
 
 
 class GputopCallback(_Callback):
-    """Records each rank's loss and step times. Keywords are ``gputop.init``'s."""
+    """Records each rank's loss and step times. Takes ``gputop.init``'s keywords."""
 
     def __init__(self, **init: Any) -> None:
         super().__init__()
@@ -83,12 +83,12 @@ class GputopCallback(_Callback):
         self._seen_steps = 0
         self._begun = 0.0
         self._ready: float | None
-        """From when on the next batch is waited for; None where that cannot be known: a checkpoint was written."""
+        """Time from which the next batch is waited for; None if that is unknown because a checkpoint was written."""
         self._start_step()
 
     @harmless
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        """Start or join the run; say how long it will be."""
+        """Start or join the run, and report its length."""
         total, epochs = trainer.estimated_stepping_batches, trainer.max_epochs
         known = isinstance(total, int) and total > 0
         progress = {"total_steps": total if known else None, "epochs": epochs if epochs and epochs > 0 else None}
@@ -103,22 +103,22 @@ class GputopCallback(_Callback):
     on_train_epoch_start = _start_step
 
     def on_validation_end(self, *_: Any) -> None:
-        """Leave the validation out of the wait for data."""
+        """Exclude the validation from the wait for data."""
         self._ready = time.perf_counter()
 
     def on_save_checkpoint(self, *_: Any) -> None:
-        """Leave the next step's times out: how long writing takes is not said here."""
+        """Omit the next step's times: this hook does not report how long the writing takes."""
         self._ready = None
 
     @harmless
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
-        """Take the time: the batch is there."""
+        """Note the time at which the batch is ready."""
         self._begun = time.perf_counter()
         self._data_s += self._begun - self._ready if self._ready is not None else math.nan
 
     @harmless
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Record the step when the optimizer has stepped; until then, add up."""
+        """Record the step once the optimizer has stepped; until then, accumulate."""
         now = time.perf_counter()
         self._busy_s += now - self._begun
         loss = outputs.get("loss") if isinstance(outputs, Mapping) else outputs
@@ -132,13 +132,13 @@ class GputopCallback(_Callback):
         if not math.isnan(self._data_s):
             found = {"step_s": self._busy_s + self._data_s, "phase/data": self._data_s}
         if self._losses:
-            # Lightning divides each batch's loss by the number of batches that it accumulates.
+            # Lightning divides each batch's loss by the number of accumulated batches.
             found["loss"] = sum(self._losses) * trainer.accumulate_grad_batches / len(self._losses)
-        # The number under which Lightning's own loggers get this step; global_step counts each optimizer.
+        # The step number that Lightning's own loggers use; global_step counts each optimizer.
         self._member.run.log(found, step=trainer.fit_loop.epoch_loop._batches_that_stepped)
         self._start_step()
 
     @harmless
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Let the next training start its own run."""
-        self._member.training_over()
+        self._member.training_ended()

@@ -1,9 +1,9 @@
-"""Where a screen's snapshots come from: the agent's stream (``LiveFeed``) or a recording (``ReplayFeed``).
+"""The source of a screen's snapshots: the agent's stream (``LiveFeed``) or a recording (``ReplayFeed``).
 
-A feed reads in a thread of its own, keeps what arrived and calls ``notify``; the screen drains it. Every snapshot is kept
-until drained, because each carries points that no later one repeats. What a snapshot does not carry, a screen asks for
-with ``ask``; answers arrive as snapshots do. Imports neither textual nor any source's library, and imports the records only
-when it reads, so that the sampler starts sooner.
+A feed reads in its own thread, stores what arrives and calls ``notify``; the screen drains it. Every snapshot is kept until
+drained, because each carries points that no later one repeats. With ``ask``, a screen requests what a snapshot does not
+carry; answers arrive the same way as snapshots. This module imports neither textual nor any source's library, and imports
+the records only when it reads, so that the sampler starts sooner.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
 PENDING_MAX = 3600
 ANSWERS_MAX = 16
-"""Answers that nobody took are forgotten beyond this many: the screen that asked is gone."""
-LONGEST_GAP_S = 10.0
-"""A replay never waits longer than this for the next snapshot, whatever pause the recording has."""
+"""Limit for unclaimed answers; the oldest are dropped, because the screen that asked is gone."""
+MAX_GAP_S = 10.0
+"""A replay never waits longer than this for the next snapshot, however long the pause in the recording."""
 
 FeedKind = Literal["live", "replay"]
 
@@ -40,32 +40,32 @@ class Feed(Protocol):
     kind: FeedKind
 
     def start(self, notify: Callable[[], object]) -> None:
-        """Begin to deliver; ``notify`` is called from another thread whenever something arrived or changed."""
+        """Start delivering; ``notify`` is called from another thread whenever something arrives or changes."""
 
     def drain(self) -> list[Snapshot]:
-        """Return what arrived since the last call, oldest first."""
+        """Return what has arrived since the last call, oldest first."""
 
     def ask(self, question: ProcessQuestion) -> None:
-        """Ask about one process; returns at once. A replay never answers, and a live feed answers the newest question."""
+        """Ask about one process and return at once. A replay never answers; a live feed answers only the newest question."""
 
     def take_answers(self) -> list[ProcessAnswer]:
-        """Return the answers that arrived since the last call, oldest first."""
+        """Return the answers that have arrived since the last call, oldest first."""
 
     def problem(self) -> str | None:
-        """Return why nothing more will come, or None."""
+        """Return why no more snapshots will come, or None."""
 
     def status(self) -> str | None:
-        """Return the position and speed of a replay; None for a live stream."""
+        """Return the position and speed of a replay, or None for a live stream."""
 
     def set_interval(self, interval_s: float) -> None:
-        """Ask for another interval; a replay ignores it."""
+        """Request another interval; a replay ignores it."""
 
     def close(self) -> None:
-        """End at once; never waits for a driver."""
+        """Stop at once, without waiting for a driver."""
 
 
 class LiveFeed:
-    """The agent as a child process. Construct it early: the driver starts while the screen is still being imported."""
+    """The agent as a child process. Construct it early: the driver then initializes while the screen is still importing."""
 
     kind: FeedKind = "live"
 
@@ -79,12 +79,12 @@ class LiveFeed:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # Ctrl-C in the terminal is for the screen alone; the agent ends when its standard input closes.
+            # Ctrl-C in the terminal must reach only the screen; the agent ends when its standard input closes.
             start_new_session=True,
         )
         assert self._process.stdin is not None
         self._commands = self._process.stdin.fileno()
-        # The thread of the screen writes there, and must not wait for a sampler that does not read.
+        # The screen's thread writes here and must not block on a sampler that does not read.
         os.set_blocking(self._commands, False)
 
     def start(self, notify: Callable[[], object]) -> None:
@@ -108,17 +108,17 @@ class LiveFeed:
                 self._problem = f"The sampler sent a line that cannot be read: {error}."
             notify()
         if not self._closed:
-            self._problem = self._last_words()
+            self._problem = self._exit_reason()
             notify()
 
-    def _last_words(self) -> str:
+    def _exit_reason(self) -> str:
         assert self._process.stderr is not None
         words = self._process.stderr.read(4000).decode(errors="replace").strip().splitlines()
-        said = f": {words[-1]}" if words else f" with exit code {self._process.wait()}"
-        return f"The sampler ended{said}. Quit and start gputop again."
+        how = f": {words[-1]}" if words else f" with exit code {self._process.wait()}"
+        return f"The sampler ended{how}. Quit and start gputop again."
 
     def drain(self) -> list[Snapshot]:
-        """Return what arrived since the last call."""
+        """Return what has arrived since the last call."""
         found = []
         while self._pending:
             found.append(self._pending.popleft())
@@ -129,18 +129,18 @@ class LiveFeed:
         self._send({"process": {"pid": question.pid, "environment": question.environment}})
 
     def take_answers(self) -> list[ProcessAnswer]:
-        """Return the answers that arrived since the last call."""
+        """Return the answers that have arrived since the last call."""
         found = []
         while self._answers:
             found.append(self._answers.popleft())
         return found
 
     def problem(self) -> str | None:
-        """Return the sampler's last words once it is gone."""
+        """Return the sampler's last words once it has ended."""
         return self._problem
 
     def status(self) -> str | None:
-        """A live stream has no position."""
+        """Return None: a live stream has no position."""
         return None
 
     def set_interval(self, interval_s: float) -> None:
@@ -148,23 +148,23 @@ class LiveFeed:
         self._send({"interval_s": interval_s})
 
     def _send(self, command: dict[str, object]) -> None:
-        # A pipe takes a line of this length whole or not at all. The agent is gone (_read says why), or does not read.
+        # A pipe accepts a line of this length entirely or not at all. On error, the agent is gone (_read says why) or busy.
         with contextlib.suppress(OSError):
             os.write(self._commands, json.dumps(command).encode() + b"\n")
 
     def close(self) -> None:
-        """Close the agent's input, which ends it, and kill it if it does not go: it only reads, nothing can be lost."""
+        """Kill the agent: it only reads, so nothing is lost."""
         self._closed = True
         self._process.kill()
         try:
             self._process.wait(timeout=0.2)
         except subprocess.TimeoutExpired:
-            # Stuck in the driver (D state): init will reap it.
+            # The agent is stuck in the driver (D state); init will reap it.
             return
 
 
 class ReplayFeed:
-    """A recording played at its own pace, paused, stepped or sped up."""
+    """A recording, played at its own pace; it can be paused, stepped and sped up."""
 
     kind: FeedKind = "replay"
 
@@ -199,14 +199,14 @@ class ReplayFeed:
                 self._position_s = snapshot.time - self._first_time
                 self._pending.append(snapshot)
                 notify()
-        except Exception as error:  # noqa: BLE001 - told on screen; a thread's traceback would tear the screen
+        except Exception as error:  # noqa: BLE001 - the screen shows the error; a thread's traceback would garble it
             self._problem = str(error)
         self._ended = True
         notify()
 
     def _wait(self, gap_s: float) -> bool:
-        """Wait for the gap at the present speed; False when closed. A step ends the wait at once."""
-        left = min(LONGEST_GAP_S, max(0.0, gap_s))
+        """Wait for the gap at the current speed; return False if closed. A step ends the wait at once."""
+        left = min(MAX_GAP_S, max(0.0, gap_s))
         with self._wake:
             while not self._closed:
                 if self._steps:
@@ -222,24 +222,24 @@ class ReplayFeed:
         return False
 
     def toggle_pause(self) -> None:
-        """Pause or go on."""
+        """Pause or resume."""
         with self._wake:
             self._paused = not self._paused
             self._wake.notify()
 
     def step(self) -> None:
-        """Pause and show the next snapshot."""
+        """Pause, and show the next snapshot."""
         with self._wake:
             self._paused = True
             self._steps += 1
             self._wake.notify()
 
     def faster(self) -> None:
-        """Take the next higher speed of ``SPEEDS``."""
+        """Switch to the next higher speed of ``SPEEDS``."""
         self._set_speed(next((speed for speed in SPEEDS if speed > self._speed), SPEEDS[-1]))
 
     def slower(self) -> None:
-        """Take the next lower speed of ``SPEEDS``."""
+        """Switch to the next lower speed of ``SPEEDS``."""
         self._set_speed(next((speed for speed in reversed(SPEEDS) if speed < self._speed), SPEEDS[0]))
 
     def _set_speed(self, speed: float) -> None:
@@ -248,21 +248,21 @@ class ReplayFeed:
             self._wake.notify()
 
     def drain(self) -> list[Snapshot]:
-        """Return what was played since the last call."""
+        """Return what has been played since the last call."""
         found = []
         while self._pending:
             found.append(self._pending.popleft())
         return found
 
     def ask(self, question: ProcessQuestion) -> None:
-        """A recording holds only what its snapshots carry."""
+        """Do nothing: a recording holds only its snapshots."""
 
     def take_answers(self) -> list[ProcessAnswer]:
-        """A recording answers nothing."""
+        """Return nothing: a recording answers no questions."""
         return []
 
     def problem(self) -> str | None:
-        """Return why the file could not be read on."""
+        """Return why the file could not be read further."""
         return self._problem
 
     def status(self) -> str | None:
@@ -273,7 +273,7 @@ class ReplayFeed:
         return f"{duration(self._position_s)} ×{self._speed:g}{state}"
 
     def set_interval(self, interval_s: float) -> None:
-        """A recording keeps its own intervals."""
+        """Do nothing: a recording keeps its own intervals."""
 
     def close(self) -> None:
         """End the thread."""

@@ -1,7 +1,7 @@
-"""Reads what a screen asks about one process, on threads of its own: a read of /proc can hang with the process.
+"""Answers a screen's questions about one process, in separate threads: a read of /proc can hang with the process.
 
-The newest question wins: one that waits is replaced by the next. A read that hangs cannot be cancelled, so others go on
-beside it, up to ``READERS_MAX``. Imports psutil only when the first details are read.
+The newest question wins: it replaces one that is still waiting. A hanging read cannot be cancelled, so other threads continue
+in parallel, up to ``READERS_MAX``. Imports psutil only for the first question about details.
 """
 
 from __future__ import annotations
@@ -9,21 +9,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from gputop.errors import told_of
+from gputop.errors import describe_unexpected
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.sources.host.details import details_of
 from gputop.sources.host.environ import environment_of
 
 READERS_MAX = 4
-"""Threads that read at once. More than one is needed only where reads hang."""
+"""Number of concurrent reader threads. More than one is needed only if reads hang."""
 VALUE_MAX_CHARACTERS = 4096
-"""A longer value is cut and ends in "…"."""
+"""Longer values are truncated and end in "…"."""
 ENVIRONMENT_MAX_CHARACTERS = 256 * 1024
 """Names and values in one answer. The kernel allows an environment of several MiB, too much for one line and one screen."""
 
 
 class ProcessReader:
-    """Answers one question at a time, newest first; ``deliver`` gets each answer on the thread that read it."""
+    """Answers one question at a time, newest first; calls ``deliver`` with each answer in the thread that read it."""
 
     def __init__(self, deliver: Callable[[ProcessAnswer], object]) -> None:
         self._deliver = deliver
@@ -33,7 +33,7 @@ class ProcessReader:
         self._being_read: set[ProcessQuestion] = set()
 
     def ask(self, question: ProcessQuestion) -> None:
-        """Have the question answered; returns at once. The same question is not read twice at the same time."""
+        """Queue the question and return at once. The same question is not read twice at the same time."""
         with self._lock:
             if question in self._being_read:
                 self._waiting = None
@@ -42,9 +42,9 @@ class ProcessReader:
             if self._threads >= READERS_MAX:
                 return
             self._threads += 1
-        threading.Thread(target=self._answer_what_waits, daemon=True, name="process").start()
+        threading.Thread(target=self._run, daemon=True, name="process").start()
 
-    def _answer_what_waits(self) -> None:
+    def _run(self) -> None:
         while (question := self._take()) is not None:
             answer = answer_to(question)
             with self._lock:
@@ -52,7 +52,7 @@ class ProcessReader:
             self._deliver(answer)
 
     def _take(self) -> ProcessQuestion | None:
-        """Take the question that waits; with none, this thread ends."""
+        """Take the waiting question; without one, this thread ends."""
         with self._lock:
             question, self._waiting = self._waiting, None
             if question is None:
@@ -63,30 +63,30 @@ class ProcessReader:
 
 
 def answer_to(question: ProcessQuestion) -> ProcessAnswer:
-    """Read what is asked; blocks for as long as /proc does."""
+    """Read the answer; blocks for as long as /proc does."""
     try:
         if not question.environment:
             return ProcessAnswer(question, details_of(question.pid))
         found = environment_of(question.pid)
-    except Exception as error:  # noqa: BLE001 - the screen shows it, and the next question is answered
-        return ProcessAnswer(question, problem=f"gputop could not read it: {told_of(error)}.")
+    except Exception as error:  # noqa: BLE001 - the screen shows the error, and the next question is still answered
+        return ProcessAnswer(question, problem=f"gputop could not read it: {describe_unexpected(error)}.")
     if found is None:
         return ProcessAnswer(question)
-    kept = _bounded(found)
+    kept = _bound(found)
     return ProcessAnswer(question, environment=kept, omitted=len(found) - len(kept))
 
 
-def _bounded(environment: Mapping[str, str]) -> dict[str, str]:
-    """Cut long values, and keep as many variables as fit: the shortest, so that no long one displaces many."""
+def _bound(environment: Mapping[str, str]) -> dict[str, str]:
+    """Truncate long values, and keep as many variables as fit: the shortest first, so that no long one displaces many."""
     cut = {
         name: value if len(value) <= VALUE_MAX_CHARACTERS else f"{value[:VALUE_MAX_CHARACTERS]}…"
         for name, value in environment.items()
     }
     kept: dict[str, str] = {}
-    room = ENVIRONMENT_MAX_CHARACTERS
+    left = ENVIRONMENT_MAX_CHARACTERS
     for name in sorted(cut, key=lambda name: len(name) + len(cut[name])):
-        room -= len(name) + len(cut[name])
-        if room < 0:
+        left -= len(name) + len(cut[name])
+        if left < 0:
             break
         kept[name] = cut[name]
     return {name: kept[name] for name in sorted(kept)}

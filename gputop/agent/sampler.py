@@ -1,8 +1,8 @@
-"""The sampler: joins a device source, the host and the journals into snapshots, and writes them as a stream.
+"""The sampler: combines a device source, the host and the journals into snapshots, and writes them as a stream.
 
-``Sampler`` makes one snapshot at a time; ``serve`` writes one line of JSON per interval. ``gputop agent`` is ``serve`` in a
-process of its own with commands on standard input, so that a driver call that hangs never freezes a screen. A screen that
-asks about one process gets a line with the answer between the snapshots. ``--once``, ``--stream`` and ``record`` use the same
+``Sampler`` makes one snapshot at a time; ``serve`` writes one line of JSON per interval. ``gputop agent`` runs ``serve`` in a
+process of its own and takes commands on standard input, so that a hanging driver call never freezes a screen. When a screen
+asks about one process, the answer is a line between the snapshots. ``--once``, ``--stream`` and ``record`` use the same
 ``Sampler`` and ask nothing: there is no second path.
 """
 
@@ -22,7 +22,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
 from gputop.agent.process_reader import ProcessReader
-from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, told_of
+from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.places import jobs_dir
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import (
@@ -53,13 +53,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Inbox: TypeAlias = "queue.Queue[dict[str, Any] | ProcessAnswer | None]"
-"""What ``serve`` waits for: commands, answers to write, and None at the end of the commands."""
+"""The queue that ``serve`` waits on: commands, answers to write, and None after the last command."""
 WARM_UP_S = 0.25
-"""Between the two readings of ``--once`` on virtual GPUs: their utilisation is a difference."""
+"""Time between the two readings of ``--once`` on virtual GPUs, whose utilization is a difference."""
 
 
 class NoSource:
-    """Stands where there is no GPU and nobody asked for virtual ones: no devices, and the reason."""
+    """The source when there is no GPU and virtual ones are not wanted: no devices, and the reason."""
 
     name: HostSource = "none"
 
@@ -67,21 +67,21 @@ class NoSource:
         self.problem = problem
 
     def start(self, interval_s: float) -> None:
-        """Nothing to start."""
+        """Do nothing: there is nothing to start."""
 
     def read(self, claims: Sequence[Claim] = ()) -> Reading:
         """Return no devices and the reason."""
         return Reading((), {}, problem=self.problem)
 
     def close(self) -> None:
-        """Nothing to stop."""
+        """Do nothing: there is nothing to stop."""
 
 
 def choose_source(interval_s: float, virtual: int | None = None, *, fall_back: bool = True) -> tuple[Source, Problem | None]:
     """Return a started source, and why it is not NVML.
 
-    ``virtual`` asks for that many virtual GPUs (0: the number that suits this machine). Without it NVML is tried, and where
-    there is no GPU virtual GPUs stand in (``fall_back``) or nothing does.
+    ``virtual`` requests that many virtual GPUs (0: a number that suits this machine). Without it, NVML is tried first; if there
+    is no GPU, virtual GPUs stand in (with ``fall_back``), else ``NoSource``.
     """
     from gputop.sources.virtual import VirtualSource
 
@@ -105,13 +105,13 @@ def choose_source(interval_s: float, virtual: int | None = None, *, fall_back: b
 
 
 class Sampler:
-    """Makes snapshots of this machine. Not thread-safe: one thread takes them.
+    """Makes snapshots of this machine. Not thread-safe: only one thread may call it.
 
-    What fails at reading is missing from the snapshot, which says so in its notes; the rest is there.
+    If a reader fails, the snapshot lacks its part and says so in the notes; the rest is there.
     """
 
     raises: ClassVar[bool] = False
-    """What fails ends ``take``: for tests, where that must be seen."""
+    """Whether a failure ends ``take``: for tests, where it must be seen."""
 
     def __init__(
         self,
@@ -136,20 +136,20 @@ class Sampler:
         self._logs: LogMatches | None = None
 
     def take(self) -> Snapshot:
-        """Read everything once and return it; takes milliseconds, whatever the driver does."""
+        """Read everything once and return it. Takes milliseconds, whatever the driver does."""
         began = time.monotonic()
         self._failed = []
-        update = self._read("The runs", lambda: self._runs.poll(partial(self._lose, "A run"))) or RunUpdate()
-        update = self._read("The output of jobs", lambda: self._with_printed(update)) or update
+        update = self._read("The runs", lambda: self._runs.poll(partial(self._note_failure, "A run"))) or RunUpdate()
+        update = self._read("The output of jobs", lambda: self._add_printed_runs(update)) or update
         reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
         devices = select_devices(reading.devices, self._gpus)
         uses = _uses_on(reading.uses, devices) if self._gpus else reading.uses
         pids = pids_of(update.runs)
-        lose = partial(self._lose, "A process")
-        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, lose)) or ()
+        note_failure = partial(self._note_failure, "A process")
+        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure)) or ()
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
-        beside = self._read("NCCL's own account", lambda: self._beside(processes)) or {}
+        extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
         snapshot = Snapshot(
             sequence=self._sequence,
             time=time.time(),
@@ -162,42 +162,42 @@ class Sampler:
             points=update.points,
             notes=(*_notes(reading, processes), *self._failed),
             logs=logs,
-            **beside,
+            **extra,
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )
         self._sequence += 1
         return snapshot
 
     def _read(self, what: str, read: Callable[[], T]) -> T | None:
-        """Return what ``read`` does; None and a note where it fails in a way that nobody foresaw."""
+        """Return the result of ``read``; on an unexpected failure, add a note and return None."""
         try:
             return read()
         except GputopError:
-            raise  # it is meant for the person
-        except Exception as error:  # noqa: BLE001 - one reader's mistake takes nothing from what the others read
-            self._lose(what, error)
+            raise  # meant for the user
+        except Exception as error:  # noqa: BLE001 - a bug in one reader must not take away what the others read
+            self._note_failure(what, error)
             return None
 
-    def _lose(self, what: str, error: Exception) -> None:
+    def _note_failure(self, what: str, error: Exception) -> None:
         if self.raises:
             raise error
-        told = Problem(NOT_READ, f"{what} could not be read: {told_of(error)}.", f"It needs {PLEASE_REPORT}.")
-        if told not in self._failed:
-            self._failed.append(told)
+        problem = Problem(NOT_READ, f"{what} could not be read: {describe_unexpected(error)}.", f"It needs {PLEASE_REPORT}.")
+        if problem not in self._failed:
+            self._failed.append(problem)
 
     def _unread(self) -> Reading:
-        """Return that no device was read, with the reason: they are not gone."""
+        """Return a reading without devices, with the reason: they were not read, but they are not gone."""
         return Reading((), {}, problem=self._failed[-1])
 
-    def _beside(self, processes: tuple[Process, ...]) -> dict[str, Any]:
-        """Return what is learnt from others than the driver, /proc and the journals, by the snapshot's field names.
+    def _extra_fields(self, processes: tuple[Process, ...]) -> dict[str, Any]:
+        """Return what sources other than the driver, /proc and the journals report, keyed by the snapshot's field names.
 
-        Whatever joins here must return at once: what takes time belongs on a thread of its own.
+        Every reader added here must return at once; whatever takes time needs its own thread.
         """
-        return {"communicators": self._ras.look(processes)}
+        return {"communicators": self._ras.poll(processes)}
 
-    def _with_printed(self, update: RunUpdate) -> RunUpdate:
-        """Add the runs of jobs that keep no journal, as their output tells of them."""
+    def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:
+        """Add the runs of jobs that keep no journal, as parsed from their output."""
         if self._printed is None:
             if not jobs_dir().is_dir():
                 return update
@@ -211,7 +211,7 @@ class Sampler:
         return RunUpdate(tuple(runs), update.points + printed.points)
 
     def _log_matches(self) -> tuple[LogMatch, ...]:
-        """Return the known error texts in the output of jobs; not in the first snapshot, which a screen waits for."""
+        """Return the known error texts in the output of jobs; none in the first snapshot, which a screen is waiting for."""
         if self._logs is None:
             if not self._sequence or not jobs_dir().is_dir():
                 return ()
@@ -239,7 +239,7 @@ class Sampler:
         return SamplerCost(share, read_s, nvml_calls, self._host.own_memory_bytes())
 
     def set_interval(self, interval_s: float) -> None:
-        """Change the interval; the source follows."""
+        """Change the interval, also that of the source."""
         self.interval_s = min(INTERVAL_MAX_S, max(INTERVAL_MIN_S, interval_s))
         self.source.start(self.interval_s)
 
@@ -256,10 +256,10 @@ def _uses_on(uses: Mapping[int, tuple[DeviceUse, ...]], devices: Iterable[Device
 
 
 def select_devices(devices: tuple[Device, ...], gpus: Sequence[str]) -> tuple[Device, ...]:
-    """Return the devices named by index, UUID or the beginning of a UUID; all when nothing is named.
+    """Return the devices named by index, UUID or the start of a UUID; all if none is named.
 
     Raises:
-        UsageError: a name fits no device.
+        UsageError: a name matches no device.
     """
     if not gpus or not devices:
         return devices
@@ -278,7 +278,7 @@ def select_devices(devices: tuple[Device, ...], gpus: Sequence[str]) -> tuple[De
 
 
 def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
-    """Return PID -> (run id, rank) for every rank that is still alive."""
+    """Return PID -> (run id, rank) for every live rank."""
     return {
         rank.pid: (run.run_id, rank.rank)
         for run in runs
@@ -288,7 +288,7 @@ def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
 
 
 def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
-    """Return which process or thread says that it works as which virtual GPU (the journal's fact ``devices``)."""
+    """Return which process or thread reports that it works as which virtual GPU (the journal's fact ``devices``)."""
     claims = []
     for run in runs:
         for rank in run.ranks:
@@ -312,7 +312,7 @@ def _claim(pid: int, item: Any) -> Claim | None:
 
 
 def take_once(sampler: Sampler) -> Snapshot:
-    """Return one snapshot. A driver knows utilisation at once; on virtual GPUs it takes a second reading a moment later."""
+    """Return one snapshot. A driver knows the utilization at once; virtual GPUs need a second reading a moment later."""
     first = sampler.take()
     if sampler.source.name != "virtual":
         return first
@@ -331,7 +331,7 @@ def serve(
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
     Commands are objects: ``{"interval_s": 2.0}`` and ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``). Answers are
-    written as soon as they come. A tick that comes late is skipped, never caught up.
+    written as soon as they arrive. A late tick is skipped, never caught up.
     """
     processes = ProcessReader(inbox.put) if inbox is not None else None
     due = time.monotonic()
@@ -355,7 +355,7 @@ def serve(
 
 
 def apply(sampler: Sampler, processes: ProcessReader, command: Mapping[str, Any]) -> bool:
-    """Carry out one command; True when a snapshot should follow at once. What is no command does nothing."""
+    """Execute one command; return True if a snapshot should follow at once. Ignore anything that is not a command."""
     if "process" in command:
         with contextlib.suppress(FormatError):
             processes.ask(decode(ProcessQuestion, command["process"]))
@@ -367,7 +367,7 @@ def apply(sampler: Sampler, processes: ProcessReader, command: Mapping[str, Any]
 
 
 def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
-    """Put each line of ``stream`` into ``inbox``; ``None`` at its end, which means that whoever started us is gone."""
+    """Put each line of ``stream`` into ``inbox``, then ``None``: the end of the stream means that the parent is gone."""
     for line in stream:
         try:
             command = json.loads(line)
@@ -379,7 +379,7 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
 
 
 def main(interval_s: float, virtual: int | None, gpus: Sequence[str]) -> int:
-    """Run the agent on standard input and output until either closes; never waits for a driver call."""
+    """Run the agent on standard input and output until either closes; never wait for a driver call."""
     inbox: Inbox = queue.Queue()
     threading.Thread(target=read_commands, args=(sys.stdin.buffer, inbox), daemon=True, name="commands").start()
     source, problem = choose_source(interval_s, virtual)
@@ -387,7 +387,7 @@ def main(interval_s: float, virtual: int | None, gpus: Sequence[str]) -> int:
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         serve(sampler, write_line, inbox, compact=True)
     source.close()
-    # A thread stuck in the driver would keep the interpreter from exiting: leave without it.
+    # A thread stuck in the driver would keep the interpreter from exiting, so exit without it.
     os._exit(0)
 
 

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from gputop.snapshot import Snapshot
 
 DOCTOR_FOR_S = 15.0
-"""How long ``gputop doctor`` watches by default: the time in which a placement fault is certain."""
+"""How long ``gputop doctor`` watches by default: long enough to be certain of a placement fault."""
 _ALL = ""
-"""Stands for an id where ``--rules`` is given without one."""
+"""The value of ``--rules`` without an id."""
 
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
-    """Add the command to the command line's and return its parser."""
+    """Add the command to the command line and return its parser."""
     doctor: argparse.ArgumentParser = commands.add_parser("doctor", help="name what is wrong with the training on this machine")
-    doctor.add_argument("--for", dest="seconds", default=f"{DOCTOR_FOR_S:g}s", metavar="TIME", help="watch so long (15s)")
+    doctor.add_argument("--for", dest="seconds", default=f"{DOCTOR_FOR_S:g}s", metavar="TIME", help="how long to watch (15s)")
     doctor.add_argument("--json", action="store_true", dest="as_json")
     doctor.add_argument("--run", metavar="RUN", help="only findings of this run (id or name)")
     what = doctor.add_mutually_exclusive_group()
@@ -38,37 +38,37 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     what.add_argument(
         "--rules", nargs="?", const=_ALL, metavar="ID", help="list what the doctor looks for, or explain one rule"
     )
-    doctor.add_argument("--watch", metavar="TIME", help="print again when something changes, looking so often, until Ctrl-C")
+    doctor.add_argument("--watch", metavar="TIME", help="check this often, print when something changes, until Ctrl-C")
     return doctor
 
 
 def doctor(
     options: argparse.Namespace,
     make_sampler: Callable[[argparse.Namespace], Sampler],
-    leave: Callable[[Sampler, int], int],
+    exit_with: Callable[[Sampler, int], int],
 ) -> int:
-    """Run the command. ``leave`` ends the process without waiting for a thread that hangs in the driver."""
+    """Run the command. ``exit_with`` ends the process without waiting for a thread that hangs in the driver."""
     if options.rules is not None:
         return _rules(options)
     if options.watch and (options.log or options.before or options.replay):
-        raise UsageError("--watch looks at this machine while it works.", "Leave out --log, --before and --replay.")
+        raise UsageError("--watch watches this machine live.", "Leave out --log, --before and --replay.")
     if options.log:
         return _explain_logs(options)
     if options.replay:
         return _replay(options)
     sampler = make_sampler(options)
     if options.before:
-        return leave(sampler, _before(options, sampler))
+        return exit_with(sampler, _before(options, sampler))
     if options.watch:
-        return leave(sampler, _watch(options, sampler))
-    return leave(sampler, _look(options, sampler))
+        return exit_with(sampler, _watch(options, sampler))
+    return exit_with(sampler, _diagnose(options, sampler))
 
 
 def _rules(options: argparse.Namespace) -> int:
-    """List the rules, or explain one: neither looks at a machine.
+    """List the rules, or explain one; reads no machine.
 
     Raises:
-        UsageError: there is no such rule, or an option is given that is about findings.
+        UsageError: there is no such rule, or an option is given that applies to findings.
     """
     from gputop.doctor.rulebook import explanation, listing, near_ids
     from gputop.doctor.rules import BY_ID
@@ -87,15 +87,15 @@ def _rules(options: argparse.Namespace) -> int:
     return EXIT_OK
 
 
-def _look(options: argparse.Namespace, sampler: Sampler) -> int:
-    """Watch the machine for a while; where nothing trains on it, check it for the next run too."""
+def _diagnose(options: argparse.Namespace, sampler: Sampler) -> int:
+    """Watch the machine for a while; if nothing trains on it, also check it for the next run."""
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.report import checks_text, text_report
     from gputop.doctor.watch import Outcome, trains, watch
     from gputop.units import parse_duration
 
-    physician = Doctor()
-    outcome = watch(physician, _live_snapshots(sampler, parse_duration(options.seconds), options.run), run=options.run)
+    diagnosis = Doctor()
+    outcome = watch(diagnosis, _live_snapshots(sampler, parse_duration(options.seconds), options.run), run=options.run)
     none = sampler.source.name == "none"
     report = None
     if outcome.snapshot is not None and not options.run and sampler.source.name != "virtual" and not trains(outcome.snapshot):
@@ -106,22 +106,22 @@ def _look(options: argparse.Namespace, sampler: Sampler) -> int:
     code = _exit_code(outcome, sampler)
     outcome = _with_driver(outcome, options.run)
     if options.as_json:
-        _print_json(outcome, physician, report)
+        _print_json(outcome, diagnosis, report)
     else:
-        print(text_report(outcome.findings, physician.abstained, outcome.snapshot, outcome.suppressed))
+        print(text_report(outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed))
         if report is not None:
             print(f"\n{checks_text(report.checks)}")
     return code
 
 
 def _exit_code(outcome: Outcome, sampler: Sampler) -> int:
-    """Return the exit code of what the rules say: that there is no GPU counts where nothing else is wrong."""
+    """Return the exit code for the findings; a missing GPU counts only if nothing else is wrong."""
     code = _code(outcome.findings)
     return EXIT_NO_GPU if sampler.source.name == "none" and code == EXIT_OK else code
 
 
 def _with_driver(outcome: Outcome, run: str | None) -> Outcome:
-    """Add what keeps this machine from showing a GPU at all, where all of it is asked about and no rule says so."""
+    """Add what keeps this machine from showing any GPU, if the whole machine is watched and no rule reports it."""
     from gputop.doctor.preflight.gpu_checks import no_driver
     from gputop.doctor.watch import Outcome
 
@@ -140,23 +140,23 @@ def _replay(options: argparse.Namespace) -> int:
     from gputop.doctor.watch import watch
     from gputop.sources.recording import read_recording
 
-    physician = Doctor()
-    outcome = watch(physician, _recorded_snapshots(read_recording(options.replay), options.run), run=options.run)
+    diagnosis = Doctor()
+    outcome = watch(diagnosis, _recorded_snapshots(read_recording(options.replay), options.run), run=options.run)
     if options.as_json:
-        _print_json(outcome, physician)
+        _print_json(outcome, diagnosis)
     else:
-        print(text_report(outcome.findings, physician.abstained, outcome.snapshot, outcome.suppressed))
+        print(text_report(outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed))
     return _code(outcome.findings)
 
 
 def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
-    """Print what stands whenever it has changed, until Ctrl-C; the exit code is that of the last state."""
+    """Print the active findings whenever they change, until Ctrl-C; return the exit code of the last state."""
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.report import text_report
     from gputop.doctor.watch import changed, standing
     from gputop.units import clock, parse_duration
 
-    physician, seconds = Doctor(), parse_duration(options.watch)
+    diagnosis, seconds = Doctor(), parse_duration(options.watch)
     last: Outcome | None = None
     code = EXIT_OK
     due = time.monotonic() + min(seconds, sampler.interval_s)
@@ -165,7 +165,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
             snapshot = sampler.take()
             if last is None:
                 _require(options.run, snapshot)
-            outcome = standing(physician, snapshot, options.run)
+            outcome = standing(diagnosis, snapshot, options.run)
             code = _exit_code(outcome, sampler)
             outcome = _with_driver(outcome, options.run)
             if time.monotonic() >= due:
@@ -173,7 +173,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
                 if last is None or changed(last, outcome):
                     last = outcome
                     if options.as_json:
-                        _print_json(outcome, physician)
+                        _print_json(outcome, diagnosis)
                     else:
                         stamp = clock(snapshot.time)
                         text = text_report(outcome.findings, (), snapshot, outcome.suppressed)
@@ -184,7 +184,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
 
 
 def _before(options: argparse.Namespace, sampler: Sampler) -> int:
-    """Check the machine before a run: exit code 0 fine, 1 a problem, 3 no GPU."""
+    """Check the machine before a run. Exit code: 0 fine, 1 a problem, 3 no GPU."""
     from gputop.agent.sampler import take_once
     from gputop.doctor.report import preflight_report
 
@@ -210,10 +210,10 @@ def _checked(report: Report) -> list[dict[str, str]]:
     return [{"name": check.name, "state": check.state, "text": check.text} for check in report.checks]
 
 
-def _print_json(outcome: Outcome, physician: Doctor, report: Report | None = None) -> None:
+def _print_json(outcome: Outcome, diagnosis: Doctor, report: Report | None = None) -> None:
     from gputop.doctor.findings.finding import findings_json
 
-    data = findings_json(outcome.findings, outcome.suppressed, physician.abstained)
+    data = findings_json(outcome.findings, outcome.suppressed, diagnosis.abstained)
     print(json.dumps(data if report is None else {**data, "checked": _checked(report)}), flush=True)
 
 
@@ -222,7 +222,7 @@ def _code(findings: Sequence[Finding]) -> int:
 
 
 def _explain_logs(options: argparse.Namespace) -> int:
-    """Explain logs: exit code 0 nothing found, 1 an error or a warning, 2 a file cannot be read."""
+    """Explain logs. Exit code: 0 nothing found, 1 an error or a warning, 2 a file cannot be read."""
     from gputop.doctor.findings.finding import findings_json
     from gputop.doctor.logs.explain import explain, verdicts
     from gputop.doctor.report import log_report
@@ -240,7 +240,7 @@ def _explain_logs(options: argparse.Namespace) -> int:
 
 
 def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterator[Snapshot]:
-    """Yield snapshots at the sampler's interval for so long; one alone where there is no GPU to watch."""
+    """Yield snapshots at the sampler's interval for ``seconds``; only one if there is no GPU to watch."""
     end = time.monotonic() + seconds
     first = True
     while True:
@@ -255,7 +255,7 @@ def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterat
 
 
 def _recorded_snapshots(snapshots: Iterable[Snapshot], run: str | None) -> Iterator[Snapshot]:
-    """Yield a recording's snapshots; at its end, raise UsageError where the wanted run was in none of them."""
+    """Yield a recording's snapshots; at the end, raise UsageError if none contained the requested run."""
     names: dict[str, str] = {}
     for snapshot in snapshots:
         names.update((seen.run_id, seen.name) for seen in snapshot.runs)
@@ -266,10 +266,10 @@ def _recorded_snapshots(snapshots: Iterable[Snapshot], run: str | None) -> Itera
 
 
 def _require(run: str | None, snapshot: Snapshot) -> None:
-    """Make sure that the wanted run is among those that are watched.
+    """Check that the requested run is being watched.
 
     Raises:
-        UsageError: there is no such run, or it ended longer ago than runs are watched.
+        UsageError: there is no such run, or it ended too long ago to be watched.
     """
     if run is None or any(run in (seen.run_id, seen.name) for seen in snapshot.runs):
         return
@@ -277,6 +277,6 @@ def _require(run: str | None, snapshot: Snapshot) -> None:
 
     find_run(run)
     raise UsageError(
-        f"The run {run!r} ended too long ago: the doctor looks at those that train, and at the newest that ended.",
-        f"gputop runs show {run} tells what it logged.",
+        f"The run {run!r} ended too long ago: the doctor watches only live runs and those that ended most recently.",
+        f"gputop runs show {run} shows what it logged.",
     )

@@ -1,4 +1,4 @@
-"""``gputop demo``, ``jobs``, ``logs`` and ``stop``: the launching room, from the command line."""
+"""``gputop demo``, ``jobs``, ``logs`` and ``stop``: start and manage jobs from the command line."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ FOLLOW_S = 0.2
 
 class _RecipeParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", "gputop demo --list tells the recipes and their options.")
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", "gputop demo --list shows the recipes and their options.")
 
 
 def demo(options: argparse.Namespace) -> int:
-    """Run a recipe in this terminal; when it ends, however that is, none of its processes is left."""
+    """Run a recipe in this terminal; however it ends, leave none of its processes behind."""
     if options.list_recipes or not options.name:
         print(recipe_list())
         return EXIT_OK
@@ -51,7 +51,7 @@ def recipe_values(recipe: catalogue.Recipe, arguments: list[str]) -> tuple[str |
     for option in recipe.options:
         choices = f" ({', '.join(option.choices)})" if option.choices else ""
         text = f"{option.help}{choices}; default {option.default}"
-        # A switch may stand alone, as in the script: --amp is --amp yes.
+        # A switch may appear without a value, as in the script: --amp is --amp yes.
         bare: dict[str, Any] = {"nargs": "?", "const": YES} if option.switch else {}
         parser.add_argument(option.flag, dest=option.name, help=text, **bare)
     given = vars(parser.parse_args(arguments))
@@ -74,7 +74,7 @@ def _devices(recipe: catalogue.Recipe, wanted: str | None, options: argparse.Nam
 
 
 def recipe_list() -> str:
-    """Return the recipes, one a paragraph, with their options."""
+    """Return the recipes with their options, one paragraph each."""
     parts = []
     for recipe in catalogue.RECIPES:
         flags = " ".join(f"{option.flag}" for option in recipe.options)
@@ -110,7 +110,7 @@ def _job_row(job: job_store.Job) -> tuple[str, ...]:
 
 
 def logs(options: argparse.Namespace) -> int:
-    """Print the end of a job's log, and what comes after it with ``--follow``."""
+    """Print the end of a job's log; with ``--follow``, also what follows."""
     job = job_store.find(options.job)
     follower = LogFollower(job.id)
     while True:
@@ -127,7 +127,7 @@ def logs(options: argparse.Namespace) -> int:
 
 
 def _explain(job_id: str) -> None:
-    """Say on standard error why a job failed: what is printed of its log stays its log."""
+    """Explain on standard error why a job failed: standard output carries only the log."""
     from gputop.jobs.output.explained import explanation_of, paragraph
 
     finding = explanation_of(job_id)
@@ -137,7 +137,7 @@ def _explain(job_id: str) -> None:
 
 
 def stop(options: argparse.Namespace) -> int:
-    """Stop a job and wait until none of its processes is left."""
+    """Stop a job and wait until all of its processes have ended."""
     job = job_store.stop(options.job)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM

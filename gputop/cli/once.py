@@ -1,4 +1,4 @@
-"""Plain text of one snapshot, for pipes, terminals without a screen and screen readers. Box-free, one fact per place."""
+"""One snapshot as plain text, for pipes, terminals without a screen, and screen readers. No boxes, one fact per place."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def once_text(snapshot: Snapshot) -> str:
 
 
 def host_line(host: Host) -> str:
-    """Return the machine in one line."""
+    """Return the machine as one line."""
     kind = {"virtual": "virtual GPUs (CPU work, measured)", "none": "no GPU"}.get(host.source, "")
     if host.source == "nvml":
         kind = f"driver {host.driver_version or units.UNKNOWN}, CUDA {host.cuda_version or units.UNKNOWN}"
@@ -60,7 +60,7 @@ def _device_row(device: Device) -> tuple[str, ...]:
 
 def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]:
     index = {device.uuid: device.index for device in snapshot.devices}
-    # A command may contain anything, line ends and escapes included.
+    # A command may contain anything, including line breaks and escapes.
     words = " ".join(process.command) if process.command else (process.name or "?")
     command = printable(words)
     if not process.in_namespace:

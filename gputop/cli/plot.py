@@ -13,15 +13,15 @@ from gputop.history.series import MetricSeries, Series
 from gputop.snapshot import Points, Run, loss_metric
 from gputop.tui.drawing.large_chart import SMALLEST, Chart, columns_for, curves_of, span_of
 from gputop.tui.drawing.line import clean
-from gputop.tui.drawing.printed_plot import plot as drawn
+from gputop.tui.drawing.printed_plot import plot as draw_plot
 
-MOST = 1000
-"""Columns or rows of a plot at most."""
+MAX_SIZE = 1000
+"""Maximum number of columns or rows of a plot."""
 READ_POINTS = 4000
 """Points to read of each metric and rank: more than a terminal has columns. No spike is lost."""
 _NO_TERMINAL = (80, 24)
-_LINES_BESIDE_A_PLOT = 3
-"""Its title, its legend, and the blank line or the prompt that follows."""
+_EXTRA_LINES = 3
+"""A plot's title, its legend, and the blank line or prompt that follows."""
 
 Metrics = Mapping[str, Mapping[int, MetricSeries]]
 """Metric -> rank -> values over the steps."""
@@ -37,19 +37,19 @@ def plot(
     color: bool = True,
     ascii_only: bool = False,
 ) -> str:
-    """Return the plots of a run's metrics, one below the other; of its loss when no metric is named.
+    """Return the plots of a run's metrics, one below the other; without metrics, plot the loss.
 
     Args:
         run: The run.
         found: Its points.
         metrics: Names of metrics.
-        width: Columns; None takes the terminal's.
-        height: Rows of each plot; None shares the terminal's rows among the plots.
+        width: Columns; None uses the terminal's.
+        height: Rows of each plot; None divides the terminal's rows among the plots.
         color: Draw in color on a terminal, unless NO_COLOR is set.
         ascii_only: Draw with ASCII characters, as for an output that cannot encode others.
 
     Raises:
-        UsageError: there is no such metric, or a size is out of range.
+        UsageError: the run has no such metric, or a size is out of range.
     """
     _check_size("--width", width, SMALLEST[0])
     _check_size("--height", height, SMALLEST[1])
@@ -62,8 +62,8 @@ def plot(
             raise UsageError(f"Run {clean(run.name)} has no metric {clean(metric)!r}.", f"It has: {listed}.")
     wanted = list(metrics) or [loss_metric(known) or next(iter(known))]
     columns, rows = shutil.get_terminal_size(_NO_TERMINAL)
-    width = width or min(MOST, max(SMALLEST[0], columns))
-    height = height or min(MOST, max(2 * SMALLEST[1], rows // len(wanted) - _LINES_BESIDE_A_PLOT))
+    width = width or min(MAX_SIZE, max(SMALLEST[0], columns))
+    height = height or min(MAX_SIZE, max(2 * SMALLEST[1], rows // len(wanted) - _EXTRA_LINES))
     plain = not (color and sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
     ascii_only = ascii_only or not _can_draw(sys.stdout)
     return "\n\n".join(
@@ -73,8 +73,8 @@ def plot(
 
 
 def _check_size(option: str, value: int | None, least: int) -> None:
-    if value is not None and not least <= value <= MOST:
-        raise UsageError(f"{option} {value} is out of range.", f"Choose between {least} and {MOST}.")
+    if value is not None and not least <= value <= MAX_SIZE:
+        raise UsageError(f"{option} {value} is out of range.", f"Choose between {least} and {MAX_SIZE}.")
 
 
 def _by_metric(found: Iterable[Points]) -> Metrics:
@@ -89,7 +89,7 @@ def _by_metric(found: Iterable[Points]) -> Metrics:
 def _plotted(series: Mapping[int, MetricSeries], width: int, height: int, plain: bool, ascii_only: bool) -> str:
     start, end = span_of(series, "step") or (0.0, 0.0)
     curves, marks = curves_of(series, x_kind="step", start=start, end=end, columns=columns_for(width), per_rank=False)
-    return drawn(Chart(width, height, curves, start, end, "step", marks, ascii=ascii_only, plain=plain))
+    return draw_plot(Chart(width, height, curves, start, end, "step", marks, ascii=ascii_only, plain=plain))
 
 
 def _can_draw(output: TextIO) -> bool:

@@ -1,4 +1,4 @@
-"""``gputop runs prune``: deletes runs that have ended, when somebody asks for it. Nothing else in gputop deletes a run."""
+"""``gputop runs prune``: deletes ended runs on request. Nothing else in gputop deletes a run."""
 
 from __future__ import annotations
 
@@ -15,64 +15,64 @@ from gputop.terminal_text import printable
 from gputop.tracking.journal import places
 from gputop.tracking.reader.runs import RunReader
 
-EVERY_RUN = 1 << 62
+ALL_RUNS = 1 << 62
 _JOURNAL = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
 
 
 def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
-    """Delete the runs that ended longer ago than ``older_than`` ("30d"), and are not among the ``keep`` newest.
+    """Delete the runs that ended longer ago than ``older_than`` ("30d") and are not among the ``keep`` newest.
 
     Raises:
-        UsageError: neither is given or one is no number, or there is nobody to ask.
+        UsageError: neither limit is given, one is not valid, or there is no terminal to ask on.
         GputopError: files cannot be deleted.
     """
     if older_than is None and keep is None:
-        raise UsageError("Which runs should go?", "Write --older-than 30d, or --keep 20, or both.")
+        raise UsageError("No limit was given: which runs should be deleted?", "Write --older-than 30d, or --keep 20, or both.")
     if keep is not None and keep < 0:
         raise UsageError(f"{keep} runs cannot be kept.", "Write --keep 20.")
-    reader = RunReader(recent_runs=EVERY_RUN, backlog_points=2)
+    reader = RunReader(recent_runs=ALL_RUNS, backlog_points=2)
     chosen = choose(reader.poll().runs, units.parse_duration(older_than) if older_than else None, keep, time.time())
     if not chosen:
-        print("No run has to go.")
+        print("No run to delete.")
         return
     print("\n".join(f"{run.run_id}  {printable(run.name)}  {run.state}" for run in chosen))
     size = units.bytes_text(sum(path.stat().st_size for run in chosen for path in _files(run)))
-    if not yes and not _agreed(f"Delete {'this run' if len(chosen) == 1 else f'these {len(chosen)} runs'}, {size}? [y/N] "):
+    if not yes and not _confirmed(f"Delete {'this run' if len(chosen) == 1 else f'these {len(chosen)} runs'}, {size}? [y/N] "):
         print("Nothing was deleted.")
         return
-    # A run may have gone on while the question stood there.
-    alive = {run.run_id for run in reader.poll().runs if _lives(run)}
+    # A run may have resumed while the question was on screen.
+    alive = {run.run_id for run in reader.poll().runs if _is_live(run)}
     reader.close()
     gone = [run for run in chosen if run.run_id not in alive]
     for run in gone:
         _delete(run)
-    print(f"{len(gone)} deleted." + (f" {len(chosen) - len(gone)} kept: alive again." if len(gone) < len(chosen) else ""))
+    print(f"{len(gone)} deleted." + (f" {len(chosen) - len(gone)} kept: running again." if len(gone) < len(chosen) else ""))
 
 
 def choose(runs: tuple[Run, ...], older_than_s: float | None, keep: int | None, now: float) -> list[Run]:
-    """Return the runs to delete: never one with a rank that lives, or that may live on another machine."""
+    """Return the runs to delete: never one with a live rank, or with one that may be live on another machine."""
     newest = sorted(runs, key=lambda run: run.created_at or 0.0, reverse=True)
     return [
         run
         for place, run in enumerate(newest)
-        if not _lives(run)
+        if not _is_live(run)
         and (keep is None or place >= keep)
         and (older_than_s is None or now - (run.ended_at or run.created_at or now) > older_than_s)
     ]
 
 
-def _lives(run: Run) -> bool:
+def _is_live(run: Run) -> bool:
     return any(rank.state in LIVE_STATES for rank in run.ranks)
 
 
-def _agreed(question: str) -> bool:
+def _confirmed(question: str) -> bool:
     if not sys.stdin.isatty():
-        raise UsageError("There is nobody to ask.", "Add --yes to delete them.")
+        raise UsageError("Cannot ask: standard input is not a terminal.", "Add --yes to delete them.")
     return input(question).strip().lower() in ("y", "yes")
 
 
 def _files(run: Run) -> list[Path]:
-    """Return the run's journals; directories that are links are left alone."""
+    """Return the run's journals; skip directories that are links."""
     found: list[Path] = []
     for root in places.archive_roots(runs_dir()):
         directory = root / run.run_id
@@ -82,7 +82,7 @@ def _files(run: Run) -> list[Path]:
 
 
 def _delete(run: Run) -> None:
-    """Delete the journals, then the directory if nothing of somebody else's lies in it."""
+    """Delete the journals, then the directory if it holds nothing else."""
     try:
         files = _files(run)
         for path in files:
@@ -91,6 +91,6 @@ def _delete(run: Run) -> None:
             if not any(directory.iterdir()):
                 directory.rmdir()
             else:
-                print(f"{directory} holds other files and stays.")
+                print(f"{directory} holds other files and was kept.")
     except OSError as error:
-        raise GputopError(f"{run.run_id} cannot be deleted: {error}.", "See who owns its directory.") from error
+        raise GputopError(f"{run.run_id} cannot be deleted: {error}.", "Check who owns its directory.") from error

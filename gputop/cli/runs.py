@@ -1,6 +1,6 @@
 """``gputop runs``: lists, shows, plots, exports and prunes tracked runs.
 
-Imports the standard library and gputop's records alone; ``plot`` and ``prune`` are imported when they run.
+Imports only the standard library and gputop's records; ``plot`` and ``prune`` are imported when needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LISTED = 50
 
 
 def runs(options: argparse.Namespace) -> int:
-    """List the runs, show, plot or export one, or delete old ones."""
+    """List the runs; show, plot or export one; or delete old ones."""
     if options.runs_command == "show":
         print(show_text(find_run(options.run)))
     elif options.runs_command == "export":
@@ -58,7 +58,7 @@ def find_run(name: str, found: tuple[Run, ...] | None = None) -> Run:
     """Return the run with this id, or the newest with this name.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no such run.
     """
     if found is None:
         found = RunReader(recent_runs=EVERYTHING, backlog_points=2).poll().runs
@@ -83,7 +83,7 @@ def list_text(found: tuple[Run, ...]) -> str:
 
 
 def _loss_text(run: Run) -> str:
-    """Return the loss, as a mean over the ranks; with its name where that says of what it is the loss."""
+    """Return the loss, averaged over the ranks; with its name if the name says which loss it is."""
     name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     if name is None or not values:
@@ -107,7 +107,7 @@ def show_text(run: Run) -> str:
 
 
 def export(name: str, *, as_csv: bool) -> None:
-    """Print every value of a run: CSV with a heading, or one JSON object per value.
+    """Print every value of a run: CSV with a header, or one JSON object per value.
 
     Columns: metric, rank, step, time (seconds since the epoch), value.
 
@@ -128,7 +128,7 @@ def export(name: str, *, as_csv: bool) -> None:
 
 
 def read_run(name: str, most_points: int) -> tuple[Run, Iterator[Points]]:
-    """Return a run and its points, at most about ``most_points`` of each metric and rank; no spike is lost.
+    """Return a run and its points, at most about ``most_points`` per metric and rank; no spike is lost.
 
     Raises:
         UsageError: there is no such run.

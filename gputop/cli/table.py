@@ -1,4 +1,4 @@
-"""The plain text table that the commands print: no box, two spaces between columns, nothing behind the last cell."""
+"""The plain-text table that the commands print: no box, two spaces between columns, no trailing spaces."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return the heading and a line for each row; each row has as many cells as the heading.
+    """Return the header and one line per row; each row has as many cells as the header.
 
     Raises:
         ValueError: a row has more or fewer cells.

@@ -16,7 +16,7 @@ from gputop.doctor.evidence.evidence import KEPT_S, Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings.finding import EVIDENCE, STATES, Abstained, Confidence, Episode, Finding, Severity, State, Verdict
 from gputop.doctor.rules import BY_ID, HIDES, JOB_RULES, MACHINE_RULES, RULES, Judgement, Rule, Suspicion
-from gputop.errors import PLEASE_REPORT, told_of
+from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.snapshot import NOT_READ, Snapshot
 
 LIKELY_AFTER = 3
@@ -201,14 +201,14 @@ class Doctor:
         if self.raises:
             raise error
         if rule.id not in self._failures:
-            self._failures[rule.id] = Abstained(rule.id, f"This rule failed: {told_of(error)}.", PLEASE_REPORT)
+            self._failures[rule.id] = Abstained(rule.id, f"This rule failed: {describe_unexpected(error)}.", PLEASE_REPORT)
         return self._failures[rule.id]
 
     def _lose(self, what: str, error: Exception) -> None:
         """Take in that a part of the newest snapshot could not be taken in."""
         if self.raises:
             raise error
-        why = f"{what[0].upper()}{what[1:]} of a snapshot could not be taken in: {told_of(error)}."
+        why = f"{what[0].upper()}{what[1:]} of a snapshot could not be taken in: {describe_unexpected(error)}."
         self._miss(what, Abstained(EVIDENCE, why, PLEASE_REPORT))
 
     def _miss(self, what: str, words: Abstained) -> None:

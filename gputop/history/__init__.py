@@ -1,1 +1,1 @@
-"""What a stream has shown so far, bounded: series of readings and metrics, and their columns for a chart."""
+"""Bounded history of a stream: series of readings and metrics, and their columns for a chart."""

@@ -1,6 +1,6 @@
-"""Columns of a growing series for a chart, kept up to date at the cost of what is new.
+"""Chart columns of a growing series, updated incrementally: each update only processes new values.
 
-``Series.columns`` walks the whole past; a chart that is drawn every second asks for the same stretch again and again.
+``Series.columns`` walks the whole past, but a chart that is drawn every second requests the same stretch again and again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable
 from gputop.history.series import Bucket, Series
 
 GROWTH = 2 ** (1 / 4)
-"""The end of an axis moves in such steps: between them no column changes its place, and at most 16 % stays empty."""
+"""The end of an axis moves by this factor: in between, no column moves, and at most 16 % of the chart stays empty."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -24,13 +24,13 @@ class _Held:
 
 
 class LiveColumns:
-    """Remembers the columns of several series, each under a key."""
+    """Caches the columns of several series, each under a key."""
 
     def __init__(self) -> None:
         self._held: dict[Hashable, _Held] = {}
 
     def columns(self, key: Hashable, series: Series, start: float, end: float, count: int) -> list[Bucket | None]:
-        """Return what ``series.columns(start, end, count)`` returns; the caller must not change the buckets."""
+        """Return the result of ``series.columns(start, end, count)``; the caller must not modify the buckets."""
         if count <= 0 or end <= start or not series.buckets:
             return [None] * max(0, count)
         domain = (start, end, count)
@@ -49,7 +49,7 @@ class LiveColumns:
             if place is not None:
                 held.columns[place] = _merged(held.columns[place], bucket, in_place=True)
         held.taken = complete
-        # The last bucket may still grow: it is merged into a copy.
+        # The last bucket may still grow, so merge it into a copy.
         result = list(held.columns)
         last = series.buckets[-1]
         place = _place(last, start, end, count)
@@ -58,7 +58,7 @@ class LiveColumns:
         return result
 
     def keep_only(self, keys: Iterable[Hashable]) -> None:
-        """Forget every other key."""
+        """Forget all other keys."""
         wanted = set(keys)
         for key in [key for key in self._held if key not in wanted]:
             del self._held[key]
@@ -80,7 +80,7 @@ def _merged(held: Bucket | None, bucket: Bucket, *, in_place: bool) -> Bucket:
 
 
 def steady_end(start: float, last: float, smallest: float = 10.0) -> float:
-    """Return an end for an axis from ``start`` that holds ``last`` and moves only now and then (by ``GROWTH``)."""
+    """Return an axis end that covers ``start`` to ``last`` and moves only occasionally (by ``GROWTH``)."""
     span = smallest
     while span < last - start:
         span *= GROWTH

@@ -1,7 +1,7 @@
-"""What has been seen so far, bounded however long it lasts: device readings and run metrics as min/max buckets.
+"""The history of device readings and run metrics as min/max buckets, bounded however long it lasts.
 
-A ``Series`` holds at most ``BUCKETS`` buckets. When they are full, neighbours are merged in pairs, so the whole past
-stays, at half the resolution, and no spike is lost: a bucket keeps its smallest and largest value.
+A ``Series`` holds at most ``BUCKETS`` buckets. When they are full, neighbors are merged in pairs: the whole past remains, at
+half the resolution, and no spike is lost, because a bucket keeps its smallest and largest value.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ DEVICE_READINGS = (
 )
 ENDED_RUNS_KEPT = 20
 X_MAX = 2.0**64
-"""Beyond any step or time: what lies further off, or is NaN, has no place on an axis."""
+"""Beyond any step or time: values further out, or at NaN, have no place on an axis."""
 
 
 @dataclass(slots=True)
 class Bucket:
-    """A stretch of ``count`` values between ``x_first`` and ``x_last``; ``non_finite`` counts NaN and infinities in it."""
+    """``count`` consecutive values between ``x_first`` and ``x_last``; ``non_finite`` counts NaN and infinities."""
 
     x_first: float
     x_last: float
@@ -46,11 +46,11 @@ class Bucket:
 
     @property
     def mean(self) -> float:
-        """Mean of the finite values; NaN where there is none. It lies between them also where their sum is too large."""
+        """Mean of the finite values; NaN if there are none. Clamped to their range, even if their sum overflows."""
         return min(self.high, max(self.low, self.total / self.count)) if self.count else math.nan
 
     def absorb(self, other: Bucket) -> None:
-        """Take in the neighbour that follows."""
+        """Merge the neighbor that follows."""
         self.x_first = min(self.x_first, other.x_first)
         self.x_last = max(self.x_last, other.x_last)
         self.low = min(self.low, other.low)
@@ -63,7 +63,7 @@ class Bucket:
 
 
 class Series:
-    """A bounded series of (x, value); x is time in seconds or a step, and may go back."""
+    """A bounded series of (x, value); x is time in seconds or a step, and may decrease."""
 
     __slots__ = ("buckets", "last", "last_x", "samples", "version", "width")
 
@@ -72,12 +72,12 @@ class Series:
         self.width = 1
         self.samples = 0
         self.version = 0
-        """Grows with each value: a drawing is still good while it stands still."""
+        """Increases with each value: a drawing stays valid while this is unchanged."""
         self.last: float | None = None
         self.last_x: float | None = None
 
     def append(self, x: float, value: float) -> None:
-        """Add one value; NaN and infinities are counted and marked, never averaged in. One without a place is left out."""
+        """Add one value. NaN and infinities are counted and marked, but not averaged. Ignore a value without a valid x."""
         if not -X_MAX <= x <= X_MAX:
             return
         self.version += 1
@@ -113,9 +113,9 @@ class Series:
         return min(bucket.x_first for bucket in self.buckets), max(bucket.x_last for bucket in self.buckets)
 
     def columns(self, start: float, end: float, count: int) -> list[Bucket | None]:
-        """Return ``count`` buckets that divide [start, end] evenly; None where nothing was seen.
+        """Return ``count`` buckets that divide [start, end] evenly; None where there are no values.
 
-        A bucket belongs to the column of its middle x. Columns own copies: the caller may keep them.
+        A bucket belongs to the column of its middle x. The columns are copies: the caller may keep them.
         """
         result: list[Bucket | None] = [None] * count
         if count <= 0 or end <= start:
@@ -145,14 +145,14 @@ class Series:
 
 @dataclass(slots=True)
 class MetricSeries:
-    """One metric of one rank, against steps and against time (wall-clock seconds)."""
+    """One metric of one rank, over steps and over time (wall-clock seconds)."""
 
     by_step: Series
     by_time: Series
 
 
 class History:
-    """All series of one machine, fed by snapshots in order."""
+    """All series of one machine, built from snapshots in order."""
 
     def __init__(self) -> None:
         self._devices: dict[tuple[str, str], Series] = {}
@@ -160,7 +160,7 @@ class History:
         self.started_at: float | None = None
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take in one snapshot: each device's readings at its time, and the new points of each run."""
+        """Add one snapshot: each device's readings at its time, and the new points of each run."""
         if self.started_at is None:
             self.started_at = snapshot.time
         for device in snapshot.devices:
@@ -190,13 +190,13 @@ class History:
             del self._metrics[run_id]
 
     def device(self, uuid: str, reading: str) -> Series | None:
-        """Return the series of a reading (a field name of ``Device``), or None when it was never known."""
+        """Return the series of a reading (a field name of ``Device``), or None if it was never known."""
         return self._devices.get((uuid, reading))
 
     def metrics(self, run_id: str) -> tuple[str, ...]:
-        """Return the names of a run's metrics in the order in which they came."""
+        """Return the names of a run's metrics in order of first appearance."""
         return tuple(self._metrics.get(run_id, {}))
 
     def metric(self, run_id: str, name: str) -> dict[int, MetricSeries]:
-        """Return rank -> series of one metric; empty when unknown."""
+        """Return rank -> series of one metric; empty if unknown."""
         return self._metrics.get(run_id, {}).get(name, {})

@@ -1,1 +1,1 @@
-"""Where readings come from: one module per source, all of the shape of base.py."""
+"""Where readings come from: one module per source, each implementing the protocol in base.py."""

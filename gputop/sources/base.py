@@ -1,4 +1,4 @@
-"""What a source of device readings is. A source owns its own threads; ``read`` never blocks on a driver."""
+"""The protocol of a device source. A source owns its threads; ``read`` never blocks on a driver."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A process, or one of its threads, says that it works as a virtual GPU (the journal's fact ``devices``).
+    """A report by a process, or one of its threads, that it works as a virtual GPU (the journal's fact ``devices``).
 
-    ``thread_id`` None means the whole process. ``memory_bytes`` None means: take the process's resident memory.
+    ``thread_id`` None means the whole process. ``memory_bytes`` None means the process's resident memory.
     """
 
     pid: int
@@ -24,7 +24,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reading of all devices: the devices, and for each PID what it has on which device."""
+    """One reading of all devices: the devices, and each PID's use of them."""
 
     devices: tuple[Device, ...]
     uses: Mapping[int, tuple[DeviceUse, ...]]
@@ -37,12 +37,12 @@ class Reading:
 
 
 class Source(Protocol):
-    """Reads devices. Two exist: ``sources/nvml/source.py`` and ``sources/virtual.py``."""
+    """Reads devices. There are two: ``sources/nvml/source.py`` and ``sources/virtual.py``."""
 
     name: HostSource
 
     def start(self, interval_s: float) -> None:
-        """Begin to read every ``interval_s`` seconds; called once, also to change the interval later.
+        """Start to read every ``interval_s`` seconds; call again to change the interval.
 
         Raises:
             NoGpuError: this source cannot work on this machine; the message says why and what to do.
@@ -51,9 +51,9 @@ class Source(Protocol):
     def read(self, claims: Sequence[Claim] = ()) -> Reading:
         """Return the newest reading of every device within a fraction of a second, whatever the driver does.
 
-        A device whose reading is older than three intervals comes back with state "stale" and its last values.
-        ``claims`` serve the virtual source alone.
+        A device whose reading is older than three intervals has state "stale" and its last values.
+        Only the virtual source uses ``claims``.
         """
 
     def close(self) -> None:
-        """Stop; never waits for a driver call."""
+        """Stop, without waiting for a driver call."""

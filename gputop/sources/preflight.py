@@ -1,7 +1,7 @@
-"""Reads what ``gputop doctor --before`` checks and no snapshot holds: torch, limits, ports, device files.
+"""Reads what ``gputop doctor --before`` checks and a snapshot does not hold: torch, limits, ports, device files.
 
-Torch is asked in a process of its own with a time limit. That process loads libcuda and calls cuInit, which makes no
-context on any GPU and takes none of its memory.
+A separate process with a timeout queries torch. It loads libcuda and calls cuInit, which creates no context on any GPU and
+uses none of its memory.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gputop.preflight import Preflight
 from gputop.sources.host import procfs
 
 TORCH_TIMEOUT_S = 30.0
-"""Importing torch from a slow disk takes so long, at most."""
+"""Time limit for the probe: importing torch from a slow disk can take this long."""
 PORT_DEFAULT = 29500
-"""torch's MASTER_PORT where none is set."""
+"""torch's default MASTER_PORT."""
 _LISTEN = b"0A"
 _UNLIMITED = resource.RLIM_INFINITY
 
@@ -47,21 +47,21 @@ found = importlib.util.find_spec("torch")
 if found is None or not found.origin:
     say(torch_problem=f"{sys.executable} has no torch")
     sys.exit()
-told = {}
+version = {}
 try:
     with open(os.path.join(os.path.dirname(found.origin), "version.py")) as file:
-        exec(file.read(), told)
-    say(torch_version=str(told["__version__"]), torch_cuda=told.get("cuda"))
+        exec(file.read(), version)
+    say(torch_version=str(version["__version__"]), torch_cuda=version.get("cuda"))
 except Exception as error:
-    say(torch_problem=f"torch of {sys.executable} does not tell its version: {error}")
-if told.get("cuda"):
+    say(torch_problem=f"torch of {sys.executable} does not report its version: {error}")
+if version.get("cuda"):
     import torch
     say(torch_archs=torch._C._cuda_getArchFlags().split())
 """
 
 
 def read_preflight(environment: Mapping[str, str] | None = None, *, ask_torch: bool = True) -> Preflight:
-    """Return what is known of this machine; whatever cannot be read stays None. Takes seconds where torch is asked."""
+    """Return what is known about this machine; what cannot be read is None. Querying torch takes seconds."""
     environment = os.environ if environment is None else environment
     interpreter = _interpreter(environment)
     asked = _ask(interpreter, environment) if interpreter is not None and ask_torch else {}
@@ -109,7 +109,7 @@ def _interpreter(environment: Mapping[str, str]) -> str | None:
 
 
 def _ask(interpreter: str, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the probe said, also of one that hung or died on the way."""
+    """Return what the probe reported, even if it hung or died on the way."""
     quiet = {**environment, "GPUTOP_AUTO": "0", "CUDA_MODULE_LOADING": "LAZY"}
     try:
         process = subprocess.Popen(
@@ -125,25 +125,25 @@ def _ask(interpreter: str, environment: Mapping[str, str]) -> dict[str, Any]:
         return {"torch_problem": f"{interpreter} cannot be started: {error.strerror}"}
     problem = None
     try:
-        said, _ = process.communicate(timeout=TORCH_TIMEOUT_S)
+        output, _ = process.communicate(timeout=TORCH_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         problem = f"{interpreter} did not answer within {TORCH_TIMEOUT_S:.0f} s"
         try:
-            said, _ = process.communicate(timeout=1.0)
+            output, _ = process.communicate(timeout=1.0)
         except subprocess.TimeoutExpired:  # stuck in the driver: init will reap it
-            said = b""
-    told: dict[str, Any] = {"torch_problem": problem} if problem else {}
-    for line in said.splitlines():
+            output = b""
+    answers: dict[str, Any] = {"torch_problem": problem} if problem else {}
+    for line in output.splitlines():
         try:
             found = json.loads(line)
         except ValueError:
             continue
         if isinstance(found, dict):
-            told.update(found)
-    if "torch_version" not in told and "torch_problem" not in told:
-        told["torch_problem"] = f"{interpreter} ended with exit code {process.returncode} when asked for torch"
-    return told
+            answers.update(found)
+    if "torch_version" not in answers and "torch_problem" not in answers:
+        answers["torch_problem"] = f"{interpreter} ended with exit code {process.returncode} when asked for torch"
+    return answers
 
 
 def _text(value: Any) -> str | None:
@@ -156,7 +156,7 @@ def _master_port(environment: Mapping[str, str]) -> int:
 
 
 def _listener(port: int) -> tuple[bool | None, int | None, str | None]:
-    """Return whether a socket listens on the port, and whose it is as far as this user may see."""
+    """Return whether a socket listens on the port, and its owner if this user may see it."""
     inodes = set()
     readable = False
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -199,7 +199,7 @@ def _in_container() -> bool:
 def _runs(name: str) -> bool:
     for pid in procfs.list_pids():
         try:
-            # The kernel keeps 15 characters of a name.
+            # The kernel keeps only 15 characters of a name.
             if procfs.read_line(f"/proc/{pid}/comm").decode(errors="replace").strip() == name[:15]:
                 return True
         except OSError:

@@ -1,4 +1,4 @@
-"""A recording: the stream in a file, one header line and then one snapshot per line."""
+"""A recording: the stream as a file, one header line and then one snapshot per line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ RECORDING_VERSION = 1
 
 
 class Recorder:
-    """Appends snapshots to a file; what is written survives a kill up to the last whole line."""
+    """Appends snapshots to a file; after a kill, every complete line survives."""
 
     def __init__(self, path: Path) -> None:
-        """Open ``path`` for writing; an existing file is never overwritten.
+        """Create ``path``; never overwrite an existing file.
 
         Raises:
             GputopError: the file exists or cannot be written.
@@ -27,7 +27,7 @@ class Recorder:
         try:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileExistsError as error:
-            raise GputopError(f"{path} exists already.", "Choose another name, or remove it first.") from error
+            raise GputopError(f"{path} already exists.", "Choose another name, or remove it first.") from error
         except OSError as error:
             raise GputopError(f"{path} cannot be written: {error.strerror}.", "Choose another place.") from error
         self.path = path
@@ -38,7 +38,7 @@ class Recorder:
         """Append one snapshot's line.
 
         Raises:
-            GputopError: the disk refuses (full, gone).
+            GputopError: the disk is full or gone.
         """
         self._write(line)
 
@@ -49,7 +49,7 @@ class Recorder:
                 data = data[os.write(self._file, data) :]
         except OSError as error:
             raise GputopError(
-                f"{self.path} could not be written any further: {error.strerror}.", "What was recorded before can be replayed."
+                f"{self.path} could not be written further: {error.strerror}.", "What was recorded so far can be replayed."
             ) from error
 
     def close(self) -> None:
@@ -64,12 +64,12 @@ class Recorder:
 
 
 def read_recording(path: Path) -> Iterator[Snapshot]:
-    """Yield the snapshots of a recording in order; an incomplete last line (a killed recorder) ends it quietly.
+    """Yield the snapshots of a recording in order; an incomplete last line (of a killed recorder) ends it silently.
 
-    A bare stream without a header (``gputop --stream > file``) is read as well.
+    A stream without a header (``gputop --stream > file``) is accepted too.
 
     Raises:
-        GputopError: the file cannot be read or is no recording.
+        GputopError: the file cannot be read or is not a recording.
     """
     try:
         file = path.open("rb")
@@ -91,7 +91,7 @@ def is_header(line: bytes, path: Path) -> bool:
     """Return whether the line is a recording's header.
 
     Raises:
-        GputopError: a header of a newer version.
+        GputopError: the header is from a newer version.
     """
     try:
         data = json.loads(line)

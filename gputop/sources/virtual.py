@@ -1,9 +1,9 @@
-"""Virtual GPUs: real work of this machine's CPU, measured, where there is no GPU (DESIGN section 7).
+"""Virtual GPUs for machines without a GPU: real work of this machine's CPU, measured (DESIGN section 7).
 
-Owns who works as which virtual GPU and how much. A virtual GPU's utilisation is the CPU time that the operating system
-counts for what works as it, over the time that passed, in percent of one core and 100 at the most. Its memory is an equal
-share of the machine's. What a CPU cannot tell (power, temperature, clocks) stays unknown. Imports the standard library
-alone; reads through ``host/book`` and ``procfs``.
+This module decides which process or thread works as which virtual GPU, and how much. A virtual GPU's utilization is the CPU
+time of its workers divided by the elapsed time, in percent of one core and at most 100. Its memory is an equal share of the
+machine's. What a CPU cannot provide (power, temperature, clocks) stays unknown. Imports only the standard library and
+gputop's records; reads through ``host/book`` and ``procfs``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from gputop.sources.host.book import Facts, ProcessBook
 from gputop.sources.host.launchers import launcher_name
 
 NAME = "Virtual GPU (CPU)"
-MOST_BY_DEFAULT = 8
-FIND_S = 1.0
-"""How often ranks that claim nothing are looked for among this user's processes."""
-SHORTEST_S = 0.1
-"""CPU times count in 10 ms: over a shorter time than this no share is worked out, the ones before stand."""
+DEFAULT_MAX = 8
+SEARCH_EVERY_S = 1.0
+"""How often to search this user's processes for ranks that claim nothing."""
+MIN_PERIOD_S = 0.1
+"""CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 
 
 def default_count() -> int:
-    """Return how many virtual GPUs suit this machine: one per core that this process may use, 2 at least, 8 at most."""
-    return min(MOST_BY_DEFAULT, max(2, len(os.sched_getaffinity(0))))
+    """Return how many virtual GPUs suit this machine: one per core that this process may use, at least 2, at most 8."""
+    return min(DEFAULT_MAX, max(2, len(os.sched_getaffinity(0))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +42,30 @@ class _Worker:
     thread_id: int | None = None
     memory_bytes: int | None = None
     start_ticks: int | None = None
-    """For a worker that was found: its process's start time, as PIDs come round again."""
+    """For a worker found by search: its process's start time, because PIDs are reused."""
 
 
 class VirtualSource:
-    """Reads virtual GPUs; follows ``sources.base.Source``. Has no thread: ``read`` works everything out.
+    """Reads virtual GPUs; implements ``sources.base.Source``. Has no thread: ``read`` computes everything.
 
-    Who works as a virtual GPU, in this order: the ``claims`` given to ``read``; else a process of this user with PyTorch
-    mapped and LOCAL_RANK in its environment at launch, which is that entry of GPUTOP_VIRTUAL_DEVICES, or that index where
-    there is no such mask; else one with a mask alone, which is the mask's first entry. Children of such processes are
+    What works as a virtual GPU, in order of precedence: the ``claims`` passed to ``read``; else a process of this user with
+    PyTorch mapped and LOCAL_RANK in its environment at launch, which is that entry of GPUTOP_VIRTUAL_DEVICES, or that index
+    if there is no such mask; else a process with only a mask, which is the mask's first entry. Children of such processes are
     DataLoader workers and the like: work of the host, not of a device.
     """
 
     name: HostSource = "virtual"
 
     def __init__(self, count: int | None = None, *, book: ProcessBook | None = None) -> None:
-        """Make ``count`` virtual GPUs, each with an equal share of the machine's memory (MemTotal // count).
+        """Create ``count`` virtual GPUs, each with an equal share of the machine's memory (MemTotal // count).
 
         Raises:
             UsageError: ``count`` is below 1.
         """
         if count is not None and count < 1:
-            raise UsageError(f"{count} is no number of virtual GPUs.", "Give 1 or more, or nothing for a number that fits.")
+            raise UsageError(
+                f"{count} is not a valid number of virtual GPUs.", "Give 1 or more, or omit it for a suitable number."
+            )
         self._count = count or default_count()
         self._book = book or ProcessBook()
         boot = (procfs.read_boot_id() or "unknown").replace("-", "")[:8]
@@ -72,15 +74,15 @@ class VirtualSource:
         self._memory_total_bytes = None if total is None else total // self._count
         self._found: tuple[_Worker, ...] = ()
         self._found_notes: tuple[Problem, ...] = ()
-        self._found_s = -FIND_S
-        self._found_beside: frozenset[int] = frozenset()
+        self._found_s = -SEARCH_EVERY_S
+        self._found_claiming: frozenset[int] = frozenset()
         self._meter = _Meter()
 
     def start(self, interval_s: float) -> None:
-        """Check that CPU times can be read; the interval is the caller's own.
+        """Check that CPU times can be read; the caller keeps the interval.
 
         Raises:
-            NoGpuError: there is no /proc as Linux has it.
+            NoGpuError: there is no Linux /proc.
         """
         try:
             readable = procfs.read_stat(os.getpid()) is not None
@@ -92,8 +94,10 @@ class VirtualSource:
             )
 
     def read(self, claims: Sequence[Claim] = ()) -> Reading:
-        """Return all virtual GPUs. Utilisation is since the reading before: ``None`` at the first, and for one reading
-        where something began to work as a GPU that was alive, unmeasured, before.
+        """Return all virtual GPUs. Utilization covers the time since the previous reading.
+
+        It is ``None`` at the first reading, and for one reading after a process that already existed, unmeasured, starts to
+        work as a GPU.
         """
         claimed, notes = self._claimed(claims)
         self._find(frozenset(claim.pid for claim in claims))
@@ -110,7 +114,7 @@ class VirtualSource:
         notes = []
         for claim in claims:
             if not 0 <= claim.virtual_index < self._count:
-                notes.append(self._out_of_range(claim.pid, f"says that it works as virtual GPU {claim.virtual_index}"))
+                notes.append(self._out_of_range(claim.pid, f"reports that it works as virtual GPU {claim.virtual_index}"))
             else:
                 key = (claim.pid, claim.virtual_index, claim.thread_id)
                 workers[key] = _Worker(claim.pid, claim.virtual_index, claim.thread_id, claim.memory_bytes)
@@ -119,16 +123,16 @@ class VirtualSource:
     def _out_of_range(self, pid: int, does: str) -> Problem:
         return Problem(
             "other",
-            f"Process {pid} {does}, and there are {self._count}: it is not counted.",
+            f"Process {pid} {does}, but there are only {self._count}: it is not counted.",
             "Start fewer processes per machine, or more virtual GPUs with --virtual N.",
         )
 
     def _find(self, claiming: frozenset[int]) -> None:
-        """Look for ranks that claim nothing, at most every ``FIND_S`` seconds, or when other processes claim."""
+        """Search for ranks that claim nothing: at most every ``SEARCH_EVERY_S`` seconds, or when other processes claim."""
         now_s = time.monotonic()
-        if now_s - self._found_s < FIND_S and claiming == self._found_beside:
+        if now_s - self._found_s < SEARCH_EVERY_S and claiming == self._found_claiming:
             return
-        self._found_s, self._found_beside = now_s, claiming
+        self._found_s, self._found_claiming = now_s, claiming
         workers, notes = [], []
         for facts in _ranks(self._book, claiming, now_s):
             index, problem = self._index_of(facts)
@@ -152,7 +156,7 @@ class VirtualSource:
         if position < len(visible):
             return visible[position], None
         if not mask.strip():
-            return None, None  # told to use none
+            return None, None  # an empty mask: use none
         does = "" if local_rank is None else f"is local rank {local_rank} and "
         return None, self._out_of_range(pid, f"{does}has GPUTOP_VIRTUAL_DEVICES={mask}")
 
@@ -164,7 +168,7 @@ class VirtualSource:
         shares: dict[tuple[int, int], float | None] = {}
         memory: dict[tuple[int, int], int | None] = {}
         for pid, of_pid in by_pid.items():
-            facts = self._book.look_if_open(pid)
+            facts = self._book.look_up_if_readable(pid)
             if facts is None or facts.stat.state in procfs.DEAD_STATES:
                 continue
             if of_pid[0].start_ticks not in (None, facts.stat.start_ticks):
@@ -194,7 +198,7 @@ class VirtualSource:
 
 
 def visible_devices(mask: str, uuids: Sequence[str]) -> tuple[int, ...]:
-    """Read GPUTOP_VIRTUAL_DEVICES as CUDA reads its mask: indices or UUIDs, up to the first that is neither."""
+    """Parse GPUTOP_VIRTUAL_DEVICES as CUDA parses its mask: indices or UUIDs, up to the first entry that is neither."""
     found: list[int] = []
     for entry in (part.strip() for part in mask.split(",")):
         if entry in uuids:
@@ -207,9 +211,9 @@ def visible_devices(mask: str, uuids: Sequence[str]) -> tuple[int, ...]:
 
 
 def _ranks(book: ProcessBook, claiming: frozenset[int], now_s: float) -> list[Facts]:
-    """Return the processes that are ranks by their environment, without launchers, workers and those that claim."""
+    """Return the processes that their environment marks as ranks, without launchers, workers and those that claim."""
     marked = {}
-    for facts in book.pythons(now_s, FIND_S):
+    for facts in book.pythons(now_s, SEARCH_EVERY_S):
         environment = book.environment(facts)
         if environment is None or (environment.local_rank is None and environment.virtual_devices is None):
             continue
@@ -232,12 +236,12 @@ def _launches(pid: int) -> bool:
 
 
 def _ancestors(book: ProcessBook, pid: int, parents: dict[int, int]) -> set[int]:
-    """Return the PIDs above ``pid``; ``parents`` remembers what was read for others that share them."""
+    """Return the ancestors of ``pid``; ``parents`` caches what was read for processes that share them."""
     found: set[int] = set()
     while True:
         parent = parents.get(pid)
         if parent is None:
-            facts = book.look_if_open(pid)
+            facts = book.look_up_if_readable(pid)
             parent = parents[pid] = facts.stat.ppid if facts else 0
         if parent <= 1 or parent in found:
             return found
@@ -246,7 +250,7 @@ def _ancestors(book: ProcessBook, pid: int, parents: dict[int, int]) -> set[int]
 
 
 class _Meter:
-    """Turns CPU times into shares of the time since the reading before."""
+    """Converts CPU times to shares of the time since the previous reading."""
 
     def __init__(self) -> None:
         self._ticks: dict[tuple[int, int, int], int] = {}
@@ -255,27 +259,27 @@ class _Meter:
         self._new_shares: dict[tuple[int, int, int], float | None] = {}
         self._at_s: float | None = None
         self._now_s = 0.0
-        self._keep = False
+        self._too_soon = False
         self.has_measured = False
 
     def begin(self) -> None:
         """Begin a reading. Start times in /proc count from boot, so this clock does too."""
         self._now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-        self._keep = self._at_s is not None and self._now_s - self._at_s < SHORTEST_S
+        self._too_soon = self._at_s is not None and self._now_s - self._at_s < MIN_PERIOD_S
         self._new, self._new_shares = {}, {}
 
     def end(self) -> None:
-        """End a reading; what no longer works is forgotten."""
+        """End a reading; forget what no longer works."""
         self._shares = self._new_shares
-        if not self._keep:
+        if not self._too_soon:
             self.has_measured = self._at_s is not None
             self._ticks, self._at_s = self._new, self._now_s
 
     def shares(self, facts: Facts, workers: Sequence[_Worker]) -> dict[int, float | None]:
-        """Return, per virtual GPU, the share that one process works as it, in percent of one core, uncapped.
+        """Return, per virtual GPU, the share that one process works as that GPU, in percent of one core, uncapped.
 
-        Threads are counted one by one. A process that also claims a GPU as a whole has the rest of its time there; as a
-        whole on several, nothing tells what went where: unknown.
+        Threads are counted individually. If the process also claims one GPU as a whole, the rest of its time counts there. If
+        it claims several as a whole, the split is unknown.
         """
         pid = facts.stat.pid
         of_threads: dict[int, list[float | None]] = {}
@@ -288,20 +292,20 @@ class _Meter:
         as_whole = {worker.index for worker in workers if worker.thread_id is None}
         counted = [share for index, shares in of_threads.items() if index not in as_whole for share in shares]
         for index in as_whole:
-            elsewhere = _total(counted)
-            known = len(as_whole) == 1 and whole is not None and elsewhere is not None
-            found[index] = max(0.0, (whole or 0.0) - (elsewhere or 0.0)) if known else None
+            in_threads = _total(counted)
+            known = len(as_whole) == 1 and whole is not None and in_threads is not None
+            found[index] = max(0.0, (whole or 0.0) - (in_threads or 0.0)) if known else None
         return found
 
     def _share(self, pid: int, stat: procfs.Stat) -> float | None:
         key = (pid, stat.pid, stat.start_ticks)
         before = self._ticks.get(key)
         self._new[key] = stat.cpu_ticks
-        if self._keep:
+        if self._too_soon:
             share = self._shares.get(key)
         elif self._at_s is None or (before is None and stat.start_ticks / procfs.TICKS_PER_S < self._at_s):
             share = None
-        else:  # what started since the reading before had no CPU time then
+        else:  # a process that started since the previous reading had no CPU time then
             share = 100 * max(0, stat.cpu_ticks - (before or 0)) / procfs.TICKS_PER_S / (self._now_s - self._at_s)
         self._new_shares[key] = share
         return share
@@ -338,7 +342,7 @@ def _sum_int(values: Iterable[int | None]) -> int | None:
 
 
 def _memory(facts: Facts, workers: Sequence[_Worker], index: int) -> int | None:
-    """Return the bytes that a process says it holds as that GPU; else its resident memory, which counts once."""
+    """Return the bytes that a process reports for that GPU; else its resident memory, which counts only once."""
     stated = [worker.memory_bytes for worker in workers if worker.index == index]
     known = [size for size in stated if size is not None]
     if len(known) == len(stated):
@@ -347,7 +351,7 @@ def _memory(facts: Facts, workers: Sequence[_Worker], index: int) -> int | None:
 
 
 def _scale(shares: Mapping[tuple[int, int], float | None]) -> dict[tuple[int, int], float | None]:
-    """Scale the shares of each virtual GPU down, in proportion, so that they add up to 100 at the most."""
+    """Scale each virtual GPU's shares down proportionally, so that they add up to at most 100."""
     totals: dict[int, float] = {}
     for (_, index), share in shares.items():
         totals[index] = totals.get(index, 0.0) + (share or 0.0)

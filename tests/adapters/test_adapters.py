@@ -269,7 +269,7 @@ for _ in range(2):
     member = Membership({"name": "adapter's"})
     assert member.begin() is run is member.run
     member.run.log(loss=1.0)
-    member.training_over(); member.finish()
+    member.training_ended(); member.finish()
     assert not run.disabled
 """
     ran(home, script)

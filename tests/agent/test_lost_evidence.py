@@ -88,7 +88,7 @@ def test_one_bad_snapshot_ends_nothing_and_is_told_once(part: str, quiet: None) 
     said = lost(doctor)
     assert any(PARTS[part] in item.why for item in said), said
     assert len({item.why for item in said}) == len(said)
-    assert all(item.needs.startswith("a gputop without this mistake") for item in said)
+    assert all(item.needs.startswith("a fix in gputop") for item in said)
     assert all("test_lost_evidence.py:" in item.why and "\n" not in item.why for item in said)
     assert text_report(found, doctor.abstained, FAULT(30)).count(said[0].why[:30]) == 1
 
@@ -178,9 +178,9 @@ def notes(shot: Snapshot) -> list[str]:
         (HostReader, "read_processes", "The processes could not be read"),
         (HostReader, "read_host", "The machine could not be read"),
         (RunReader, "poll", "The runs could not be read"),
-        (Sampler, "_with_printed", "The output of jobs could not be read"),
+        (Sampler, "_add_printed_runs", "The output of jobs could not be read"),
         (Sampler, "_log_matches", "The errors in the output of jobs could not be read"),
-        (Sampler, "_beside", "NCCL's own account could not be read"),
+        (Sampler, "_extra_fields", "NCCL's own account could not be read"),
     ],
 )
 def test_a_reader_that_fails_takes_none_of_the_others_with_it(

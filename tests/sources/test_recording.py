@@ -57,7 +57,7 @@ def test_a_killed_recorder_leaves_whole_lines(tmp_path: Path) -> None:
 
 def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "r").write_text("thesis")
-    with pytest.raises(GputopError, match="exists already"):
+    with pytest.raises(GputopError, match="already exists"):
         Recorder(tmp_path / "r")
     assert (tmp_path / "r").read_text() == "thesis"
 

@@ -30,7 +30,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 @pytest.fixture(autouse=True)
 def find_at_once_and_only_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(virtual, "FIND_S", 0.0)
+    monkeypatch.setattr(virtual, "SEARCH_EVERY_S", 0.0)
     list_pids = procfs.list_pids
     monkeypatch.setattr(procfs, "list_pids", lambda: descendants(list_pids()))
 
@@ -72,7 +72,7 @@ def test_the_number_follows_the_cores(monkeypatch: pytest.MonkeyPatch, cores: in
 
 
 def test_no_virtual_gpus_are_refused() -> None:
-    with pytest.raises(UsageError, match="0 is no number"):
+    with pytest.raises(UsageError, match="0 is not a valid number"):
         VirtualSource(0)
 
 
@@ -156,8 +156,8 @@ def test_ranks_beyond_the_last_gpu_are_told(processes: Processes) -> None:
         f"Process {far.pid} is local rank 7000",
         f"Process {masked.pid} is local rank 5 and has GPUTOP_VIRTUAL_DEVICES=1",
         f"Process {outside.pid} has GPUTOP_VIRTUAL_DEVICES=2",
-        f"Process {claims.pid} says that it works as virtual GPU 2",
-        f"Process {claims.pid} says that it works as virtual GPU -1",
+        f"Process {claims.pid} reports that it works as virtual GPU 2",
+        f"Process {claims.pid} reports that it works as virtual GPU -1",
     ):
         assert words in told
 
@@ -344,7 +344,7 @@ def test_a_rank_found_a_moment_ago_is_forgotten_when_its_pid_is_anothers(
     child, _ = processes.ready(IDLE, LOCAL_RANK="0")
     source = VirtualSource(2)
     assert users(source.read(), child.pid) == {child.pid: [0]}
-    monkeypatch.setattr(virtual, "FIND_S", 1e9)
+    monkeypatch.setattr(virtual, "SEARCH_EVERY_S", 1e9)
     assert users(source.read(), child.pid) == {child.pid: [0]}
     reads = procfs.read_stat
 
@@ -398,17 +398,17 @@ def test_readings_in_quick_succession_keep_the_values(processes: Processes, monk
     source = VirtualSource(2)
     claims = [Claim(child.pid, 0)]
     first = measured(source, claims, child.pid)
-    monkeypatch.setattr(virtual, "SHORTEST_S", 1e9)
+    monkeypatch.setattr(virtual, "MIN_PERIOD_S", 1e9)
     again = source.read(claims)
     assert shares(again, child.pid) == shares(first, child.pid)
     assert again.devices[0].utilization_percent == first.devices[0].utilization_percent
 
 
 def test_ranks_are_looked_for_seldom(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(virtual, "FIND_S", 1e9)
+    monkeypatch.setattr(virtual, "SEARCH_EVERY_S", 1e9)
     source = VirtualSource(2)
     source.read()
     child, _ = processes.ready(IDLE, LOCAL_RANK="0")
     assert users(source.read(), child.pid) == {}
-    monkeypatch.setattr(virtual, "FIND_S", 0.0)
+    monkeypatch.setattr(virtual, "SEARCH_EVERY_S", 0.0)
     assert users(source.read(), child.pid) == {child.pid: [0]}

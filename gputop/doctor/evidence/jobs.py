@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
-from gputop.errors import raised
+from gputop.errors import reraise
 from gputop.snapshot import LIVE_STATES, Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
 DEAD_STATES = ("X", "Z")
@@ -118,7 +118,7 @@ def twins(job: Job) -> list[Member]:
     return found
 
 
-def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = raised) -> tuple[Job, ...]:
+def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> tuple[Job, ...]:
     """Group the snapshot's processes and live runs into jobs; ``lost`` is told of one that cannot be put together."""
     runs = {run.run_id: run for run in snapshot.runs}
     groups: dict[str, list[Process]] = {}

@@ -1,8 +1,8 @@
-"""What is known of processes, kept so that each costly thing is read once or seldom.
+"""What gputop knows about processes, cached so that each expensive item is read once or rarely.
 
-Owns the caches behind ``host.py`` and ``virtual.py``: a record per (PID, start time), so that a PID that comes round again
-never inherits another's values, and the search for this user's Python processes. Not thread-safe. Imports the standard
-library alone. Measured on two cores: a stat line 0.01 ms, the maps of a CPU-only torch 0.5 ms, a link in fd/ 0.004 ms.
+Owns the caches behind ``reader.py`` and ``virtual.py``: one record per (PID, start time), so that a reused PID never inherits
+another process's values; and the search for this user's Python processes. Not thread-safe. Imports only the standard library
+and gputop's records. Measured on two cores: a stat line 0.01 ms, the maps of a CPU-only torch 0.5 ms, a link in fd/ 0.004 ms.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from gputop.sources.host.procfs import Stat
 from gputop.sources.host.settings import settings_of
 
 SLOW_S = 10.0
-"""How often things that seldom change (maps, open files, title) are read again in an old process."""
+"""How often to reread what seldom changes (maps, open files, title) in an old process."""
 YOUNG_SHARE = 3.0
-"""A younger process is looked at again after a third of its age, a second at least: it is about to import torch."""
+"""Reread a younger process after a third of its age, but at least a second: it is about to import torch."""
 FOREIGN_S = 30.0
-"""How long a PID that is no Python process of ours is taken for one that stays so."""
+"""How long to remember that a PID is not one of this user's Python processes."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of one process while it runs one program. ``hidden`` names what the system keeps from us."""
+    """What is known about one process while it runs one program. ``hidden`` names what the system does not let us read."""
 
     stat: Stat
     hidden: frozenset[str] = frozenset()
@@ -52,21 +52,21 @@ class Facts:
         return time.clock_gettime(time.CLOCK_BOOTTIME) - self.stat.start_ticks / procfs.TICKS_PER_S
 
     def try_read(self, fields: tuple[str, ...], read: Callable[[int], T]) -> T | None:
-        """Call ``read`` with the PID; where the system refuses, note ``fields`` as hidden and return ``None``."""
+        """Call ``read`` with the PID; if the system refuses, record ``fields`` as hidden and return ``None``."""
         try:
             value = read(self.stat.pid)
         except PermissionError:
             self.hidden |= set(fields)
             return None
         except OSError:
-            return None  # gone, or being torn down
+            return None  # the process is gone, or exiting
         if self.hidden:
             self.hidden -= set(fields)
         return value
 
 
 class ProcessBook:
-    """Looks processes up. ``HostReader`` and ``VirtualSource`` may share one or have one each."""
+    """Looks up processes. ``HostReader`` and ``VirtualSource`` may share one book or have one each."""
 
     def __init__(self) -> None:
         self._facts: dict[int, Facts] = {}
@@ -74,11 +74,11 @@ class ProcessBook:
         self._foreign: dict[int, float] = {}
         self._listed_s = -FOREIGN_S
 
-    def look(self, pid: int) -> Facts | None:
-        """Return what is known of a PID with its stat line read anew; ``None`` when it is gone.
+    def look_up(self, pid: int) -> Facts | None:
+        """Return what is known about a PID, with a fresh stat line; ``None`` if the process is gone.
 
         Raises:
-            PermissionError: the process exists and even its stat line is closed to us (hidepid=1).
+            PermissionError: the process exists, but even its stat line is hidden from us (hidepid=1).
         """
         stat = procfs.read_stat(pid)
         if stat is None:
@@ -90,11 +90,11 @@ class ProcessBook:
         elif stat.image or not facts.stat.image:
             facts.stat = stat
         else:
-            facts.stat = stat._replace(image=facts.stat.image)  # a zombie: keep what is known of its life
+            facts.stat = stat._replace(image=facts.stat.image)  # a zombie: keep what is known from its lifetime
         return facts
 
     def environment(self, facts: Facts) -> LaunchEnvironment | None:
-        """Return what the process was started with; read once, as it never changes."""
+        """Return the environment at launch; read once, because it never changes."""
         if not facts.environment_read and facts.stat.state not in procfs.DEAD_STATES:
             values = facts.try_read(("environment",), procfs.read_environ)
             facts.environment = None if values is None else launch_environment(values)
@@ -102,9 +102,9 @@ class ProcessBook:
         return facts.environment
 
     def torch_mapped(self, facts: Facts, now_s: float) -> bool | None:
-        """Return whether PyTorch is mapped; looked at again, ever more seldom, until it is.
+        """Return whether PyTorch is mapped; checked at growing intervals until it is.
 
-        Its CUDA part is mapped by the same dlopen, so one more look after the first sight of PyTorch settles both.
+        The same dlopen maps its CUDA part, so one more check after PyTorch first appears settles both.
         """
         if now_s < facts.maps_due_s or facts.stat.state in procfs.DEAD_STATES:
             return facts.torch_mapped
@@ -113,25 +113,25 @@ class ProcessBook:
         if found is not None:
             facts.torch_mapped, facts.torch_cuda_mapped = found
         settled = facts.torch_cuda_mapped or (before and facts.torch_mapped)
-        facts.maps_due_s = math.inf if settled else now_s + again_after_s(facts.age_s)
+        facts.maps_due_s = math.inf if settled else now_s + reread_after_s(facts.age_s)
         return facts.torch_mapped
 
     def pythons(self, now_s: float, every_s: float) -> list[Facts]:
-        """Return this user's living Python processes; /proc is listed at most every ``every_s`` seconds."""
+        """Return this user's live Python processes; list /proc at most every ``every_s`` seconds."""
         if now_s - self._listed_s >= every_s:
             self._listed_s = now_s
             self._list(now_s)
         found = []
         for pid in self._pythons:
-            facts = self.look_if_open(pid)
+            facts = self.look_up_if_readable(pid)
             if facts is not None and facts.stat.state not in procfs.DEAD_STATES:
                 found.append(facts)
         return found
 
-    def look_if_open(self, pid: int) -> Facts | None:
-        """Look a PID up, taking one that is closed to us for one that is gone."""
+    def look_up_if_readable(self, pid: int) -> Facts | None:
+        """Look up a PID; treat a hidden process as gone."""
         try:
-            return self.look(pid)
+            return self.look_up(pid)
         except PermissionError:
             return None
 
@@ -161,13 +161,13 @@ def _program(pid: int, own_uid: int) -> str | None:
         return None
 
 
-def again_after_s(age_s: float) -> float:
-    """Return after how many seconds a process of that age is worth another costly look."""
+def reread_after_s(age_s: float) -> float:
+    """Return how many seconds to wait before the next expensive read of a process of that age."""
     return min(SLOW_S, max(1.0, age_s / YOUNG_SHARE))
 
 
 def launch_environment(values: dict[str, str]) -> LaunchEnvironment:
-    """Pick what gputop uses from an environment; a number that is none (or negative, as LOCAL_RANK=-1) is unknown."""
+    """Extract what gputop uses from an environment; an invalid or negative number (LOCAL_RANK=-1) is unknown."""
     return LaunchEnvironment(
         rank=_number(values.get("RANK")),
         local_rank=_number(values.get("LOCAL_RANK")),

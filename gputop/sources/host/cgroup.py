@@ -1,7 +1,7 @@
-"""What the control group of this process (a container, a batch job) allows, and how often it hits the limit.
+"""The limits of this process's control group (a container, a batch job), and how often it reaches them.
 
-Reads version 2 and version 1. A container without a control group namespace names a path of the host that it cannot see:
-then what is mounted is its own. Standard library alone; ``root`` stands for "/" in tests.
+Supports versions 2 and 1. A container without a cgroup namespace sees a host path that does not exist inside it; the mounted
+root is then its own group. Imports only the standard library and ``procfs``; ``root`` replaces "/" in tests.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _USER_SLICE = re.compile(r"^user-\d+\.slice$")
 
 
 class CpuLimit(NamedTuple):
-    """How many cores may be used, and how often that was reached; counts grow since the group was made."""
+    """How many cores may be used, and how often that limit was reached; the counts grow from the group's creation."""
 
     cores: float
     periods: int | None
@@ -25,7 +25,7 @@ class CpuLimit(NamedTuple):
 
 
 class Cgroup:
-    """The control group of this process, with the groups around it."""
+    """The control group of this process and its ancestors."""
 
     def __init__(self, root: str = "/") -> None:
         self._root = root
@@ -35,7 +35,7 @@ class Cgroup:
         self._memory = tuple(self._folders("memory"))
 
     def read_cpu(self) -> CpuLimit | None:
-        """Return the tightest limit of this group and those around it; ``None`` without a limit."""
+        """Return the tightest limit of this group and its ancestors; ``None`` without a limit."""
         limits = []
         for folder in self._cpu:
             cores = _cores_v2(folder) if self._unified else _cores_v1(folder)
@@ -48,9 +48,9 @@ class Cgroup:
         return CpuLimit(cores, counts.get("nr_periods"), counts.get("nr_throttled"))
 
     def read_oom_kills(self) -> int | None:
-        """Return how many processes the OOM killer has ended in this group, and below it; ``None`` where it is not counted.
+        """Return how many processes the OOM killer has ended in this group and below; ``None`` if that is not counted.
 
-        In a login session it counts the user's slice, as a run may have been started in another session.
+        In a login session, count the user's slice, because a run may have been started in another session.
         """
         own = self._memory[0]
         chosen = next((folder for folder in self._memory if _USER_SLICE.match(os.path.basename(folder))), own)
@@ -61,7 +61,7 @@ class Cgroup:
         return os.path.join(self._root, "sys/fs/cgroup", *names)
 
     def _folders(self, controller: str) -> Iterator[str]:
-        """Return this process's folder for a controller, and those around it, the innermost first."""
+        """Yield the directories of this process's group and its ancestors for a controller, innermost first."""
         base, path = self._mounted(controller)
         inner = os.path.normpath(os.path.join(base, path.lstrip("/")))
         if not inner.startswith(base) or not os.path.isdir(inner):
@@ -83,7 +83,7 @@ class Cgroup:
 
 
 def parse_cgroup(text: str) -> dict[str, str]:
-    """Parse /proc/self/cgroup: controllers ("cpu,cpuacct"; "" for version 2) and the path in that hierarchy."""
+    """Parse /proc/self/cgroup: controllers ("cpu,cpuacct"; "" for version 2) -> path in that hierarchy."""
     lines = (line.split(":", 2) for line in text.splitlines())
     return {parts[1]: parts[2] for parts in lines if len(parts) == 3}
 

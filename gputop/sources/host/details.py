@@ -1,6 +1,6 @@
-"""What the operating system knows of one process beyond a snapshot: read on demand, for the details screen.
+"""Details of one process beyond a snapshot: read on demand, for the details screen.
 
-psutil reads it. It is imported when the first process is opened: its import would cost the first reading 30 ms.
+Reads through psutil, which is imported when the first process is opened: it would slow the first reading by 30 ms.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from gputop.snapshot import ProcessDetails
 
 
 def details_of(pid: int) -> ProcessDetails | None:
-    """Return the details of a process, or None when it is gone."""
+    """Return the details of a process, or None if it is gone."""
     import psutil
 
     try:

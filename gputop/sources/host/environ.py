@@ -1,4 +1,4 @@
-"""The environment of a process as a person may see it: read on demand, secrets masked. Standard library alone."""
+"""The environment of a process, safe to show: read on demand, secrets masked. Imports only ``procfs``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MASK = "•••"
 
 
 def environment_of(pid: int) -> dict[str, str] | None:
-    """Return the environment that a process was started with, sorted by name and with secrets masked.
+    """Return the environment of a process at launch, sorted by name and with secrets masked.
 
     Returns:
-        ``None`` when the process is gone, a zombie, or another user's.
+        ``None`` if the process is gone, a zombie, or another user's.
     """
     try:
         values = procfs.read_environ(pid)
@@ -26,7 +26,7 @@ def environment_of(pid: int) -> dict[str, str] | None:
 
 
 def mask_secret(name: str, value: str) -> str:
-    """Return the value, or a mask where the name smells of a secret; a password inside a URL is masked anywhere."""
+    """Return the value, or a mask if the name suggests a secret; always mask a password inside a URL."""
     if value and name not in _NOT_SECRET and _SECRET_NAME.search(name):
         return MASK
     return _PASSWORD_IN_URL.sub(rf"\1:{MASK}@", value)

@@ -1,4 +1,4 @@
-"""Recognises, by the command line alone, the programs that start ranks, and finds them among a process's parents."""
+"""Recognizes programs that start ranks by their command line, and finds them among a process's ancestors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gputop.snapshot import Ancestor
 from gputop.sources.host import procfs
 
-_MOST_ANCESTORS = 64
+_MAX_ANCESTORS = 64
 
 _PROGRAMS = {
     "torchrun": "torchrun",
@@ -90,11 +90,11 @@ def _of_script(path: str, rest: Sequence[str]) -> str | None:
 
 
 def ancestry(pid: int, ppid: int) -> tuple[tuple[Ancestor, ...], Ancestor | None]:
-    """Walk up to init; a launcher goes by its own name ("torchrun"), the others by the kernel's."""
+    """Walk up to init. A launcher is listed by its own name ("torchrun"), other ancestors by the kernel's."""
     found: list[Ancestor] = []
     launcher = None
     seen = {pid}
-    while ppid > 0 and ppid not in seen and len(found) < _MOST_ANCESTORS:
+    while ppid > 0 and ppid not in seen and len(found) < _MAX_ANCESTORS:
         seen.add(ppid)
         try:
             stat = procfs.read_stat(ppid)

@@ -1,7 +1,7 @@
-"""What holds the machine back, beside its load: shared memory, pressure, the control group's quota, OOM kills, the IOMMU.
+"""What limits the machine besides its load: shared memory, pressure, the cgroup's quota, OOM kills, the IOMMU.
 
-Reads a dozen small files every READ_S seconds (0.2 ms) and gives what it read last in between. Standard library alone;
-``root`` stands for "/" in tests.
+Reads a dozen small files every READ_S seconds (0.2 ms) and returns the last values in between. Imports only the standard
+library and its neighbors; ``root`` replaces "/" in tests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ READ_S = 2.0
 
 @dataclass(slots=True)
 class Machine:
-    """The newest readings, named as in ``Host``."""
+    """The newest readings, with the field names of ``Host``."""
 
     shm_total_bytes: int | None = None
     shm_used_bytes: int | None = None
@@ -32,7 +32,7 @@ class Machine:
 
 
 class MachineReader:
-    """Reads what a ``Machine`` holds. Not thread-safe."""
+    """Reads the values of a ``Machine``. Not thread-safe."""
 
     def __init__(self, root: str = "/") -> None:
         self._root = root
@@ -69,7 +69,7 @@ class MachineReader:
         return found.f_blocks * found.f_frsize, (found.f_blocks - found.f_bfree) * found.f_frsize
 
     def _read_pressure(self, resource: str) -> float | None:
-        """Read pressure stall information; ``None`` where the kernel does not keep it (psi=0)."""
+        """Read pressure stall information; ``None`` if the kernel does not record it (psi=0)."""
         return parse_pressure(self._read(f"proc/pressure/{resource}"))
 
     def _read_oom_kills_since_boot(self) -> int | None:
@@ -77,7 +77,7 @@ class MachineReader:
         return int(found.group(1)) if found else None
 
     def _read_iommu(self) -> bool | None:
-        """Tell whether an IOMMU is at work: the kernel lists each that it has set up. ``None`` without /sys."""
+        """Return whether an IOMMU is active: the kernel lists each one that it has set up. ``None`` without /sys."""
         try:
             return bool(os.listdir(self._path("sys/class/iommu")))
         except FileNotFoundError:
@@ -93,13 +93,13 @@ class MachineReader:
 
 
 def parse_pressure(text: str) -> float | None:
-    """Return "some avg10" of a file in /proc/pressure, in percent; ``None`` when it is not there."""
+    """Return "some avg10" of a file in /proc/pressure, in percent; ``None`` if it is absent."""
     found = re.search(r"^some avg10=([\d.]+)", text, re.MULTILINE)
     return float(found.group(1)) if found else None
 
 
 def throttled_share(before: CpuLimit | None, now: CpuLimit | None) -> float | None:
-    """Return the share of the periods between two readings that hit the quota; ``None`` when none passed."""
+    """Return the share of periods between two readings that hit the quota; ``None`` if no period passed."""
     if before is None or now is None:
         return None
     if before.periods is None or now.periods is None or before.throttled is None or now.throttled is None:

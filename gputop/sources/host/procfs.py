@@ -1,8 +1,8 @@
-"""Reads Linux's /proc: parsers that are pure, and readers that open one file each.
+"""Reads Linux's /proc: pure parsers, and readers that open one file each.
 
-Owns the formats of /proc alone, no caching and no policy. Readers return ``None`` for a process that is gone and let
-``PermissionError`` through, because "gone" and "hidden" are told to people differently. Imports the standard library
-alone. It stands in for psutil, whose import takes 20 to 30 ms: a third of what the first screen may take.
+Owns only the formats of /proc: no caching, no policy. Readers return ``None`` if a process is gone and let
+``PermissionError`` through, because the screens distinguish "gone" from "hidden". Imports only the standard library.
+Replaces psutil, whose import takes 20 to 30 ms: a third of the time allowed for the first screen.
 """
 
 from __future__ import annotations
@@ -12,36 +12,36 @@ import re
 from typing import NamedTuple
 
 TICKS_PER_S: int = os.sysconf("SC_CLK_TCK")
-"""CPU times and start times in /proc count in these."""
+"""The unit of CPU times and start times in /proc."""
 PAGE_BYTES: int = os.sysconf("SC_PAGE_SIZE")
 DEAD_STATES = frozenset("ZXx")
 """Zombie and dead: such a process has a PID and nothing else."""
 
 
 class Stat(NamedTuple):
-    """What /proc/<pid>/stat (or .../task/<tid>/stat) says that gputop uses."""
+    """The fields of /proc/<pid>/stat (or .../task/<tid>/stat) that gputop uses."""
 
     pid: int
     comm: str
     state: str
     ppid: int
     cpu_ticks: int
-    """User and system time, without that of children."""
+    """User and system time, excluding children."""
     threads: int
     start_ticks: int
-    """Since boot; with the PID it names one process, as PIDs come round again."""
+    """Ticks since boot; together with the PID it identifies one process, because PIDs are reused."""
     rss_bytes: int
     image: int
-    """Address of the stack: another after each exec; 0 for a zombie, and where the process is another user's."""
+    """Address of the stack: changes with each exec; 0 for a zombie and for another user's process."""
     core: int
-    """The core on which the main thread (or this thread) ran last."""
+    """The core on which the main thread (or this thread) last ran."""
 
 
 def parse_stat(data: bytes) -> Stat:
-    """Parse a stat line. The name in parentheses may hold spaces, parentheses and newlines.
+    """Parse a stat line. The name in parentheses may contain spaces, parentheses and newlines.
 
     Raises:
-        ValueError: it is no stat line.
+        ValueError: the data is not a stat line.
     """
     opening, closing = data.find(b"("), data.rfind(b")")
     fields = data[closing + 1 :].split()
@@ -62,7 +62,7 @@ def parse_stat(data: bytes) -> Stat:
 
 
 def parse_environ(data: bytes) -> dict[str, str]:
-    """Parse /proc/<pid>/environ. Entries without "=" are dropped; of two with one name the first counts, as in getenv."""
+    """Parse /proc/<pid>/environ. Drop entries without "="; of duplicate names the first counts, as in getenv."""
     found: dict[str, str] = {}
     for entry in data.split(b"\0"):
         name, equals, value = entry.partition(b"=")
@@ -72,7 +72,7 @@ def parse_environ(data: bytes) -> dict[str, str]:
 
 
 def parse_command(data: bytes) -> tuple[str, ...]:
-    """Parse /proc/<pid>/cmdline. A process that wrote its own title has one argument with spaces and trailing NULs."""
+    """Parse /proc/<pid>/cmdline. A process that has set its own title has one argument with spaces and trailing NULs."""
     return tuple(part.decode(errors="replace") for part in data.rstrip(b"\0").split(b"\0")) if data.strip(b"\0") else ()
 
 
@@ -81,14 +81,16 @@ _LXC = re.compile(r"/lxc(?:\.payload[./]|/)([^/]+)")
 
 
 def parse_container(text: str) -> str | None:
-    """Return the short container id in /proc/<pid>/cgroup: 12 digits for docker, containerd, podman, CRI-O and
-    Kubernetes, the name for LXC. ``None`` outside a container, and inside one's own cgroup namespace, where it shows "/".
+    """Return the short container id in /proc/<pid>/cgroup, or ``None`` outside a container.
+
+    The id has 12 digits for docker, containerd, podman, CRI-O and Kubernetes; for LXC it is the name. It is also ``None`` in
+    the process's own cgroup namespace, where the path is "/".
     """
     for line in text.splitlines():
         path = line.split(":", 2)[-1]
         for part in reversed(path.split("/")):
             match = _CONTAINER_ID.search(part)
-            if match and "conmon" not in part:  # podman's and CRI-O's monitor stands outside the container
+            if match and "conmon" not in part:  # podman's and CRI-O's monitor runs outside the container
                 return match.group(1)[:12]
         lxc = _LXC.search(path)
         if lxc:
@@ -97,7 +99,7 @@ def parse_container(text: str) -> str | None:
 
 
 def read_bytes(path: str) -> bytes:
-    """Read a whole file of /proc, which knows no size beforehand.
+    """Read a whole file of /proc, whose size is not known in advance.
 
     Raises:
         OSError: as from ``open`` and ``read``.
@@ -113,7 +115,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def read_line(path: str) -> bytes:
-    """Read a file that the kernel gives whole in one read; a second read, to see its end, would double the cost.
+    """Read a file that the kernel returns in one read; a second read, to detect the end, would double the cost.
 
     Raises:
         OSError: as from ``open`` and ``read``.
@@ -126,7 +128,7 @@ def read_line(path: str) -> bytes:
 
 
 def read_of_process(path: str) -> bytes | None:
-    """Read a whole file of a process; ``None`` when it is gone."""
+    """Read a whole file of a process; ``None`` if the process is gone."""
     try:
         return read_bytes(path)
     except (FileNotFoundError, ProcessLookupError):
@@ -134,10 +136,10 @@ def read_of_process(path: str) -> bytes | None:
 
 
 def read_stat(pid: int, thread_id: int | None = None) -> Stat | None:
-    """Read the stat line of a process or of one of its threads; ``None`` when it is gone.
+    """Read the stat line of a process or of one of its threads; ``None`` if it is gone.
 
     Raises:
-        PermissionError: /proc is mounted so that other users' processes are closed (hidepid=1).
+        PermissionError: /proc is mounted so that other users' processes are hidden (hidepid=1).
     """
     try:
         return parse_stat(read_line(f"/proc/{pid}/stat" if thread_id is None else f"/proc/{pid}/task/{thread_id}/stat"))
@@ -146,7 +148,7 @@ def read_stat(pid: int, thread_id: int | None = None) -> Stat | None:
 
 
 def read_environ(pid: int) -> dict[str, str] | None:
-    """Read the environment at launch; ``None`` when the process is gone or a zombie.
+    """Read the environment at launch; ``None`` if the process is gone or a zombie.
 
     Raises:
         PermissionError: another user's process.
@@ -155,7 +157,7 @@ def read_environ(pid: int) -> dict[str, str] | None:
 
 
 def read_command(pid: int) -> tuple[str, ...] | None:
-    """Read the command line; ``None`` when the process is gone, a zombie or a kernel thread.
+    """Read the command line; ``None`` if the process is gone, a zombie or a kernel thread.
 
     Raises:
         PermissionError: hidepid.
@@ -164,7 +166,7 @@ def read_command(pid: int) -> tuple[str, ...] | None:
 
 
 def read_container(pid: int) -> str | None:
-    """Read the short id of the container that the process runs in; ``None`` when there is none.
+    """Read the short id of the container that the process runs in; ``None`` outside a container.
 
     Raises:
         PermissionError: hidepid.
@@ -174,7 +176,7 @@ def read_container(pid: int) -> str | None:
 
 
 def read_uid(pid: int) -> int | None:
-    """Read the real user id from /proc/<pid>/status: the folder's owner is root for a process that cannot be dumped.
+    """Read the real user id from /proc/<pid>/status: the directory's owner is root if the process is not dumpable.
 
     Raises:
         PermissionError: hidepid.
@@ -192,13 +194,13 @@ class TorchMaps(NamedTuple):
 
 
 def find_torch(maps: bytes) -> TorchMaps:
-    """Look for PyTorch's libraries in the text of /proc/<pid>/maps; the CUDA one comes with the CPU one."""
+    """Search the text of /proc/<pid>/maps for PyTorch's libraries; the CUDA library implies the CPU one."""
     cuda = b"/libtorch_cuda" in maps
     return TorchMaps(cuda or b"/libtorch_cpu.so" in maps, cuda)
 
 
 def read_torch_maps(pid: int) -> TorchMaps | None:
-    """Read whether PyTorch is mapped; ``None`` when the process is gone or a zombie.
+    """Read whether PyTorch is mapped; ``None`` if the process is gone or a zombie.
 
     Raises:
         PermissionError: another user's process.
@@ -213,7 +215,7 @@ def list_pids() -> set[int]:
 
 
 def list_threads(pid: int) -> list[int]:
-    """Return the thread ids of a process; empty when it is gone or closed to us."""
+    """Return the thread ids of a process; empty if it is gone or hidden from us."""
     try:
         return [int(name) for name in os.listdir(f"/proc/{pid}/task")]
     except OSError:
@@ -221,7 +223,7 @@ def list_threads(pid: int) -> list[int]:
 
 
 def read_thread_name(pid: int, thread_id: int) -> str | None:
-    """Return a thread's name; ``None`` when it is gone or closed to us."""
+    """Return a thread's name; ``None`` if it is gone or hidden from us."""
     try:
         return read_line(f"/proc/{pid}/task/{thread_id}/comm").rstrip(b"\n").decode(errors="replace")
     except OSError:
@@ -229,7 +231,7 @@ def read_thread_name(pid: int, thread_id: int) -> str | None:
 
 
 def parse_meminfo(data: bytes) -> dict[str, int]:
-    """Parse /proc/meminfo into bytes by name; lines without "kB" (counts of huge pages) are left out."""
+    """Parse /proc/meminfo into bytes by name; skip lines without "kB" (counts of huge pages)."""
     found: dict[str, int] = {}
     for line in data.splitlines():
         name, _, rest = line.partition(b":")
@@ -240,7 +242,7 @@ def parse_meminfo(data: bytes) -> dict[str, int]:
 
 
 def read_meminfo() -> dict[str, int]:
-    """Read /proc/meminfo into bytes by name; empty where it cannot be read."""
+    """Read /proc/meminfo into bytes by name; empty if it cannot be read."""
     try:
         return parse_meminfo(read_bytes("/proc/meminfo"))
     except OSError:
@@ -248,17 +250,17 @@ def read_meminfo() -> dict[str, int]:
 
 
 class CpuTicks(NamedTuple):
-    """Time of all cores together since boot."""
+    """CPU time since boot, summed over all cores."""
 
     busy: int
     total: int
 
 
 def parse_cpu_ticks(data: bytes) -> CpuTicks:
-    """Parse the first line of /proc/stat. Waiting for I/O counts as idle; guest time is already in user time.
+    """Parse the first line of /proc/stat. Waiting for I/O counts as idle; user time already includes guest time.
 
     Raises:
-        ValueError: it is no such line.
+        ValueError: the data is not such a line.
     """
     fields = data.split(b"\n", 1)[0].split()
     if len(fields) < 5 or fields[0] != b"cpu":
@@ -269,7 +271,7 @@ def parse_cpu_ticks(data: bytes) -> CpuTicks:
 
 
 def read_cpu_ticks() -> CpuTicks | None:
-    """Read the time of all cores; ``None`` where it cannot be read."""
+    """Read the time of all cores; ``None`` if it cannot be read."""
     try:
         return parse_cpu_ticks(read_bytes("/proc/stat"))
     except (OSError, ValueError):
@@ -277,7 +279,7 @@ def read_cpu_ticks() -> CpuTicks | None:
 
 
 def read_boot_id() -> str | None:
-    """Read the id of this boot of the machine; ``None`` where it cannot be read."""
+    """Read the id of this boot of the machine; ``None`` if it cannot be read."""
     try:
         return read_bytes("/proc/sys/kernel/random/boot_id").decode(errors="replace").strip() or None
     except OSError:

@@ -1,6 +1,6 @@
-"""Reads what a process does with files, disks and cores: formats of /proc beside those in ``procfs``, by the same rules.
+"""Reads a process's activity on files, disks and cores: further formats of /proc, with the same conventions as ``procfs``.
 
-Readers return ``None`` for a process that is gone and let ``PermissionError`` through. Imports the standard library alone.
+Readers return ``None`` if a process is gone and let ``PermissionError`` through. Imports only the standard library.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from typing import NamedTuple
 from gputop.sources.host import procfs
 
 NVIDIA_FILES = "/dev/nvidia"
-"""How the names of the driver's files begin."""
-_MOST_FDS = 4096
-"""More open files than this are not searched: one readlink each takes 4 µs."""
+"""Prefix of the driver's device files."""
+_MAX_FDS = 4096
+"""Search at most this many open files: each readlink takes 4 µs."""
 
 
 class OpenFiles(NamedTuple):
-    """What a search of a process's open files found."""
+    """The result of searching a process's open files."""
 
     nvidia: bool | None
-    """Whether a /dev/nvidia* file is open; ``None`` when there were too many files to search and none was found."""
+    """Whether a /dev/nvidia* file is open; ``None`` if there were too many files to search and none was found."""
     written: tuple[str, ...]
-    """Regular files open for writing only, without those that are appended to (logs) or that stand for its output."""
+    """Regular files open for writing only, without append-mode files (logs) and without the process's own output."""
 
 
 def read_open_files(pid: int) -> OpenFiles | None:
-    """Search the open files; ``None`` when the process is gone.
+    """Search the open files; ``None`` if the process is gone.
 
     Raises:
         PermissionError: another user's process.
@@ -39,22 +39,22 @@ def read_open_files(pid: int) -> OpenFiles | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     nvidia, written, output = False, [], []
-    for handle in handles[:_MOST_FDS]:
+    for handle in handles[:_MAX_FDS]:
         try:
             link = os.readlink(f"{folder}/{handle}")
             if link.startswith(NVIDIA_FILES):
                 nvidia = True
             elif handle in ("1", "2"):
                 output.append(link)
-            elif link[0] == "/" and not link.startswith(_NO_FILES) and _writes_only(pid, handle):
+            elif link[0] == "/" and not link.startswith(_PSEUDO_FILES) and _writes_only(pid, handle):
                 written.append(link)
         except (FileNotFoundError, ProcessLookupError):
-            continue  # closed since
-    searched = nvidia or len(handles) <= _MOST_FDS
+            continue  # closed in the meantime
+    searched = nvidia or len(handles) <= _MAX_FDS
     return OpenFiles(nvidia if searched else None, tuple(link for link in written if link not in output))
 
 
-_NO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
+_PSEUDO_FILES = ("/dev/", "/proc/", "/sys/", "/memfd:")
 
 
 def _writes_only(pid: int, handle: str) -> bool:
@@ -63,32 +63,32 @@ def _writes_only(pid: int, handle: str) -> bool:
     if bits & os.O_ACCMODE != os.O_WRONLY or bits & os.O_APPEND:
         return False
     found = os.stat(f"/proc/{pid}/fd/{handle}")
-    return stat.S_ISREG(found.st_mode) and found.st_nlink > 0  # without a name it is nobody's checkpoint
+    return stat.S_ISREG(found.st_mode) and found.st_nlink > 0  # a file without a name is not a checkpoint
 
 
 class Transfers(NamedTuple):
     """What a process has read and written since it started (/proc/<pid>/io)."""
 
     read_bytes: int
-    """From disks."""
+    """Bytes read from disks."""
     written_bytes: int
-    """Meant for disks: some of it may still be in the page cache."""
+    """Bytes to be written to disks: some may still be in the page cache."""
     any_written_bytes: int
-    """By write calls of any kind, pipes and files in memory included."""
+    """Bytes passed to write calls of any kind, including pipes and files in memory."""
 
 
 def parse_io(data: bytes) -> Transfers:
     """Parse /proc/<pid>/io.
 
     Raises:
-        ValueError, KeyError: it is none.
+        ValueError, KeyError: the data is not such a file.
     """
     values = {name: int(value) for name, _, value in (line.partition(b":") for line in data.splitlines())}
     return Transfers(values[b"read_bytes"], values[b"write_bytes"], values[b"wchar"])
 
 
 def read_io(pid: int) -> Transfers | None:
-    """Read the process's disk counters; ``None`` when it is gone, or where the kernel does not count.
+    """Read the process's disk counters; ``None`` if the process is gone or the kernel does not count.
 
     Raises:
         PermissionError: another user's process.
@@ -100,7 +100,7 @@ def read_io(pid: int) -> Transfers | None:
 
 
 def read_waits_in(pid: int) -> str | None:
-    """Read the kernel function in which the main thread sleeps; ``None`` while it runs, and where that is not told."""
+    """Read the kernel function in which the main thread sleeps; ``None`` while it runs, or if it is hidden."""
     try:
         name = procfs.read_line(f"/proc/{pid}/wchan").decode(errors="replace").strip()
     except OSError:
@@ -109,7 +109,7 @@ def read_waits_in(pid: int) -> str | None:
 
 
 def read_involuntary_switches(pid: int) -> int | None:
-    """Read how often the main thread was taken off its core though it had work; ``None`` when the process is gone.
+    """Read how often the main thread was preempted although it had work; ``None`` if the process is gone.
 
     Raises:
         PermissionError: hidepid.
@@ -119,7 +119,7 @@ def read_involuntary_switches(pid: int) -> int | None:
 
 
 def read_children(pid: int) -> list[int]:
-    """Read which processes the main thread has started; empty when it is gone, or where the kernel does not tell."""
+    """Read the main thread's child processes; empty if it is gone or the kernel does not list them."""
     try:
         return [int(child) for child in procfs.read_bytes(f"/proc/{pid}/task/{pid}/children").split()]
     except (OSError, ValueError):
@@ -127,7 +127,7 @@ def read_children(pid: int) -> list[int]:
 
 
 def parse_cpu_list(text: str) -> tuple[int, ...]:
-    """Parse the kernel's lists of cores, "0-3,8,10-11". What is no number is left out."""
+    """Parse the kernel's lists of cores, "0-3,8,10-11"; skip anything that is not a number."""
     found: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")

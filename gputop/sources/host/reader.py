@@ -1,8 +1,8 @@
 """Reads the machine and its processes from the operating system.
 
-Owns ``HostReader``: the processes that use a device, belong to a run or look like training on the CPU, with everything
-that a ``Process`` holds. What seldom changes is read seldom (``book``); a reading of 8 processes takes a fraction of
-a millisecond. Reads /proc itself (``procfs``). Signals nobody.
+Owns ``HostReader``: the processes that use a device, belong to a run or look like training on the CPU, with every field of
+``Process``. What seldom changes is read rarely (``book``); reading 8 processes takes a fraction of a millisecond. Reads /proc
+directly (``procfs``). Sends no signals.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
-from gputop.errors import raised
+from gputop.errors import reraise
 from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Problem, Process
 from gputop.sources.host import procfs
-from gputop.sources.host.book import Facts, ProcessBook, again_after_s
+from gputop.sources.host.book import Facts, ProcessBook, reread_after_s
 from gputop.sources.host.evidence import Evidence
 from gputop.sources.host.launchers import ancestry
 from gputop.sources.host.machine import MachineReader
@@ -26,17 +26,17 @@ from gputop.sources.host.workers import NAME as WORKER_NAME
 from gputop.sources.host.workers import WorkerBook, workers_of_others
 
 SCAN_S = 2.0
-"""How often /proc is searched for training on the CPU."""
+"""How often to search /proc for training on the CPU."""
 TRAINING_CPU_PERCENT = 50.0
-"""A Python process with PyTorch that takes more than this of one core looks like training."""
+"""A Python process with PyTorch that uses more than this of one core looks like training."""
 TRAINING_AGE_S = 5.0
-"""A younger process still imports: that is busy, too."""
+"""A younger process is still importing, which also keeps it busy."""
 TRAINING_LINGER_S = 30.0
-"""So long such a process stays listed after it was last that busy: an evaluation or a checkpoint is no end."""
-SHORTEST_S = 0.1
-"""CPU times count in 10 ms: over a shorter time than this no share is worked out, the one before stands."""
+"""How long such a process stays listed after it was last that busy: an evaluation or a checkpoint is not the end."""
+MIN_PERIOD_S = 0.1
+"""CPU times count in 10 ms: below this, no share is computed and the previous one stays valid."""
 _INITIAL_PID_NAMESPACE = "pid:[4026531836]"
-"""The kernel's PROC_PID_INIT_INO: the namespace of the machine itself, where the driver's PIDs are ours."""
+"""The kernel's PROC_PID_INIT_INO: the machine's own namespace, in which the driver's PIDs are valid."""
 
 HIDDEN_BY_HIDEPID = (
     *("command", "container", "cores_allowed", "cores_used", "cpu_percent", "environment", "files_written"),
@@ -44,12 +44,12 @@ HIDDEN_BY_HIDEPID = (
     *("started_at", "state", "threads", "torch_cuda_mapped", "torch_mapped", "uid", "user", "waits_in", "workers"),
     "written_bytes",
 )
-"""What /proc mounted with hidepid keeps from us: everything."""
+"""What /proc mounted with hidepid hides from us: everything."""
 
 
 @dataclass(slots=True)
 class _Life:
-    """What the reader keeps of one process between readings."""
+    """What the reader keeps about one process between readings."""
 
     facts: Facts
     started_at: float
@@ -69,7 +69,7 @@ class _Life:
 
 
 class HostReader:
-    """Reads the machine and its processes. Not thread-safe: one thread reads."""
+    """Reads the machine and its processes. Not thread-safe: only one thread may read."""
 
     def __init__(self, book: ProcessBook | None = None) -> None:
         self._book = book or ProcessBook()
@@ -89,9 +89,11 @@ class HostReader:
         self._mps_server_pid: int | None = None
 
     def read_host(self, source: HostSource) -> Host:
-        """Read the machine. CPU share is of all cores, since the call before (``None`` at first); memory in use is what
-        is not available to new programs, as ``free`` shows it. Driver, simulation and problem are left to the caller.
-        The MPS server is the one among the processes of the last ``read_processes``.
+        """Read the machine.
+
+        The CPU share covers all cores since the previous call (``None`` at first). Memory in use is what is not available to
+        new programs, as ``free`` shows it. The caller fills in driver, simulation and problem. The MPS server is the one
+        among the processes of the last ``read_processes``.
         """
         memory = procfs.read_meminfo()
         machine = self._machine.read(time.monotonic())
@@ -120,12 +122,12 @@ class HostReader:
 
     def _read_cpu_percent(self) -> float | None:
         now_s = time.monotonic()
-        if self._cpu is not None and now_s - self._cpu_at_s < SHORTEST_S:
+        if self._cpu is not None and now_s - self._cpu_at_s < MIN_PERIOD_S:
             return self._cpu_percent
         before, self._cpu, self._cpu_at_s = self._cpu, procfs.read_cpu_ticks(), now_s
         if before is None or self._cpu is None or self._cpu.total <= before.total:
             self._cpu_percent = None
-        else:  # the kernel lets idle time run backwards by a tick now and then
+        else:  # the kernel's idle time occasionally runs backwards by a tick
             share = (self._cpu.busy - before.busy) / (self._cpu.total - before.total)
             self._cpu_percent = 100 * min(1.0, max(0.0, share))
         return self._cpu_percent
@@ -139,17 +141,17 @@ class HostReader:
         self,
         uses: Mapping[int, tuple[DeviceUse, ...]],
         run_pids: Mapping[int, tuple[str, int]],
-        lost: Callable[[Exception], None] = raised,
+        on_error: Callable[[Exception], None] = reraise,
     ) -> tuple[Process, ...]:
-        """Read every process that uses a device, every rank that still lives, and what looks like training on the CPU.
+        """Read every process that uses a device, every live rank, and what looks like training on the CPU.
 
         Args:
-            uses: PID -> what it has on which device, from the device source.
+            uses: PID -> its use of each device, from the device source.
             run_pids: PID -> (run id, rank), from the journals.
-            lost: Called with what nobody foresaw at reading one process; the others are read.
+            on_error: Called with an unexpected error while one process was read; the others are still read.
 
         Returns:
-            The processes by PID. CPU shares are since the call before (100 % is one core), ``None`` at first sight.
+            The processes by PID. CPU shares cover the time since the previous call (100 % is one core); ``None`` at first.
         """
         now_s = time.monotonic()
         wanted = uses.keys() | run_pids.keys()
@@ -158,8 +160,8 @@ class HostReader:
         for pid in sorted(wanted):
             try:
                 process = self._read(pid, uses.get(pid, ()), run_pids.get(pid), now_s)
-            except Exception as error:  # noqa: BLE001 - the caller tells of it
-                lost(error)
+            except Exception as error:  # noqa: BLE001 - the caller reports it
+                on_error(error)
                 continue
             if process is not None:
                 found.append(process)
@@ -170,9 +172,9 @@ class HostReader:
     def _read(self, pid: int, devices: tuple[DeviceUse, ...], of_run: tuple[str, int] | None, now_s: float) -> Process | None:
         run_id, rank = of_run or (None, None)
         try:
-            facts = self._book.look(pid)
+            facts = self._book.look_up(pid)
         except PermissionError:
-            return _closed(pid, devices, run_id, rank)
+            return _hidden_process(pid, devices, run_id, rank)
         if facts is None:
             return self._read_missing(pid, devices, run_id, rank)
         life = self._life(facts)
@@ -224,21 +226,21 @@ class HostReader:
         life = self._lives.get(facts.stat.pid)
         if life is None or life.facts.key != facts.key:
             life = self._lives[facts.stat.pid] = _Life(facts, time.time() - facts.age_s)
-        elif life.facts is not facts:  # the same process, after an exec: its CPU time goes on
+        elif life.facts is not facts:  # the same process after an exec: its CPU time continues
             life = _Life(facts, life.started_at, ticks=life.ticks, ticks_at_s=life.ticks_at_s, cpu_percent=life.cpu_percent)
             self._lives[facts.stat.pid] = life
         return life
 
     def _read_missing(self, pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process | None:
-        """Say what is left to say of a PID that /proc does not have."""
+        """Return what is still known about a PID that /proc does not have."""
         if not devices:
             return None  # a rank that ended between two readings
         if _exists(pid):
-            return _closed(pid, devices, run_id, rank)
+            return _hidden_process(pid, devices, run_id, rank)
         life = self._lives.get(pid)
         if life is None:
             return Process(pid=pid, devices=devices, in_namespace=False)
-        return Process(  # it has ended, and the driver does not know yet, or keeps its memory
+        return Process(  # the process has ended, but the driver does not know yet, or keeps its memory
             pid=pid,
             devices=devices,
             uid=life.uid,
@@ -257,19 +259,19 @@ class HostReader:
         dead = facts.stat.state in procfs.DEAD_STATES
         if now_s < life.details_due_s and life.ppid == facts.stat.ppid:
             return
-        life.details_due_s = now_s + again_after_s(facts.age_s)
+        life.details_due_s = now_s + reread_after_s(facts.age_s)
         life.ppid = facts.stat.ppid
         life.ancestors, life.launcher = self._ancestry(life, now_s)
         if life.uid is None or not dead:
             life.uid = facts.try_read(("uid", "user"), procfs.read_uid)
             life.user = None if life.uid is None else self._user(life.uid)
         if dead:
-            return  # the rest of a zombie is gone; what was read in its life stands
+            return  # a zombie has nothing else; keep what was read during its lifetime
         life.command = facts.try_read(("command",), procfs.read_command)
         life.container = facts.try_read(("container",), procfs.read_container)
 
     def _ancestry(self, life: _Life, now_s: float) -> tuple[tuple[Ancestor, ...], Ancestor | None]:
-        """Walk up once in a reading for all ranks of one launcher."""
+        """Walk up only once per reading for all ranks of one launcher."""
         if self._ancestries_at_s != now_s:
             self._ancestries, self._ancestries_at_s = {}, now_s
         if life.ppid not in self._ancestries:
@@ -295,7 +297,7 @@ class HostReader:
         return life.threads
 
     def _training_pids(self, now_s: float, listed: set[int]) -> set[int]:
-        """Return the PIDs that look like training on the CPU; /proc is searched every ``SCAN_S`` seconds."""
+        """Return the PIDs that look like training on the CPU; search /proc every ``SCAN_S`` seconds."""
         if now_s - self._scanned_s >= SCAN_S:
             self._scanned_s = now_s
             self._scan_training(now_s, listed)
@@ -310,8 +312,8 @@ class HostReader:
         for facts in pythons:
             key, ticks = facts.key, facts.stat.cpu_ticks
             self._busy[key] = (ticks, now_s)
-            then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # at first sight: since it started
-            share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, SHORTEST_S)
+            then_ticks, then_s = before.get(key, (0, now_s - facts.age_s))  # at first: since it started
+            share = 100 * (ticks - then_ticks) / procfs.TICKS_PER_S / max(now_s - then_s, MIN_PERIOD_S)
             busy = share > TRAINING_CPU_PERCENT and facts.age_s >= TRAINING_AGE_S
             if busy and self._book.torch_mapped(facts, now_s) and not self._is_worker(facts, listed):
                 self._training[key] = now_s + TRAINING_LINGER_S
@@ -319,7 +321,7 @@ class HostReader:
                 self._training[key] = lingering[key]
 
     def _is_worker(self, facts: Facts, listed: set[int]) -> bool:
-        """Tell whether it works for a process that is listed itself: a DataLoader's worker, a compiler's."""
+        """Return whether the process works for a listed process: as a DataLoader worker or for a compiler."""
         parent = facts.stat.ppid
         return facts.stat.comm == WORKER_NAME or parent in listed or any(pid == parent for pid, _ in self._training)
 
@@ -332,9 +334,9 @@ def _load_1m() -> float | None:
 
 
 def _cpu_percent(life: _Life, now_s: float) -> float | None:
-    """Return the share of one core since the reading before, and keep the figures for the next."""
+    """Return the share of one core since the previous reading, and keep the values for the next."""
     ticks, before = life.facts.stat.cpu_ticks, life.ticks_at_s
-    if before is not None and now_s - before < SHORTEST_S:
+    if before is not None and now_s - before < MIN_PERIOD_S:
         return life.cpu_percent
     if before is not None:
         life.cpu_percent = 100 * max(0, ticks - life.ticks) / procfs.TICKS_PER_S / (now_s - before)
@@ -342,13 +344,13 @@ def _cpu_percent(life: _Life, now_s: float) -> float | None:
     return life.cpu_percent
 
 
-def _closed(pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process:
-    """A process that exists and of which the system shows nothing else."""
+def _hidden_process(pid: int, devices: tuple[DeviceUse, ...], run_id: str | None, rank: int | None) -> Process:
+    """Return a process that exists but of which the system shows nothing else."""
     return Process(pid=pid, devices=devices, hidden=HIDDEN_BY_HIDEPID, run_id=run_id, rank=rank)
 
 
 def _exists(pid: int) -> bool:
-    """Tell whether a PID that /proc does not show exists nevertheless, as another user's (hidepid=2). Signals nobody."""
+    """Return whether a PID that /proc does not list still exists as another user's (hidepid=2). Sends no signal."""
     try:
         os.kill(pid, 0)
     except PermissionError:
@@ -359,13 +361,16 @@ def _exists(pid: int) -> bool:
 
 
 def is_mps_server(process: Process) -> bool:
-    """Tell the CUDA Multi-Process Service's server, which owns its clients' contexts, from its control daemon."""
-    name = (process.name or "").startswith("nvidia-cuda-mps")  # the kernel keeps 15 characters of either's name
+    """Return whether a process is the server of CUDA's Multi-Process Service, not its control daemon.
+
+    The server owns its clients' contexts.
+    """
+    name = (process.name or "").startswith("nvidia-cuda-mps")  # the kernel keeps 15 characters, the same for both
     return name and process.command is not None and process.command[0].endswith("nvidia-cuda-mps-server")
 
 
 def pid_namespace_is_initial() -> bool:
-    """Tell whether this process sees the PIDs of the machine itself, as the driver does."""
+    """Return whether this process sees the machine's own PIDs, as the driver does."""
     try:
         return os.readlink("/proc/self/ns/pid") == _INITIAL_PID_NAMESPACE
     except OSError:
@@ -373,7 +378,7 @@ def pid_namespace_is_initial() -> bool:
 
 
 def namespace_note(processes: Iterable[Process]) -> Problem | None:
-    """Say why processes that the driver lists are not found here; ``None`` when all are."""
+    """Explain why processes that the driver lists are not found here; ``None`` if all are found."""
     missing = [process.pid for process in processes if not process.in_namespace]
     if not missing:
         return None
@@ -387,6 +392,6 @@ def namespace_note(processes: Iterable[Process]) -> Problem | None:
         )
     return Problem(
         "no_permission",
-        f"The driver lists {many} outside this container: who they are cannot be seen from inside.",
+        f"The driver lists {many} outside this container; they cannot be identified from inside.",
         "Start the container with --pid=host, or run gputop on the host.",
     )

@@ -1,15 +1,15 @@
 """The environment variables whose values a snapshot carries: they change how torch, CUDA or NCCL run.
 
-``SETTINGS`` is the whole list: nothing else of a process's environment leaves the machine in a stream or a recording. Names
-that may hold a secret do not belong here. Standard library alone.
+``SETTINGS`` is the complete list: nothing else from a process's environment leaves the machine in a stream or a recording.
+Names that may hold a secret do not belong here. Imports only the standard library.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-LONGEST = 256
-"""Characters kept of one value."""
+VALUE_MAX_CHARACTERS = 256
+"""Maximum characters kept of one value."""
 
 SETTINGS = frozenset(
     {
@@ -45,5 +45,5 @@ SETTINGS = frozenset(
 
 
 def settings_of(values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Pick the settings from an environment, sorted by name."""
-    return tuple((name, values[name][:LONGEST]) for name in sorted(SETTINGS & values.keys()))
+    """Return the settings in an environment, sorted by name."""
+    return tuple((name, values[name][:VALUE_MAX_CHARACTERS]) for name in sorted(SETTINGS & values.keys()))

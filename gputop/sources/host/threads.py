@@ -1,8 +1,8 @@
-"""The threads of one process: those whose names tell of something, what backward costs, and where they run.
+"""The threads of one process: those with telling names, the cost of backward, and the cores that they run on.
 
-Thread names are torch's and NCCL's own; the kernel keeps 15 characters of each. NCCL names its threads only where
-NCCL_SET_THREAD_NAME=1 is set; torch's own are always named. Standard library alone. Measured: listing 60 threads 0.06 ms,
-a stat line 0.01 ms, a name 0.007 ms.
+Thread names come from torch and NCCL; the kernel keeps 15 characters of each. NCCL names its threads only if
+NCCL_SET_THREAD_NAME=1 is set; torch always names its own. Imports only the standard library and ``procfs``. Measured: listing
+60 threads 0.06 ms, a stat line 0.01 ms, a name 0.007 ms.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from collections import Counter
 from gputop.sources.host import procfs
 
 SCAN_S = 2.0
-"""How often new threads are looked for, and the main thread's CPU time is read."""
+"""How often to search for new threads and read the main thread's CPU time."""
 CORES_S = 10.0
-"""How often it is looked on which cores the threads run."""
-EVERY_THREAD_LOOKS = 6
-"""At every sixth such look all threads are read, and in between those that ran then: most of a process's threads sleep."""
-MOST_THREADS = 128
-"""Of a process with more threads, that many are looked at: the oldest, which the main thread is one of."""
+"""How often to read which cores the threads run on."""
+FULL_READ_EVERY = 6
+"""Every sixth of these readings covers all threads; the others only those that ran: most of a process's threads sleep."""
+MAX_THREADS = 128
+"""In a process with more threads, read only this many: the oldest, which include the main thread."""
 BUSY_SHARE = 0.1
-"""Of one core: a thread that takes less between two looks says nothing of where the work is."""
-MOST_BUSY = 8
-TELLING = ("pt_", "NCCL ")
-"""How telling names begin: pt_autograd_0, pt_nccl_watchdg, pt_nccl_heartbt, pt_gloo_runloop, pt_data_pin, pt_tcpstore_uv,
+"""Share of one core: a thread that uses less between two readings does not show where the work is."""
+MAX_BUSY = 8
+TELLING_PREFIXES = ("pt_", "NCCL ")
+"""Prefixes of telling names: pt_autograd_0, pt_nccl_watchdg, pt_nccl_heartbt, pt_gloo_runloop, pt_data_pin, pt_tcpstore_uv,
 NCCL Service, NCCL Progress, NCCL RAS."""
 _DEVICE_NUMBER = re.compile(r"\s+\d+$")
 
 
 class Threads:
-    """What is known of one process's threads; kept as long as the process lives."""
+    """What is known about one process's threads; kept as long as the process lives."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.named: tuple[tuple[str, int], ...] = ()
-        """(name, number) of the telling threads."""
+        """(name, number) of the threads with telling names."""
         self.autograd: tuple[tuple[int, float], ...] = ()
-        """(device as the process counts, CPU seconds) of each thread that computes gradients."""
+        """(device index in the process, CPU seconds) of each thread that computes gradients."""
         self.main_cpu_percent: float | None = None
         self.cores: tuple[int, ...] = ()
-        """On which cores the busiest threads ran last; empty until two looks have been taken."""
-        self._looked: dict[int, int] = {}
+        """The cores on which the busiest threads last ran; empty until the second reading."""
+        self._name_reads: dict[int, int] = {}
         self._names: dict[int, str] = {}
         self._scan_due_s = 0.0
         self._cores_due_s = 0.0
@@ -49,7 +49,7 @@ class Threads:
         self._ticks: dict[int, int] = {}
         self._ticks_at_s = 0.0
         self._idle: set[int] = set()
-        self._looks = 0
+        self._core_reads = 0
 
     def read(self, now_s: float) -> None:
         """Read what is due."""
@@ -57,7 +57,7 @@ class Threads:
             self._scan_due_s = now_s + SCAN_S
             self._scan()
             self._read_main(now_s)
-        if not self._cores_due_s:  # not at first sight, when everything else is read for the first time as well
+        if not self._cores_due_s:  # not at first sight, when everything else is also read for the first time
             self._cores_due_s = now_s + SCAN_S
         elif now_s >= self._cores_due_s:
             self._cores_due_s = now_s + CORES_S
@@ -65,15 +65,15 @@ class Threads:
         self._read_autograd()
 
     def _scan(self) -> None:
-        """Look at the names of threads that are new; each twice, as a thread takes its name a moment after it starts."""
-        looked = self._looked
-        self._looked = {thread: looked.get(thread, 0) for thread in procfs.list_threads(self.pid)}
-        self._names = {thread: name for thread, name in self._names.items() if thread in self._looked}
-        for thread, times in self._looked.items():
+        """Read the names of new threads, each twice, because a thread takes its name a moment after it starts."""
+        name_reads = self._name_reads
+        self._name_reads = {thread: name_reads.get(thread, 0) for thread in procfs.list_threads(self.pid)}
+        self._names = {thread: name for thread, name in self._names.items() if thread in self._name_reads}
+        for thread, times in self._name_reads.items():
             if times < 2:
-                self._looked[thread] = times + 1
+                self._name_reads[thread] = times + 1
                 name = procfs.read_thread_name(self.pid, thread) or ""
-                if name.startswith(TELLING):
+                if name.startswith(TELLING_PREFIXES):
                     self._names[thread] = _DEVICE_NUMBER.sub("", name)
         self.named = tuple(sorted(Counter(self._names.values()).items()))
 
@@ -89,11 +89,11 @@ class Threads:
     def _read_cores(self, now_s: float) -> None:
         before, passed = self._ticks, (now_s - self._ticks_at_s) * procfs.TICKS_PER_S
         self._ticks_at_s = now_s
-        self._looks += 1
-        if self._looks % EVERY_THREAD_LOOKS == 0:
+        self._core_reads += 1
+        if self._core_reads % FULL_READ_EVERY == 0:
             self._idle.clear()
         busy = []
-        for thread in sorted(self._looked.keys() - self._idle)[:MOST_THREADS]:
+        for thread in sorted(self._name_reads.keys() - self._idle)[:MAX_THREADS]:
             stat = _thread_stat(self.pid, thread)
             if stat is None:
                 continue
@@ -103,8 +103,8 @@ class Threads:
             self._ticks[thread] = stat.cpu_ticks
             if used > BUSY_SHARE * passed:
                 busy.append((used, stat.core))
-        self._ticks = {thread: ticks for thread, ticks in self._ticks.items() if thread in self._looked}
-        self.cores = tuple(sorted({core for _, core in sorted(busy, reverse=True)[:MOST_BUSY]}))
+        self._ticks = {thread: ticks for thread, ticks in self._ticks.items() if thread in self._name_reads}
+        self.cores = tuple(sorted({core for _, core in sorted(busy, reverse=True)[:MAX_BUSY]}))
 
     def _read_autograd(self) -> None:
         found = []
@@ -117,7 +117,7 @@ class Threads:
 
 
 def autograd_index(name: str) -> int | None:
-    """Return the device of an autograd thread, "pt_autograd_1": the index that the process itself counts by."""
+    """Return the device of an autograd thread ("pt_autograd_1"), in the process's own numbering."""
     number = name.removeprefix("pt_autograd_")
     return int(number) if number != name and number.isascii() and number.isdigit() else None
 

@@ -1,7 +1,7 @@
 """The DataLoader workers of processes: children that torch names pt_data_worker.
 
-This user's own are found among the Python processes that the book reads every two seconds anyway, whichever thread forked
-them; another user's (seen by root) among the children of the main thread. Standard library alone.
+This user's workers are found among the Python processes that the book reads every two seconds anyway, whichever thread forked
+them; another user's (seen by root) among the children of the main thread. Imports only the standard library and its neighbors.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.book import Facts, ProcessBook
 
 NAME = "pt_data_worker"
-SHORTEST_S = 0.1
-"""CPU times count in 10 ms: over a shorter time than this no share is worked out."""
+MIN_PERIOD_S = 0.1
+"""CPU times count in 10 ms: below this, no share is computed."""
 
 
 @dataclass(slots=True)
@@ -27,18 +27,18 @@ class _Seen:
 
 
 class WorkerBook:
-    """Knows which process has which workers, as of the last ``take``."""
+    """Knows the workers of each process, as of the last ``take``."""
 
     def __init__(self) -> None:
         self._workers: dict[int, Workers] = {}
         self._seen: dict[tuple[int, int], _Seen] = {}
 
     def of(self, pid: int) -> Workers | None:
-        """Return the workers of a process; ``None`` where there are none."""
+        """Return the workers of a process; ``None`` if there are none."""
         return self._workers.get(pid)
 
     def take(self, found: Iterable[Facts], now_s: float) -> None:
-        """Take in the processes that there are; their CPU share is since the call before."""
+        """Update from the current processes; CPU shares cover the time since the previous call."""
         families: dict[int, dict[int, Facts]] = {}
         for facts in found:
             if facts.stat.comm == NAME and facts.stat.state not in procfs.DEAD_STATES:
@@ -64,7 +64,7 @@ class WorkerBook:
 
     def _share(self, facts: Facts, before: _Seen | None, now_s: float) -> float | None:
         ticks = facts.stat.cpu_ticks
-        if before is not None and now_s - before.at_s < SHORTEST_S:
+        if before is not None and now_s - before.at_s < MIN_PERIOD_S:
             self._seen[facts.key] = before
             return before.cpu_percent
         share = None
@@ -75,13 +75,13 @@ class WorkerBook:
 
 
 def workers_of_others(book: ProcessBook, pids: Iterable[int]) -> list[Facts]:
-    """Look up the children of processes whose Python processes are not in the book, because they are another user's."""
+    """Find the children of processes that belong to other users, whose Python processes are not in the book."""
     children = {child for pid in pids for child in procfs_activity.read_children(pid)}
-    return [facts for facts in map(book.look_if_open, children) if facts is not None]
+    return [facts for facts in map(book.look_up_if_readable, children) if facts is not None]
 
 
 def cores_allowed(pid: int) -> set[int] | None:
-    """Return the cores that a process may run on; ``None`` when it is gone."""
+    """Return the cores that a process may run on; ``None`` if it is gone."""
     try:
         return os.sched_getaffinity(pid)
     except OSError:

@@ -1,7 +1,7 @@
-"""The two forms of an answer of NCCL's RAS service: JSON (NCCL 2.28.7 and newer) and text (2.24 and newer). Pure.
+"""Parses the answers of NCCL's RAS service: JSON (NCCL 2.28.7 and newer) and text (2.24 and newer). Pure functions.
 
-JSON tells of every rank. Text is meant for people and tells of the ranks that stand out: of a communicator in which all
-ranks agree it says nothing, and of the ranks that agree with the majority only how many there are.
+JSON describes every rank. Text is meant for people and lists only conspicuous ranks: it omits a communicator whose ranks all
+agree, and it reports only the number of ranks that agree with the majority.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _RESULTS = {
     5: "invalid usage",
     6: "remote process error",
 }
-"""ncclResult_t."""
+"""Names of ncclResult_t values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What one process said of all communicators of its job."""
+    """What one process reported about all communicators of its job."""
 
     communicators: tuple[Communicator, ...] = ()
     nccl_version: str | None = None
@@ -36,17 +36,17 @@ class Answer:
 
 # -- JSON -----------------------------------------------------------------------------------------------------
 
-_FORGOTTEN_COMMA = re.compile(r'("nvml_dev":\s*-?\d+)(\s+"status":)')
-"""NCCL 2.28.7 to 2.29.7 write no comma there in their list of missing ranks: just when a rank is missing."""
+_MISSING_COMMA = re.compile(r'("nvml_dev":\s*-?\d+)(\s+"status":)')
+"""NCCL 2.28.7 to 2.29.7 omit this comma in their list of missing ranks: exactly when a rank is missing."""
 
 
 def parse_json(text: str) -> Answer:
     """Parse an answer in JSON.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError: it is none.
+        ValueError, KeyError, TypeError, AttributeError: the text is not such an answer.
     """
-    data = json.loads(_FORGOTTEN_COMMA.sub(r"\1,\2", text))
+    data = json.loads(_MISSING_COMMA.sub(r"\1,\2", text))
     version = str(data["nccl_version"])
     return Answer(tuple(_communicator(item, version) for item in data["communicators"]), version)
 
@@ -117,33 +117,35 @@ _STATES = {"NOCOMM": "missing", "UNKNOWN": "missing"}
 
 
 @dataclass(slots=True)
-class _Told:
-    """What a text has told of one communicator so far."""
+class _Report:
+    """What a text has reported about one communicator so far."""
 
     size: int
     ranks: dict[int, CommunicatorRank] = field(default_factory=dict)
     groups: dict[str, list[tuple[int, int, set[int]]]] = field(default_factory=dict)
-    """By collective: (number of ranks, count, those that were named)."""
+    """Collective -> (number of ranks, count, ranks listed by number)."""
 
 
 def parse_text(text: str) -> Answer:
-    """Parse an answer in text, of which communicators in trouble alone can be known."""
+    """Parse an answer in text, which lists only communicators in trouble."""
     found = _VERSION.search(text)
     version = found.group(1) if found else None
     reader = _TextReader({group: int(size) for group, size in _GROUP.findall(text)})
     for line in text.splitlines():
         reader.take(line)
-    return Answer(tuple(_told(name, told, version, reader.dead) for name, told in reader.told.items()), version)
+    return Answer(
+        tuple(_to_communicator(name, report, version, reader.dead) for name, report in reader.reports.items()), version
+    )
 
 
 class _TextReader:
-    """Goes through the lines; remembers under which heading, topic and group the present one stands."""
+    """Processes the lines, and tracks the heading, topic and group of the current line."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
-        self.told: dict[str, _Told] = {}
+        self.reports: dict[str, _Report] = {}
         self.dead: set[tuple[int, str]] = set()
         self._sizes = sizes
-        self._communicator: _Told | None = None
+        self._communicator: _Report | None = None
         self._section = ""
         self._topic = ""
         self._count: int | None = None
@@ -151,11 +153,11 @@ class _TextReader:
         self._error: str | None = None
 
     def take(self, line: str) -> None:
-        """Take in the next line."""
+        """Process the next line."""
         heading = _HEADING.match(line)
         if heading:
             group, name, self._section = heading.groups()
-            self._communicator = self.told.setdefault(f"{int(name, 16):016x}", _Told(self._sizes.get(group, 0)))
+            self._communicator = self.reports.setdefault(f"{int(name, 16):016x}", _Report(self._sizes.get(group, 0)))
             self._begin("")
         elif line and not line.startswith(" "):
             self._communicator, self._section = None, line.strip()
@@ -164,64 +166,67 @@ class _TextReader:
             if dead:
                 self.dead.add((int(dead.group(1)), dead.group(2)))
         else:
-            self._take_of(self._communicator, line)
+            self._take_detail(self._communicator, line)
 
     def _begin(self, topic: str) -> None:
         self._topic, self._count, self._error = topic, None, None
         self._state = "missing" if self._section == "INCOMPLETE" else None
 
-    def _take_of(self, told: _Told, line: str) -> None:
+    def _take_detail(self, report: _Report, line: str) -> None:
         if topic := _TOPIC.match(line):
             self._begin(topic.group(2) or "")
         elif several := _SEVERAL.match(line):
             self._read_group(several.group(2), several.group(3), several.group(4), several.group(5))
             if self._count is not None:
-                told.groups.setdefault(self._topic, []).append((int(several.group(1)), self._count, set()))
+                report.groups.setdefault(self._topic, []).append((int(several.group(1)), self._count, set()))
         elif one := _ONE.match(line):
             if any(one.group(2, 3, 4, 5)):
                 self._read_group(*one.group(2, 3, 4, 5))
                 if self._count is not None:
-                    told.groups.setdefault(self._topic, []).append((1, self._count, set()))
-            self._note(told, int(one.group(1)), *one.group(6, 7, 8, 9))
+                    report.groups.setdefault(self._topic, []).append((1, self._count, set()))
+            self._record_rank(report, int(one.group(1)), *one.group(6, 7, 8, 9))
         elif missing := _MISSING.match(line):
             for rank in re.findall(r"\d+", missing.group(1)):
-                self._note(told, int(rank), None, None, None, None)
+                self._record_rank(report, int(rank), None, None, None, None)
 
     def _read_group(self, count: str | None, none: str | None, state: str | None, error: str | None) -> None:
-        """Take from a line what holds for the ranks that it, or those below it, name."""
+        """Read from a line the values that apply to the ranks listed in it or below it."""
         self._count = int(count) if count else 0 if none else None
         if state:
             self._state = _STATES.get(state, state.lower())
         self._error = error.lower() if error else None
 
-    def _note(self, told: _Told, number: int, gpu: str | None, nvml: str | None, pid: str | None, host: str | None) -> None:
-        rank = told.ranks.get(number) or CommunicatorRank(number)
+    def _record_rank(
+        self, report: _Report, number: int, gpu: str | None, nvml: str | None, pid: str | None, host: str | None
+    ) -> None:
+        rank = report.ranks.get(number) or CommunicatorRank(number)
         if pid and host:
             rank = replace(rank, pid=int(pid), hostname=host, nvml_index=int(nvml or gpu or 0))
         rank = replace(rank, state=self._state or rank.state, async_error=self._error or rank.async_error)
         if self._count is not None and self._topic:
             rank = replace(rank, counts={**rank.counts, self._topic: self._count})
-            told.groups[self._topic][-1][2].add(number)
-        told.ranks[number] = rank
+            report.groups[self._topic][-1][2].add(number)
+        report.ranks[number] = rank
 
 
-def _told(name: str, told: _Told, version: str | None, dead: set[tuple[int, str]]) -> Communicator:
-    for collective, groups in told.groups.items():
-        _fill_majority(told, collective, groups)
+def _to_communicator(name: str, report: _Report, version: str | None, dead: set[tuple[int, str]]) -> Communicator:
+    for collective, groups in report.groups.items():
+        _fill_majority(report, collective, groups)
     ranks = [
-        replace(rank, state="dead") if rank.pid and (rank.pid, rank.hostname) in dead else rank for rank in told.ranks.values()
+        replace(rank, state="dead") if rank.pid and (rank.pid, rank.hostname) in dead else rank
+        for rank in report.ranks.values()
     ]
-    return Communicator(name, told.size, tuple(sorted(ranks, key=lambda rank: rank.rank)), version)
+    return Communicator(name, report.size, tuple(sorted(ranks, key=lambda rank: rank.rank)), version)
 
 
-def _fill_majority(told: _Told, collective: str, groups: list[tuple[int, int, set[int]]]) -> None:
-    """Give the ranks that are not named their count, when it is certain: one group is unnamed, and it fits the rest."""
+def _fill_majority(report: _Report, collective: str, groups: list[tuple[int, int, set[int]]]) -> None:
+    """Assign the unlisted ranks their count if it is certain: exactly one group is unlisted, and its size fits the rest."""
     named = {rank for _, _, members in groups for rank in members}
-    missing = {number for number, rank in told.ranks.items() if rank.state == "missing"}
+    missing = {number for number, rank in report.ranks.items() if rank.state == "missing"}
     unnamed = [(size, count) for size, count, members in groups if not members]
-    rest = set(range(told.size)) - named - missing
+    rest = set(range(report.size)) - named - missing
     if len(unnamed) != 1 or unnamed[0][0] != len(rest):
         return
     for number in rest:
-        rank = told.ranks.get(number) or CommunicatorRank(number)
-        told.ranks[number] = replace(rank, counts={**rank.counts, collective: unnamed[0][1]})
+        rank = report.ranks.get(number) or CommunicatorRank(number)
+        report.ranks[number] = replace(rank, counts={**rank.counts, collective: unnamed[0][1]})

@@ -1,11 +1,11 @@
-"""Asks NCCL itself what its communicators do: the RAS service that every process with NCCL 2.24 or newer runs.
+"""Queries NCCL about its communicators, through the RAS service that every process with NCCL 2.24 or newer runs.
 
-A text protocol on a local socket (localhost:28028, or NCCL_RAS_ADDR). Whoever is asked collects the answer from all
-processes of its job. Several jobs share the port (SO_REUSEPORT) and the kernel picks who answers, so the same question is
-put until every process that is known to use NCCL has been spoken of. All of it happens on a thread of its own, which starts
-when a process with NCCL is first seen. No answer is no error: NCCL may be old, or its service switched off.
+The service speaks a text protocol on a local socket (localhost:28028, or NCCL_RAS_ADDR). The process that is asked collects
+the answer from all processes of its job. Several jobs share the port (SO_REUSEPORT) and the kernel picks which one answers,
+so the query repeats until the answers have covered every process known to use NCCL. All of this runs in a separate thread,
+which starts when a process with NCCL first appears. No answer is not an error: NCCL may be old, or the service disabled.
 
-The protocol and its timeouts are those of NCCL's own client, ncclras; the answers' formats are in ``nccl_ras_answer``.
+The protocol and its timeouts are those of NCCL's own client, ncclras; ``answer`` parses the answers.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from gputop.sources.nccl.answer import Answer, parse_json, parse_text
 
 DEFAULT_ADDRESS = ("localhost", 28028)
 EVERY_S = 5.0
-"""How often NCCL is asked at the most."""
-SHARE = 0.05
-"""Of the time, at the most, is spent with asking: a job of many nodes takes seconds to answer."""
+"""Minimum time between queries."""
+MAX_TIME_SHARE = 0.05
+"""Maximum share of the time spent on queries: a job on many nodes takes seconds to answer."""
 HANDSHAKE_S = 1.0
-"""A process that is stopped still accepts a connection, and never says a word."""
+"""A stopped process still accepts a connection, but never replies."""
 COLLECT_S = 2
-"""How long NCCL shall wait for a process of the job that does not answer it."""
+"""How long NCCL waits for a process of the job that does not answer it."""
 ANSWER_S = COLLECT_S + 6.0
-"""NCCL adds 5 seconds to its own timeout; one more is for the way."""
+"""NCCL adds 5 seconds to its own timeout; one more is for the transfer."""
 ROUND_S = 20.0
-MOST_ASKS = 16
-NOTHING_NEW = 3
-"""After so many answers in a row that tell of nothing new, the rest of the processes have no communicator."""
-LONGEST_ANSWER = 32 * 2**20
+MAX_QUERIES = 16
+MAX_WITHOUT_NEWS = 3
+"""After this many consecutive answers without news, the remaining processes have no communicator."""
+ANSWER_MAX_BYTES = 32 * 2**20
 THREADS = ("pt_nccl_", "NCCL ")
-"""How the threads of a process that uses NCCL are named: torch's watchdog, and NCCL's own with NCCL_SET_THREAD_NAME=1."""
+"""Thread name prefixes of a process that uses NCCL: torch's watchdog, and NCCL's own with NCCL_SET_THREAD_NAME=1."""
 
 Address = tuple[str, int]
 
 
 class RasError(Exception):
-    """Nobody answered, or not as NCCL does."""
+    """No process answered, or the answer is not NCCL's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Whom to ask, and which PIDs the answers should speak of."""
+    """Which addresses to query, and which PIDs the answers should cover."""
 
     addresses: tuple[Address, ...] = ()
     expected: frozenset[int] = frozenset()
@@ -57,7 +57,7 @@ class Question:
 
 
 class RasWatch:
-    """Keeps the newest communicators of the processes that it is shown."""
+    """Keeps the newest communicators of the processes passed to it."""
 
     def __init__(self, every_s: float = EVERY_S) -> None:
         self._every_s = every_s
@@ -67,8 +67,8 @@ class RasWatch:
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def look(self, processes: Iterable[Process]) -> tuple[Communicator, ...]:
-        """Say which processes there are, and return the communicators in which any of them takes part. Never waits."""
+    def poll(self, processes: Iterable[Process]) -> tuple[Communicator, ...]:
+        """Update the list of processes, and return the communicators that any of them belongs to. Never blocks."""
         self._question = question_about(processes)
         if not self._question.addresses:
             self._found = ()
@@ -80,7 +80,7 @@ class RasWatch:
         return self._found
 
     def close(self) -> None:
-        """Ask the thread to end; does not wait."""
+        """Ask the thread to end, without waiting."""
         self._stopped.set()
         self._wake.set()
 
@@ -91,11 +91,11 @@ class RasWatch:
             began = time.monotonic()
             found = ask_all(question)
             self._found = found if self._question.addresses else ()
-            self._stopped.wait(max(self._every_s, (time.monotonic() - began) / SHARE))
+            self._stopped.wait(max(self._every_s, (time.monotonic() - began) / MAX_TIME_SHARE))
 
 
 def question_about(processes: Iterable[Process]) -> Question:
-    """Work out whom to ask: nobody unless a process has threads of NCCL, or torch's CUDA part (and NCCL with it) mapped."""
+    """Return what to query: nothing unless a process has NCCL threads, or has torch's CUDA part (and thus NCCL) mapped."""
     addresses: dict[Address, None] = {}
     expected, listed = set(), set()
     for process in processes:
@@ -111,46 +111,50 @@ def question_about(processes: Iterable[Process]) -> Question:
 
 
 def address_of(text: str | None) -> Address:
-    """Parse NCCL_RAS_ADDR, "host:port" or "[IPv6]:port"; the default where it is neither."""
+    """Parse NCCL_RAS_ADDR, "host:port" or "[IPv6]:port"; otherwise return the default."""
     host, _, port = (text or "").rpartition(":")
     return (host.strip("[]"), int(port)) if host and port.isdigit() and int(port) < 2**16 else DEFAULT_ADDRESS
 
 
 def ask_all(question: Question, ask: Callable[[Address], Answer] | None = None) -> tuple[Communicator, ...]:
-    """Ask until every expected PID has been spoken of; return the communicators with a rank among the listed PIDs."""
+    """Query until every expected PID is covered; return the communicators with a rank among the listed PIDs."""
     ask = ask or ask_once
     deadline = time.monotonic() + ROUND_S
     found: dict[str, Communicator] = {}
     seen: set[int] = set()
     for address in question.addresses:
         if not is_local(address[0]):
-            continue  # NCCL can listen on this machine's addresses alone: whoever wrote that meant something else
-        old = 0
-        for _ in range(MOST_ASKS):
-            if time.monotonic() > deadline or old >= NOTHING_NEW or (question.expected and question.expected <= seen):
+            continue  # NCCL can listen only on this machine's addresses, so this one is a mistake
+        without_news = 0
+        for _ in range(MAX_QUERIES):
+            if (
+                time.monotonic() > deadline
+                or without_news >= MAX_WITHOUT_NEWS
+                or (question.expected and question.expected <= seen)
+            ):
                 break
             try:
                 answer = ask(address)
             except ConnectionRefusedError:
-                break  # nobody listens: an old NCCL, or none in use
+                break  # no listener: an old NCCL, or none in use
             except (RasError, OSError):
-                old += 1
+                without_news += 1
                 continue
-            told = {item.communicator_id for item in answer.communicators}
-            old = 0 if told - found.keys() else old + 1
-            for item in map(_placed, answer.communicators):
+            ids = {item.communicator_id for item in answer.communicators}
+            without_news = 0 if ids - found.keys() else without_news + 1
+            for item in map(_localized, answer.communicators):
                 found[item.communicator_id] = item
                 seen |= {rank.pid for rank in item.ranks if rank.pid is not None}
     return tuple(item for item in found.values() if any(rank.pid in question.listed for rank in item.ranks))
 
 
-def _placed(communicator: Communicator) -> Communicator:
-    """Leave out the PIDs of ranks on other machines: here they are those of others, or of nobody."""
-    ranks = tuple(_placed_rank(rank) for rank in communicator.ranks)
+def _localized(communicator: Communicator) -> Communicator:
+    """Remove the PIDs of ranks on other machines: here they belong to other processes, or to none."""
+    ranks = tuple(_localized_rank(rank) for rank in communicator.ranks)
     return dataclasses.replace(communicator, ranks=ranks)
 
 
-def _placed_rank(rank: CommunicatorRank) -> CommunicatorRank:
+def _localized_rank(rank: CommunicatorRank) -> CommunicatorRank:
     return rank if rank.hostname is None or is_local(rank.hostname) else dataclasses.replace(rank, pid=None, nvml_index=None)
 
 
@@ -158,7 +162,7 @@ _local: dict[str, bool] = {}
 
 
 def is_local(host: str) -> bool:
-    """Tell whether an address is one of this machine's: a socket can be bound to it."""
+    """Return whether an address belongs to this machine: a socket can be bound to it."""
     known = _local.get(host)
     if known is None:
         known = _local[host] = host in ("localhost", "unknown") or _can_bind(host)
@@ -174,11 +178,11 @@ def _can_bind(host: str) -> bool:
 
 
 def ask_once(address: Address) -> Answer:
-    """Ask whoever answers at ``address`` for all communicators of its job.
+    """Query the process that answers at ``address`` for all communicators of its job.
 
     Raises:
         RasError: it is not NCCL, or it broke off.
-        OSError: nobody listens there, or nobody answers in time.
+        OSError: nothing listens there, or no answer arrives in time.
     """
     with socket.create_connection(address, HANDSHAKE_S) as connection:
         line = Lines(connection)
@@ -196,7 +200,7 @@ def ask_once(address: Address) -> Answer:
 
 
 class Lines:
-    """Reads from a connection: a line at a time, then all that is left."""
+    """Reads from a connection: first line by line, then the remainder."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
@@ -207,7 +211,7 @@ class Lines:
 
         Raises:
             RasError: the other side closed the connection.
-            OSError: no answer in time.
+            OSError: no answer arrives in time.
         """
         self._connection.sendall(f"{command}\n".encode())
         while b"\n" not in self._read:
@@ -219,15 +223,15 @@ class Lines:
         """Return everything up to the end of the connection, which NCCL closes after its answer.
 
         Raises:
-            RasError: the answer is longer than LONGEST_ANSWER.
-            OSError: it does not end in time.
+            RasError: the answer is longer than ANSWER_MAX_BYTES, or takes longer than ANSWER_S.
+            OSError: no data arrives in time.
         """
         parts: list[bytes] = [self._read]
         size, deadline = len(self._read), time.monotonic() + ANSWER_S
         while data := self._connection.recv(2**16):
             parts.append(data)
             size += len(data)
-            if size > LONGEST_ANSWER or time.monotonic() > deadline:
+            if size > ANSWER_MAX_BYTES or time.monotonic() > deadline:
                 raise RasError("an answer without an end")
         return b"".join(parts).decode(errors="replace")
 

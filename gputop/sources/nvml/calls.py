@@ -1,7 +1,7 @@
-"""NVML calls by name, counted, and what their error codes mean for a reading. The only module that imports pynvml.
+"""Calls NVML by name, counts the calls, and interprets their error codes. The only module that imports pynvml.
 
-The C functions are called directly with structs that are made once: pynvml's wrappers make new ones on every call and
-ask for the size of every list first, which doubles the calls. The layouts are pynvml's own.
+The C functions are called directly, with structs that are created once: pynvml's wrappers create new ones on every call and
+first query the size of every list, which doubles the calls. The struct layouts are pynvml's.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ VERSION_MISMATCH = 25
 DEPRECATED = 26
 
 PERMANENT = frozenset({NOT_SUPPORTED, FUNCTION_NOT_FOUND, VERSION_MISMATCH, DEPRECATED})
-"""Answers that stay the same while a driver is loaded; every other error may be gone the next time."""
+"""Errors that persist while a driver is loaded; any other error may be gone at the next call."""
 
 Handle = Any
-"""What NVML calls a device; opaque."""
+"""An NVML device handle; opaque."""
 
 
 def _plain(struct: Any) -> Any:
-    """pynvml's layout without its attribute hooks, which decode text and cost ten times the plain access."""
+    """Return pynvml's layout without its attribute hooks, which decode text and cost ten times a plain access."""
     return type(struct.__name__, (ctypes.Structure,), {"_fields_": struct._fields_})
 
 
@@ -55,11 +55,11 @@ GpmSample = pynvml.c_nvmlGpmSample_t
 GpmMetric = _plain(pynvml.c_nvmlGpmMetric_t)
 EventData = _plain(pynvml.c_nvmlEventData_t)
 XID_CRITICAL_ERROR = 8
-"""The type of event."""
+"""The event type."""
 
 
 class GpmMetrics(ctypes.Structure):
-    """A request for GPM metrics, with as much room as pynvml's: a driver may look at all of it."""
+    """A request for GPM metrics, as large as pynvml's: a driver may read all of it."""
 
     _fields_ = (
         ("version", ctypes.c_uint),
@@ -71,7 +71,7 @@ class GpmMetrics(ctypes.Structure):
 
 
 class ProcessSamplesNew(ctypes.Structure):
-    """A request for the newer process utilisation."""
+    """A request to the newer function for process utilization."""
 
     _fields_ = (
         ("version", ctypes.c_uint),
@@ -82,13 +82,13 @@ class ProcessSamplesNew(ctypes.Structure):
 
 
 class ProcessInfoV1(ctypes.Structure):
-    """What drivers before R510 list."""
+    """An entry of the process lists of drivers before R510."""
 
     _fields_ = (("pid", ctypes.c_uint), ("usedGpuMemory", ctypes.c_ulonglong))
 
 
 class DeviceGoneError(Exception):
-    """The driver says that the GPU is lost or needs a reset; no other reading of it can work."""
+    """The driver reports that the GPU is lost or needs a reset; no further reading of it can succeed."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -115,14 +115,14 @@ def new_event_set() -> Any:
 
 
 def address_of(handle: Handle) -> int | None:
-    """Return what tells two handles apart."""
+    """Return a value that distinguishes handles."""
     return ctypes.cast(handle, ctypes.c_void_p).value
 
 
 class Calls:
-    """Calls NVML by name and counts. One per thread.
+    """Calls NVML by name and counts the calls. One per thread.
 
-    A function that the installed library lacks answers FUNCTION_NOT_FOUND, and is not counted.
+    A function that the installed library lacks returns FUNCTION_NOT_FOUND and is not counted.
     """
 
     def __init__(self) -> None:
@@ -139,7 +139,7 @@ class Calls:
         return found(*arguments)
 
     def has(self, function: str) -> bool:
-        """Say whether the installed library has ``function``."""
+        """Return whether the installed library has ``function``."""
         if function not in self._functions:
             self._functions[function] = getattr(pynvml.nvmlLib, function, None)
         return self._functions[function] is not None
@@ -152,10 +152,10 @@ class Calls:
 
 
 class Asker:
-    """Asks one device, and remembers what it will never answer.
+    """Queries one device, and remembers what it will never answer.
 
-    ``denied`` are the readings refused for lack of permission at their last attempt; ``failure`` is the newest code of a
-    passing error and ``answered`` the number of answers, both since ``begin``.
+    ``denied`` holds the readings whose last attempt was refused for lack of permission. ``failure`` is the newest code of a
+    transient error and ``answered`` the number of successful readings, both since ``begin``.
     """
 
     def __init__(self, calls: Calls, handle: Handle) -> None:
@@ -167,12 +167,12 @@ class Asker:
         self._never: set[tuple[str, str]] = set()
 
     def begin(self) -> None:
-        """Start to count answers and failures anew."""
+        """Reset the counts of answers and failures."""
         self.failure = None
         self.answered = 0
 
     def ask(self, reading: str, function: str, *arguments: Any) -> bool:
-        """Call ``function`` with the device and ``arguments``; say whether it filled them.
+        """Call ``function`` with the device and ``arguments``; return whether it filled them.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
@@ -183,11 +183,11 @@ class Asker:
         return self.judge(key, self.calls(function, self.handle, *arguments))
 
     def never(self, reading: str, function: str) -> bool:
-        """Say whether ``function`` is known never to give ``reading`` on this device."""
+        """Return whether ``function`` is known never to provide ``reading`` on this device."""
         return (reading, function) in self._never
 
     def judge(self, key: tuple[str, str], code: int) -> bool:
-        """Take note of the answer to a reading (and its function or field); say whether it succeeded.
+        """Record the result of a reading (and its function or field); return whether it succeeded.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.

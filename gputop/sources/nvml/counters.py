@@ -1,7 +1,7 @@
-"""Batched field values, GPM activity, and the rates that come from counters.
+"""Batched field values, GPM activity, and rates computed from counters.
 
-A batch asks for many readings in one driver call. GPM keeps the sample of the tick before, so that its window is the
-interval and nobody sleeps for it.
+A batch requests many readings in one driver call. GPM keeps the sample of the previous tick, so that its window is the
+interval and no thread sleeps for it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from gputop.sources.nvml.calls import INVALID_ARGUMENT, NOT_SUPPORTED, SUCCESS, Asker, FieldValue, GpmMetrics, GpmSample
 
 ALL_LINKS = 0xFFFFFFFF
-"""As the scope of an NVLink field: the sum over all links."""
+"""Scope of an NVLink field: the sum over all links."""
 
 _BATCH = "nvmlDeviceGetFieldValues"
 _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
@@ -30,7 +30,7 @@ class Field(NamedTuple):
 
 
 class FieldBatch:
-    """Reads many fields in one call, and drops those that the device does not have."""
+    """Reads many fields in one call, and drops those that the device lacks."""
 
     def __init__(self, asker: Asker, fields: Sequence[Field]) -> None:
         self._asker = asker
@@ -39,7 +39,7 @@ class FieldBatch:
         self._lay_out()
 
     def _lay_out(self) -> None:
-        # One more than asked for: drivers have been seen to touch an entry past the end on NVLink fields.
+        # One more than requested: some drivers touch an entry past the end for NVLink fields.
         self._array = (FieldValue * (len(self._fields) + 1))()
         for entry, field in zip(self._array, self._fields, strict=False):
             entry.fieldId, entry.scopeId = field.id, field.scope
@@ -47,15 +47,15 @@ class FieldBatch:
         self._count = ctypes.c_int(len(self._fields))
 
     def has(self, reading: str) -> bool:
-        """Say whether the device may still answer ``reading``."""
+        """Return whether the device may still provide ``reading``."""
         return any(field.reading == reading for field in self._fields)
 
-    def time_of(self, reading: str, otherwise: float) -> float:
-        """Return when the driver read this field, in its own seconds; ``otherwise`` where it does not say."""
-        return self._times.get(reading) or otherwise
+    def time_of(self, reading: str, default: float) -> float:
+        """Return when the driver read this field, in its own seconds; ``default`` if unknown."""
+        return self._times.get(reading) or default
 
     def read(self) -> dict[str, float]:
-        """Return what the device answered; a field that failed this time is missing.
+        """Return the values that the device provided; a field that failed this time is missing.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
@@ -76,7 +76,7 @@ class FieldBatch:
                     values[field.reading] = getattr(entry.value, _MEMBERS[entry.valueType])
                     self._times[field.reading] = entry.timestamp * 1e-6
             elif code == INVALID_ARGUMENT:
-                dropped.append(field)  # an id that this driver does not know, today and tomorrow
+                dropped.append(field)  # this driver does not know the id, and never will
             elif not self._asker.judge((field.reading, str(field.id)), code) and self._asker.never(
                 field.reading, str(field.id)
             ):
@@ -94,7 +94,7 @@ class Rate:
         self._last: tuple[float, float] | None = None
 
     def per_second(self, value: float | None, now: float) -> float | None:
-        """Return the growth per second since the value before; None at first, and after a reset of the counter."""
+        """Return the growth per second since the previous value; None at first, and after a reset of the counter."""
         last, self._last = self._last, None if value is None else (value, now)
         if last is None or value is None or now <= last[1] or value < last[0]:
             return None
@@ -102,15 +102,15 @@ class Rate:
 
 
 _LANE_BYTES_PER_S = {1: 0.25e9, 2: 0.5e9, 3: 0.985e9, 4: 1.969e9, 5: 3.938e9, 6: 7.563e9}
-"""What a PCIe lane carries at most, by generation."""
+"""Maximum throughput of a PCIe lane, by generation."""
 _WRAP = 2**32
 
 
 class PcieCounter:
     """The PCIe byte counters (fields 197, 198), which on many GPUs have 32 bits and wrap.
 
-    A counter of 32 bits says nothing when the link can move 4 GiB between two readings, so there the rate is None; a
-    value beyond 32 bits shows that the counter is wide.
+    A 32-bit counter is ambiguous if the link can move 4 GiB between two readings, so the rate is then None; a value beyond
+    32 bits shows that the counter is wide.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class PcieCounter:
         self._wide = False
 
     def bytes_per_s(self, value: float | None, now: float, generation: int | None, width: int | None) -> float | None:
-        """Return bytes per second, or None where they cannot be told; the link's best generation and width bound them."""
+        """Return bytes per second, or None if ambiguous; the link's maximum generation and width bound them."""
         last, self._last = self._last, None if value is None else (value, now)
         self._wide = self._wide or (value is not None and value >= _WRAP)
         if value is None or last is None or now <= last[1]:
@@ -142,18 +142,18 @@ _PERCENT = {
 _MIB_PER_S = {
     20: "pcie_tx_bytes_per_s",
     21: "pcie_rx_bytes_per_s",
-    60: "nvlink_rx_bytes_per_s",  # receive comes first for NVLink, transmit for PCIe
+    60: "nvlink_rx_bytes_per_s",  # for NVLink, receive comes first; for PCIe, transmit
     61: "nvlink_tx_bytes_per_s",
 }
 _GPM = ("sm_activity_percent", "nvmlGpmSampleGet")
 GPM_WINDOW_MIN_S = 0.1
-"""NVML's documentation: two samples closer than 100 ms give no reliable metric."""
+"""Minimum time between samples. NVML's documentation: closer than 100 ms, two samples give no reliable metric."""
 
 
 class Gpm:
-    """Activity of a device (Hopper and later) between two ticks. Two samples live as long as this, see ``close``.
+    """Activity of a device (Hopper and later) between two ticks. Owns two samples until ``close``.
 
-    ``take`` fills a sample: for a GPU or for a MIG instance.
+    ``take`` fills a sample, for a GPU or for a MIG instance.
     """
 
     def __init__(self, asker: Asker, take: Callable[[GpmSample], int]) -> None:
@@ -169,7 +169,7 @@ class Gpm:
         self._newest: dict[str, float] = {}
 
     def read(self, now: float) -> dict[str, float]:
-        """Return activities in percent and rates in bytes per second since the sample before; empty the first time.
+        """Return activities in percent and rates in bytes per second since the previous sample; empty the first time.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
@@ -187,9 +187,9 @@ class Gpm:
             self._taken_at = None
             self.supported = not self._asker.never(*_GPM)
             return {}
-        had_before, self._taken_at = self._taken_at is not None, now
+        has_previous, self._taken_at = self._taken_at is not None, now
         self._samples = [fresh, before]
-        if not had_before:
+        if not has_previous:
             return {}
         return self._metrics(before, fresh)
 
@@ -216,7 +216,7 @@ class Gpm:
         return values
 
     def close(self) -> None:
-        """Give the samples back; only from the thread that reads."""
+        """Free the samples; call only from the reading thread."""
         self.supported = False
         for sample in self._samples:
             if sample:

@@ -1,4 +1,4 @@
-"""What is read of one GPU, tier by tier. Keeps the newest values by ``Device``'s field names; has no thread and no clock."""
+"""Reads one GPU, tier by tier. Keeps the newest values under ``Device``'s field names; has no thread and no clock."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gputop.sources.nvml.processes import ProcessReader
 _DEVICE_FIELDS = frozenset(field.name for field in fields(Device))
 
 _FAST = (
-    Field("power_w", 185),  # what nvmlDeviceGetPowerUsage gives; before Ampere only that has it
+    Field("power_w", 185),  # same as nvmlDeviceGetPowerUsage, the only source before Ampere
     Field("energy_j", 83),
     Field("memory_temperature_c", 82),
     Field("throttle_power_ns", 74),
@@ -53,9 +53,9 @@ _SLOW = (
     Field("remapped_rows_failed", 145),
 )
 _SCALE = {"power_w": 1e-3, "energy_j": 1e-3, "power_limit_w": 1e-3, "memory_temperature_c": 1.0}
-"""NVML gives mW and mJ; what is measured is a float."""
+"""NVML reports mW and mJ; measured values are floats."""
 
-_THROTTLE_BITS = {  # named as nvidia-smi's clocks_event_reasons
+_THROTTLE_BITS = {  # names as in nvidia-smi's clocks_event_reasons
     0x001: "gpu_idle",
     0x002: "applications_clocks_setting",
     0x004: "sw_power_cap",
@@ -73,12 +73,12 @@ _PCIE_TX, _PCIE_RX = 0, 1
 
 
 def placeholder_uuid(index: int) -> str:
-    """Return what stands for a UUID that the driver has not told."""
+    """Return a stand-in for a UUID that the driver has not reported."""
     return f"GPU-index-{index}"
 
 
 class DeviceReader:
-    """One opened GPU. ``values`` are the newest readings by ``Device``'s field names; a reading that failed is None."""
+    """One opened GPU. ``values`` holds the newest readings by ``Device``'s field names; a failed reading is None."""
 
     def __init__(self, index: int, handle: Handle, calls: Calls) -> None:
         self.index = index
@@ -107,7 +107,7 @@ class DeviceReader:
     # -- tiers -----------------------------------------------------------------------------------------------
 
     def read_fast(self, now: float) -> None:
-        """Read what is read every interval: utilisation, memory, the field batch, GPM. ``now`` is monotonic seconds.
+        """Read what every interval needs: utilization, memory, the field batch, GPM. ``now`` is monotonic seconds.
 
         Raises:
             DeviceGoneError: here and in the other tiers: the device is lost or needs a reset.
@@ -120,7 +120,7 @@ class DeviceReader:
         if not self._fast.has("energy_j"):
             self._ask_wide("energy_j", "nvmlDeviceGetTotalEnergyConsumption", scale=1e-3)
         if self.values.get("memory_temperature_c") == 0:
-            self.values["memory_temperature_c"] = None  # 0 is how GPUs without the sensor answer
+            self.values["memory_temperature_c"] = None  # GPUs without the sensor report 0
         for direction in ("tx", "rx"):
             kib = batch.get(f"nvlink_{direction}_kib")
             at = self._fast.time_of(f"nvlink_{direction}_kib", now)
@@ -132,7 +132,7 @@ class DeviceReader:
         self._fast_reads += 1
 
     def read_processes(self, everything: bool) -> None:
-        """Read the process lists and process utilisation."""
+        """Read the process lists and process utilization."""
         if self.values.get("mig_enabled"):
             for mig in self.migs:
                 mig.read_processes(everything)
@@ -140,7 +140,7 @@ class DeviceReader:
             self.processes.read(self.values.get("memory_total_bytes"), everything)
 
     def read_state(self) -> None:
-        """Read temperature, SM clock and why clocks are held back."""
+        """Read temperature, SM clock and throttle reasons."""
         celsius: float | None = None
         if self.asker.ask("temperature_c", "nvmlDeviceGetTemperatureV", ctypes.byref(self._temperature)):
             celsius = float(self._temperature.temperature)
@@ -165,14 +165,14 @@ class DeviceReader:
         if not self._slow.has("power_limit_w"):
             self._ask_number("power_limit_w", "nvmlDeviceGetEnforcedPowerLimit", scale=1e-3)
         for kind, name in enumerate(("ecc_corrected", "ecc_uncorrected")):
-            if not self._slow.has(name):  # volatile counts, since the driver was loaded, as the fields are
+            if not self._slow.has(name):  # volatile counts since driver load, like the fields
                 self._ask_wide(name, "nvmlDeviceGetTotalEccErrors", ctypes.c_uint(kind), ctypes.c_uint(0), whole=True)
         for name in ("remapped_rows_pending", "remapped_rows_failed"):
             if self.values.get(name) is not None:
                 self.values[name] = bool(self.values[name])
 
     def read_mig(self) -> None:
-        """Read the MIG layout; instances that stay keep their readers."""
+        """Read the MIG layout; remaining instances keep their readers."""
         pending = ctypes.c_uint()
         arguments = (ctypes.byref(self._number), ctypes.byref(pending))
         if not self.asker.ask("mig_enabled", "nvmlDeviceGetMigMode", *arguments):
@@ -199,7 +199,7 @@ class DeviceReader:
         self.values["persistence_enabled"] = None if persistence is None else persistence == 1
 
     def read_once(self) -> None:
-        """Read thresholds, maxima and where the GPU sits, which never change."""
+        """Read what never changes: thresholds, maxima, and the GPU's location."""
         self.values.update(read_place(self.asker, self.values.get("pci_bus_id")))
         self._ask_number("power_default_limit_w", "nvmlDeviceGetPowerManagementDefaultLimit", scale=1e-3)
         threshold = "nvmlDeviceGetTemperatureThreshold"
@@ -212,15 +212,15 @@ class DeviceReader:
 
     @property
     def blocking_pcie_only(self) -> bool:
-        """True when neither GPM nor a trustworthy counter has given this GPU's PCIe throughput, and both had the chance."""
+        """True if neither GPM nor a trustworthy counter has provided this GPU's PCIe throughput, after both had the chance."""
         if self._fast_reads < 2:
             return False
         return self.values.get("pcie_throughput_source") is None and not self.values.get("mig_enabled")
 
-    # -- what is published -----------------------------------------------------------------------------------
+    # -- published values ------------------------------------------------------------------------------------
 
     def device(self, problem: Problem | None = None) -> Device:
-        """Return the newest values as a record; every reading failing at the moment is state "error"."""
+        """Return the newest values as a record; if every reading currently fails, the state is "error"."""
         state: DeviceState = "ok"
         if problem is None and self.asker.failure is not None and not self.asker.answered:
             state, problem = "error", problems.failing(self.index, self.asker.failure)
@@ -230,7 +230,7 @@ class DeviceReader:
         return Device(index=self.index, uuid=self.uuid, state=state, problem=problem, denied=denied, **self.values)
 
     def uses(self) -> dict[int, tuple[DeviceUse, ...]]:
-        """Return what each PID has on this GPU, or on its MIG instances."""
+        """Return each PID's use of this GPU, or of its MIG instances."""
         if not self.values.get("mig_enabled"):
             return {pid: (use,) for pid, use in self.processes.uses(self.uuid).items()}
         merged: dict[int, tuple[DeviceUse, ...]] = {}
@@ -247,13 +247,13 @@ class DeviceReader:
         return "unsupported" if readers and all(reader.unsupported for reader in readers) else None
 
     def close(self) -> None:
-        """Give the GPM samples back; only from the thread that reads."""
+        """Free the GPM samples; call only from the reading thread."""
         if self._gpm:
             self._gpm.close()
         for mig in self.migs:
             mig.close()
 
-    # -- parts -----------------------------------------------------------------------------------------------
+    # -- helpers ---------------------------------------------------------------------------------------------
 
     def _identify(self) -> None:
         code, uuid = self._calls.text("nvmlDeviceGetUUID", self.handle)
@@ -287,7 +287,7 @@ class DeviceReader:
 
     def _read_memory(self) -> None:
         found = self._memory.read()
-        # A GPU that measures nothing at all is not one that shares the host's memory.
+        # A GPU that measures nothing at all does not count as sharing the host's memory.
         measures = self.values["utilization_percent"] is not None or self.values.get("unified_memory")
         unified = bool(self._memory.absent and measures)
         self.values.update(host_memory() if unified else found)
@@ -303,7 +303,7 @@ class DeviceReader:
         return found
 
     def _read_activity(self, batch: dict[str, float], now: float) -> None:
-        """GPM's readings; what it does not have of PCIe comes from the counters."""
+        """Read GPM's values; the counters fill in the PCIe values that it lacks."""
         found = self._gpm.read(now) if self._gpm else {}
         for name in ("sm_activity_percent", "sm_occupancy_percent", "tensor_activity_percent", "dram_activity_percent"):
             self.values[name] = found.get(name)
@@ -365,7 +365,7 @@ PCIE_THROUGHPUT = "nvmlDeviceGetPcieThroughput"
 
 
 def read_pcie_blocking(asker: Asker) -> dict[str, float | None]:
-    """Measure PCIe throughput in bytes per second: 20 ms a direction, during which the call does not return.
+    """Measure PCIe throughput in bytes per second; blocks for 20 ms per direction.
 
     Raises:
         DeviceGoneError: the device is lost or needs a reset.
@@ -374,12 +374,12 @@ def read_pcie_blocking(asker: Asker) -> dict[str, float | None]:
     number = ctypes.c_uint()
     for name, counter in (("pcie_tx_bytes_per_s", _PCIE_TX), ("pcie_rx_bytes_per_s", _PCIE_RX)):
         works = asker.ask(name, PCIE_THROUGHPUT, ctypes.c_uint(counter), ctypes.byref(number))
-        values[name] = number.value * 1000.0 if works else None  # NVML gives KB/s
+        values[name] = number.value * 1000.0 if works else None  # NVML reports KB/s
     return values
 
 
 def open_device(index: int, calls: Calls) -> tuple[int, Handle]:
-    """Ask for the handle of the GPU at ``index``; return NVML's code and the handle."""
+    """Request the handle of the GPU at ``index``; return NVML's code and the handle."""
     handle = new_handle()
     code = calls("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
     return code, handle

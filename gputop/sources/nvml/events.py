@@ -1,7 +1,7 @@
 """Watches for Xid errors: the driver's own reports that something went wrong on a GPU (nvmlEventSetWait).
 
-A thread of its own, since waiting is what the call does. It waits WAIT_MS at a time and then looks whether it shall end;
-nobody ever waits for it. The driver tells only of errors while somebody watches: what came before is in the kernel's log.
+Has its own thread, because the call blocks. It waits WAIT_MS at a time and then checks whether to end; nothing ever waits for
+the thread. The driver reports errors only while a watch exists; earlier ones are in the kernel's log.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from gputop.sources.nvml.calls import SUCCESS, TIMEOUT, XID_CRITICAL_ERROR, Call
 from gputop.sources.nvml.device import open_device
 
 WAIT_MS = 8000
-"""Long enough that the calls do not count beside a GPU's eight a second, however few GPUs there are."""
+"""Long enough that these calls are negligible next to a GPU's eight per second, however few GPUs there are."""
 RETRY_S = 5.0
-"""After an error (a GPU that fell off the bus) the watch is set up anew this much later: a GPU may be back after a reset."""
+"""Delay before a new watch after an error (a GPU that fell off the bus): the GPU may return after a reset."""
 KEPT = 16
 
 
 class XidWatch:
-    """Knows the last Xid errors of each GPU since ``start``."""
+    """Records the last Xid errors of each GPU since ``start``."""
 
     def __init__(self, gpu_count: int) -> None:
         self._gpu_count = gpu_count
@@ -31,11 +31,11 @@ class XidWatch:
         self._thread = threading.Thread(target=self._run, name="nvml-xid", daemon=True)
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Ask the thread to end; does not wait."""
+        """Ask the thread to end, without waiting."""
         self._stopped.set()
 
     @property
@@ -51,7 +51,7 @@ class XidWatch:
         while not self._stopped.is_set():
             events = new_event_set()
             if self._calls("nvmlEventSetCreate", ctypes.byref(events)) != SUCCESS:
-                return  # this driver has no events
+                return  # this driver does not support events
             watched = self._register(events)
             if watched:
                 self._watch(events, watched)
@@ -61,7 +61,7 @@ class XidWatch:
             self._stopped.wait(RETRY_S)
 
     def _register(self, events: object) -> dict[int | None, int]:
-        """Watch every GPU that can be; return the index of each by its handle."""
+        """Watch every GPU that supports it; return handle address -> index."""
         watched = {}
         for index in range(self._gpu_count):
             code, handle = open_device(index, self._calls)
@@ -73,7 +73,7 @@ class XidWatch:
         return watched
 
     def _watch(self, events: object, watched: dict[int | None, int]) -> None:
-        """Take events until the driver fails or ``stop`` is called."""
+        """Process events until the driver fails or ``stop`` is called."""
         function = "nvmlEventSetWait_v2" if self._calls.has("nvmlEventSetWait_v2") else "nvmlEventSetWait"
         data = EventData()
         while not self._stopped.is_set():

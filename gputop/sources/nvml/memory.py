@@ -1,4 +1,4 @@
-"""Memory of a GPU or a MIG instance: version 2, else version 1, else the host's where a GPU has none of its own."""
+"""Memory of a GPU or a MIG instance: version 2, else version 1, else the host's if the GPU has none of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _V2, _V1 = "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetMemoryInfo"
 
 
 class MemoryReader:
-    """Reads memory into ``Device``'s field names."""
+    """Reads memory into ``Device``'s fields."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
@@ -23,7 +23,7 @@ class MemoryReader:
         self._zero = False
 
     def read(self) -> dict[str, Any]:
-        """Return total, used, reserved (version 2 alone has it) and the version; None is unknown.
+        """Return total, used, reserved (only in version 2) and the version; None means unknown.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
@@ -44,7 +44,7 @@ class MemoryReader:
 
     @property
     def absent(self) -> bool:
-        """True when the device has, by its last answer, no memory of its own to report."""
+        """True if, by its last answer, the device has no memory of its own to report."""
         return self._zero or (self._asker.never(_READING, _V2) and self._asker.never(_READING, _V1))
 
 

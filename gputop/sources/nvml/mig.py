@@ -1,4 +1,4 @@
-"""One MIG instance, as a device of its own: memory, processes, and activity where GPM gives it."""
+"""One MIG instance as a device: memory, processes, and activity if GPM provides it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ACTIVITIES = ("sm_activity_percent", "sm_occupancy_percent", "tensor_activity_p
 
 
 class Parent(Protocol):
-    """What an instance needs of the GPU that it is a part of."""
+    """What an instance needs from the GPU that contains it."""
 
     asker: Asker
     handle: Handle
@@ -25,12 +25,12 @@ class Parent(Protocol):
 
 
 class MigReader:
-    """A MIG instance of ``parent``. NVML has no utilisation for it; GPM's share of busy time stands in where it exists."""
+    """A MIG instance of ``parent``. NVML has no utilization for it; GPM's share of busy time stands in if available."""
 
     def __init__(self, parent: Parent, position: int, handle: Handle, uuid: str, gpm: bool) -> None:
         self.uuid = uuid
         self.asker = Asker(parent.asker.calls, handle)
-        # Process utilisation does not exist for instances.
+        # NVML has no process utilization for instances.
         self.processes = ProcessReader(self.asker, samples=False)
         self._parent = parent
         self._values: dict[str, Any] = {}
@@ -90,6 +90,6 @@ class MigReader:
         )
 
     def close(self) -> None:
-        """Give the GPM samples back; only from the thread that reads."""
+        """Free the GPM samples; call only from the reading thread."""
         if self._gpm:
             self._gpm.close()

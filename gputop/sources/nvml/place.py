@@ -1,6 +1,6 @@
-"""Where a GPU sits in the machine, and how many of its NVLinks are up: read once, and seldom.
+"""Where a GPU is located in the machine, read once; and how many of its NVLinks are up, read rarely.
 
-NVML is asked first; where it does not say (older drivers, some containers) PCI's own files in /sys are read.
+NVML is the first source; where it has no answer (older drivers, some containers), PCI's own files in /sys are.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from gputop.sources.nvml.counters import Field, FieldBatch
 
 PCI_DEVICES = "/sys/bus/pci/devices"
 _NVIDIA = "0x10de"
-"""PCI's vendor id."""
+"""NVIDIA's PCI vendor id."""
 _WORDS = 32
 _BITS = 8 * ctypes.sizeof(ctypes.c_ulong)
-"""NVML's masks are arrays of unsigned long; 32 words are 2048 cores."""
+"""NVML's masks are arrays of unsigned long; 32 words hold 2048 cores."""
 _WITHIN_NODE = 0
 CALLS_EVERY = 6
-"""Without field 165 (drivers before R520) each link costs a call: they are made at every sixth reading only."""
+"""Without field 165 (drivers before R520), each link costs a call, so only every sixth reading makes them."""
 
 
 def read_place(asker: Asker, pci_bus_id: str | None) -> dict[str, Any]:
-    """Return ``numa_node`` and ``cpu_affinity`` of the device: the memory and the cores that are near.
+    """Return ``numa_node`` and ``cpu_affinity`` of the device: the nearest memory and cores.
 
-    nvmlDeviceGetNumaNodeId would say something else: the node that the GPU's own memory is (Grace Hopper).
+    nvmlDeviceGetNumaNodeId would return something else: the node of the GPU's own memory (Grace Hopper).
 
     Raises:
         DeviceGoneError: the device is lost or needs a reset.
@@ -51,7 +51,7 @@ def _mask(asker: Asker, reading: str, function: str, *scope: Any) -> tuple[int, 
 
 
 def pci_place(pci_bus_id: str | None, devices: str = PCI_DEVICES) -> tuple[tuple[int, ...], int | None]:
-    """Return the cores and the NUMA node near a PCI device of NVIDIA; nothing where the kernel does not know either.
+    """Return the cores and the NUMA node near an NVIDIA PCI device; nothing if the kernel does not know either.
 
     NVML writes the domain with eight digits ("00000000:C1:00.0"), the kernel with four ("0000:c1:00.0").
     """
@@ -71,11 +71,11 @@ def _read(folder: str, name: str) -> str:
 
 
 LINK_STATES = tuple(Field(f"nvlink_{link}", 165, link) for link in range(18))
-"""Whether each link is up, as fields: they ride along in a batch that is read anyway, and cost no call."""
+"""Whether each link is up, as fields: they are part of a batch that is read anyway, and cost no extra call."""
 
 
 class NvLinks:
-    """Counts the NVLinks of one device that are up."""
+    """Counts the active NVLinks of one device."""
 
     def __init__(self, asker: Asker) -> None:
         self._asker = asker
@@ -84,7 +84,7 @@ class NvLinks:
         self._reads = 0
 
     def count(self, batch: FieldBatch, found: Mapping[str, float]) -> int | None:
-        """Return how many links are up, by what ``batch`` found; ``None`` without links, or where the driver does not tell.
+        """Return how many links are up, according to ``batch``; ``None`` without links, or if the driver does not report them.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
@@ -99,7 +99,7 @@ class NvLinks:
         return self._active
 
     def _count_by_calls(self) -> int | None:
-        """Ask link by link, up to the first that the device does not have."""
+        """Query link by link, up to the first that the device lacks."""
         active = None
         for field in LINK_STATES:
             number = ctypes.c_uint(field.scope)

@@ -1,4 +1,4 @@
-"""What NVML's errors mean for a person: one sentence on what is wrong, one on what to do."""
+"""NVML's errors in words for the user: one sentence on what is wrong, one on what to do."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ START: dict[int, tuple[str, str, str]] = {
     ),
     18: (
         "driver_mismatch",
-        "The NVIDIA library and the loaded kernel module are of different versions.",
+        "The NVIDIA library and the loaded kernel module have different versions.",
         "The driver was upgraded while it was loaded: reboot, or unload and load the nvidia modules when no job uses them.",
     ),
 }
-"""By NVML's return code: a Problem's code, message and hint for a driver that cannot be used."""
+"""NVML's return code -> a Problem's code, message and hint, for an unusable driver."""
 
 
 def cannot_start(code: int) -> NoGpuError:
-    """Return the error for a driver that answered ``code`` when it was initialized."""
+    """Return the error for a driver whose initialization returned ``code``."""
     name, message, hint = START.get(
         code, ("no_driver", f"The NVIDIA driver answers with error {code}.", "Try nvidia-smi; if it fails too, reboot.")
     )
@@ -57,7 +57,7 @@ def driver_hangs(seconds: float) -> NoGpuError:
 
 
 def no_device() -> NoGpuError:
-    """Return the error for a driver that works and has no GPU."""
+    """Return the error for a working driver that has no GPU."""
     return NoGpuError(
         "The NVIDIA driver is loaded, and it sees no GPU.",
         "Check lspci for the card; in a container, start it with its GPUs (docker run --gpus all).",
@@ -76,12 +76,12 @@ def gone(index: int, code: int) -> Problem:
     return Problem(
         "gpu_lost",
         f"GPU {index} is lost: it has fallen off the bus, or the driver cannot reach it.",
-        "Jobs on it cannot go on. Look for Xid 79 in dmesg, check power, cooling and seating; then reboot.",
+        "Jobs on it cannot continue. Look for Xid 79 in dmesg, check power, cooling and seating; then reboot.",
     )
 
 
 def refused(index: int, code: int) -> Problem:
-    """Return the problem of a GPU whose handle the driver does not give."""
+    """Return the problem of a GPU whose handle the driver refuses."""
     if code in (4, 17):
         return Problem(
             "no_permission",
@@ -94,11 +94,11 @@ def refused(index: int, code: int) -> Problem:
 
 
 def failing(index: int, code: int) -> Problem:
-    """Return the problem of a GPU whose readings all fail at the moment."""
+    """Return the problem of a GPU whose readings all currently fail."""
     return Problem(
         "other",
-        f"GPU {index} answers no reading (NVML error {code}).",
-        f"It is asked again every interval; compare nvidia-smi -i {index}, and look for Xid lines in dmesg.",
+        f"GPU {index} fails every reading (NVML error {code}).",
+        f"gputop tries again every interval; compare nvidia-smi -i {index}, and look for Xid lines in dmesg.",
     )
 
 
@@ -107,12 +107,12 @@ def hung(index: int, seconds: float) -> Problem:
     return Problem(
         "hung",
         f"GPU {index} has not answered for {seconds:.0f} s: a driver call hangs. Its values are old.",
-        "The other GPUs go on. Look for Xid lines in dmesg; nvidia-smi would hang as well.",
+        "The other GPUs continue. Look for Xid lines in dmesg; nvidia-smi would hang as well.",
     )
 
 
 def stopped(index: int) -> Problem:
-    """Return the problem of a GPU whose reader in gputop ended by a mistake of its own."""
+    """Return the problem of a GPU whose reader in gputop ended because of a bug."""
     return Problem(
         "other",
         f"gputop no longer reads GPU {index}: its reader ended with an error of its own.",
@@ -125,7 +125,7 @@ def unified() -> Problem:
     return Problem(
         "unified_memory",
         "This GPU shares the machine's memory: total and used are the host's.",
-        "Used memory counts all programs on this machine, not the GPU's alone.",
+        "Used memory counts all programs on this machine, not only those on the GPU.",
     )
 
 
@@ -147,5 +147,5 @@ def processes_unsupported(indices: Sequence[int]) -> Problem:
     return Problem(
         "other",
         f"The driver has no process list for {_gpus(indices)}.",
-        "They may be in use although no process is shown (so it is on some virtual GPUs and under WSL).",
+        "They may be in use although no process is shown (as on some virtual GPUs and under WSL).",
     )

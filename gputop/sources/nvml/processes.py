@@ -1,4 +1,4 @@
-"""The processes on one device: compute, graphics and MPS lists merged by PID, with each one's share of the SMs."""
+"""The processes on one device: compute, graphics and MPS lists merged by PID, with each process's share of the SMs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _LISTS = {
 _OLD_SAMPLES = "nvmlDeviceGetProcessUtilization"
 _NEW_SAMPLES = "nvmlDeviceGetProcessesUtilizationInfo"
 BLACKWELL = 10
-"""Compute capability from which the old utilisation call finds no process (nvtop and nvitop issues)."""
+"""Compute capability from which the old utilization call finds no process (nvtop and nvitop issues)."""
 SAMPLES_WINDOW_US = 2_000_000
 
 
 class ProcessReader:
-    """Reads one device's process lists; the buffers are kept, and grow when a list outgrows them."""
+    """Reads one device's process lists; keeps the buffers, and grows them when a list outgrows them."""
 
     def __init__(self, asker: Asker, capability: int | None = None, samples: bool = True) -> None:
         self._asker = asker
@@ -48,19 +48,19 @@ class ProcessReader:
 
     @property
     def unsupported(self) -> bool:
-        """True when this device has no process list."""
+        """True if this device has no process list."""
         return self._asker.never("processes", _LISTS["C"] + self._suffix)
 
     @property
     def refused(self) -> bool:
-        """True when this user may not see the list."""
+        """True if this user may not see the list."""
         return "processes" in self._asker.denied
 
     def read(self, memory_total: int | None, everything: bool) -> None:
-        """Read the lists and the utilisation.
+        """Read the lists and the utilization.
 
-        Graphics and MPS lists that were empty are read again only with ``everything``: the lists cost the driver
-        most of all calls, and a CUDA process is in the compute list in any case.
+        Graphics and MPS lists that were empty are reread only with ``everything``: no other call costs the driver more than
+        the lists, and a CUDA process is in the compute list anyway.
 
         Raises:
             DeviceGoneError: the device is lost or needs a reset.
@@ -72,12 +72,12 @@ class ProcessReader:
             self._sm = self._read_samples()
 
     def uses(self, device_uuid: str) -> dict[int, DeviceUse]:
-        """Return what each PID has on the device, as last read."""
+        """Return each PID's use of the device, as last read."""
         merged: dict[int, tuple[int | None, str]] = {}
         for kind, processes in self._found.items():
             for pid, memory in processes.items():
                 before, kinds = merged.get(pid, (None, ""))
-                # The lists overlap (an MPS client is in two) and name the same memory.
+                # The lists overlap (an MPS client is in two) and report the same memory.
                 most = memory if before is None else before if memory is None else max(before, memory)
                 merged[pid] = (most, kinds + kind)
         return {
@@ -95,7 +95,7 @@ class ProcessReader:
             code = self._asker.calls(function, self._asker.handle, ctypes.byref(count), self._list)
             if code != INSUFFICIENT_SIZE:
                 break
-            # Processes can start between two calls, so ask for more room than was said.
+            # Processes can start between two calls, so request more entries than reported.
             self._list = (self._layout * (count.value * 2 + 8))()
         if not self._asker.judge(("processes", function), code):
             return {}
@@ -153,7 +153,7 @@ class ProcessReader:
         newest: dict[int, tuple[int, float]] = {}
         for sample in samples:
             pid, at, sm = sample.pid, sample.timeStamp, sample.smUtil
-            # Ended processes leave samples with numbers far beyond 100 behind.
+            # Ended processes leave behind samples with values far above 100.
             if pid > 0 and sm <= 100 and (pid not in newest or at > newest[pid][0]):
                 newest[pid] = (at, float(sm))
         return {pid: sm for pid, (_, sm) in newest.items()}
@@ -162,7 +162,7 @@ class ProcessReader:
 def _list_version(asker: Asker) -> tuple[str, Any]:
     """Return the suffix and the struct of the installed library's process lists.
 
-    The first R535 drivers gave the v3 list a further member and later drivers took it back; those have the
+    The first R535 drivers added a member to the v3 list, and later drivers removed it. Those drivers have the
     confidential-computing calls but not the detail list that replaced the member. Their v2 list is sound.
     """
     calls = asker.calls

@@ -1,4 +1,4 @@
-"""The NVIDIA source: starts the driver's library, keeps a worker per GPU, and composes their newest readings.
+"""The NVIDIA source: loads the driver's library, keeps a worker per GPU, and combines their newest readings.
 
 The readings themselves are in ``device``, the calls in ``calls``. Nothing here waits for the driver, except
 ``start`` for at most INIT_DEADLINE_S.
@@ -24,14 +24,14 @@ INIT_DEADLINE_S = 5.0
 FIRST_READING_S = 0.3
 STALE_INTERVALS = 3
 STALE_MIN_S = 1.0
-"""However short the interval: a driver with 20 ms a call needs a third of a second for a reading."""
+"""Lower limit for short intervals: a driver that takes 20 ms per call needs a third of a second for a reading."""
 
 _HIDDEN = {"refused": problems.processes_refused, "unsupported": problems.processes_unsupported}
 
 
 @dataclass
 class _Machine:
-    """What the driver says when it starts."""
+    """What the driver reports at start."""
 
     code: int = SUCCESS
     driver_version: str | None = None
@@ -51,13 +51,13 @@ class NvmlSource:
         self._xids = XidWatch(0)
         self._interval_s = 1.0
         self._has_read = False
-        self._calls_told = 0
+        self._calls_reported = 0
 
     def start(self, interval_s: float) -> None:
-        """Initialize NVML and begin to read; a later call changes the interval.
+        """Initialize NVML and start reading; a later call changes the interval.
 
         Raises:
-            NoGpuError: the driver is missing, does not fit, does not answer, or has no GPU; ``code`` tells which.
+            NoGpuError: the driver is missing, does not match, does not answer, or has no GPU; see its ``code``.
         """
         self._interval_s = interval_s
         if self._workers:
@@ -72,7 +72,7 @@ class NvmlSource:
         self._xids.start()
 
     def read(self, claims: Sequence[Claim] = ()) -> Reading:
-        """Return the newest readings; the first call waits up to FIRST_READING_S for them. ``claims`` are not used."""
+        """Return the newest readings; the first call waits up to FIRST_READING_S for them. Ignores ``claims``."""
         if not self._has_read:
             self._has_read = True
             deadline = time.monotonic() + FIRST_READING_S
@@ -85,11 +85,11 @@ class NvmlSource:
         for worker in self._workers:
             published = worker.published
             if published is None:
-                devices.append(self._with_xids(self._awaited(worker, now)))
+                devices.append(self._with_xids(self._without_reading(worker, now)))
                 continue
             age = now - published.at
-            devices.append(self._with_xids(self._aged(worker, published.device, age)))
-            devices += [self._aged(worker, device, age) for device in published.migs]
+            devices.append(self._with_xids(self._with_age(worker, published.device, age)))
+            devices += [self._with_age(worker, device, age) for device in published.migs]
             if published.processes_hidden:
                 hidden.setdefault(published.processes_hidden, []).append(worker.index)
             for pid, on_device in published.uses.items():
@@ -106,9 +106,9 @@ class NvmlSource:
         )
 
     def want_pcie(self, wanted: bool) -> None:
-        """Allow the blocking PCIe call (20 ms a direction) on GPUs where neither GPM nor a counter gives the throughput.
+        """Allow the blocking PCIe call (20 ms per direction) on GPUs where neither GPM nor a counter provides the throughput.
 
-        Off at first. It waits for the GPU screen, which alone shows the throughput (``snapshot.WAITING_FOR_GPU_SCREEN``).
+        Off by default. Reserved for the GPU screen, the only one to show the throughput (``snapshot.WAITING_FOR_GPU_SCREEN``).
         """
         for worker in self._workers:
             worker.want_pcie(wanted)
@@ -116,8 +116,8 @@ class NvmlSource:
     def close(self) -> None:
         """Ask the workers to end, without waiting.
 
-        NVML is not shut down: that is a driver call too, and it frees what a worker may still be using. The operating
-        system gives everything back when the process ends.
+        NVML is not shut down: that is also a driver call, and it frees what a worker may still be using. The operating
+        system releases everything when the process ends.
         """
         self._xids.stop()
         for worker in self._workers:
@@ -126,8 +126,8 @@ class NvmlSource:
 
     def _calls_since_last(self) -> int:
         total = self._machine.calls + self._xids.calls + sum(worker.calls for worker in self._workers)
-        told, self._calls_told = self._calls_told, total
-        return total - told
+        reported, self._calls_reported = self._calls_reported, total
+        return total - reported
 
     def _stale_after_s(self) -> float:
         return max(STALE_INTERVALS * self._interval_s, STALE_MIN_S)
@@ -136,13 +136,13 @@ class NvmlSource:
         errors = self._xids.errors(device.index)
         return replace(device, xid_errors=errors) if errors else device
 
-    def _aged(self, worker: Worker, device: Device, age_s: float) -> Device:
+    def _with_age(self, worker: Worker, device: Device, age_s: float) -> Device:
         if age_s <= self._stale_after_s() or device.state == "lost":
             return device
         return replace(device, state="stale", age_s=age_s, problem=_why_stale(worker, age_s))
 
-    def _awaited(self, worker: Worker, now: float) -> Device:
-        """A GPU that has not given its first reading: unknown values, and after a while the reason."""
+    def _without_reading(self, worker: Worker, now: float) -> Device:
+        """Return a GPU without a first reading: unknown values, and after a while the reason."""
         age = now - worker.started_at
         problem = _why_stale(worker, age) if age > self._stale_after_s() else None
         return Device(index=worker.index, uuid=placeholder_uuid(worker.index), state="stale", age_s=age, problem=problem)
@@ -153,7 +153,7 @@ def _why_stale(worker: Worker, age_s: float) -> Problem:
 
 
 def _start_driver() -> _Machine:
-    """Initialize NVML in a thread, since that can hang as well.
+    """Initialize NVML in a thread, because that can hang too.
 
     Raises:
         NoGpuError: it failed, or did not return in time.

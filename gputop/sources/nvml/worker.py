@@ -1,4 +1,4 @@
-"""The thread that reads one GPU, so that a driver call that hangs takes no other GPU with it."""
+"""The thread that reads one GPU, so that a hanging driver call affects no other GPU."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from gputop.sources.nvml.calls import GPU_IS_LOST, RESET_REQUIRED, SUCCESS, Aske
 from gputop.sources.nvml.device import PCIE_THROUGHPUT, DeviceReader, open_device, placeholder_uuid, read_pcie_blocking
 
 EVERY_S = {"processes": 2.0, "state": 3.0, "slow": 10.0, "rare": 60.0}
-"""How often what is not read every interval is read. "state": temperature, SM clock and throttle reasons."""
+"""How often to read what is not read every interval. "state": temperature, SM clock and throttle reasons."""
 RETRY_GONE_S = 5.0
-"""A lost GPU is asked again this often: it comes back after a reset."""
+"""How often to retry a lost GPU: it returns after a reset."""
 SECOND_TICK_AFTER_S = 0.2
 """GPM and counters need two readings, so the second follows soon after the first."""
 
 PCIE_KEPT_INTERVALS = 3
-"""A blocking PCIe reading is dropped after this many intervals (and a second): its call may hang."""
+"""A blocking PCIe reading expires after this many intervals (plus a second): its call may hang."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a worker last read of its GPU, whole and immutable. ``at`` is monotonic seconds."""
+    """What a worker last read of its GPU, complete and immutable. ``at`` is monotonic seconds."""
 
     at: float
     device: Device
@@ -42,13 +42,13 @@ class Worker:
         self.started_at = time.monotonic()
         self.published: Published | None = None
         self.first = threading.Event()
-        """Set when a first reading with processes is there, or the GPU is known not to give one."""
+        """Set once a first reading with processes is available, or the GPU is known not to provide one."""
         self._calls = Calls()
         self._pcie_calls = Calls()
         self._wake = threading.Event()
         self._stopped = threading.Event()
         self._reader: DeviceReader | None = None
-        self._opened_anew = True
+        self._just_opened = True
         self._read_at: float | None = None
         self._due: dict[str, float] = {}
         self._retry_at = 0.0
@@ -59,12 +59,12 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=f"nvml-{index}", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start reading."""
         self._thread.start()
 
     @property
     def alive(self) -> bool:
-        """False when the thread has ended."""
+        """False once the thread has ended."""
         return self._thread.is_alive()
 
     @property
@@ -78,7 +78,7 @@ class Worker:
         self._wake.set()
 
     def want_pcie(self, wanted: bool) -> None:
-        """Measure PCIe throughput by the blocking call, in a thread of its own, where nothing else gives it."""
+        """Measure PCIe throughput with the blocking call, in a separate thread, if nothing else provides it."""
         if wanted:
             self._pcie_wanted.set()
         else:
@@ -86,7 +86,7 @@ class Worker:
             self._pcie = {}
 
     def stop(self) -> None:
-        """Ask the threads to end; does not wait."""
+        """Ask the threads to end, without waiting."""
         self._stopped.set()
         self._pcie_wanted.set()
         self._wake.set()
@@ -100,7 +100,7 @@ class Worker:
             self.tick(time.monotonic())
             ticks += 1
             after_s = min(self.interval_s, SECOND_TICK_AFTER_S) if ticks == 1 else self.interval_s
-            # Ticks that were missed are not made up for.
+            # Missed ticks are not caught up.
             due = max(due + after_s, time.monotonic())
             self._sleep_until(due)
         if self._reader is not None:
@@ -113,7 +113,7 @@ class Worker:
                 due = min(due, time.monotonic() + self.interval_s)
 
     def tick(self, now: float) -> None:
-        """Read what is due at ``now`` (monotonic seconds) and publish it; the thread does this every interval."""
+        """Read what is due at ``now`` (monotonic seconds) and publish it; the thread calls this every interval."""
         if self._reader is None and now < self._retry_at and self.published is not None:
             self._publish_again(now)
             return
@@ -131,20 +131,20 @@ class Worker:
             raise DeviceGoneError(code)
         if code != SUCCESS:
             self._retry_at = now + RETRY_GONE_S
-            self._publish_without(replace(self._known(), state="error", problem=problems.refused(self.index, code)))
+            self._publish_without(replace(self._identity(), state="error", problem=problems.refused(self.index, code)))
             return
         self._reader = DeviceReader(self.index, handle, self._calls)
-        self._opened_anew = True
+        self._just_opened = True
         self._due = dict.fromkeys(EVERY_S, now)
 
     def _read(self, reader: DeviceReader, now: float) -> None:
         reader.asker.begin()
-        first, self._opened_anew = self._opened_anew, False
+        first, self._just_opened = self._just_opened, False
         due = {tier for tier, at in self._due.items() if now >= at - self.interval_s / 4}
         for tier in due:
             self._due[tier] = now + EVERY_S[tier]
         if first:
-            # On a slow driver, utilisation and memory show before everything else has been asked.
+            # On a slow driver, utilization and memory appear before everything else has been read.
             reader.read_mig()
             reader.read_fast(now)
             self._publish(reader)
@@ -168,7 +168,7 @@ class Worker:
                 reader.read_rare()
         self._read_at = time.monotonic()
         self._publish(reader)
-        self._mind_pcie(reader)
+        self._start_pcie_thread(reader)
 
     def _publish(self, reader: DeviceReader) -> None:
         device = reader.device()
@@ -178,19 +178,19 @@ class Worker:
         migs = tuple(mig.device() for mig in reader.migs)
         self.published = Published(time.monotonic(), device, migs, reader.uses(), reader.processes_hidden())
 
-    def _known(self) -> Device:
-        """The GPU's identity without readings."""
+    def _identity(self) -> Device:
+        """Return the GPU's identity without readings."""
         if self.published is None:
             return Device(index=self.index, uuid=placeholder_uuid(self.index))
-        known = self.published.device
-        return Device(index=known.index, uuid=known.uuid, name=known.name, pci_bus_id=known.pci_bus_id)
+        published = self.published.device
+        return Device(index=published.index, uuid=published.uuid, name=published.name, pci_bus_id=published.pci_bus_id)
 
     def _publish_gone(self, code: int) -> None:
         if self._reader is not None:
             self._reader.close()
             self._reader = None
         self._retry_at = time.monotonic() + RETRY_GONE_S
-        self._publish_without(replace(self._known(), state="lost", problem=problems.gone(self.index, code)))
+        self._publish_without(replace(self._identity(), state="lost", problem=problems.gone(self.index, code)))
 
     def _publish_without(self, device: Device) -> None:
         now = time.monotonic()
@@ -205,7 +205,7 @@ class Worker:
 
     # -- blocking PCIe reads ---------------------------------------------------------------------------------
 
-    def _mind_pcie(self, reader: DeviceReader) -> None:
+    def _start_pcie_thread(self, reader: DeviceReader) -> None:
         if self._pcie_thread is None and self._pcie_wanted.is_set() and reader.blocking_pcie_only:
             self._pcie_thread = threading.Thread(target=self._run_pcie, name=f"nvml-pcie-{self.index}", daemon=True)
             self._pcie_thread.start()
@@ -220,7 +220,7 @@ class Worker:
                 try:
                     values = read_pcie_blocking(asker)
                 except DeviceGoneError:
-                    values = {}  # the other thread finds that out as well, and tells
+                    values = {}  # the other thread finds out too, and reports it
                 self._pcie_at = time.monotonic()
                 self._pcie = values if self._pcie_wanted.is_set() else {}
                 if asker.never("pcie_rx_bytes_per_s", PCIE_THROUGHPUT):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gputop.errors import raised
+from gputop.errors import reraise
 from gputop.places import runs_dir as default_runs_dir
 from gputop.snapshot import FormatError, Points, Rank, Run, RunState
 from gputop.tracking.journal import places
@@ -77,7 +77,7 @@ class RunReader:
         self.problems: dict[Path, str] = {}
         """Files that are no journals, and why."""
 
-    def poll(self, lost: Callable[[Exception], None] = raised) -> RunUpdate:
+    def poll(self, lost: Callable[[Exception], None] = reraise) -> RunUpdate:
         """Return all followed runs, and the points that are new since the last poll.
 
         What files say never raises. ``lost`` is called with what nobody foresaw at one run; the others are read.

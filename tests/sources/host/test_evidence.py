@@ -20,7 +20,7 @@ from gputop.sources.host.cgroup import Cgroup, parse_cgroup
 from gputop.sources.host.machine import MachineReader, parse_pressure
 from gputop.sources.host.procfs_activity import parse_cpu_list, parse_io, read_open_files
 from gputop.sources.host.reader import HostReader
-from gputop.sources.host.settings import LONGEST, SETTINGS
+from gputop.sources.host.settings import SETTINGS, VALUE_MAX_CHARACTERS
 from tests.real_processes import BUSY, IDLE, Processes, as_nobody, descendants, eventually
 
 USE = (DeviceUse("GPU-1", 2**30, 50.0, "C"),)
@@ -134,7 +134,7 @@ file.write(bytes(3 << 20)); file.flush()
 idle()
 """
     )
-    monkeypatch.setattr(host_evidence, "again_after_s", lambda age_s: 1e9)  # a regular look will not come
+    monkeypatch.setattr(host_evidence, "reread_after_s", lambda age_s: 1e9)  # a regular look will not come
     reader = HostReader()
     assert read(reader, child.pid).files_written == ()
     Path(f"{path}.go").touch()
@@ -225,7 +225,7 @@ def test_settings_are_those_of_the_list_and_no_others() -> None:
         "PATH": "/bin",
     }
     found = launch_environment(values | {"TORCH_LOGS": "x" * 1000})
-    assert found.settings == (("NCCL_P2P_DISABLE", "1"), ("OMP_NUM_THREADS", "1"), ("TORCH_LOGS", "x" * LONGEST))
+    assert found.settings == (("NCCL_P2P_DISABLE", "1"), ("OMP_NUM_THREADS", "1"), ("TORCH_LOGS", "x" * VALUE_MAX_CHARACTERS))
     assert found.master_port == 29500
     assert launch_environment({}).settings == ()
     assert not [name for name in SETTINGS if any(word in name for word in ("KEY", "TOKEN_", "SECRET", "PASS"))]

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.sources.host import procfs, procfs_activity
-from gputop.sources.host.book import again_after_s, launch_environment
+from gputop.sources.host.book import launch_environment, reread_after_s
 
 ID = "28dec95b48532d4fd510ab9912acc8e0aa3d28dec95b48532d4fd510ab9912ac"
 AFTER_NAME = (
@@ -161,6 +161,6 @@ def test_a_local_rank_of_minus_one_means_not_distributed() -> None:
 
 
 def test_young_processes_are_looked_at_more_often() -> None:
-    waits = [again_after_s(age_s) for age_s in (0, 2, 6, 30, 3600)]
+    waits = [reread_after_s(age_s) for age_s in (0, 2, 6, 30, 3600)]
     assert waits == sorted(waits)
     assert (waits[0], waits[-1]) == (1.0, 10.0)

@@ -106,7 +106,7 @@ def test_readings_in_quick_succession_keep_the_share(processes: Processes, monke
     reader = HostReader()
     read(reader, child.pid)
     share = eventually(lambda: read(reader, child.pid).cpu_percent, lambda found: found)
-    monkeypatch.setattr(host_reader, "SHORTEST_S", 1e9)
+    monkeypatch.setattr(host_reader, "MIN_PERIOD_S", 1e9)
     assert read(reader, child.pid).cpu_percent == share
 
 
@@ -299,7 +299,7 @@ def test_a_pid_that_comes_round_again_inherits_nothing(processes: Processes, mon
 
 
 def test_pytorch_is_seen_when_it_comes_later(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(book, "again_after_s", lambda age_s: 0.0)
+    monkeypatch.setattr(book, "reread_after_s", lambda age_s: 0.0)
     processes.library("libtorch_cuda.so")
     late = f"""
 say("ready")

@@ -197,7 +197,7 @@ def test_jobs_of_others_are_left_out_and_pids_of_other_machines_too() -> None:
 
 def test_a_stopped_process_among_those_that_share_the_port(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ras, "HANDSHAKE_S", 0.05)
-    monkeypatch.setattr(ras, "NOTHING_NEW", 16)
+    monkeypatch.setattr(ras, "MAX_WITHOUT_NEWS", 16)
     with Ras(job(1, rank(0, 11))) as answering, Ras("", port=answering.address[1], silent=True):
         (found,) = eventually(lambda: ask_all(asking(answering, 11)), bool)
     assert found.ranks[0].pid == 11
@@ -366,18 +366,18 @@ def test_the_watch_never_waits_and_follows_what_nccl_says() -> None:
     with Ras(job(1, rank(0, 11, all_reduce=1))) as ras:
         watch = RasWatch(every_s=0.01)
         process = using(11, NCCL_RAS_ADDR=f"{HERE}:{ras.address[1]}")
-        assert watch.look([process]) == ()
-        eventually(lambda: watch.look([process]), bool, pause_s=0.01)
+        assert watch.poll([process]) == ()
+        eventually(lambda: watch.poll([process]), bool, pause_s=0.01)
         ras.answer = job(1, rank(0, 11, all_reduce=2))
         eventually(
-            lambda: watch.look([process]), lambda found: found and found[0].ranks[0].counts["AllReduce"] == 2, pause_s=0.01
+            lambda: watch.poll([process]), lambda found: found and found[0].ranks[0].counts["AllReduce"] == 2, pause_s=0.01
         )
-        assert watch.look([Process(pid=11)]) == ()
-    eventually(lambda: watch.look([process]), lambda found: not found, pause_s=0.01)
+        assert watch.poll([Process(pid=11)]) == ()
+    eventually(lambda: watch.poll([process]), lambda found: not found, pause_s=0.01)
     watch.close()
 
 
 def test_without_nccl_there_is_no_thread() -> None:
     before = set(threading.enumerate())
-    assert RasWatch().look([Process(pid=1, threads=(("pt_autograd_0", 1),))]) == ()
+    assert RasWatch().poll([Process(pid=1, threads=(("pt_autograd_0", 1),))]) == ()
     assert set(threading.enumerate()) <= before

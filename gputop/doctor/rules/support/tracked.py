@@ -10,7 +10,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import Told, command_of, quoted, softened
 from gputop.doctor.rules.support.rule import Suspicion
-from gputop.snapshot import LIVE_STATES, Device, LogMatch, Rank, is_of_training, loss_metric
+from gputop.snapshot import LIVE_STATES, Device, LogMatch, Rank, is_training_loss, loss_metric
 
 
 def ranks_of(job: Job) -> tuple[Rank, ...]:
@@ -38,7 +38,7 @@ def loss_of(ranks: Sequence[Rank]) -> str | None:
     """Return the training loss that every one of the ranks tells; None where they tell none, or each its own."""
     names = set.intersection(*(set(rank.metrics) for rank in ranks)) if ranks else set()
     found = loss_metric(names)
-    return found if found is not None and is_of_training(found) else None
+    return found if found is not None and is_training_loss(found) else None
 
 
 def used_devices(job: Job) -> tuple[Device, ...]:
