@@ -27,7 +27,7 @@ _LIST_ROWS_SMALL = 8
 
 
 class DoctorScreen(SubScreen):
-    """Lists the findings; the arrows choose one, Tab goes to its text to scroll it."""
+    """Lists the findings; the arrow keys choose one, Tab focuses its text for scrolling."""
 
     NAME = "doctor"
     DEFAULT_CSS = """
@@ -51,7 +51,7 @@ class DoctorScreen(SubScreen):
     )
 
     def compose_body(self) -> ComposeResult:
-        """Yield the list and the text."""
+        """Yield the list and the text panes."""
         with Container(id="body"):
             yield ChoiceList("Findings", id="findings")
             with Vertical(id="right"):
@@ -59,7 +59,7 @@ class DoctorScreen(SubScreen):
                 yield Pane(id="beside")
 
     def draw(self, view: View) -> None:
-        """Draw list and text."""
+        """Draw the list and the text."""
         listed = self.query_one("#findings", ChoiceList)
         columns = max(20, listed.inner_size.width)
         ascii_only = view.settings.ascii
@@ -82,7 +82,7 @@ class DoctorScreen(SubScreen):
                 items.append(Item((Span(f"history ({len(view.diagnosis.episodes)})", "dim"),), _HISTORY))
         if view.abstained:
             items.append(Item((Span(_not_judged(view), "dim"),), _ABSTAINED))
-        # On a small terminal the list takes what it needs and leaves the rest to the text.
+        # On a small terminal, the list takes only the rows it needs and leaves the rest to the text.
         listed.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL) if self.has_class("small") else None
         listed.set_items(items, subtitle=_count(view.findings))
         self._draw_text(view)
@@ -114,7 +114,7 @@ class DoctorScreen(SubScreen):
             pane.set_content(drawn.lines, title=drawn.title)
 
     def chosen_finding(self) -> Finding | None:
-        """Return the finding under the cursor, or None when it is no finding."""
+        """Return the finding under the cursor, or None if the row is not a finding."""
         if self.view is None:
             return None
         chosen = self.query_one("#findings", ChoiceList).chosen
@@ -124,19 +124,19 @@ class DoctorScreen(SubScreen):
         )
 
     def on_choice_list_chosen(self, event: ChoiceList.Chosen) -> None:
-        """Show the chosen finding from its beginning."""
+        """Show the chosen finding from its top."""
         event.stop()
         self.query_one("#finding", Pane).first = 0
         if self.view is not None:
             self._draw_text(self.view)
 
     def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
-        """Go to the text."""
+        """Focus the text."""
         event.stop()
         self.action_read()
 
     def action_read(self) -> None:
-        """Focus the text, to scroll it."""
+        """Focus the text for scrolling."""
         self.query_one("#finding", Pane).focus()
 
     def action_copy(self) -> None:
@@ -150,7 +150,7 @@ class DoctorScreen(SubScreen):
 
 
 def _key(finding: Finding, number: int) -> str:
-    """Tell findings apart over time: the same rule about the same run and devices is the same finding."""
+    """Identify a finding over time: the same rule about the same run and devices is the same finding."""
     about = finding.run or ",".join(finding.devices) or ",".join(map(str, finding.pids)) or str(number)
     return f"{finding.id} {about}"
 

@@ -1,4 +1,4 @@
-"""The settings screen: a change holds at once; "Save" keeps it for the next start."""
+"""The settings screen: a change applies at once; "Save" keeps it for the next start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMOOTHING_CHOICES = tuple(f"{weight:g}" for weight in SMOOTHINGS)
 
 
 class SettingsScreen(SubScreen):
-    """Shows the settings; ``change`` is called with each new value (the app's ``change_settings``)."""
+    """Shows the settings; calls ``change`` with each new value (the app's ``change_settings``)."""
 
     NAME = "settings"
     DEFAULT_CSS = "SettingsScreen Form { height: 1fr; }"
@@ -54,7 +54,7 @@ class SettingsScreen(SubScreen):
         self.query_one("#settings", Form).focus()
 
     def show(self, view: View) -> None:
-        """Take what was changed by keys elsewhere (the interval), without touching the field that is being changed."""
+        """Show settings that keys changed elsewhere (the interval), without touching the field being edited."""
         if view.settings != self.settings:
             self.settings = view.settings
             for field in self.query_one("#settings", Form).fields:
@@ -94,14 +94,14 @@ class SettingsScreen(SubScreen):
         form.tell(lines, "save")
 
     def on_form_changed(self, event: Form.Changed) -> None:
-        """Use the new value at once."""
+        """Apply the new value at once."""
         event.stop()
         field = event.form.field(event.name)
         self.settings = replace(self.settings, **{field.name: _READERS[field.name](field.value)})
         self.change(self.settings)
 
     def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
-        """Save, or save over a broken file after the person said so."""
+        """Save, or overwrite a broken file after the user confirms."""
         event.stop()
         self._save(overwrite_broken=event.name == "overwrite")
 
