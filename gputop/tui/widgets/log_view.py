@@ -1,4 +1,4 @@
-"""A pane with a job's log: follows its end, stays where the person scrolled to, holds a bounded number of lines."""
+"""A pane with a job's log: follows its end, stays where the user scrolled to, holds a bounded number of lines."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _BAD_WORDS = ("error", "traceback", "exception", "out of memory", "killed", "fat
 
 
 class LogView(Pane):
-    """Shows lines as they come. Long lines are wrapped, because an error's last words are its best."""
+    """Shows lines as they arrive. Long lines are wrapped, because the most useful words of an error are often its last."""
 
     def __init__(self, title: str = "Log", digit: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(title, digit, id=id)
         self.texts: list[str] = []
         self.pending = ""
-        """The line that is being written: a progress bar at work."""
+        """The unfinished last line, such as a running progress bar."""
         self.at_end = True
         self._columns = 0
         self._formed: list[Line] = []
 
     def clear(self) -> None:
-        """Begin another log."""
+        """Start another log."""
         self.texts, self.pending, self.at_end = [], "", True
         self._formed = []
         self._show()
 
     def add(self, texts: Sequence[str], pending: str = "") -> None:
-        """Show more lines at the end, and the one that is being written."""
+        """Append lines, and show the unfinished one."""
         if not texts and pending == self.pending:
             return
         self.texts += texts
@@ -54,14 +54,14 @@ class LogView(Pane):
             self.first = len(self.lines)
 
     def scroll_lines(self, by: int) -> None:
-        """Scroll; at the end it follows again."""
+        """Scroll; at the end, follow the log again."""
         super().scroll_lines(by)
         self.at_end = self.first >= len(self.lines) - self.inner_size.height
         self.footer = self._footer()
         self.repaint()
 
     def empty_lines(self) -> tuple[Line, ...]:
-        """Say where lines come from."""
+        """Return the placeholder of an empty log."""
         return ((Span("No output yet.", "dim"),),)
 
     def _show(self) -> None:
