@@ -17,11 +17,11 @@ _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": (
 
 
 def draw_doctor(view: View, width: int, height: int) -> Drawing:
-    """Return the pane: the first finding in full, the others as far as there is room (each at least by its headline)."""
+    """Return the pane: the first finding in full, the others as far as they fit (each at least by its headline)."""
     findings = view.findings
     lines: list[Line] = []
     for place, finding in enumerate(findings):
-        # Every later headline keeps one line, and the last one free may say how many more there are.
+        # Reserve one line for each later headline.
         room = height - len(lines) - (len(findings) - place - 1)
         lines.extend(_finding(finding, width, max(1, room), view.settings.ascii))
     if not findings:
@@ -32,7 +32,7 @@ def draw_doctor(view: View, width: int, height: int) -> Drawing:
 
 
 def doctor_title(findings: Sequence[Finding]) -> Line:
-    """Return "Doctor: 1 problem"; hints that are no problems are counted apart."""
+    """Return "Doctor: 1 problem"; with no problem, count the notes instead."""
     problems = sum(finding.severity in ("error", "warning") for finding in findings)
     if problems:
         worst = "bad" if any(finding.severity == "error" for finding in findings) else "warn"
@@ -43,7 +43,7 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
 
 
 def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None) -> Line:
-    """Return "✗ A07 title … confidence" in exactly ``width`` cells; ``title`` replaces the finding's where that is long."""
+    """Return "✗ A07 title … confidence" in exactly ``width`` cells; ``title`` replaces a finding's long title."""
     mark, plain_mark, style = _MARKS.get(finding.severity, _MARKS["info"])
     left = line(
         (plain_mark if ascii_only else mark, style),
@@ -55,7 +55,7 @@ def headline(finding: Finding, width: int, ascii_only: bool = False, title: str 
 
 
 def _finding(finding: Finding, width: int, room: int, ascii_only: bool) -> list[Line]:
-    """Return a finding in at most ``room`` lines: the headline comes first, then the fix, then the evidence."""
+    """Return a finding in at most ``room`` lines; the headline takes precedence, then the fix, then the evidence."""
     title = [plain(part) for part in wrap(clean(finding.title), max(10, width - 5 - len(finding.id) - len(finding.confidence)))]
     if room < 2 or not title:
         return [headline(finding, width, ascii_only)]
@@ -73,11 +73,11 @@ def _finding(finding: Finding, width: int, room: int, ascii_only: bool) -> list[
 
 
 def _fix(fix: str, width: int) -> list[Line]:
-    """Return the fix, each of its lines (code) on a line of its own behind the word."""
+    """Return the fix, each line of code on its own line after the word "fix:"."""
     label = "fix: "
     lines: list[Line] = []
     for number, code in enumerate(fix.splitlines() or [""]):
-        # A line of code keeps its own indentation; what does not fit goes on below, a little to the right.
+        # A line of code keeps its own indentation; overflow continues on the next line, indented further.
         start = label if number == 0 else " " * (len(label) + len(code) - len(code.lstrip()))
         for place, part in enumerate(wrap(clean(code.strip()), max(8, width - len(start)), "ok", indent="  ")):
             lines.append(line((start if place == 0 else " " * len(start), "ok"), *part))
@@ -85,7 +85,7 @@ def _fix(fix: str, width: int) -> list[Line]:
 
 
 def _healthy(view: View, width: int, height: int) -> list[Line]:
-    """Say what was looked at, so that silence is known from blindness."""
+    """List what was examined, so that "no problem" cannot be mistaken for "nothing seen"."""
     if view.loading:
         return [line(("Looking for problems …", "dim"))]
     snapshot = view.snapshot

@@ -1,6 +1,6 @@
-"""What the doctor's screen shows beside a finding's words: the GPUs and ranks that it speaks of, as the other panes show them.
+"""What the doctor's screen shows in addition to a finding's text: the GPUs and ranks involved, drawn as in the other panes.
 
-Also the past of the findings, and why the other causes are not the verdict. Pure.
+Also the history of the findings, and why the other causes are not the verdict. Pure.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _STATES = {
 
 
 def draw_beside(finding: Finding, view: View, width: int, height: int) -> Drawing:
-    """Return the rows of the GPUs and ranks of a finding, with its processes marked; at most ``height`` lines."""
+    """Return the rows of a finding's GPUs and ranks, with its processes marked; at most ``height`` lines."""
     lines: list[Line] = []
     devices = [device for device in view.snapshot.devices if device.uuid in finding.devices]
     if devices:
@@ -50,7 +50,7 @@ def draw_beside(finding: Finding, view: View, width: int, height: int) -> Drawin
 
 
 def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], width: int) -> tuple[Line, ...]:
-    """Return every rule with what came of it: what holds first, then what could not be judged, then what is clean."""
+    """Return every rule with its outcome: those that hold first, then those that could not be judged, then the clean ones."""
     needs = {item.rule: item for item in abstained}
     groups = {state: [item for item in verdicts if item.state == state] for state in _STATES}
     lines: list[Line] = list(
@@ -71,7 +71,7 @@ def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], w
 
 
 def history_lines(episodes: Sequence[Episode], width: int) -> tuple[Line, ...]:
-    """Return the findings over time, the newest first: from when, for how long, and whether they still stand."""
+    """Return the findings over time, newest first: since when, for how long, and whether they still hold."""
     lines: list[Line] = [*wrapped("What the doctor has said since gputop began to watch, newest first.", width), BLANK]
     for episode in reversed(episodes):
         began = units.clock(episode.began_at)

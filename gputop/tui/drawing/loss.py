@@ -1,4 +1,4 @@
-"""The live chart of a run's metric, kept between two drawings because most of it does not change."""
+"""The live chart of a run's metric, cached between drawings because most of it does not change."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gputop.tui.drawing.line import Line, Span, fit
 from gputop.tui.state.view import View
 
 MOST_CURVES = 8
-"""More curves than styles cannot be told apart: the ranks after that are drawn as mean and spread."""
+"""More curves than styles would be indistinguishable: with more ranks than this, the mean and spread are drawn."""
 
 
 class LossChart:
-    """Draws one metric of a run over its steps; a drawing is used again until points, size or settings change."""
+    """Draws one metric of a run over its steps; reuses a drawing until points, size or settings change."""
 
     def __init__(self) -> None:
         self._columns = LiveColumns()
@@ -27,7 +27,7 @@ class LossChart:
         self._lines: tuple[Line, ...] = ()
 
     def draw(self, view: View, metric: str, width: int, height: int) -> tuple[Line, ...]:
-        """Return exactly ``height`` lines of ``width`` cells for the chosen run; a note when there are no points yet."""
+        """Return exactly ``height`` lines of ``width`` cells for the chosen run; a note if there are no points yet."""
         ranks = view.history.metric(view.run_id, metric) if view.run_id else {}
         settings = view.settings
         versions = tuple((rank, series.by_step.version) for rank, series in sorted(ranks.items()))
@@ -73,7 +73,7 @@ class LossChart:
 def traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: float) -> list[Trace]:
     """Return the curves of a metric from each rank's columns: one per rank, or their mean between lowest and highest.
 
-    ``weight`` is that of the past in a curve (``history/smoothing.py``); the band stays as it is.
+    ``weight`` is the weight of the past in a curve (``history/smoothing.py``); the band is not smoothed.
     """
     if per_rank or len(columns) == 1:
         drawn = []
@@ -98,12 +98,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    # NaN in one rank makes the mean NaN: it must be seen, and it is.
+    # NaN in one rank makes the mean NaN, so that it is visible.
     return units.mean(known) if all(map(math.isfinite, known)) else math.nan
 
 
 def _edges(columns: Sequence[Sequence[Bucket | None]]) -> tuple[list[float | None], list[float | None]]:
-    """Return the smallest and largest finite value of every column over all ranks: what the band shows."""
+    """Return the smallest and largest finite value of every column over all ranks, for the band."""
     low: list[float | None] = []
     high: list[float | None] = []
     for column in zip(*columns, strict=True):
