@@ -97,7 +97,7 @@ class GputopApp(App[None]):
     def refresh_view(self) -> None:
         """Build a new view and hand it to the visible screen."""
         if self._latest is None:
-            self._tell_empty()
+            self._exit_on_problem()
             return
         self.view = View(
             snapshot=self._latest,
@@ -116,7 +116,7 @@ class GputopApp(App[None]):
         )
         self.show_view()
 
-    def _tell_empty(self) -> None:
+    def _exit_on_problem(self) -> None:
         problem = self.feed.problem()
         if problem:
             self.farewell = f"gputop: {problem}"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def lasting() -> Iterator[None]:
+def long_lived() -> Iterator[None]:
     """Freeze the objects created in this block (``gc.freeze``): they never become garbage, so the collector should not scan
     them.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gputop.snapshot import Snapshot
-from gputop.tui.gc_freeze import lasting
+from gputop.tui.gc_freeze import long_lived
 
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
@@ -39,7 +39,7 @@ class LateDoctor:
         """Import the rules and judge the buffered snapshots; return False if the doctor is already loaded."""
         if self.doctor is not None:
             return False
-        with lasting():
+        with long_lived():
             from gputop.doctor.diagnosis import Doctor
         self.doctor = Doctor()
         for snapshot in self._waiting:

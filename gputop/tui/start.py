@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TextIO
 
 from gputop.agent.feed import Feed
-from gputop.tui.gc_freeze import lasting
+from gputop.tui.gc_freeze import long_lived
 from gputop.tui.state.settings import Settings
 from gputop.tui.terminal_watch import watch
 
@@ -26,8 +26,8 @@ def run_app(feed: Feed, settings: Settings) -> int:
         settings = replace(settings, theme=guess_theme(os.environ))
     if not settings.color or settings.theme == "ansi":
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
-    sys.__stderr__ = write_whole(sys.__stderr__)  # type: ignore[misc, assignment] # where Textual writes
-    with lasting():
+    sys.__stderr__ = write_fully(sys.__stderr__)  # type: ignore[misc, assignment] # where Textual writes
+    with long_lived():
         from gputop.tui.app import GputopApp
 
         app = GputopApp(feed, settings)
@@ -41,7 +41,7 @@ def run_app(feed: Feed, settings: Settings) -> int:
     return app.return_code or 0
 
 
-def write_whole(stream: TextIO | None) -> TextIO | None:
+def write_fully(stream: TextIO | None) -> TextIO | None:
     """Return a stream that writes everything it is given, even where stderr is unbuffered (PYTHONUNBUFFERED, ``python -u``).
 
     An unbuffered stream calls write once and drops what a busy terminal did not accept: the screen loses parts of its frames.

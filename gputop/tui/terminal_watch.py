@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Callable
 
-PATIENCE_S = 2.0
+EXIT_TIMEOUT_S = 2.0
 """How long an orderly exit may take before the process is killed: drawing may block on a terminal that never answers."""
 EXIT_CODE = 129
 """128 + SIGHUP, as a shell reports a program that died of a hangup."""
@@ -37,8 +37,8 @@ def answer_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -
 def watch(descriptor: int, gone: Callable[[], None]) -> threading.Thread | None:
     """Call ``gone`` from a thread once the terminal behind ``descriptor`` hangs up; return None if it is no terminal.
 
-    If the process still runs ``PATIENCE_S`` later, it exits with ``EXIT_CODE``. Launched runs have their own sessions and are
-    not affected.
+    If the process still runs ``EXIT_TIMEOUT_S`` later, it exits with ``EXIT_CODE``. Launched runs have their own sessions and
+    are not affected.
     """
     try:
         if not os.isatty(descriptor):
@@ -55,7 +55,7 @@ def _wait(descriptor: int, gone: Callable[[], None]) -> None:
     poller.register(descriptor, 0)  # no events requested: hangups and errors are always reported
     while not any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poller.poll()):
         pass
-    timer = threading.Timer(PATIENCE_S, os._exit, (EXIT_CODE,))
+    timer = threading.Timer(EXIT_TIMEOUT_S, os._exit, (EXIT_CODE,))
     timer.daemon = True
     timer.start()
     gone()

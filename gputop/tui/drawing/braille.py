@@ -150,8 +150,8 @@ def _x_axis(
     return ((Span(" " * label_cells + corner + "".join(line), "dim"),), named)
 
 
-def _axis(label: str | None, labelled: bool, label_cells: int, ascii_only: bool) -> Span:
-    tick = ("+" if labelled else "|") if ascii_only else ("┤" if labelled else "│")
+def _axis(label: str | None, labeled: bool, label_cells: int, ascii_only: bool) -> Span:
+    tick = ("+" if labeled else "|") if ascii_only else ("┤" if labeled else "│")
     return Span(f"{label or '':>{label_cells}}{tick}", "dim")
 
 

@@ -36,7 +36,7 @@ COLUMNS = (
     Column("name", "JOB", 10, "<", 8, grows=True),
 )
 _LABEL, _FIGURES = 8, 28
-_APART = ("name", "steps", "epochs")
+_IGNORED = ("name", "steps", "epochs")
 """Values that may differ between compared jobs."""
 
 
@@ -58,7 +58,7 @@ class Reached:
 
 def kind_of(job: Job) -> tuple[Any, ...]:
     """Return what comparable jobs have in common: the recipe and its values, except name and length."""
-    return (job.recipe_id, tuple(sorted((name, str(value)) for name, value in job.values.items() if name not in _APART)))
+    return (job.recipe_id, tuple(sorted((name, str(value)) for name, value in job.values.items() if name not in _IGNORED)))
 
 
 def reached_by(jobs: Sequence[Job], like: Job, snapshot: Snapshot, history: History) -> tuple[Reached, ...]:
@@ -70,10 +70,10 @@ def reached_by(jobs: Sequence[Job], like: Job, snapshot: Snapshot, history: Hist
     found = [_reached(job, count, snapshot, history) for count, job in sorted(newest.items())]
     measure = next((item for item in found if item.speed), None)
     of_one = measure.speed / measure.gpus if measure is not None and measure.speed else 0.0
-    return tuple(_against(item, of_one) if of_one else item for item in found)
+    return tuple(_relative_to(item, of_one) if of_one else item for item in found)
 
 
-def _against(item: Reached, speed_of_one: float) -> Reached:
+def _relative_to(item: Reached, speed_of_one: float) -> Reached:
     if not item.speed:
         return item
     up = item.speed / speed_of_one

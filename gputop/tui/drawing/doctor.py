@@ -9,10 +9,10 @@ from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
 
-MOST_EVIDENCE = 3
-MOST_FIX_LINES = 8
-MIN_ROOM_FOR_LONG_TITLE = 6
-MOST_NOT_JUDGED = 2
+MAX_EVIDENCE = 3
+MAX_FIX_LINES = 8
+MIN_LINES_FOR_LONG_TITLE = 6
+MAX_NOT_JUDGED = 2
 _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
 
 
@@ -59,14 +59,14 @@ def _finding(finding: Finding, width: int, room: int, ascii_only: bool) -> list[
     title = [plain(part) for part in wrap(clean(finding.title), max(10, width - 5 - len(finding.id) - len(finding.confidence)))]
     if room < 2 or not title:
         return [headline(finding, width, ascii_only)]
-    if len(title) == 2 and room >= MIN_ROOM_FOR_LONG_TITLE:
+    if len(title) == 2 and room >= MIN_LINES_FOR_LONG_TITLE:
         head = [headline(finding, width, ascii_only, title[0]), clip(line("  ", (title[1], "value")), width)]
     else:
         head = [headline(finding, width, ascii_only)]
-    fix = [clip(line("  ", *part), width) for part in _fix(finding.fix, max(8, width - 2))[: min(MOST_FIX_LINES, room - 1)]]
+    fix = [clip(line("  ", *part), width) for part in _fix(finding.fix, max(8, width - 2))[: min(MAX_FIX_LINES, room - 1)]]
     evidence = [
         clip(line("  · " if first else "    ", *part), width)
-        for fact in finding.evidence[:MOST_EVIDENCE]
+        for fact in finding.evidence[:MAX_EVIDENCE]
         for first, part in zip((True, False), wrap(clean(fact.text), max(8, width - 4)), strict=False)
     ]
     return [*head, *evidence[: max(0, room - len(head) - len(fix))], *fix][:room]
@@ -90,15 +90,15 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
         return [line(("Looking for problems …", "dim"))]
     snapshot = view.snapshot
     live = sum(run.state in LIVE_STATES for run in snapshot.runs)
-    looked = (
+    examined = (
         f"Looked at {len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}, "
         f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)} and {live} live run{'s' * (live != 1)}."
     )
-    lines = [line(("No problem found", "ok")), *wrap(looked, width, "dim")]
+    lines = [line(("No problem found", "ok")), *wrap(examined, width, "dim")]
     if live == 0:
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
-    for abstained in view.abstained[:MOST_NOT_JUDGED]:
+    for abstained in view.abstained[:MAX_NOT_JUDGED]:
         lines.extend(wrap(f"Not judged ({abstained.rule}): {clean(abstained.why)} {clean(abstained.needs)}", width, "dim"))
-    if len(view.abstained) > MOST_NOT_JUDGED:
-        lines.extend(wrap(f"{len(view.abstained) - MOST_NOT_JUDGED} more could not be judged: d says why.", width, "dim"))
+    if len(view.abstained) > MAX_NOT_JUDGED:
+        lines.extend(wrap(f"{len(view.abstained) - MAX_NOT_JUDGED} more could not be judged: d says why.", width, "dim"))
     return lines[: max(1, height)]

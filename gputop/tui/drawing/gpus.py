@@ -154,7 +154,7 @@ def _row(view: View, device: Device, layout: _Layout, width: int, involved: bool
         state, words = trouble
         style = "warn" if device.state == "stale" else "bad"
         return clip(line(mark, label, " ", (f"{state:>4}", style), " ", (words, style)), width)
-    parts: list[Line] = [(_utilisation(device),)]
+    parts: list[Line] = [(_utilization(device),)]
     if device.kind == "mig":
         parts.append(_mig_name(device, layout))
     else:
@@ -197,7 +197,7 @@ def _trouble(device: Device) -> tuple[str, str] | None:
     return "err", words or "the driver reports an error for this GPU"
 
 
-def _utilisation(device: Device) -> Span:
+def _utilization(device: Device) -> Span:
     value = device.utilization_percent
     style = "dim" if value is None or value < IDLE_PERCENT else "value"
     return Span(f"{units.percent(value):>4}", style)
@@ -334,14 +334,14 @@ def _named(processes: Sequence[Process], names: Mapping[str, str]) -> str:
     for process in processes:
         name = names.get(process.run_id) if process.run_id else None
         groups.setdefault(name or clean(process.user or "?"), []).append(process)
-    said = []
+    parts = []
     for name, members in groups.items():
         ranks = sorted(process.rank for process in members if process.rank is not None)
         if ranks:
-            said.append(f"{name} rank{'s' * (len(ranks) > 1)} {units.ranges(ranks, compact=True)}")
+            parts.append(f"{name} rank{'s' * (len(ranks) > 1)} {units.ranges(ranks, compact=True)}")
         else:
-            said.append(name if len(members) == 1 else f"{name} ({len(members)} processes)")
-    return ", ".join(said)
+            parts.append(name if len(members) == 1 else f"{name} ({len(members)} processes)")
+    return ", ".join(parts)
 
 
 def _no_devices(view: View, width: int) -> tuple[Line, ...]:
@@ -351,7 +351,7 @@ def _no_devices(view: View, width: int) -> tuple[Line, ...]:
     return (*wrap(clean(problem.message), width, "warn"), *wrap(clean(problem.hint), width, "text"))
 
 
-_ABSENT = ("library_not_found", "no_gpu")
+_NO_GPU_CODES = ("library_not_found", "no_gpu")
 """Error codes of a machine that simply has no GPU; any other means a driver that should work but does not."""
 
 
@@ -362,7 +362,7 @@ def _hint(view: View, width: int) -> tuple[Line, ...]:
         return ()
     lines: list[Line] = []
     if host.problem is not None:
-        style = "dim" if host.problem.code in _ABSENT else "warn"
+        style = "dim" if host.problem.code in _NO_GPU_CODES else "warn"
         lines += [*wrap(clean(host.problem.message), width, style), *wrap(clean(host.problem.hint), width, "dim"), ()]
     count = len(view.snapshot.devices)
     lines += wrap(f"{count} virtual GPU{'s' * (count != 1)} to try everything with: CPU work, measured.", width, "dim")

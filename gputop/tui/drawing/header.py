@@ -25,14 +25,14 @@ def header_line(view: View | None, cells: int) -> Line:
     right: list[Line] = [badges, *_load(view), line(clock), line((_interval(view.settings.interval_s), "dim"))]
     left: list[Line] = _machine(view)
     # Least important first: parts are dropped one by one until the rest fits.
-    for leaver in ("versions", "load", "load", "interval", "devices", "host"):
+    for part in ("versions", "load", "load", "interval", "devices", "host"):
         if _needed(name, left, right) <= cells:
             break
-        if leaver == "versions":
+        if part == "versions":
             left = left[:2]
-        elif leaver == "load" and len(right) > 3:
+        elif part == "load" and len(right) > 3:
             del right[1]
-        elif leaver == "interval":
+        elif part == "interval":
             right = right[:-1]
         else:
             left = left[:-1]

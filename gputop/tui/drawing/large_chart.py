@@ -372,8 +372,8 @@ def _x_ticks(chart: Chart, start: float, end: float) -> list[tuple[float, str]]:
     return [(start + number * step, units.duration(number * step)) for number in range(int((end - start) // step) + 1)]
 
 
-def _sentence(chart: Chart, said: Span) -> tuple[Line, ...]:
+def _sentence(chart: Chart, sentence: Span) -> tuple[Line, ...]:
     blank: Line = (Span(" " * chart.width),)
-    shown = (Span(said.text[: chart.width].center(chart.width), said.style),)
+    shown = (Span(sentence.text[: chart.width].center(chart.width), sentence.style),)
     above = max(0, chart.height // 2)
     return tuple([blank] * above + [shown] + [blank] * chart.height)[: chart.height]

@@ -14,7 +14,7 @@ from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.line import Line, Span, fit
 from gputop.tui.state.view import View
 
-MOST_CURVES = 8
+MAX_CURVES = 8
 """More curves than styles would be indistinguishable: with more ranks than this, the mean and spread are drawn."""
 
 
@@ -65,7 +65,7 @@ class LossChart:
             rank: self._columns.columns(key, series, start, end, count)
             for key, (rank, series) in zip(keys, present.items(), strict=True)
         }
-        drawn = traces(columns, per_rank=settings.per_rank and len(columns) <= MOST_CURVES, weight=settings.smoothing)
+        drawn = traces(columns, per_rank=settings.per_rank and len(columns) <= MAX_CURVES, weight=settings.smoothing)
         labels = (f"step {units.count(start)}", units.count(end))
         return chart(drawn, width, height, x_labels=labels, log=settings.log_axis, ascii_only=settings.ascii)
 
@@ -80,7 +80,7 @@ def traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: f
         for rank, held in columns.items():
             values = [_value(bucket) for bucket in held]
             low, high = _edges([held]) if len(columns) == 1 else ((), ())
-            drawn.append(Trace(smooth(values, weight), f"rank{rank % MOST_CURVES}", low, high))
+            drawn.append(Trace(smooth(values, weight), f"rank{rank % MAX_CURVES}", low, high))
         return drawn
     every = list(columns.values())
     means = [_mean([_value(bucket) for bucket in column]) for column in zip(*every, strict=True)]

@@ -275,14 +275,14 @@ def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) ->
     subtitle = _order_note(order)
     footer = _note(view)
     if not rows:
-        return Drawing(title, _nothing(view, order, width), subtitle, footer)
+        return Drawing(title, _empty_lines(view, order, width), subtitle, footer)
     columns = fitting(COLUMNS, width)
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
     body = [_row_line(row, columns, view.snapshot.time, width, ascii_only, row.pid in view.involved_pids) for row in rows]
     # Notes in full after the rows; the footer keeps their beginning visible while the list is long.
     for note in view.snapshot.notes:
-        body += [(), *_told(note, width)]
+        body += [(), *_note_lines(note, width)]
     return Drawing(title, (heading, *body), subtitle, footer)
 
 
@@ -329,13 +329,13 @@ def _note(view: View) -> Line:
     return ()
 
 
-def _told(note: Problem, width: int) -> list[Line]:
+def _note_lines(note: Problem, width: int) -> list[Line]:
     return [*wrap(clean(note.message), width, "warn"), *wrap(clean(note.hint), width, "text")]
 
 
-def _nothing(view: View, order: Order, width: int) -> tuple[Line, ...]:
+def _empty_lines(view: View, order: Order, width: int) -> tuple[Line, ...]:
     if order.filter and (view.snapshot.processes or view.snapshot.devices):
         return tuple(wrap(f'No process matches "{clean(order.filter)}". Esc clears the filter.', width, "dim"))
     if view.snapshot.notes:
-        return tuple(part for note in view.snapshot.notes for part in _told(note, width))
+        return tuple(part for note in view.snapshot.notes for part in _note_lines(note, width))
     return tuple(wrap("No process uses a GPU, and no tracked run is alive. Press l to launch one.", width, "dim"))

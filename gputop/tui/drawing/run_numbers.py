@@ -23,9 +23,9 @@ def total_steps(run: Run) -> int | None:
     """Return how many steps the run will take, as reported by the run itself."""
     for rank in run.ranks:
         progress = rank.facts.get("progress")
-        said = progress.get("total_steps") if isinstance(progress, Mapping) else rank.facts.get("total_steps")
-        if isinstance(said, int) and not isinstance(said, bool) and said > 0:
-            return said
+        total = progress.get("total_steps") if isinstance(progress, Mapping) else rank.facts.get("total_steps")
+        if isinstance(total, int) and not isinstance(total, bool) and total > 0:
+            return total
     return None
 
 

@@ -32,10 +32,10 @@ def fitting(columns: Sequence[Column], width: int) -> tuple[tuple[Column, int], 
     """Return the columns that fit into ``width`` cells with one cell between them, each with its final width."""
     kept = list(columns)
     while len(kept) > 1 and sum(column.width + 1 for column in kept) - 1 > width:
-        leaver = max(range(len(kept)), key=lambda index: (kept[index].priority, index))
-        if kept[leaver].priority == 0:
+        dropped = max(range(len(kept)), key=lambda index: (kept[index].priority, index))
+        if kept[dropped].priority == 0:
             break
-        del kept[leaver]
+        del kept[dropped]
     spare = max(0, width - (sum(column.width + 1 for column in kept) - 1))
     growing = [column for column in kept if column.grows]
     return tuple((column, column.width + (spare if growing and column is growing[-1] else 0)) for column in kept)

@@ -10,7 +10,7 @@ from gputop.snapshot import ENDED_STATES, FAILED_STATES, Rank, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
-from gputop.tui.drawing.loss import MOST_CURVES, LossChart
+from gputop.tui.drawing.loss import MAX_CURVES, LossChart
 from gputop.tui.drawing.ranks import STATE_STYLES
 from gputop.tui.state.view import View
 
@@ -89,14 +89,14 @@ def title_line(view: View, run: Run) -> Line:
 def rank_legend(view: View, run: Run, metric: str) -> Line:
     """Return which curve belongs to which rank, if each has its own; marks the ranks that the first finding is about."""
     ranks = sorted(view.history.metric(run.run_id, metric))
-    if not view.settings.per_rank or not 1 < len(ranks) <= MOST_CURVES:
+    if not view.settings.per_rank or not 1 < len(ranks) <= MAX_CURVES:
         return ()
     some = _singled_out(view, run)
     parts: list[Line] = []
     for place, rank in enumerate(ranks):
         sign = ASCII_MARKS[place % len(ASCII_MARKS)] if view.settings.ascii else "━"
         name = (f"▸rank {rank}", "accent") if rank in some else (f"rank {rank}", "dim")
-        parts.append(line((sign, f"rank{rank % MOST_CURVES}"), " ", name))
+        parts.append(line((sign, f"rank{rank % MAX_CURVES}"), " ", name))
     return joined(parts, Span("  "))
 
 
@@ -210,12 +210,12 @@ def _trouble(view: View, run: Run) -> Line:
     """Return which ranks ended badly, or for how long nothing has been logged."""
     ended = [rank for rank in run.ranks if rank.state in FAILED_STATES]
     if ended:
-        said = ", ".join(
+        text = ", ".join(
             f"rank {rank.rank} {rank.state}" + (f" (exit code {rank.exit_code})" if rank.exit_code is not None else "")
             for rank in ended[:4]
         )
         more = f" and {len(ended) - 4} more" if len(ended) > 4 else ""
-        return line((said + more, "bad"))
+        return line((text + more, "bad"))
     if run.state != "stalled":
         return ()
     times = [rank.last_log_at for rank in run.ranks if rank.last_log_at is not None]

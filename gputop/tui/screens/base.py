@@ -39,19 +39,19 @@ class KeyBar(LinesWidget):
         super().__init__()
         self.hints = tuple(hints)
         self._places: list[tuple[int, int, str]] = []
-        self._form()
+        self._lay_out()
 
     def set_hints(self, hints: Sequence[KeyHint]) -> None:
         """Replace the keys shown."""
         if tuple(hints) != self.hints:
             self.hints = tuple(hints)
-            self._form()
+            self._lay_out()
 
     def resized(self) -> None:
         """Drop the last keys if they do not fit."""
-        self._form(paint=False)
+        self._lay_out(paint=False)
 
-    def _form(self, paint: bool = True) -> None:
+    def _lay_out(self, paint: bool = True) -> None:
         spans: list[Span] = [Span(" ")]
         self._places, at = [], 1
         room = self.size.width or 80

@@ -11,7 +11,7 @@ from textual.containers import Container, Vertical
 from gputop.doctor.findings.finding import EVIDENCE, Finding
 from gputop.tui.drawing import finding_text
 from gputop.tui.drawing.doctor import headline
-from gputop.tui.drawing.doctor_beside import draw_beside, history_lines, why_not_lines
+from gputop.tui.drawing.doctor_details import draw_involved, history_lines, why_not_lines
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
@@ -37,7 +37,7 @@ class DoctorScreen(SubScreen):
     DoctorScreen #finding { height: 1fr; }
     DoctorScreen.small #body { layout: vertical; }
     DoctorScreen.small #findings { width: 1fr; }
-    DoctorScreen.small #beside { display: none; }
+    DoctorScreen.small #involved { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "copy", show=False),
@@ -56,7 +56,7 @@ class DoctorScreen(SubScreen):
             yield ChoiceList("Findings", id="findings")
             with Vertical(id="right"):
                 yield Pane(id="finding")
-                yield Pane(id="beside")
+                yield Pane(id="involved")
 
     def draw(self, view: View) -> None:
         """Draw the list and the text."""
@@ -102,12 +102,12 @@ class DoctorScreen(SubScreen):
         else:
             title, lines = "No problem found", _healthy_lines(view, columns)
         pane.set_content(lines, title=(Span(title, "title"),))
-        self._draw_beside(view, chosen)
+        self._draw_involved(view, chosen)
 
-    def _draw_beside(self, view: View, chosen: Finding | None) -> None:
-        pane = self.query_one("#beside", Pane)
+    def _draw_involved(self, view: View, chosen: Finding | None) -> None:
+        pane = self.query_one("#involved", Pane)
         room = max(4, self.size.height * 2 // 5)
-        drawn = draw_beside(chosen, view, max(20, pane.inner_size.width), room - 2) if chosen is not None else None
+        drawn = draw_involved(chosen, view, max(20, pane.inner_size.width), room - 2) if chosen is not None else None
         pane.display = bool(drawn and drawn.lines) and not self.has_class("small")
         if drawn is not None and drawn.lines:
             pane.styles.height = len(drawn.lines) + 2

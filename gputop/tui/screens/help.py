@@ -77,7 +77,7 @@ class HelpScreen(SubScreen):
             return
         half = columns // 2 - 2
         left, right = key_lines(half), word_lines(half)
-        pane.set_content(_beside(left, right, half))
+        pane.set_content(_side_by_side(left, right, half))
 
 
 def key_lines(columns: int) -> tuple[Line, ...]:
@@ -110,7 +110,7 @@ def _row(name: str, what: str, columns: int, style: str, width: int) -> list[Lin
     return lines
 
 
-def _beside(left: tuple[Line, ...], right: tuple[Line, ...], columns: int) -> list[Line]:
+def _side_by_side(left: tuple[Line, ...], right: tuple[Line, ...], columns: int) -> list[Line]:
     rows: list[Line] = []
     for number in range(max(len(left), len(right))):
         first = left[number] if number < len(left) else BLANK

@@ -24,7 +24,7 @@ from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget, Pane
 
-_MOST_CURVES = 16
+_MAX_CURVES = 16
 
 
 class RunScreen(SubScreen):
@@ -139,7 +139,7 @@ class RunScreen(SubScreen):
         if self.x_kind == "time" and run.state in LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
             span = (span[0], max(span[1], view.snapshot.time))
         width, height = pane.chart_size()
-        shown = dict(sorted(series.items())[:_MOST_CURVES]) if self.settings.per_rank else series
+        shown = dict(sorted(series.items())[:_MAX_CURVES]) if self.settings.per_rank else series
         curves, marks = large_chart.curves_of(
             shown,
             x_kind=self.x_kind,
@@ -161,15 +161,17 @@ class RunScreen(SubScreen):
             ascii=self.settings.ascii,
             plain=not self.settings.color,
         )
-        pane.show_chart(chart, title=title, subtitle=self._ways(names), footer=_hidden_ranks(len(series), len(shown)))
+        pane.show_chart(
+            chart, title=title, subtitle=self._chart_description(names), footer=_hidden_ranks(len(series), len(shown))
+        )
         return span
 
-    def _ways(self, names: tuple[str, ...]) -> Line:
+    def _chart_description(self, names: tuple[str, ...]) -> Line:
         number = names.index(self.metric_name) + 1 if self.metric_name in names else 0
-        ways = [f"metric {number} of {len(names)}", "log" if self.settings.log_axis else "linear"]
-        ways.append(f"smoothing {self.settings.smoothing:g}" if self.settings.smoothing else "not smoothed")
-        ways.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
-        return (Span(", ".join(ways), "dim"),)
+        parts = [f"metric {number} of {len(names)}", "log" if self.settings.log_axis else "linear"]
+        parts.append(f"smoothing {self.settings.smoothing:g}" if self.settings.smoothing else "not smoothed")
+        parts.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
+        return (Span(", ".join(parts), "dim"),)
 
     def _draw_use(self, view: View, span: tuple[float, float] | None) -> None:
         pane = self.query_one("#use", ChartPane)

@@ -84,14 +84,14 @@ class SettingsScreen(SubScreen):
             Field("save", "Save", "button", detail=(Span(str(path), "dim"),), help="keep these for the next start"),
         ]
         self.query_one("#settings", Form).set_fields(fields, cursor="theme")
-        self._tell_problems()
+        self._show_problems()
 
-    def _tell_problems(self) -> None:
+    def _show_problems(self) -> None:
         form = self.query_one("#settings", Form)
         lines: list[Line] = []
         for problem in settings_file.read_settings().problems:
-            lines += _told(problem.message, problem.hint, self.size.width - 6)
-        form.tell(lines, "save")
+            lines += _problem_lines(problem.message, problem.hint, self.size.width - 6)
+        form.show_message(lines, "save")
 
     def on_form_changed(self, event: Form.Changed) -> None:
         """Apply the new value at once."""
@@ -120,13 +120,13 @@ class SettingsScreen(SubScreen):
                 what = "the broken file is lost"
                 fields.append(Field("overwrite", "Write it anew", "button", detail=(Span(what, "warn"),), help=what))
             form.set_fields(fields, cursor="save")
-            form.tell(_told(error.message, error.hint, columns), "save")
+            form.show_message(_problem_lines(error.message, error.hint, columns), "save")
             return
         form.set_fields(fields, cursor="save")
-        form.tell(wrapped(f"Saved in {path}.", columns, "ok"), "save")
+        form.show_message(wrapped(f"Saved in {path}.", columns, "ok"), "save")
 
 
-def _told(message: str, hint: str, columns: int) -> list[Line]:
+def _problem_lines(message: str, hint: str, columns: int) -> list[Line]:
     return [*wrapped(message, max(20, columns), "bad"), *wrapped(hint, max(20, columns))]
 
 

@@ -33,7 +33,7 @@ SAVED = ("interval_s", "theme", "ascii", "density", "log_axis", "smoothing", "pe
 """The fields that the settings screen changes; the others are read from the file but never written."""
 
 DENSITIES = ("auto", "full", "compact")
-LARGEST_SMOOTHING = 0.99
+MAX_SMOOTHING = 0.99
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +103,9 @@ def _from_data(path: Path, data: Mapping[str, Any]) -> Loaded:
         if name not in known:
             problems.append(_problem(f"{path}: {name!r} is no setting of gputop.", "It is ignored."))
             continue
-        accepted, wish = _accept(name, value)
-        if wish:
-            problems.append(_problem(f"{path}: {name} = {value!r} is not {wish}.", "The default is used."))
+        accepted, expected = _accept(name, value)
+        if expected:
+            problems.append(_problem(f"{path}: {name} = {value!r} is not {expected}.", "The default is used."))
         else:
             values[name] = accepted
     return Loaded(replace(Settings(), **values), tuple(problems))
@@ -117,7 +117,7 @@ def _accept(name: str, value: Any) -> tuple[Any, str]:
     if isinstance(default, bool):
         return value, "" if isinstance(value, bool) else "true or false"
     if isinstance(default, float):
-        low, high = (0.0, LARGEST_SMOOTHING) if name == "smoothing" else (INTERVAL_MIN_S, INTERVAL_MAX_S)
+        low, high = (0.0, MAX_SMOOTHING) if name == "smoothing" else (INTERVAL_MIN_S, INTERVAL_MAX_S)
         fits = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
         return (float(value), "") if fits else (value, f"a number from {low:g} to {high:g}")
     if isinstance(default, tuple):

@@ -72,15 +72,15 @@ class Form(ChoiceList):
         self.fields: tuple[Field, ...] = ()
         self.idle_footer: Line = ()
         """Shown in the frame while the form does not have the focus."""
-        self._told: tuple[Line, ...] = ()
-        self._told_below = ""
+        self._message_lines: tuple[Line, ...] = ()
+        self._message_below = ""
 
     # Contents
 
     def set_fields(self, fields: Sequence[Field], *, cursor: str | None = None) -> None:
         """Replace the fields; ``cursor`` names the field to start on."""
         self.fields = tuple(fields)
-        self._told = ()
+        self._message_lines = ()
         if cursor is not None:
             self.chosen = cursor
         self.redraw()
@@ -96,9 +96,9 @@ class Form(ChoiceList):
                 return field
         raise KeyError(name)
 
-    def tell(self, lines: Sequence[Line], below: str) -> None:
+    def show_message(self, lines: Sequence[Line], below: str) -> None:
         """Show lines below the field named ``below``: an error and its hint, or a result. Empty removes them."""
-        self._told, self._told_below = tuple(lines), below
+        self._message_lines, self._message_below = tuple(lines), below
         self.redraw()
 
     def values(self) -> dict[str, str] | None:
@@ -128,8 +128,8 @@ class Form(ChoiceList):
         for field in self.fields:
             chosen = field.name == self.chosen and self.has_focus
             items.append(Item(self._line(field, chosen), None if field.kind == "note" else field.name))
-            if field.name == self._told_below:
-                items += [Item(line) for line in self._told]
+            if field.name == self._message_below:
+                items += [Item(line) for line in self._message_lines]
         self.set_items(items, subtitle=self.subtitle, footer=self._footer())
 
     def _footer(self) -> Line:
@@ -206,7 +206,7 @@ class Form(ChoiceList):
         text = "".join(sign for sign in event.text.strip().split("\n", 1)[0] if sign.isprintable() and _fits(field.kind, sign))
         field.value = text if field.fresh else f"{field.value}{text}"
         field.fresh, field.error = False, ""
-        self._tell_changed(field)
+        self._field_changed(field)
 
     def _handle(self, field: Field, event: events.Key) -> bool:
         if event.key in ("left", "right"):
@@ -234,7 +234,7 @@ class Form(ChoiceList):
         else:
             return False
         field.value, field.fresh, field.error = text, False, ""
-        self._tell_changed(field)
+        self._field_changed(field)
         return True
 
     def _turn(self, field: Field, by: int) -> bool:
@@ -246,16 +246,16 @@ class Form(ChoiceList):
         else:
             return field.kind in _TYPED
         field.error = ""
-        self._tell_changed(field)
+        self._field_changed(field)
         return True
 
     def _toggle(self, field: Field) -> None:
         field.value = not field.value
         field.error = ""
-        self._tell_changed(field)
+        self._field_changed(field)
 
-    def _tell_changed(self, field: Field) -> None:
-        self._told = ()
+    def _field_changed(self, field: Field) -> None:
+        self._message_lines = ()
         self.redraw()
         self.post_message(self.Changed(self, field.name))
 

@@ -22,12 +22,12 @@ class LogView(Pane):
         """The unfinished last line, such as a running progress bar."""
         self.at_end = True
         self._columns = 0
-        self._formed: list[Line] = []
+        self._wrapped: list[Line] = []
 
     def clear(self) -> None:
         """Start another log."""
         self.texts, self.pending, self.at_end = [], "", True
-        self._formed = []
+        self._wrapped = []
         self._show()
 
     def add(self, texts: Sequence[str], pending: str = "") -> None:
@@ -39,16 +39,16 @@ class LogView(Pane):
         dropped = len(self.texts) - LINES_KEPT
         if dropped > 0:
             del self.texts[:dropped]
-            self._form_all()
+            self._wrap_all()
         else:
             for text in texts:
-                self._formed += self._lines_of(text)
+                self._wrapped += self._lines_of(text)
         self._show()
 
     def resized(self) -> None:
         """Wrap for the new width."""
         if self.inner_size.width != self._columns:
-            self._form_all()
+            self._wrap_all()
         self.lines = tuple(self._all_lines()) or self.empty_lines()
         if self.at_end:
             self.first = len(self.lines)
@@ -66,18 +66,18 @@ class LogView(Pane):
 
     def _show(self) -> None:
         if self.at_end:
-            self.first = len(self._formed) + 1
+            self.first = len(self._wrapped) + 1
         self.set_content(self._all_lines(), title=self.title, subtitle=self.subtitle, footer=self._footer())
 
     def _footer(self) -> Line:
         return () if self.at_end else ((Span("End", "key")), Span(" follows the log again", "dim"))
 
     def _all_lines(self) -> list[Line]:
-        return [*self._formed, *(self._lines_of(self.pending) if self.pending else ())]
+        return [*self._wrapped, *(self._lines_of(self.pending) if self.pending else ())]
 
-    def _form_all(self) -> None:
+    def _wrap_all(self) -> None:
         self._columns = self.inner_size.width
-        self._formed = [line for text in self.texts for line in self._lines_of(text)]
+        self._wrapped = [line for text in self.texts for line in self._lines_of(text)]
 
     def _lines_of(self, text: str) -> tuple[Line, ...]:
         shown = clean(text.expandtabs(8))

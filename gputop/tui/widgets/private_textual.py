@@ -32,7 +32,7 @@ def _parameters(of: Any) -> list[str]:
     return list(inspect.signature(of).parameters)
 
 
-def _an_update() -> Any:
+def _sample_update() -> Any:
     """Return Textual's partial update of the cells [1, 3) of an empty screen of 4 cells by 1."""
     compositor = _private("Compositor")()
     compositor.size = Size(4, 1)
@@ -59,7 +59,7 @@ def _has_regions_to_spans() -> bool:
 
 def _updates_partially() -> bool:
     compositor = _private("Compositor")
-    return _parameters(compositor.render_partial_update) == ["self"] and type(_an_update()) is _private("ChopsUpdate")
+    return _parameters(compositor.render_partial_update) == ["self"] and type(_sample_update()) is _private("ChopsUpdate")
 
 
 CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
@@ -75,9 +75,9 @@ CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
         "Compositor._regions_to_spans": _has_regions_to_spans,
         "Compositor.visible_widgets": _has_visible_widgets,
         "Compositor.render_partial_update": _updates_partially,
-        "ChopsUpdate.chops": lambda: _an_update().chops == [{0: None}],
-        "ChopsUpdate.spans": lambda: _an_update().spans == [(0, 1, 3)],
-        "ChopsUpdate.chop_ends": lambda: _an_update().chop_ends == [[4]],
+        "ChopsUpdate.chops": lambda: _sample_update().chops == [{0: None}],
+        "ChopsUpdate.spans": lambda: _sample_update().spans == [(0, 1, 3)],
+        "ChopsUpdate.chop_ends": lambda: _sample_update().chop_ends == [[4]],
         "Screen._compositor": lambda: type(Screen()._compositor) is _private("Compositor"),
         "Strip.render_style": lambda: Strip.render_style(_BOLD, "x", ColorSystem.TRUECOLOR) == "\x1b[1mx\x1b[0m",
         "Strip.render_ansi": lambda: Strip.render_ansi(_BOLD, ColorSystem.TRUECOLOR) == "1",
@@ -101,7 +101,7 @@ def first_mismatch() -> str | None:
 
 
 @lru_cache(maxsize=1)
-def _all_hold() -> bool:
+def _all_match() -> bool:
     """Run all checks once per process; log the first mismatch."""
     name = first_mismatch()
     if name is not None:
@@ -114,7 +114,7 @@ def install_compositor(screen: Screen[Any]) -> None:
 
     A screen with a custom compositor keeps it.
     """
-    if _all_hold() and type(screen._compositor) is _private("Compositor"):
+    if _all_match() and type(screen._compositor) is _private("Compositor"):
         from gputop.tui.widgets.compositor import SparingCompositor
 
         screen._compositor = SparingCompositor()

@@ -22,7 +22,7 @@ from gputop.tui.widgets.form import Field
 
 OWN = "own "
 """Key prefix of the user's own commands; with nothing after it, a new command."""
-SERIES_MOST = 16
+MAX_SERIES_GPUS = 16
 
 
 class Launchable(Protocol):
@@ -105,7 +105,7 @@ class RecipeEntry:
         """Return 1, 2, 4, … up to the number of GPUs present and to the recipe's own limit."""
         if self.recipe.fault is not None or self.recipe.processes is not None:
             return ()
-        most = min(available, SERIES_MOST, self.recipe.max_devices or SERIES_MOST)
+        most = min(available, MAX_SERIES_GPUS, self.recipe.max_devices or MAX_SERIES_GPUS)
         return tuple(count for count in _doubling(most) if count >= self.recipe.min_devices)
 
 

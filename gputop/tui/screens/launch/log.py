@@ -107,18 +107,18 @@ class JobLog(LogView):
         self.rank: int | None = None
         """None: all; LAUNCHER; or a rank."""
         self._typing: str | None = None
-        self._wanted = ""
+        self._term = ""
         self._place: tuple[logs.Source, int, Page] | None = None
         """The file, offset and page shown instead of the log's end."""
         self._note = ""
         self._asked = 0
         """Number of the latest request to a thread: answers to earlier requests are ignored."""
-        self._looking = False
+        self._searching = False
         """True while a search is running."""
 
     def follow_job(self, job_id: str) -> None:
         """Show another job's log, from its end."""
-        self._give_up()
+        self._cancel_request()
         if job_id != self.job_id:
             self.job_id, self.rank, self._place, self._typing, self._note = job_id, None, None, None, ""
         self.clear()
@@ -131,7 +131,7 @@ class JobLog(LogView):
             if self._place is None:
                 self._show()
             else:
-                self._form_page()
+                self._lay_out_page()
 
     def _all_lines(self) -> list[Line]:
         return [*self.explained, *super()._all_lines()]
@@ -169,7 +169,7 @@ class JobLog(LogView):
         choices: list[int | None] = [None, *([LAUNCHER] if ranks else []), *ranks]
         at = choices.index(self.rank) if self.rank in choices else 0
         self.rank = choices[(at + 1) % len(choices)]
-        self._give_up()
+        self._cancel_request()
         self._place, self._note = None, ""
         self.clear()
         self.post_message(self.RankChosen())
@@ -184,7 +184,7 @@ class JobLog(LogView):
     def on_key(self, event: events.Key) -> None:
         """Edit the search term; Enter searches backward from the end, Esc cancels."""
         if self._typing is None:
-            if event.key == "escape" and (self._looking or self._place is not None):
+            if event.key == "escape" and (self._searching or self._place is not None):
                 event.stop()
                 event.prevent_default()
                 self._escape()
@@ -194,9 +194,9 @@ class JobLog(LogView):
         if event.key == "escape":
             self._typing = None
         elif event.key == "enter":
-            self._wanted, self._typing = self._typing, None
-            if self._wanted:
-                self._look(backwards=True, anew=True)
+            self._term, self._typing = self._typing, None
+            if self._term:
+                self._start_search(backwards=True, anew=True)
         elif event.key == "backspace":
             self._typing = self._typing[:-1]
         elif event.is_printable and event.character:
@@ -205,33 +205,33 @@ class JobLog(LogView):
 
     def action_again(self, direction: int) -> None:
         """Find the next match down (1) or up (-1) the log."""
-        if self._wanted:
-            self._look(backwards=direction < 0, anew=self._place is None)
+        if self._term:
+            self._start_search(backwards=direction < 0, anew=self._place is None)
         else:
             self.action_search()
 
     def _escape(self) -> None:
         """Cancel the running search, else leave the page and follow the log."""
-        if self._looking:
-            self._give_up()
-            self._note = f"gave up looking for {self._wanted!r}"
+        if self._searching:
+            self._cancel_request()
+            self._note = f"gave up looking for {self._term!r}"
             self._redraw()
         else:
             self.action_follow()
 
-    def _give_up(self) -> None:
+    def _cancel_request(self) -> None:
         """Ignore the answer to any pending request; a running search stops after the block it is reading."""
         self._asked += 1
-        self._looking = False
+        self._searching = False
         self.workers.cancel_node(self)
 
-    def _look(self, *, backwards: bool, anew: bool) -> None:
-        self._give_up()
-        self._looking = True
-        self._note = f"looking for {self._wanted!r} … Esc gives up"
+    def _start_search(self, *, backwards: bool, anew: bool) -> None:
+        self._cancel_request()
+        self._searching = True
+        self._note = f"looking for {self._term!r} … Esc gives up"
         self._redraw()
         place = None if anew or self._place is None else (self._place[0], self._place[1])
-        self._search(self._asked, self.sources(), self._wanted, backwards, place)
+        self._search(self._asked, self.sources(), self._term, backwards, place)
 
     @work(thread=True, exclusive=True)
     def _search(
@@ -266,7 +266,7 @@ class JobLog(LogView):
 
     def action_follow(self) -> None:
         """Follow the log's end again."""
-        self._give_up()
+        self._cancel_request()
         self._note = ""
         if self._place is not None:
             self._place = None
@@ -294,7 +294,7 @@ class JobLog(LogView):
 
     def _turn_to(self, source: logs.Source, offset: int) -> None:
         """Show another page and cancel any search."""
-        self._give_up()
+        self._cancel_request()
         self._page(self._asked, source, offset)
 
     @work(thread=True, exclusive=True)
@@ -306,15 +306,15 @@ class JobLog(LogView):
         event.stop()
         if event.asked != self._asked:
             return
-        self._looking = False
+        self._searching = False
         self._note = event.words
         if event.page is None or event.source is None:
             self._redraw()
             return
         self._place = (event.source, event.offset, event.page)
-        self._form_page()
+        self._lay_out_page()
 
-    def _form_page(self) -> None:
+    def _lay_out_page(self) -> None:
         if self._place is None:
             return
         page = self._place[2]
@@ -336,7 +336,7 @@ class JobLog(LogView):
             super().resized()
         else:
             self._columns = self.inner_size.width
-            self._form_page()
+            self._lay_out_page()
 
     def _redraw(self) -> None:
         self.footer = self._footer()
@@ -351,7 +351,7 @@ class JobLog(LogView):
             )
         who = {None: "all", LAUNCHER: "launcher"}.get(self.rank, f"rank {self.rank}")
         spans = [Span("r ", "key"), Span(who, "value"), Span("  / ", "key"), Span("search", "dim")]
-        if self._wanted:
+        if self._term:
             spans += [Span("  n N ", "key"), Span("next, previous", "dim")]
         if self._place is not None:
             source, _, page = self._place

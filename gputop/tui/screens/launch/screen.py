@@ -290,7 +290,7 @@ class LaunchScreen(SubScreen):
             return None
         reason = launch_form.why_not(self.view)
         if reason:
-            self._tell(form, "bad", *reason)
+            self._show_message(form, "bad", *reason)
             return None
         values = form.values()
         if values is None:
@@ -310,7 +310,7 @@ class LaunchScreen(SubScreen):
         try:
             job = store.start(self.entry.prepare(devices, values))
         except GputopError as error:
-            self._tell(form, "bad", error.message, error.hint)
+            self._show_message(form, "bad", error.message, error.hint)
             return
         hint = " ".join(filter(None, (others, self.entry.started(devices, values), "Its log is below.")))
         self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
@@ -324,12 +324,14 @@ class LaunchScreen(SubScreen):
         usable = launch_form.usable(self.view.snapshot)
         counts = self.entry.counts(len(usable))
         if len(counts) < 2:
-            self._tell(form, "bad", "This runs at one number of GPUs alone.", "Choose a recipe that takes several GPUs.")
+            self._show_message(
+                form, "bad", "This runs at one number of GPUs alone.", "Choose a recipe that takes several GPUs."
+            )
             return
         try:
             started = series.start([self.entry.prepare(usable[:count], chosen[1]) for count in counts])
         except GputopError as error:
-            self._tell(form, "bad", error.message, error.hint)
+            self._show_message(form, "bad", error.message, error.hint)
             return
         self._started(started, f"Started {len(started)} jobs, one after another.", "c compares what they reach.")
 
@@ -337,7 +339,7 @@ class LaunchScreen(SubScreen):
         self._remember()
         self.entries = entries.entries()
         self._fill_recipes()
-        self._tell(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)
+        self._show_message(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)
         new = {job.id for job in started}
         self.jobs = [*reversed(started), *(other for other in self.jobs if other.id not in new)]
         if self.view is not None:
@@ -346,9 +348,9 @@ class LaunchScreen(SubScreen):
         self._follow_chosen()
         self.action_pane("jobs")
 
-    def _tell(self, form: Form, style: str, message: str, hint: str) -> None:
+    def _show_message(self, form: Form, style: str, message: str, hint: str) -> None:
         columns = max(20, form.inner_size.width)
-        form.tell([*wrapped(message, columns, style), *wrapped(hint, columns)], launch_form.START)
+        form.show_message([*wrapped(message, columns, style), *wrapped(hint, columns)], launch_form.START)
         if style == "bad":
             form.choose(launch_form.START)
             form.first = 0

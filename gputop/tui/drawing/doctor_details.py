@@ -17,7 +17,7 @@ from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.drawing.ranks import draw_ranks
 from gputop.tui.state.view import View
 
-MOST_DEVICES = 8
+MAX_DEVICES = 8
 _STATES = {
     "found": ("holds", "bad"),
     "explained": ("explained", "dim"),
@@ -27,12 +27,12 @@ _STATES = {
 }
 
 
-def draw_beside(finding: Finding, view: View, width: int, height: int) -> Drawing:
+def draw_involved(finding: Finding, view: View, width: int, height: int) -> Drawing:
     """Return the rows of a finding's GPUs and ranks, with its processes marked; at most ``height`` lines."""
     lines: list[Line] = []
     devices = [device for device in view.snapshot.devices if device.uuid in finding.devices]
     if devices:
-        shown = devices[:MOST_DEVICES]
+        shown = devices[:MAX_DEVICES]
         room = len(shown) + 2
         part = replace(view, snapshot=replace(view.snapshot, devices=tuple(shown)), findings=(finding,))
         drawn = draw_gpus(replace(part, settings=replace(view.settings, density="compact")), width, room)
@@ -79,6 +79,6 @@ def history_lines(episodes: Sequence[Episode], width: int) -> tuple[Line, ...]:
             lasted = Span("until now ", "bad" if episode.finding.severity == "error" else "warn")
         else:
             lasted = Span(f"for {units.duration(max(0.0, episode.ended_at - episode.began_at))} ".ljust(10), "dim")
-        told = (Span(f"{began} ", "dim"), lasted, Span(f"{episode.finding.id} ", "dim"), Span(clean(episode.finding.title)))
-        lines.append(clip(told, width))
+        row = (Span(f"{began} ", "dim"), lasted, Span(f"{episode.finding.id} ", "dim"), Span(clean(episode.finding.title)))
+        lines.append(clip(row, width))
     return tuple(lines)
