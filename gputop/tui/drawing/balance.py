@@ -111,7 +111,7 @@ def balance_line(view: View, width: int, ascii_only: bool = False) -> Line:
         return ()
     head = Span("balance ", "dim")
     if not found.known:
-        return clip((head, Span("N/A", "dim"), Span("  utilisation is not known", "dim")), width)
+        return clip((head, Span("N/A", "dim"), Span("  utilization is not known", "dim")), width)
     total = len(found.devices)
     style = "dim" if not found.working else "ok" if found.evenness is not None and found.evenness >= EVEN else "warn"
     words = f"{found.working} of {total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}"

@@ -165,7 +165,7 @@ def chart(found: Sequence[Reached], width: int, ascii_only: bool) -> tuple[Line,
     """Return one bar per number of GPUs: its speed-up, with a mark at the ideal speed-up, where nothing is lost."""
     known = [item for item in found if item.speed_up is not None]
     if not known:
-        return ((Span("No job has told its samples per second yet.", "dim"),),)
+        return ((Span("No job has reported its samples per second yet.", "dim"),),)
     most = max(max(item.gpus, item.speed_up or 0.0) for item in known)
     cells = max(10, width - _LABEL - _FIGURES)
     lines: list[Line] = []
@@ -200,7 +200,7 @@ def chart(found: Sequence[Reached], width: int, ascii_only: bool) -> tuple[Line,
                 width,
             )
         )
-    ideal_text = "so fast if no GPU waited: the speed of one GPU times their number"
+    ideal_text = "ideal, if no GPU waited: the speed of one GPU times their number"
     lines += [(), clip((Span("| " if ascii_only else "┃ ", "accent"), Span(ideal_text, "dim")), width)]
     return tuple(lines)
 

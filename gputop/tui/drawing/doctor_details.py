@@ -46,7 +46,7 @@ def draw_involved(finding: Finding, view: View, width: int, height: int) -> Draw
         ascii_only = view.settings.ascii
         loss = run_numbers.loss_name(run) or ""
         lines += draw_ranks(run, view.snapshot, width, metric=loss, marked=finding.pids, ascii_only=ascii_only)
-    return Drawing((Span("What it speaks of", "title"),), tuple(lines[:height]))
+    return Drawing((Span("GPUs and ranks involved", "title"),), tuple(lines[:height]))
 
 
 def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], width: int) -> tuple[Line, ...]:
@@ -72,7 +72,7 @@ def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], w
 
 def history_lines(episodes: Sequence[Episode], width: int) -> tuple[Line, ...]:
     """Return the findings over time, newest first: since when, for how long, and whether they still hold."""
-    lines: list[Line] = [*wrapped("What the doctor has said since gputop began to watch, newest first.", width), BLANK]
+    lines: list[Line] = [*wrapped("What the doctor has found since gputop started, newest first.", width), BLANK]
     for episode in reversed(episodes):
         began = units.clock(episode.began_at)
         if episode.ended_at is None:

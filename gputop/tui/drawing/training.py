@@ -220,6 +220,6 @@ def _trouble(view: View, run: Run) -> Line:
         return ()
     times = [rank.last_log_at for rank in run.ranks if rank.last_log_at is not None]
     if not times:
-        return line(("stalled: its processes live, but nothing has been logged", "warn"))
+        return line(("stalled: its processes are alive, but nothing has been logged", "warn"))
     silent = max(0.0, view.snapshot.time - max(times))
-    return line((f"stalled: its processes live, but nothing has been logged for {units.duration(silent)}", "warn"))
+    return line((f"stalled: its processes are alive, but nothing has been logged for {units.duration(silent)}", "warn"))

@@ -52,7 +52,7 @@ class CompareScreen(SubScreen):
 
     def compose_body(self) -> ComposeResult:
         """Yield the table and the chart."""
-        yield Pane("Jobs that differ by their GPUs alone", "1", id="table")
+        yield Pane("Jobs that differ only in their GPUs", "1", id="table")
         yield Pane("Speed-up", "2", id="chart")
 
     def on_mount(self) -> None:
@@ -81,7 +81,7 @@ class CompareScreen(SubScreen):
             lines = (
                 *lines,
                 BLANK,
-                *wrapped("One number of GPUs alone: F6 on the launch screen runs the others.", width, "dim"),
+                *wrapped("Only one number of GPUs so far: F6 on the launch screen runs the others.", width, "dim"),
             )
         table.header_lines = 1
         table.set_content(lines)

@@ -69,9 +69,9 @@ class SettingsScreen(SubScreen):
         path = places.config_path()
         fields = [
             _choice(
-                "theme", "theme", THEMES, self.settings, "auto follows the terminal; ansi takes the terminal's own 16 colours"
+                "theme", "theme", THEMES, self.settings, "auto follows the terminal; ansi takes the terminal's own 16 colors"
             ),
-            _check("ascii", "draw with ASCII characters alone", self.settings, "for terminals and fonts without box drawing"),
+            _check("ascii", "draw with ASCII characters only", self.settings, "for terminals and fonts without box drawing"),
             _choice("interval_s", "interval", INTERVALS, self.settings, "how often the GPUs are read"),
             _choice("density", "GPU rows", settings_file.DENSITIES, self.settings, "compact shows more GPUs at once"),
             Field("charts", "", "note"),
@@ -118,7 +118,7 @@ class SettingsScreen(SubScreen):
         except GputopError as error:
             if settings_file.read_settings().broken:
                 what = "the broken file is lost"
-                fields.append(Field("overwrite", "Write it anew", "button", detail=(Span(what, "warn"),), help=what))
+                fields.append(Field("overwrite", "Overwrite it", "button", detail=(Span(what, "warn"),), help=what))
             form.set_fields(fields, cursor="save")
             form.show_message(_problem_lines(error.message, error.hint, columns), "save")
             return

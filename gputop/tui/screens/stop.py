@@ -56,7 +56,7 @@ class StopScreen(ModalScreen[bool]):
             self._show(
                 [*question, BLANK, *wrapped(self.target.what_happens, self._columns())],
                 [
-                    Field("no", "No, let it run", "button", detail=(Span("Esc or n", "dim"),), help="nothing is signalled"),
+                    Field("no", "No, let it run", "button", detail=(Span("Esc or n", "dim"),), help="nothing is signaled"),
                     Field("yes", "Yes, stop it", "button", detail=(Span("y", "dim"),), help="asks it to end, now"),
                 ],
             )

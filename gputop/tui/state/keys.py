@@ -38,7 +38,7 @@ APP_KEYS = (
 )
 
 KEYS: tuple[KeyHelp, ...] = (
-    KeyHelp("q  Ctrl-C  F10", "quit; jobs keep running, no process is signalled", "everywhere"),
+    KeyHelp("q  Ctrl-C  F10", "quit; jobs keep running, no process is signaled", "everywhere"),
     KeyHelp("?  F1", "this help", "everywhere"),
     KeyHelp("l", "launch: start a demo or a run on chosen GPUs", "everywhere"),
     KeyHelp("d", "doctor: what is wrong, the evidence, the fix", "everywhere"),

@@ -101,7 +101,7 @@ def _from_data(path: Path, data: Mapping[str, Any]) -> Loaded:
     known = {item.name for item in fields(Settings)}
     for name, value in data.items():
         if name not in known:
-            problems.append(_problem(f"{path}: {name!r} is no setting of gputop.", "It is ignored."))
+            problems.append(_problem(f"{path}: {name!r} is not a gputop setting.", "It is ignored."))
             continue
         accepted, expected = _accept(name, value)
         if expected:
@@ -125,7 +125,7 @@ def _accept(name: str, value: Any) -> tuple[Any, str]:
         return (tuple(str(item) for item in value), "") if fits else (value, "a list of GPU indices or UUIDs")
     if name == "density":
         return value, "" if value in DENSITIES else "one of " + ", ".join(DENSITIES)
-    return value, "" if isinstance(value, str) else "a text"
+    return value, "" if isinstance(value, str) else "a string"
 
 
 def _readable_text(path: Path) -> str:
@@ -135,7 +135,7 @@ def _readable_text(path: Path) -> str:
     except OSError as error:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "The settings hold until gputop ends.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise GputopError(f"{path} is not valid TOML: {error}.", "Repair it, or let gputop write it anew.") from error
+        raise GputopError(f"{path} is not valid TOML: {error}.", "Repair it, or let gputop overwrite it.") from error
     return text
 
 

@@ -136,7 +136,7 @@ class OwnEntry:
             "command": "as in a terminal; {gpus} is the number of chosen GPUs: torchrun --nproc-per-node={gpus} train.py",
             "cwd": "the folder that the command runs in",
             "name": "of the run, and in this list; the same name replaces the command",
-            "environment": "variables that it gets besides yours: OMP_NUM_THREADS=4 DATA='/my data'",
+            "environment": "variables to add to yours: OMP_NUM_THREADS=4 DATA='/my data'",
         }
         labels = {"command": "Command", "cwd": "Folder", "name": "Name", "environment": "Variables"}
         typed = [Field(name, labels[name], "text", known[name], help=helps[name]) for name in labels]

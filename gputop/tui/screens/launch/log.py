@@ -69,7 +69,7 @@ def explanation_lines(failure: Finding | None, columns: int) -> tuple[Line, ...]
     return (
         *wrapped(failure.title, columns, "bad")[:2],
         *wrapped(f"fix: {fix}", columns, "ok", rest="     ")[:1],
-        (Span("doctor: gputop doctor --log, or gputop logs, tells more", "dim"),),
+        (Span("doctor: more with gputop doctor --log or gputop logs", "dim"),),
     )
 
 

@@ -324,9 +324,7 @@ class LaunchScreen(SubScreen):
         usable = launch_form.usable(self.view.snapshot)
         counts = self.entry.counts(len(usable))
         if len(counts) < 2:
-            self._show_message(
-                form, "bad", "This runs at one number of GPUs alone.", "Choose a recipe that takes several GPUs."
-            )
+            self._show_message(form, "bad", "This runs on only one number of GPUs.", "Choose a recipe that takes several GPUs.")
             return
         try:
             started = series.start([self.entry.prepare(usable[:count], chosen[1]) for count in counts])
