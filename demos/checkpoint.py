@@ -28,23 +28,23 @@ import models
 
 
 def data_parallel(model: nn.Module) -> nn.Module:
-    """Wrap in nn.DataParallel, or in what stands in for it without CUDA."""
+    """Wrap in nn.DataParallel, or in its replacement without CUDA."""
     if torch.cuda.is_available():
         return nn.DataParallel(model.to("cuda"))
     return cpu_data_parallel.DataParallel(model, devices.places())
 
 
 def ddp(model: nn.Module, folder: Path) -> nn.Module:
-    """Wrap in DDP; a world of one rank is enough to see what its names look like."""
+    """Wrap in DDP; a world of one rank is enough to show what the names look like."""
     if not dist.is_initialized():
         dist.init_process_group("gloo", init_method=f"file://{folder / 'rendezvous'}", rank=0, world_size=1)
     return DistributedDataParallel(model)
 
 
 def write_as_on_a_gpu(state: dict[str, Tensor], path: Path) -> None:
-    """Save weights as a process with a GPU does: each tensor's place is written down beside it, "cuda:0".
+    """Save weights as a process with a GPU does: each tensor is saved with its location, "cuda:0".
 
-    Without CUDA the note is written by hand: this file is what such a process would have left.
+    Without CUDA, the location is patched in: the file is the same as one saved on a GPU.
     """
     if torch.cuda.is_available():
         torch.save({name: tensor.to("cuda:0") for name, tensor in state.items()}, path)
@@ -72,7 +72,7 @@ def first_line(error: Exception, length: int = 160) -> str:
 
 
 def error_1(model: nn.Module, folder: Path) -> None:
-    """A checkpoint that was written on a GPU, on a machine without one."""
+    """Load a checkpoint that was written on a GPU, on a machine without one."""
     path = folder / "from_gpu.pt"
     write_as_on_a_gpu(model.state_dict(), path)
     print("\n1. Written on cuda:0, read where there is no CUDA")
@@ -86,7 +86,7 @@ def error_1(model: nn.Module, folder: Path) -> None:
 
 
 def error_2(wrapped: nn.Module, title: str, folder: Path) -> None:
-    """A checkpoint of a wrapper, and a module without one."""
+    """Load a wrapper's checkpoint into an unwrapped module."""
     path, inside = folder / "wrapped.pt", wrapped.module
     assert isinstance(inside, nn.Module)
     torch.save(wrapped.state_dict(), path)
@@ -97,20 +97,20 @@ def error_2(wrapped: nn.Module, title: str, folder: Path) -> None:
         fresh.load_state_dict(state)
     except RuntimeError as error:
         print(f"   fresh.load_state_dict(state)           RuntimeError: {first_line(error)}")
-    # strict=False hides it: nothing fits, nothing is loaded, nobody is told.
+    # strict=False hides the error: no name matches, nothing is loaded, and nothing is reported.
     fresh.load_state_dict(state, strict=False)
     print(f"   load_state_dict(state, strict=False)   weights equal: {same(inside, fresh)}")
     consume_prefix_in_state_dict_if_present(state, "module.")
     fresh.load_state_dict(state)
     print(f"   without the prefix                     loaded, weights equal: {same(inside, fresh)}")
-    torch.save(inside.state_dict(), path)  # better: never write it
+    torch.save(inside.state_dict(), path)  # better: never save the prefix
     fresh = models.build("lenet")
     fresh.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     print(f"   saved as wrapped.module.state_dict()   loaded, weights equal: {same(inside, fresh)}")
 
 
 def every_way(folder: Path) -> None:
-    """Save from each kind of model, load into each kind: it works when the module's own weights are in the file."""
+    """Save from each kind of model and load into each kind: this works if the file has the module's own weights."""
     kinds = ["CPU", "DataParallel", "DDP"]
     if torch.cuda.is_available():
         kinds.insert(1, "GPU")

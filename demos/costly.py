@@ -1,4 +1,4 @@
-"""Data that takes time to prepare, for the demos of a slow input: costly for the processor, or slow like a disk."""
+"""Data that takes time to prepare, for the demos of a slow input: expensive to compute, or slow like a disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.utils.data import Dataset
 
 
 class Costly(Dataset[tuple[Tensor, int]]):
-    """Blurs and turns each image, again and again: about 1 ms of a core, as decoding a photograph takes."""
+    """Blurs and rotates each image repeatedly: about 1 ms of a core, the time it takes to decode a photograph."""
 
     def __init__(self, images: Dataset[Any], rounds: int = 20) -> None:
         self.images = images
@@ -22,7 +22,7 @@ class Costly(Dataset[tuple[Tensor, int]]):
         return len(cast(Sized, self.images))
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """Return the image, after much ado, and its label."""
+        """Return the image, after some pointless work, and its label."""
         image, label = self.images[index]
         blurred = image.unsqueeze(0)
         for _ in range(self.rounds):
@@ -31,7 +31,7 @@ class Costly(Dataset[tuple[Tensor, int]]):
 
 
 class Slow(Dataset[tuple[Tensor, int]]):
-    """Waits before it gives an image, as for a disk; ``seconds`` for each."""
+    """Waits ``seconds`` before it returns each image, as if for a disk."""
 
     def __init__(self, images: Dataset[Any], seconds: float) -> None:
         self.images = images
@@ -41,7 +41,7 @@ class Slow(Dataset[tuple[Tensor, int]]):
         return len(cast(Sized, self.images))
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        """Return the image, later, and its label."""
+        """Return the image, after the wait, and its label."""
         time.sleep(self.seconds)
         found: tuple[Tensor, int] = self.images[index]
         return found

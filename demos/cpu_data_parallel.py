@@ -1,14 +1,15 @@
 """Data parallel from scratch, for machines without CUDA: what nn.DataParallel does, on virtual GPUs.
 
-nn.DataParallel does nothing without CUDA: it calls the module as it is. This engine takes its place. Each virtual GPU
-is a worker thread pinned to its own core (torch computes outside Python's lock, so threads do work at the same time).
+nn.DataParallel does nothing without CUDA: it calls the module unchanged. This engine takes its place. Each virtual GPU is a
+worker thread pinned to its own core (torch computes outside Python's lock, so the threads run in parallel).
+
 One step is:
 
-    scatter      the batch is cut with torch.chunk, one piece for each replica (a small batch may give fewer pieces!)
+    scatter      torch.chunk cuts the batch, one piece per replica (a small batch may give fewer pieces!)
     replicate    each replica gets the master's parameters
     forward      all replicas at once, each on its piece
     gather       the outputs become one tensor again
-    backward     the gradient of the output is cut in the same way, every replica goes back through its own piece
+    backward     the gradient of the output is cut in the same way, and every replica runs backward on its own piece
     reduce       the replicas' gradients are added up into the master's
 """
 
@@ -29,7 +30,7 @@ T = TypeVar("T")
 class DataParallel(nn.Module):
     """nn.DataParallel for virtual GPUs: same name and attributes, same split, same gradients.
 
-    Gradients go to the parameters, not to the inputs; the module has to return one tensor.
+    Only parameters get gradients, not inputs; the module must return one tensor.
     """
 
     def __init__(self, module: nn.Module, places: Sequence[devices.Place], dim: int = 0) -> None:
@@ -38,7 +39,7 @@ class DataParallel(nn.Module):
         self.dim = dim
         self.device_ids = list(range(len(places)))
         self.output_device = 0
-        # One thread for each virtual GPU, for as long as the engine lives.
+        # One thread per virtual GPU, for as long as the engine lives.
         self.workers = [devices.Worker(place) for place in places]
 
     def forward(self, *inputs: Any, **named: Any) -> Tensor:
@@ -54,7 +55,7 @@ class DataParallel(nn.Module):
 
 
 class _Step:
-    """One forward pass: the pieces of the batch, and what each replica needs to go back."""
+    """One forward pass: the pieces of the batch, and what each replica needs for its backward pass."""
 
     def __init__(self, engine: DataParallel, pieces: Sequence[Any]) -> None:
         self.engine = engine
@@ -67,7 +68,7 @@ class _Step:
     def forward(self) -> Tensor:
         done = self.engine.on_all(self._forward_one, len(self.pieces))
         self.replicas, self.outputs = [replica for replica, _ in done], [output for _, output in done]
-        # Replica 0 speaks for all where the module keeps averages (batch norm), as in nn.DataParallel.
+        # Replica 0 provides the module's running averages (batch norm), as in nn.DataParallel.
         for kept, new in zip(self.engine.module.buffers(), self.replicas[0].buffers(), strict=True):
             kept.copy_(new)
         return torch.cat([output.detach() for output in self.outputs], self.engine.dim)
@@ -75,7 +76,7 @@ class _Step:
     def _forward_one(self, index: int) -> tuple[nn.Module, Tensor]:
         replica = replicate(self.engine.module)
         inputs, named = self.pieces[index]
-        # Each thread has a grad mode and an autocast of its own.
+        # Grad mode and autocast are set per thread.
         with torch.set_grad_enabled(self.training), torch.autocast("cpu", torch.bfloat16, enabled=self.autocast):
             return replica, replica(*inputs, **named)
 
@@ -95,7 +96,7 @@ class _Step:
 
 
 class _Replicated(torch.autograd.Function):
-    """The whole step as one operation of the master's parameters, so that loss.backward() finds its way."""
+    """The whole step as one autograd operation on the master's parameters, so that loss.backward() reaches them."""
 
     @staticmethod
     def forward(ctx: Any, step: _Step, *_parameters: Tensor) -> Tensor:
@@ -108,16 +109,16 @@ class _Replicated(torch.autograd.Function):
 
 
 def scatter(value: Any, count: int, dim: int = 0) -> list[Any]:
-    """Return what each replica gets of ``value``, as nn.DataParallel's scatter does it.
+    """Return each replica's part of ``value``, as nn.DataParallel's scatter does it.
 
-    Tensors are cut. A container has as many pieces as its part with the fewest: a mask of one row leaves one piece, and
-    the rest of the batch is lost. What is neither goes whole to every replica, which then all do the same work.
+    Tensors are cut. A container gives as many pieces as its part with the fewest: a mask of one row leaves one piece, and the
+    rest of the batch is lost. Anything else goes to every replica uncut, and then they all do the same work.
     """
     if isinstance(value, Tensor):
         return list(value.chunk(count, dim))
     if isinstance(value, tuple | list) and value:
         kind = type(value)
-        # Not strict on purpose: the shortest decides, as in torch.
+        # Deliberately not strict: the shortest decides, as in torch.
         return [kind(parts) for parts in zip(*(scatter(part, count, dim) for part in value), strict=False)]
     if isinstance(value, Mapping) and value:
         columns = zip(*(scatter(part, count, dim) for part in value.values()), strict=False)
@@ -126,8 +127,8 @@ def scatter(value: Any, count: int, dim: int = 0) -> list[Any]:
 
 
 def replicate(module: nn.Module, copies: dict[Tensor, Tensor] | None = None) -> nn.Module:
-    """Return a copy with parameters and buffers of its own; hooks and plain attributes stay shared with the master."""
-    copies = {} if copies is None else copies  # original -> copy: a tensor that two layers share stays shared
+    """Return a copy with its own parameters and buffers; hooks and plain attributes stay shared with the master."""
+    copies = {} if copies is None else copies  # original -> copy: a tensor shared by two layers stays shared
 
     def copied(tensor: Tensor | None) -> Tensor | None:
         if tensor is not None and tensor not in copies:

@@ -3,10 +3,10 @@
 python demos/data_parallel.py --batch-size 128
 python demos/data_parallel.py --model foonet        prints the batch that each replica gets
 
-Each step cuts the batch into one piece for each GPU. DistributedDataParallel (ddp.py) is faster, because every GPU has
-a process of its own; nn.DataParallel is what one meets in older code.
+Each step cuts the batch into one piece per GPU. DistributedDataParallel (ddp.py) is faster, because every GPU has its own
+process; nn.DataParallel is common in older code.
 
-The scripts in faults/ are this one with one of its methods written wrongly.
+The scripts in faults/ are this one with one method wrong.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Training:
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        # The master copy lives on GPU 0: the others get theirs at every step.
+        # The master copy is on GPU 0; the other GPUs get a fresh copy at every step.
         self.device = torch.device("cuda", 0) if torch.cuda.is_available() else torch.device("cpu")
         self.precision = Precision(self.device, args.amp)
 
@@ -53,7 +53,7 @@ class Training:
             devices.report_workers(run, self.parallel.workers)
             print("no CUDA: nn.DataParallel would do nothing here, so the engine of cpu_data_parallel.py takes its place")
 
-        # The batch of the loader is for all GPUs together.
+        # The loader's batch is for all GPUs together.
         self.batch_size = options.global_batch(args, devices.count())
         lr = options.learning_rate(args, self.batch_size)
         optimizer = torch.optim.SGD(self.parallel.parameters(), lr=lr, momentum=0.9)
@@ -79,13 +79,13 @@ class Training:
                 self.precision.step(optimizer)
                 meter.count(loss, len(labels), epoch)
                 if meter.step == 1 and isinstance(self.parallel, cpu_data_parallel.DataParallel):
-                    devices.report_workers(run, self.parallel.workers)  # again: now it is known what each replica holds
+                    devices.report_workers(run, self.parallel.workers)  # again: only now is it known what each replica holds
             meter.tested(epoch, self.accuracy(test_loader))
             if meter.done:
                 break
 
         if args.save:
-            torch.save(self.model.state_dict(), args.save)  # of the module: the wrapper's keys begin with "module."
+            torch.save(self.model.state_dict(), args.save)  # the module's, because the wrapper's keys start with "module."
         run.finish()
 
     def build(self) -> nn.Module:
@@ -104,17 +104,17 @@ class Training:
         return DataLoader(train, self.batch_size, shuffle=True, drop_last=True)
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of a batch: by calling the wrapper, never the module inside it."""
+        """Return the loss of a batch by calling the wrapper, never the module inside it."""
         return functional.cross_entropy(self.parallel(images), labels)
 
     def accuracy(self, batches: DataLoader[Any]) -> float:
-        """Return which share of the test images the model gets right."""
+        """Return the share of test images that the model classifies correctly."""
         right, seen = correct(self.parallel, batches, self.device)
         return right / seen
 
 
 def main(training: type[Training] = Training, **defaults: object) -> None:
-    """Read the options and train; ``defaults`` replaces defaults of the options."""
+    """Parse the options and train; ``defaults`` overrides the options' defaults."""
     parser = options.parser("Train on all GPUs of one process.", **{"batch_size": 128, **defaults})
     options.add_scaling(parser, scale_batch="global")
     options.add_amp(parser)

@@ -1,10 +1,10 @@
-"""Train on several GPUs with DistributedDataParallel: one process for each GPU, started by torchrun.
+"""Train on several GPUs with DistributedDataParallel: one process per GPU, started by torchrun.
 
 torchrun --nproc-per-node=2 demos/ddp.py
 torchrun --nproc-per-node=4 demos/ddp.py --model resnet18 --sync-bn --amp --accumulate 2 --scale-lr linear
 
-What a DDP script does beyond a single-GPU one is numbered below. At the end every rank prints a checksum of its
-weights: they have to be equal. The scripts in faults/ are this one with one of its methods written wrongly.
+What a DDP script does beyond a single-GPU one is numbered below. At the end every rank prints a checksum of its weights: all
+must be equal. The scripts in faults/ are this one with one method wrong.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ from progress import Meter, checksum, correct, say
 
 
 class Training:
-    """What one rank does. ``train`` is the whole of it, in order."""
+    """What one rank does. ``train`` is the whole program, in order."""
 
     name = "ddp"
 
     def __init__(self, args: argparse.Namespace) -> None:
         self.args = args
-        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))  # torchrun sets it: 0, 1, ... on each machine
+        self.local_rank = int(os.environ.get("LOCAL_RANK", "0"))  # set by torchrun: 0, 1, ... on each machine
         self.rank, self.world_size = 0, 1
         self.micro_step = 0
 
@@ -53,7 +53,7 @@ class Training:
         self.run = gputop.init(name=args.name or f"{args.model}-{self.name}", config=vars(args), epochs=args.epochs)
         devices.report(self.run, self.place)
 
-        # --batch-size is for one rank, unless --scale-batch says that all ranks share it.
+        # --batch-size is per rank, unless --scale-batch says that all ranks share it.
         self.batch_size = max(1, options.global_batch(args, self.world_size) // self.world_size)
         train, test = options.data(args)
         self.loader = self.load(train)
@@ -81,8 +81,8 @@ class Training:
         self.run.finish()
         if dist.is_initialized():
             dist.destroy_process_group()
-            # gloo's own thread needs Python for a moment to let go of the last tensors. Freed before that, DDP waits for
-            # the thread, and the thread for Python, for ever: once in a hundred runs with torch 2.13.
+            # gloo's own thread briefly needs the Python lock to release the last tensors. If they are freed before that, DDP
+            # waits for the thread and the thread for the lock, forever: once in a hundred runs with torch 2.13.
             time.sleep(0.1)
 
     def take_device(self) -> devices.Place:
@@ -90,7 +90,7 @@ class Training:
         return devices.take(self.local_rank)
 
     def connect(self) -> None:
-        """2. The processes find each other: NCCL between GPUs, gloo between CPUs."""
+        """2. The processes connect: NCCL between GPUs, gloo between CPUs."""
         if "RANK" not in os.environ:
             raise SystemExit("This script is started by torchrun: torchrun --nproc-per-node=2 demos/ddp.py")
         backend = self.args.backend or ("nccl" if self.place.device.type == "cuda" else "gloo")
@@ -110,13 +110,13 @@ class Training:
         return sync_bn.convert(model, self.place.device) if self.args.sync_bn else model
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """4. First to the device, then wrapped: DDP sends rank 0's weights to all, and averages gradients in backward()."""
+        """4. Move to the device first, then wrap: DDP broadcasts rank 0's weights, and averages gradients in backward()."""
         return DistributedDataParallel(
             model, device_ids=[self.place.device.index] if self.place.device.type == "cuda" else None
         )
 
     def begin_epoch(self, epoch: int) -> None:
-        """5. Without set_epoch every epoch has the order of the first."""
+        """5. Without set_epoch, every epoch repeats the order of the first."""
         self.sampler.set_epoch(epoch)
 
     def train_epoch(self, epoch: int) -> None:
@@ -124,7 +124,7 @@ class Training:
         for number, (images, labels) in enumerate(self.loader):
             if self.meter.done:
                 break
-            if number == 0:  # no two ranks, and no two epochs, should begin alike
+            if number == 0:  # no two ranks, and no two epochs, should start with the same batch
                 say(f"rank {self.rank} epoch {epoch} begins with batch {checksum([labels])}")
             images, labels = images.to(self.place.device), labels.to(self.place.device)
             loss = self.train_step(images, labels)
@@ -132,10 +132,10 @@ class Training:
                 self.meter.count(loss, len(labels) * self.args.accumulate, epoch)
 
     def train_step(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Add up gradients; at every --accumulate'th batch, take a step."""
+        """Accumulate gradients; at every --accumulate'th batch, take an optimizer step."""
         self.micro_step += 1
         last = self.micro_step % self.args.accumulate == 0
-        # Only the last backward of a step has to average: no_sync() spares the communication of the others.
+        # Only the last backward of a step must average: no_sync() saves the communication of the others.
         with nullcontext() if self.averages(last) else self.no_sync():
             with self.precision.autocast():
                 loss = self.loss(images, labels)
@@ -146,7 +146,7 @@ class Training:
         return loss.detach()
 
     def averages(self, last: bool) -> bool:
-        """Return whether this backward averages gradients over the ranks; ``last`` is that before the optimizer's step."""
+        """Return whether this backward averages gradients over the ranks; ``last``: it precedes the optimizer step."""
         return last
 
     def no_sync(self) -> Any:
@@ -154,18 +154,18 @@ class Training:
         return self.parallel.no_sync() if isinstance(self.parallel, DistributedDataParallel) else nullcontext()
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Return the loss of a batch: by calling the wrapper, never the module inside it."""
+        """Return the loss of a batch by calling the wrapper, never the module inside it."""
         return functional.cross_entropy(self.parallel(images), labels)
 
     def test(self, epoch: int) -> None:
-        """Every rank tests its part with the plain module (the wrapper would wait for the others); counts are added up."""
+        """Test this rank's part with the plain module (the wrapper would wait for other ranks), and add up the counts."""
         counts = torch.tensor(correct(self.model, self.test_loader, self.place.device), device=self.place.device)
         if dist.is_initialized():
             dist.all_reduce(counts)
         self.meter.tested(epoch, float(counts[0] / counts[1]), shown=self.rank == 0)
 
     def weights(self) -> list[Tensor]:
-        """Return the weights, to be compared with those of the other ranks."""
+        """Return the weights, to compare them with those of the other ranks."""
         return list(self.model.parameters())
 
     def save(self) -> None:
@@ -175,7 +175,7 @@ class Training:
 
 
 def arguments(**defaults: object) -> argparse.ArgumentParser:
-    """Return the options; ``defaults`` replaces default values."""
+    """Return the options; ``defaults`` overrides default values."""
     parser = options.parser("Train with one process for each GPU, started by torchrun.", **defaults)
     options.add_scaling(parser, scale_batch="per-gpu")
     options.add_amp(parser)
@@ -188,7 +188,7 @@ def arguments(**defaults: object) -> argparse.ArgumentParser:
 
 
 def main(training: type[Training] = Training, **defaults: object) -> None:
-    """Read the options and train."""
+    """Parse the options and train."""
     training(arguments(**defaults).parse_args()).train()
 
 

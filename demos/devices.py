@@ -1,8 +1,8 @@
-"""How a demo gets its device: a GPU where there is CUDA, else a virtual GPU.
+"""How a demo gets its device: a GPU if CUDA is available, else a virtual GPU.
 
-A virtual GPU is one core of this machine's processor. It keeps the rules of a real one: a rank takes the device of its
-local rank, GPUTOP_VIRTUAL_DEVICES="2,3" is to virtual GPUs what CUDA_VISIBLE_DEVICES is to real ones (the first one
-listed becomes device 0), and two ranks on one device share it and are slower for it.
+A virtual GPU is one core of this machine's CPU. It follows the rules of a real one: a rank takes the device of its local rank;
+GPUTOP_VIRTUAL_DEVICES="2,3" is to virtual GPUs what CUDA_VISIBLE_DEVICES is to real ones (the first one listed becomes device
+0); and two ranks on one device share it, which makes both slower.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def take(index: int) -> Place:
     if not 0 <= index < count():
         raise ValueError(f"There is no device {index}: this process may use {count()}, counted from 0.")
     if torch.cuda.is_available():
-        torch.cuda.set_device(index)  # "cuda" now means this GPU, also inside NCCL
+        torch.cuda.set_device(index)  # "cuda" now means this GPU, even inside NCCL
         return Place(torch.device("cuda", index))
     place = Place(torch.device("cpu"), _virtual_devices()[index])
     torch.set_num_threads(1)  # one core is one virtual GPU
@@ -59,19 +59,19 @@ def take(index: int) -> Place:
 
 
 def pin(place: Place) -> None:
-    """Keep the calling thread on the core of its virtual GPU, where the machine has a core for each."""
+    """Pin the calling thread to the core of its virtual GPU, if the machine has a core for each."""
     if place.virtual_index is not None and place.virtual_index < len(_CORES):
         os.sched_setaffinity(0, {_CORES[place.virtual_index]})
 
 
 def unpin(*_: object) -> None:
-    """Give the calling process all cores again: a DataLoader worker (its ``worker_init_fn``) inherits its rank's one."""
+    """Give the calling process all cores again: a DataLoader worker (``worker_init_fn``) inherits its rank's single core."""
     if _CORES:
         os.sched_setaffinity(0, _CORES)
 
 
 def report(run: gputop.Run, place: Place) -> None:
-    """Tell gputop which virtual GPU this whole process is. A real GPU needs no telling: the driver knows."""
+    """Tell gputop which virtual GPU this whole process is. Real GPUs need no report: the driver knows."""
     if place.virtual_index is not None:
         run.fact("devices", [_claim(place.virtual_index, None, None)])
 
@@ -94,7 +94,7 @@ def places() -> list[Place]:
 
 
 class Worker:
-    """A thread that is one device: what is submitted to it runs there, one after the other.
+    """A thread that represents one device: work submitted to it runs there, in order.
 
     Threads of one process can compute at the same time, because torch works outside Python's lock.
     """
@@ -105,7 +105,7 @@ class Worker:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self.thread_id = self._pool.submit(self._start).result()
         self.held_bytes = 0
-        """What it holds, as far as its user says so with ``holds``: for gputop's memory of a virtual GPU."""
+        """Bytes that its user reported with ``holds``: gputop shows them as the memory of the virtual GPU."""
 
     def _start(self) -> int:
         if self.place.device.type == "cuda":
@@ -116,16 +116,16 @@ class Worker:
         return threading.get_native_id()
 
     def submit(self, work: Callable[..., T], *args: object) -> Future[T]:
-        """Have ``work(*args)`` done on this device; the future has its result."""
+        """Run ``work(*args)`` on this device; the future holds the result."""
         return self._pool.submit(work, *args)
 
     def holds(self, tensors: Iterable[torch.Tensor | None]) -> None:
-        """Note which tensors live on this device."""
+        """Record which tensors live on this device."""
         self.held_bytes = sum(tensor.numel() * tensor.element_size() for tensor in tensors if tensor is not None)
 
 
 def report_workers(run: gputop.Run, workers: Sequence[Worker]) -> None:
-    """Tell gputop which threads are virtual GPUs, and what each holds. Real GPUs need no telling."""
+    """Tell gputop which threads are virtual GPUs, and how much each holds. Real GPUs need no report."""
     virtual = [worker for worker in workers if worker.place.virtual_index is not None]
     if virtual:
         claims = [_claim(worker.place.virtual_index, worker.thread_id, worker.held_bytes) for worker in virtual]
@@ -141,4 +141,4 @@ def _virtual_devices() -> list[int]:
         listed = [int(part) for part in mask.split(",") if part.strip()]
     except ValueError:
         raise ValueError(f"GPUTOP_VIRTUAL_DEVICES is {mask!r}; it should be a list of indices like 0,1.") from None
-    return listed if len(set(listed)) == len(listed) else []  # CUDA's rule: a GPU that is listed twice empties the list
+    return listed if len(set(listed)) == len(listed) else []  # CUDA's rule: a GPU listed twice empties the list

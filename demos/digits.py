@@ -1,7 +1,7 @@
 """Digits drawn by the program: a synthetic data set that looks like MNIST and needs no download.
 
-Each digit is a few lines in a unit square. A sample turns, scales, shifts and wobbles them, draws them with a pen of
-random width, and adds noise. The same seed gives the same images.
+Each digit is a few lines in a unit square. A sample rotates, scales, shifts and distorts them, draws them with a pen of random
+width, and adds noise. The same seed gives the same images.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 SIZE = 28
-_CHUNK = 250  # images drawn at a time: what lies in between stays in the processor's cache
+_CHUNK = 250  # images drawn at a time: intermediate results stay in the processor's cache
 
 Point = tuple[float, float]
 
 
 def _arc(x: float, y: float, rx: float, ry: float, start: float, end: float, points: int = 7) -> list[Point]:
-    """Points on an ellipse from angle ``start`` to ``end`` in degrees; 0 is right, 90 is down."""
+    """Return points on an ellipse from angle ``start`` to ``end`` in degrees; 0 is right, 90 is down."""
     angles = [math.radians(start + (end - start) * i / (points - 1)) for i in range(points)]
     return [(x + rx * math.cos(angle), y + ry * math.sin(angle)) for angle in angles]
 
@@ -41,7 +41,7 @@ _STROKES: dict[int, list[list[Point]]] = {
 
 
 def _segments(digit: int) -> Tensor:
-    """Return the digit's straight pieces as [pieces, 2 ends, (x, y)]."""
+    """Return the digit's line segments as [segments, 2 ends, (x, y)]."""
     pieces = [list(pair) for stroke in _STROKES[digit] for pair in pairwise(stroke)]
     return torch.tensor(pieces)
 
@@ -60,10 +60,10 @@ def _draw(digit: int, count: int, generator: torch.Generator, easy: bool) -> Ten
     ends = torch.einsum("nij,skj->nski", turn.view(count, 2, 2), _segments(digit)) + shift
     ends += 0.6 * wild * torch.randn(ends.shape, generator=generator)  # an unsteady hand
     if not easy:
-        stray = uniform(0, SIZE, count, 1, 2, 2)  # a line that belongs to no digit: without it LeNet learns all in seconds
+        stray = uniform(0, SIZE, count, 1, 2, 2)  # a line that is part of no digit: without it, LeNet learns all in seconds
         ends = torch.cat([ends, stray], dim=1)
 
-    # How far each pixel is from each line: project it onto the line, stay between the ends, measure.
+    # Distance of each pixel from each line: project onto the line, clamp to its ends, measure.
     axis = torch.arange(SIZE, dtype=torch.float32)
     nearest = torch.full((count, SIZE, SIZE), torch.inf)
     for piece in range(ends.shape[1]):
@@ -81,7 +81,7 @@ def _draw(digit: int, count: int, generator: torch.Generator, easy: bool) -> Ten
 
 
 class Images(Dataset[tuple[Tensor, int]]):
-    """Gray images in memory: bytes [N, 28, 28] and labels [N]; ``name`` says what they are."""
+    """Gray images in memory: bytes [N, 28, 28] and labels [N]; ``name`` describes the set."""
 
     def __init__(self, name: str, images: Tensor, labels: Tensor) -> None:
         self.name = name
@@ -97,9 +97,9 @@ class Images(Dataset[tuple[Tensor, int]]):
 
 
 def drawn_digits(count: int, seed: int, easy: bool = False) -> Images:
-    """Draw ``count`` images of the ten digits, in random order: about ten thousand a second on one core.
+    """Draw ``count`` images of the ten digits, in random order: about ten thousand per second on one core.
 
-    ``easy`` digits are half as distorted and have no stray line: LeNet knows nine of ten within 250 steps.
+    ``easy`` digits are half as distorted and have no stray line: LeNet recognizes nine of ten within 250 steps.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(0, 10, (count,), generator=generator)

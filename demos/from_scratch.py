@@ -3,8 +3,8 @@
 python demos/from_scratch.py
 python demos/from_scratch.py --devices cuda:0,cuda:1        or cpu,cpu: any list
 
-Four functions are all there is to it. DistributedDataParallel (ddp.py) does the same with a process for each GPU, and
-sends gradients around in a ring while backward still runs; here they all pass through the first device.
+It takes only four functions. DistributedDataParallel (ddp.py) does the same with one process per GPU, and sends gradients
+around a ring while backward still runs; here they all pass through the first device.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from progress import Meter, correct
 
 
 def broadcast(model: nn.Module, places: Sequence[devices.Place]) -> list[nn.Module]:
-    """Return a copy of the model on each device: all begin with the same parameters."""
+    """Return a copy of the model on each device: all start with the same parameters."""
     return [copy.deepcopy(model).to(place.device) for place in places]
 
 
 def scatter(batch: Tensor, places: Sequence[devices.Place]) -> list[Tensor]:
-    """Cut the batch into one piece for each device, and send it there."""
+    """Cut the batch into one piece per device, and send each piece to its device."""
     return [piece.to(place.device) for piece, place in zip(batch.chunk(len(places)), places, strict=True)]
 
 
 def allreduce(tensors: Sequence[Tensor]) -> None:
-    """Add up one tensor of each device, and give the sum to all of them."""
+    """Add up one tensor per device, and give the sum to all devices."""
     for other in tensors[1:]:
         tensors[0].add_(other.to(tensors[0].device))  # everything goes through the first device
     for other in tensors[1:]:
@@ -56,7 +56,7 @@ def train_step(
 
     def backward(index: int) -> Tensor:
         own_images, own_labels = pieces[index]
-        # The sum over this piece, divided by the whole batch: the pieces' gradients add up to those of the batch.
+        # Sum over this piece, divide by the whole batch: the pieces' gradients then add up to the batch's.
         loss = functional.cross_entropy(replicas[index](own_images), own_labels, reduction="sum") / len(labels)
         optimizers[index].zero_grad()
         loss.backward()
@@ -104,7 +104,7 @@ def main() -> None:
             if meter.done:
                 break
             meter.count(train_step(replicas, optimizers, workers, images, labels), len(labels), epoch)
-        # Every copy is the whole model: the first one is tested, and saved.
+        # Every copy is the whole model: test and save the first one.
         right, seen = correct(replicas[0], test_loader, workers[0].place.device)
         meter.tested(epoch, right / seen)
         if meter.done:
@@ -116,7 +116,7 @@ def main() -> None:
 
 
 def chosen(args: argparse.Namespace) -> list[devices.Place]:
-    """Return the devices of ``--devices``, or all."""
+    """Return the devices of ``--devices``, or all devices."""
     if args.devices is None:
         return devices.places()
     named = [torch.device(part) for part in args.devices.split(",")]

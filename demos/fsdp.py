@@ -1,4 +1,4 @@
-"""Train with FSDP: every rank holds a part of each weight, and they gather a layer's weights when they need them.
+"""Train with FSDP: every rank holds a part of each weight, and the ranks gather a layer's weights when they need them.
 
 torchrun --nproc-per-node=2 demos/fsdp.py
 
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 
 class Training(ddp.Training):
-    """One rank of a sharded training."""
+    """One rank of a sharded training run."""
 
     name = "fsdp"
 
     def wrap(self, model: nn.Module) -> nn.Module:
-        """Shard the layers with weights of their own one by one, then the rest: so that they can be gathered one by one."""
+        """Shard each layer that has weights, then the rest, so that layers can be gathered one at a time."""
         from torch.distributed.device_mesh import init_device_mesh
         from torch.distributed.fsdp import fully_shard
 
@@ -46,18 +46,20 @@ class Training(ddp.Training):
         held = sum(_local(parameter).numel() for parameter in model.parameters())
         whole = sum(parameter.numel() for parameter in model.parameters())
         say(f"rank {self.rank} holds {held} of {whole} parameters")
-        return model  # the same module: fully_shard changed it
+        return model  # the same module: fully_shard modified it in place
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """FSDP's no_sync is a setting of the module."""
+        """Turn gradient averaging off; FSDP makes it a setting of the module."""
         root = cast("FSDPModule", self.parallel)
         root.set_requires_gradient_sync(False)
         yield
         root.set_requires_gradient_sync(True)
 
     def test(self, epoch: int) -> None:
-        """Every forward gathers weights: so all ranks go through as many batches as the one with the fewest images."""
+        """Test equally many batches on every rank, as many as the rank with the fewest images has: each forward gathers
+        weights.
+        """
         images_of_all = len(cast("Subset[Any]", self.test_loader.dataset).dataset)  # type: ignore[arg-type]
         batches = math.ceil(images_of_all // self.world_size / (self.test_loader.batch_size or 1))
         counts = torch.tensor(correct(self.parallel, islice(self.test_loader, batches), self.place.device))
@@ -66,14 +68,14 @@ class Training(ddp.Training):
         self.meter.tested(epoch, float(counts[0] / counts[1]), shown=self.rank == 0)
 
     def save(self) -> None:
-        """All ranks gather the whole weights; rank 0 writes them, as any other recipe does."""
+        """Gather the full weights on all ranks; rank 0 writes them, as any other recipe does."""
         if self.args.save:
             state = {name: _whole(tensor) for name, tensor in self.model.state_dict().items()}
             if self.rank == 0:
                 torch.save(state, self.args.save)
 
     def weights(self) -> list[Tensor]:
-        """Return the whole weights."""
+        """Return the full weights."""
         return [_whole(parameter) for parameter in self.model.parameters()]
 
 

@@ -1,7 +1,7 @@
-"""Reads MNIST and Fashion-MNIST from IDX files that are already on this machine. Nothing is downloaded.
+"""Reads MNIST and Fashion-MNIST from IDX files that are already on this machine. Downloads nothing.
 
-An IDX file is a magic number (two zero bytes, the type of the values, the number of dimensions), one big-endian
-32-bit size for each dimension, then the values.
+An IDX file is a magic number (two zero bytes, the type of the values, the number of dimensions), one big-endian 32-bit size per
+dimension, then the values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNSIGNED_BYTE = 8
 _NAMES = ("MNIST", "FashionMNIST")
 _COUNTS = {"train": 60_000, "t10k": 10_000}
 _PUBLISHED = {
-    # MD5 of the compressed files, as their publishers (and torchvision) give them.
+    # MD5 of the compressed files, as given by their publishers (and torchvision).
     "f68b3c2dcbeaaa9fbdd348bbdeb94873": ("MNIST", "train-images-idx3-ubyte"),
     "d53e105ee54ea40749a09fcbcd1e9432": ("MNIST", "train-labels-idx1-ubyte"),
     "9fb629c4189551a2d022fa330f9573f3": ("MNIST", "t10k-images-idx3-ubyte"),
@@ -33,7 +33,7 @@ _PUBLISHED = {
 
 
 class IdxError(ValueError):
-    """A file is no IDX file of the kind that was asked for."""
+    """A file is not an IDX file of the expected kind."""
 
 
 def read_idx(path: Path) -> Tensor:
@@ -65,10 +65,10 @@ def read_idx(path: Path) -> Tensor:
 def find(directory: Path, part: str) -> tuple[str, Path, Path]:
     """Return the data set's name, its image file and its label file; ``part`` is "train" or "t10k".
 
-    Looks in ``directory`` itself and in torchvision's layout below it (MNIST/raw, FashionMNIST/raw).
+    Searches ``directory`` itself and torchvision's layout below it (MNIST/raw, FashionMNIST/raw).
 
     Raises:
-        FileNotFoundError: none is there; the message says what was looked for.
+        FileNotFoundError: none is there; the message lists what was searched.
     """
     folders = [(directory.name or "IDX images", directory)]
     folders += [(name, directory / name / "raw") for name in _NAMES]
@@ -85,10 +85,10 @@ def _first(folder: Path, name: str) -> Path | None:
 
 
 def published(path: Path) -> tuple[str, str] | None:
-    """Return which published file a compressed one is, (data set, name), by its checksum; None for any other.
+    """Identify a compressed file by its checksum: return (data set, name) of the published file, None for any other.
 
     Raises:
-        IdxError: it is one of them under another's name.
+        IdxError: it is a published file under another one's name.
     """
     found = _PUBLISHED.get(hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest())
     if found is not None and found[1] != path.name.removesuffix(".gz"):
@@ -97,7 +97,7 @@ def published(path: Path) -> tuple[str, str] | None:
 
 
 def notes(directory: Path, part: str) -> list[str]:
-    """Return what is unusual about the files of one part, and no error: it can be trained on.
+    """Return what is unusual about the files of one part, but not wrong: they can still be used for training.
 
     Raises:
         FileNotFoundError, IdxError: see ``load``.
@@ -118,11 +118,11 @@ def notes(directory: Path, part: str) -> list[str]:
 
 
 def load(directory: Path, part: str) -> tuple[str, Tensor, Tensor]:
-    """Return name, images [N, 28, 28] and labels [N] of one part, "train" or "t10k".
+    """Return the name, images [N, 28, 28] and labels [N] of one part, "train" or "t10k".
 
     Raises:
         FileNotFoundError: the files are not there.
-        IdxError: they are not what they should be.
+        IdxError: they are invalid.
     """
     name, image_path, label_path = find(directory, part)
     images, labels = read_idx(image_path), read_idx(label_path)

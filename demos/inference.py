@@ -1,9 +1,9 @@
-"""Use a trained network: batches without gradients, probabilities by softmax, and what temperature does to them.
+"""Use a trained network: batches without gradients, probabilities by softmax, and the effect of temperature.
 
-python demos/inference.py --checkpoint model.pt         of demos/single.py --save model.pt
-python demos/inference.py --temperature 4               trains for a moment where there is no checkpoint
+python demos/inference.py --checkpoint model.pt         from demos/single.py --save model.pt
+python demos/inference.py --temperature 4               trains briefly if there is no checkpoint
 
-softmax(scores / T): T > 1 makes the network less sure of itself, T < 1 surer. The order, and so the answer, stays.
+softmax(scores / T): T > 1 makes the network less confident, T < 1 more. The order, and so the answer, stays the same.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ SHOWN = 5
 
 
 def probabilities(scores: Tensor, temperature: float) -> Tensor:
-    """Return softmax(scores / temperature): positive, and 1 together, in each row."""
+    """Return softmax(scores / temperature): positive values that sum to 1 in each row."""
     return torch.softmax(scores / temperature, dim=1)
 
 
 def entropy(chances: Tensor) -> Tensor:
-    """Return how unsure each row is, in bits: 0 for one certain class, 3.3 for ten equal ones."""
+    """Return the uncertainty of each row in bits: 0 for one certain class, 3.3 for ten equal ones."""
     return -(chances * chances.clamp_min(1e-12).log2()).sum(dim=1)
 
 
 def trained_model(args: argparse.Namespace, place: devices.Place, run: gputop.Run) -> nn.Module:
-    """Return the model of ``--checkpoint``, or one that is trained for ``--steps``."""
+    """Return the model of ``--checkpoint``, or one trained for ``--steps``."""
     model = models.build(args.model)
     if args.checkpoint is not None:
-        # map_location: a checkpoint written on a GPU opens on a machine that has none.
+        # map_location: a checkpoint written on a GPU also loads on a machine without one.
         model.load_state_dict(torch.load(args.checkpoint, map_location="cpu", weights_only=True))
         return model.to(place.device)
     model.to(place.device)
@@ -85,7 +85,7 @@ def main() -> None:
     model.eval()  # batch norm and dropout behave differently in training
     scores, labels = [], []
     started = time.perf_counter()
-    with torch.inference_mode():  # nothing is kept for a backward pass: less memory, less time
+    with torch.inference_mode():  # keep nothing for a backward pass: less memory, less time
         for images, own_labels in DataLoader(test, batch_size=500):
             scores.append(model(images.to(place.device)).cpu())
             labels.append(own_labels)

@@ -28,7 +28,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Measured:
-    """What one way of doing it cost; bytes are above what was held before it began."""
+    """The memory and time that one variant took; bytes are relative to what was held before it started."""
 
     peak_bytes: int
     held_bytes: int
@@ -36,7 +36,7 @@ class Measured:
 
 
 class _Peak(threading.Thread):
-    """Looks at the process's memory as often as it can: the operating system keeps no peak that can be set back."""
+    """Polls the process's memory as often as it can: the operating system keeps no peak that can be reset."""
 
     def __init__(self) -> None:
         super().__init__(daemon=True)
@@ -54,22 +54,22 @@ class _Peak(threading.Thread):
 
 
 def resident_bytes() -> int:
-    """Return how much memory this process holds: the second number of /proc/self/statm, in pages."""
+    """Return the resident memory of this process: the second number of /proc/self/statm, in pages."""
     import resource
 
     return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
 
 
 def give_back() -> None:
-    """Return what is free to the operating system: malloc keeps it for the next tensor, which would look like held."""
+    """Return free memory to the operating system: malloc keeps it for the next tensor, which would count as held."""
     gc.collect()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # only glibc has it
     if trim is not None:
         trim(0)
 
 
 def measure(work: Callable[[], object], device: torch.device) -> Measured:
-    """Do ``work`` and return what it cost; what it returns is still held when it is measured."""
+    """Run ``work`` and return its memory and time; its result is still held when memory is measured."""
     give_back()
     if device.type == "cuda":
         torch.cuda.empty_cache()
@@ -92,9 +92,9 @@ def measure(work: Callable[[], object], device: torch.device) -> Measured:
 
 
 def tip_in_place(size: int, device: torch.device) -> tuple[Callable[[], object], Callable[[], object]]:
-    """x = x.mul(2).add(1) makes a new tensor at every operation; x.mul_(2).add_(1) none.
+    """Return both variants: x.mul(2).add(1) allocates a new tensor per operation, x.mul_(2).add_(1) none.
 
-    Not where autograd still needs the old value: it says so ("modified by an inplace operation").
+    Not possible where autograd still needs the old value: it then fails ("modified by an inplace operation").
     """
     elements = size // 4
 
@@ -110,7 +110,7 @@ def tip_in_place(size: int, device: torch.device) -> tuple[Callable[[], object],
 
 
 def tip_one_tensor(size: int, device: torch.device) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Many small tensors cost what lies around each, and a call each: on a GPU every one is rounded up to 512 bytes."""
+    """Return both variants: many small tensors each add overhead and a call; a GPU rounds each up to 512 bytes."""
     values, count = 16, size // 1024
 
     def before() -> list[Tensor]:
@@ -123,7 +123,7 @@ def tip_one_tensor(size: int, device: torch.device) -> tuple[Callable[[], object
 
 
 def tip_freeing(size: int, device: torch.device) -> tuple[Callable[[], object], Callable[[], object]]:
-    """A list of losses keeps the graph of every step alive, activations and all; their numbers are enough."""
+    """Return both variants: a list of losses keeps every step's graph alive, with its activations; the values are enough."""
     weight = torch.ones(1, device=device, requires_grad=True)
     steps, elements = 8, size // 4 // 8
 
@@ -169,7 +169,7 @@ def main() -> None:
             print(f"    {way:28}{peak:>12}{held:>12}{1000 * found.seconds:>9.1f} ms")
         run.log(step=step, peak_before_bytes=before.peak_bytes, peak_after_bytes=after.peak_bytes)
     if place.device.type == "cuda":
-        # What is freed stays reserved for the next tensor: empty_cache() gives it back to other processes, and costs time.
+        # Freed memory stays reserved for the next tensor: empty_cache() returns it to other processes, but takes time.
         reserved = torch.cuda.memory_reserved()
         torch.cuda.empty_cache()
         print(f"\nempty_cache(): {reserved / MIB:.0f} MiB reserved before, {torch.cuda.memory_reserved() / MIB:.0f} MiB after")

@@ -1,10 +1,10 @@
 """Model parallel: the first half of the network on one device, the second on another.
 
 python demos/model_parallel.py                          the devices take turns: one always waits
-python demos/model_parallel.py --micro-batches 4        a pipeline: while one has piece 2, the other has piece 1
+python demos/model_parallel.py --micro-batches 4        a pipeline: one works on piece 2 while the other has piece 1
 
-For networks that are too big for one GPU. Without micro-batches two GPUs are as fast as one, at best; with M of them,
-each works M of M + 1 turns. Without CUDA the two devices are worker threads, each of them one virtual GPU.
+For networks that are too big for one GPU. Without micro-batches, two GPUs are at best as fast as one; with M of them, each
+device works in M of M + 1 turns. Without CUDA, the two devices are worker threads, each of them one virtual GPU.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ class Pipeline:
     def train_step(self, images: Tensor, labels: Tensor, micro_batches: int) -> Tensor:
         """Compute the gradients of one batch, cut into ``micro_batches`` pieces; return its loss.
 
-        Every worker does what it is given in order. The first gets all forwards, so it runs ahead while the second is
-        still at piece 1; the gradients at the cut come back one by one.
+        Each worker runs its tasks in order. The first gets all forwards, so it runs ahead while the second still works on piece
+        1; the gradients at the cut come back one by one.
         """
         started = time.perf_counter()
         one, two = self.workers
         pieces = list(zip(images.chunk(micro_batches), labels.chunk(micro_batches), strict=True))
         cuts = [one.submit(self._forward, piece) for piece, _ in pieces]
-        # Worker two waits for each cut; worker one, once through with its forwards, waits for each gradient.
+        # Worker two waits for each cut; worker one, after all its forwards, waits for each gradient.
         ends = [two.submit(self._end, cut, piece, len(labels)) for cut, (_, piece) in zip(cuts, pieces, strict=True)]
         backs = [one.submit(self._backward, cut, end) for cut, end in zip(cuts, ends, strict=True)]
         for back in backs:
@@ -68,7 +68,7 @@ class Pipeline:
         return out
 
     def _end(self, cut: Future[Tensor], labels: Tensor, samples: int) -> tuple[Tensor, Tensor]:
-        """Second half: forward, loss, and back to the cut."""
+        """Run the second half: forward, loss, and backward to the cut."""
         received = cut.result().detach()
         with self._turn(1):
             here = received.to(self.workers[1].place.device).requires_grad_()
@@ -95,7 +95,7 @@ class Pipeline:
 
 
 class _Turn:
-    """Takes the time that a device works. (On CUDA that a thread is busy: kernels run on behind it.)"""
+    """Measures how long a device works. (On CUDA, how long the thread is busy: kernels keep running after it.)"""
 
     def __init__(self, pipeline: Pipeline, index: int) -> None:
         self._pipeline, self._index = pipeline, index
@@ -108,7 +108,7 @@ class _Turn:
 
 
 def main() -> None:
-    """Train, test after every epoch."""
+    """Train, and test after every epoch."""
     parser = options.parser("One network on two devices.", batch_size=128)
     parser.add_argument("--micro-batches", type=options.positive, default=1, help="pieces of a batch in the pipeline; 1: naive")
     args = parser.parse_args()
@@ -129,7 +129,7 @@ def main() -> None:
     print(f"first half on {places[0]}, second half on {places[1]}, {args.micro_batches} micro-batches")
 
     train, test = options.data(args)
-    # A multiple of the pieces, so that all are of one size.
+    # A multiple of the number of pieces, so that all have the same size.
     loader = DataLoader(train, args.batch_size // args.micro_batches * args.micro_batches, shuffle=True, drop_last=True)
     test_loader = DataLoader(test, batch_size=500)
     whole = nn.Sequential(first, second)

@@ -1,4 +1,4 @@
-"""The models that the demos train, written out by hand: LeNet, ResNet-18, ResNet-101, and FooNet that shows its batch."""
+"""The models that the demos train, written by hand: LeNet, ResNet-18, ResNet-101, and FooNet, which prints its batch size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class LeNet(nn.Sequential):
-    """LeNet-5 for 28x28 gray images, with today's ReLU and max pooling: 62 thousand parameters."""
+    """LeNet-5 for 28x28 gray images, with modern ReLU and max pooling: 62 thousand parameters."""
 
     def __init__(self, channels: int = 1, classes: int = 10) -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class LeNet(nn.Sequential):
 
 
 class BasicBlock(nn.Module):
-    """Two 3x3 convolutions and a way around them: the output is ``relu(F(x) + x)``."""
+    """Two 3x3 convolutions and a shortcut around them: the output is ``relu(F(x) + x)``."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class BasicBlock(nn.Module):
         self.bn1 = nn.BatchNorm2d(outputs)
         self.conv2 = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
         self.bn2 = nn.BatchNorm2d(outputs)
-        # Where the shape changes, the way around needs a 1x1 convolution to change with it.
+        # Where the shape changes, the shortcut needs a 1x1 convolution to match it.
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or inputs != outputs:
             self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
@@ -49,7 +49,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions and a way around them: the 3x3 works on a quarter of the channels."""
+    """1x1, 3x3 and 1x1 convolutions and a shortcut around them: the 3x3 works on a quarter of the channels."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -74,8 +74,8 @@ class Bottleneck(nn.Module):
 class ResNet(nn.Module):
     """A ResNet: a stem, four stages of blocks, average pooling, one linear layer.
 
-    ``small_images`` chooses the stem: a 3x3 convolution that keeps the size (28x28 or 32x32 images), or the 7x7
-    convolution with stride 2 and the pooling of the paper (224x224 images).
+    ``small_images`` chooses the stem: a 3x3 convolution that keeps the size (28x28 or 32x32 images), or the paper's 7x7
+    convolution with stride 2 and pooling (224x224 images).
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class ResNet(nn.Module):
 
 
 class ResNet18(ResNet):
-    """ResNet-18: two plain blocks in each stage, 11 million parameters."""
+    """ResNet-18: two plain blocks per stage, 11 million parameters."""
 
     def __init__(self, channels: int = 3, classes: int = 1000, small_images: bool = False) -> None:
         super().__init__(BasicBlock, (2, 2, 2, 2), channels, classes, small_images)
@@ -123,15 +123,15 @@ class ResNet101(ResNet):
 
 
 class FooNet(nn.Module):
-    """A small network that prints, in its first calls, what each replica of nn.DataParallel gets of the batch."""
+    """A small network whose first calls print the batch size that each replica of nn.DataParallel gets."""
 
     SHOWN = 8
-    """Calls that are printed, over all replicas."""
+    """Number of calls to print, over all replicas."""
 
     def __init__(self, channels: int = 1, classes: int = 10) -> None:
         super().__init__()
         self.layers = nn.Sequential(nn.Flatten(), nn.Linear(channels * 28 * 28, 64), nn.ReLU(), nn.Linear(64, classes))
-        self.calls: list[None] = []  # a list, because replicas share it: a number would be counted in each by itself
+        self.calls: list[None] = []  # a list, because replicas share it: a number would be counted separately in each
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [N, channels, 28, 28] to scores [N, classes]."""

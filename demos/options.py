@@ -1,4 +1,4 @@
-"""The command-line options that the demos share, and the data that ``--data`` chooses."""
+"""The command-line options that the demos share, and the data chosen by ``--data``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TRAIN_COUNT = 20_000
 
 
 def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
-    """Return the shared options; ``defaults`` replaces a default value."""
+    """Return the shared options; ``defaults`` overrides default values."""
     options = argparse.ArgumentParser(description=description, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
     options.add_argument("--model", choices=models.MODELS, default="lenet", help="what to train")
     options.add_argument("--epochs", type=positive, default=50, help="passes over the data")
@@ -33,7 +33,7 @@ def parser(description: str, **defaults: object) -> argparse.ArgumentParser:
 
 
 def add_scaling(options: argparse.ArgumentParser, scale_batch: str) -> None:
-    """Add how batch and learning rate follow the number of GPUs; ``scale_batch`` is the default."""
+    """Add the options that scale batch size and learning rate with the number of GPUs; ``scale_batch`` is the default."""
     options.add_argument(
         "--scale-batch",
         choices=("per-gpu", "global"),
@@ -49,28 +49,28 @@ def add_scaling(options: argparse.ArgumentParser, scale_batch: str) -> None:
 
 
 def add_amp(options: argparse.ArgumentParser) -> None:
-    """Add mixed precision."""
+    """Add the option for mixed precision."""
     options.add_argument("--amp", action="store_true", help="mixed precision: autocast to bfloat16, or float16 on older GPUs")
 
 
 def global_batch(args: argparse.Namespace, devices: int) -> int:
-    """Return how many samples all GPUs together take in a step, as ``--scale-batch`` says."""
+    """Return how many samples all GPUs together process per step, according to ``--scale-batch``."""
     return int(args.batch_size * (devices if args.scale_batch == "per-gpu" else 1))
 
 
 def learning_rate(args: argparse.Namespace, samples: int) -> float:
-    """Return ``--lr``, scaled as ``--scale-lr`` says with the ``samples`` behind an optimizer step.
+    """Return ``--lr``, scaled according to ``--scale-lr``; ``samples`` is the number per optimizer step.
 
-    Linear: twice the samples, twice the step. The square root keeps the noise of the step instead.
+    Linear: twice the samples, twice the step. The square root preserves the noise of the step instead.
     """
     growth = samples / args.batch_size
     return float(args.lr * {"none": 1.0, "linear": growth, "sqrt": math.sqrt(growth)}[args.scale_lr])
 
 
 def data(args: argparse.Namespace) -> tuple[Images, Images]:
-    """Return training and test images: IDX files where ``--data`` has them, else digits drawn by the program."""
+    """Return training and test images: IDX files if ``--data`` names them, else digits drawn by the program."""
     if args.data is None:
-        # Both sets are the same in every run and on every rank: --seed is for the model and the order of the samples.
+        # Both sets are the same in every run and on every rank: --seed affects only the model and the sample order.
         easy, count = args.digits == "easy", args.train_samples
         return drawn_digits(count, seed=1, easy=easy), drawn_digits(max(100, count // 10), seed=2, easy=easy)
     try:
@@ -87,13 +87,17 @@ def data(args: argparse.Namespace) -> tuple[Images, Images]:
 
 
 def total_steps(args: argparse.Namespace, steps_per_epoch: int) -> int:
-    """Return how many optimizer steps the run takes: all epochs, or ``--steps`` where that is less."""
+    """Return how many optimizer steps the run takes: all epochs, or ``--steps`` if that is less."""
     whole: int = args.epochs * steps_per_epoch
     return whole if args.steps is None else min(whole, args.steps)
 
 
 def positive(text: str) -> int:
-    """Return a whole number from 1 up: argparse says so where it is none."""
+    """Return a whole number of at least 1, for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: the number is less than 1.
+    """
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 class Precision:
-    """Autocast, and for float16 a scaler: its small range would lose small gradients. bfloat16 needs none."""
+    """Autocast, plus a gradient scaler for float16, whose small range would lose small gradients. bfloat16 needs none."""
 
     def __init__(self, device: torch.device, amp: bool) -> None:
         half = torch.float16 if device.type == "cuda" and not torch.cuda.is_bf16_supported() else torch.bfloat16
@@ -19,10 +19,10 @@ class Precision:
         return torch.autocast(self._device.type, dtype=self._half, enabled=self._amp)
 
     def backward(self, loss: Tensor) -> None:
-        """Compute the gradients of a (scaled) loss."""
+        """Compute the gradients of the loss (scaled for float16)."""
         self._scaler.scale(loss).backward()
 
     def step(self, optimizer: torch.optim.Optimizer) -> None:
-        """Take an optimizer step; one whose gradients overflowed is left out."""
+        """Take an optimizer step; a step whose gradients overflowed is skipped."""
         self._scaler.step(optimizer)
         self._scaler.update()

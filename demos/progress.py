@@ -1,4 +1,4 @@
-"""What the demos measure and print while they train: samples per second, a line now and then, accuracy."""
+"""What the demos measure and print while they train: samples per second, regular progress lines, accuracy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _PRINT_EVERY_S = 2.0
 
 
 def say(line: str) -> None:
-    """Print a line in one piece: ranks share the terminal."""
+    """Print a line in a single write, because ranks share the terminal."""
     print(f"{line}\n", end="", flush=True)
 
 
 class Meter:
-    """Counts optimizer steps, tells gputop what each did, and prints a line every two seconds and at the end."""
+    """Counts optimizer steps, logs each to gputop, and prints a line every two seconds and at the end."""
 
     def __init__(self, run: gputop.Run, total: int, epochs: int, lr: float) -> None:
         self.run = run
@@ -35,11 +35,11 @@ class Meter:
 
     @property
     def done(self) -> bool:
-        """Whether all steps are taken."""
+        """Whether all steps are done."""
         return self.step >= self.total
 
     def count(self, loss: Tensor, samples: int, epoch: int) -> None:
-        """Note one more optimizer step. Reading a loss waits for the GPU: so that is done for a printed line alone."""
+        """Record one optimizer step. Reading a loss waits for the GPU, so it is read only for printed lines."""
         self.step += 1
         now, seen = time.perf_counter(), self._marks[-1][1] + samples
         self._marks.append((now, seen))
@@ -51,14 +51,14 @@ class Meter:
             say(f"epoch {epoch} step {self.step}/{self.total} loss {loss.item():.4f} {speed:.0f} samples/s")
 
     def tested(self, epoch: int, accuracy: float, shown: bool = True) -> None:
-        """Note the accuracy after an epoch."""
+        """Record the accuracy after an epoch."""
         self.run.log(step=self.step, accuracy=accuracy)
         if shown:
             say(f"epoch {epoch} accuracy {accuracy:.3f}")
 
 
 def correct(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: torch.device) -> tuple[int, int]:
-    """Return how many images the model gets right, and how many it saw."""
+    """Return how many images the model classifies correctly, and how many it saw."""
     right = seen = 0
     model.eval()  # batch norm uses its running averages
     with torch.no_grad():
@@ -71,7 +71,7 @@ def correct(model: nn.Module, batches: Iterable[tuple[Tensor, Tensor]], device: 
 
 
 def checksum(tensors: Iterable[Tensor]) -> str:
-    """Return eight digits that differ when any value differs: ranks can be compared by eye."""
+    """Return eight digits that differ when any value differs: ranks can be compared at a glance."""
     found = 0
     for tensor in tensors:
         found = zlib.crc32(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes(), found)

@@ -1,4 +1,4 @@
-"""Train a classifier on one GPU: the recipe that all others are compared with.
+"""Train a classifier on one GPU: the baseline for all other recipes.
 
 python demos/single.py --model resnet18 --batch-size 128 --amp
 """
@@ -33,7 +33,7 @@ def main() -> None:
     loader = DataLoader(train, args.batch_size, shuffle=True, drop_last=True)
     test_loader = DataLoader(test, batch_size=500)
 
-    # The model first, then its optimizer: .to() may replace the parameters that the optimizer holds on to.
+    # Move the model first, then create its optimizer: .to() may replace the parameters that the optimizer refers to.
     model = models.build(args.model).to(place.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=args.lr, momentum=0.9)
     precision = Precision(place.device, args.amp)

@@ -1,7 +1,7 @@
 """--sync-bn: batch norm over the batches of all ranks.
 
-In DDP each rank's batch norm knows its own batch alone: with a few samples on each GPU its averages are noise.
-torch's SyncBatchNorm shares sums over all ranks, and works on GPUs alone; the one below does the same on CPUs.
+In DDP each rank's batch norm sees only its own batch: with a few samples per GPU its averages are noise. torch's SyncBatchNorm
+shares sums over all ranks, but works only on GPUs; the one below does the same on CPUs.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from torch.nn import functional
 
 
 class SyncBatchNorm(nn.BatchNorm2d):
-    """SyncBatchNorm by two sums that all ranks add up. (all_reduce of torch.distributed.nn has a backward.)"""
+    """SyncBatchNorm with sums that are all-reduced over the ranks. (all_reduce of torch.distributed.nn has a backward.)"""
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalize [N, C, ...] over the samples of all ranks."""
         if not self.training or not dist.is_initialized():
             return functional.batch_norm(x, self.running_mean, self.running_var, self.weight, self.bias, False, 0.0, self.eps)
-        wide = x.float()  # sums of many 16-bit numbers would be none
+        wide = x.float()  # sums of many 16-bit numbers would be inaccurate
         others = [axis for axis in range(x.dim()) if axis != 1]
         count = wide.new_full((1,), x.numel() / x.shape[1])
         sums = all_reduce(torch.cat([count, wide.sum(others), (wide * wide).sum(others)]))
@@ -40,11 +40,11 @@ class SyncBatchNorm(nn.BatchNorm2d):
 
 
 def convert(model: nn.Module, device: torch.device) -> nn.Module:
-    """Return the model with every batch norm synchronized; before it is wrapped in DDP."""
+    """Return the model with every batch norm synchronized; call it before wrapping in DDP."""
     if device.type == "cuda":
         synced: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(model)
         return synced
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):
-            module.__class__ = SyncBatchNorm  # the same parameters, another forward
+            module.__class__ = SyncBatchNorm  # the same parameters, a different forward
     return model

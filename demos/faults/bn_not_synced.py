@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/bn_not_synced.py
 
-Each rank's batch norm knows its own 4 samples alone: its averages are noise, and the network ends worse than with the
-same batch on one GPU.
+Each rank's batch norm sees only its own 4 samples: its averages are noise, and the network ends up worse than with the same
+batch on one GPU.
 
 The fix: nn.SyncBatchNorm.convert_sync_batchnorm(model) before wrapping: demos/ddp.py --sync-bn.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import nn
 
@@ -22,12 +22,12 @@ import models
 
 
 class Training(ddp.Training):
-    """Normalizes on each rank by itself."""
+    """Normalizes on each rank separately."""
 
     name = "bn-not-synced"
 
     def build(self) -> nn.Module:
-        """Return LeNet with batch norm. The mistake: it is not converted with sync_bn.convert(model, device)."""
+        """Return LeNet with batch norm. The mistake: sync_bn.convert(model, device) is not called."""
         layers: list[nn.Module] = []
         for layer in models.LeNet():
             layers.append(layer)

@@ -2,7 +2,7 @@
 
 torchrun --nproc-per-node=2 demos/faults/changed_after_wrap.py
 
-DDP listens to the parameters as they were when it wrapped them. Moved or cast afterwards they are no longer heard: no
+DDP hooks into the parameters that exist when it wraps the model. After a later move or cast, the hooks no longer apply: no
 error, no averages, and the ranks drift apart.
 
 The fix: build, .to(device), .to(dtype), SyncBatchNorm, and only then DistributedDataParallel.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor, nn
 
@@ -27,14 +27,14 @@ class Training(ddp.Training):
 
     def wrap(self, model: nn.Module) -> nn.Module:
         """Wrap the model."""
-        return super().wrap(model).double()  # the mistake: model.double() has to come before
+        return super().wrap(model).double()  # the mistake: model.double() must come first
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch."""
         return super().loss(images.double(), labels)
 
     def test(self, epoch: int) -> None:
-        """Test with the model in the type of the images."""
+        """Test with the model in the images' type."""
         self.model.float()
         super().test(epoch)
         self.model.double()

@@ -2,9 +2,9 @@
 
 torchrun --nproc-per-node=2 demos/faults/cpu_fallback.py
 
-try_gpu(i) of many tutorials returns the CPU where there is no GPU i. It trains, slowly, and all GPUs stay idle.
+try_gpu(i), found in many tutorials, returns the CPU if there is no GPU i. It trains, slowly, and all GPUs stay idle.
 
-The fix: ask for a GPU that is there, and fail where it is not: assert torch.cuda.is_available().
+The fix: request a GPU that exists, and fail if it does not: assert torch.cuda.is_available().
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 
@@ -26,7 +26,7 @@ def try_gpu(index: int) -> devices.Place:
 
 
 class Training(ddp.Training):
-    """Takes a device that is none."""
+    """Takes a device that does not exist."""
 
     name = "cpu-fallback"
 

@@ -2,10 +2,10 @@
 
 torchrun --nproc-per-node=2 demos/faults/ddp_bypass.py
 
-It trains, a little faster than before: DDP averages gradients only in the backward of its own forward. The ranks drift
-apart, and what rank 0 saves has seen its own part of the data alone.
+It trains, a little faster than before: DDP averages gradients only in the backward of its own forward. The ranks drift apart,
+and the model that rank 0 saves has seen only rank 0's part of the data.
 
-The fix: self.parallel(images); what else the module can do belongs behind its forward().
+The fix: self.parallel(images); anything else the module does belongs inside its forward().
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor
 from torch.nn import functional
@@ -22,7 +22,7 @@ import ddp
 
 
 class Training(ddp.Training):
-    """Calls past the wrapper."""
+    """Bypasses the wrapper."""
 
     name = "ddp-bypass"
 

@@ -2,10 +2,10 @@
 
 torchrun --nproc-per-node=2 demos/faults/dead_rank.py
 
-Rank 1 is ended from outside, as by the operating system when memory runs out. The others say "connection closed by peer":
-that is what follows, not the cause. The cause is the rank that torchrun names first.
+Rank 1 is killed from outside, as the operating system does when memory runs out. The others report "connection closed by peer":
+that is a consequence, not the cause. The cause is the rank that torchrun names first.
 
-The fix: look at the first rank that failed; exit code -9 is SIGKILL: dmesg tells whether memory ran out.
+The fix: look at the first rank that failed; exit code -9 is SIGKILL: dmesg shows whether memory ran out.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import signal
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor
 

@@ -2,8 +2,9 @@
 
 CUDA_LAUNCH_BLOCKING=1 torchrun --nproc-per-node=2 demos/faults/debug_flags.py
 
-Anomaly detection keeps a stack for every operation of forward and checks every gradient; CUDA_LAUNCH_BLOCKING waits for
-every kernel. Good for a search, costly ever after. (TORCH_DISTRIBUTED_DEBUG=DETAIL is another: it compares every collective.)
+Anomaly detection keeps a stack for every forward operation and checks every gradient; CUDA_LAUNCH_BLOCKING waits for every
+kernel. Both help while debugging and slow down every run after it. (So does TORCH_DISTRIBUTED_DEBUG=DETAIL: it compares every
+collective.)
 
 The fix: unset TORCH_DISTRIBUTED_DEBUG CUDA_LAUNCH_BLOCKING, and no torch.autograd.detect_anomaly().
 """
@@ -13,7 +14,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 
@@ -21,7 +22,7 @@ import ddp
 
 
 class Training(ddp.Training):
-    """Searches for an error that was found long ago."""
+    """Still debugs an error that was fixed long ago."""
 
     name = "debug-flags"
 

@@ -2,9 +2,9 @@
 
 python demos/faults/dp_bypass.py
 
-Only a call of the wrapper cuts the batch. parallel.module(...), or a method of it, runs on GPU 0 alone.
+Only a call of the wrapper cuts the batch. parallel.module(...), or a method of it, runs only on GPU 0.
 
-The fix: self.parallel(images); what else the module can do belongs behind its forward().
+The fix: self.parallel(images); anything else the module does belongs inside its forward().
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor
 from torch.nn import functional
@@ -21,7 +21,7 @@ import data_parallel
 
 
 class Training(data_parallel.Training):
-    """Calls past the wrapper."""
+    """Bypasses the wrapper."""
 
     name = "dp-bypass"
 

@@ -2,8 +2,8 @@
 
 python demos/faults/dp_mask.py
 
-nn.DataParallel makes as many pieces as the argument with the fewest gives. A mask of one row makes one piece: GPU 0 gets
-the first samples and the mask, the other GPUs nothing, and the rest of the batch is lost.
+nn.DataParallel makes only as many pieces as the argument with the fewest gives. A mask of one row makes one piece: GPU 0 gets
+the first samples and the mask, the other GPUs get nothing, and the rest of the batch is lost.
 
 The fix: mask.expand(len(images), -1, -1, -1), or make the mask inside forward().
 """
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, cast
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 from torch import Tensor, nn
@@ -33,13 +33,13 @@ class WithLoss(nn.Module):
         self.net = net
 
     def forward(self, images: Tensor, labels: Tensor, mask: Tensor) -> Tensor:
-        """Return the loss as [1]: DataParallel puts one beside the other."""
+        """Return the loss as [1]: DataParallel concatenates the losses of the GPUs."""
         samples = len(images)
         return functional.cross_entropy(self.net(images * mask), labels[:samples]).unsqueeze(0)
 
 
 class Training(data_parallel.Training):
-    """Lets the module compute its own loss, so that only a number comes back from each GPU."""
+    """Lets the module compute its own loss, so that only one number comes back from each GPU."""
 
     name = "dp-mask"
 
@@ -54,7 +54,7 @@ class Training(data_parallel.Training):
         return loss.mean()
 
     def accuracy(self, batches: DataLoader[Any]) -> float:
-        """Return which share of the test images the network gets right."""
+        """Return the share of test images that the network classifies correctly."""
         right, seen = correct(cast(nn.Module, self.model.net), batches, self.device)
         return right / seen
 

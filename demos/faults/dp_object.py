@@ -1,9 +1,9 @@
-"""The DataParallel demo with one mistake: the batch is handed over in an object that is no tensor. (Doctor: B04)
+"""The DataParallel demo with one mistake: the batch is passed in an object that is not a tensor. (Doctor: B04)
 
 python demos/faults/dp_object.py
 
-nn.DataParallel cuts tensors, and tensors in tuples, lists and dicts. Anything else goes whole to every GPU: all of them
-do the whole batch, and it takes as long as on one.
+nn.DataParallel cuts tensors, and tensors in tuples, lists and dicts. Anything else goes to every GPU uncut: each processes the
+whole batch, which takes as long as on one GPU.
 
 The fix: pass tensors: parallel(batch.images, batch.labels).
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 from torch import Tensor, nn
@@ -28,7 +28,7 @@ from progress import correct
 
 @dataclass
 class Batch:
-    """What a data set of one's own may return."""
+    """What a custom data set may return."""
 
     images: Tensor
     labels: Tensor
@@ -40,16 +40,16 @@ class WithLoss(nn.Module):
     def __init__(self, net: nn.Module) -> None:
         super().__init__()
         self.net = net
-        self.register_buffer("here", torch.empty(0))  # a replica knows its GPU by it
+        self.register_buffer("here", torch.empty(0))  # tells a replica which GPU it is on
 
     def forward(self, batch: Batch) -> Tensor:
-        """Return the loss as [1]: DataParallel puts one beside the other."""
+        """Return the loss as [1]: DataParallel concatenates the losses of the GPUs."""
         device = cast(Tensor, self.here).device
         return functional.cross_entropy(self.net(batch.images.to(device)), batch.labels.to(device)).unsqueeze(0)
 
 
 class Training(data_parallel.Training):
-    """Lets the module compute its own loss, so that only a number comes back from each GPU."""
+    """Lets the module compute its own loss, so that only one number comes back from each GPU."""
 
     name = "dp-object"
 
@@ -63,7 +63,7 @@ class Training(data_parallel.Training):
         return loss.mean()
 
     def accuracy(self, batches: DataLoader[Any]) -> float:
-        """Return which share of the test images the network gets right."""
+        """Return the share of test images that the network classifies correctly."""
         right, seen = correct(cast(nn.Module, self.model.net), batches, self.device)
         return right / seen
 

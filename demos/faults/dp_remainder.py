@@ -2,10 +2,9 @@
 
 python demos/faults/dp_remainder.py
 
-5 samples on 2 GPUs are 3 and 2; on 4 GPUs they are 2, 2 and 1, and the fourth GPU idles. The largest piece sets the
-pace.
+5 samples on 2 GPUs are 3 and 2; on 4 GPUs they are 2, 2 and 1, and the fourth GPU idles. The largest piece sets the pace.
 
-The fix: a batch size that is a multiple of the number of GPUs, and many times it.
+The fix: a batch size that is a large multiple of the number of GPUs.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import data_parallel
 
@@ -25,4 +24,4 @@ class Training(data_parallel.Training):
 
 
 if __name__ == "__main__":
-    data_parallel.main(Training, batch_size=5, lr=0.002)  # the mistake: 5; the healthy demo takes 128
+    data_parallel.main(Training, batch_size=5, lr=0.002)  # the mistake: 5; the healthy demo uses 128

@@ -2,9 +2,9 @@
 
 python demos/faults/dp_single_id.py
 
-With a single device nn.DataParallel hands everything to the module as it is: the other GPUs stay idle.
+With a single device, nn.DataParallel passes everything to the module unchanged: the other GPUs stay idle.
 
-The fix: leave device_ids out: all visible GPUs are taken.
+The fix: omit device_ids: all visible GPUs are then used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import nn
 
@@ -21,7 +21,7 @@ import data_parallel
 
 
 class Training(data_parallel.Training):
-    """Wraps over one device."""
+    """Wraps for one device."""
 
     name = "dp-single-id"
 

@@ -2,10 +2,10 @@
 
 python demos/faults/dp_small_batch.py
 
-One sample: GPU 0 works alone. nn.DataParallel cuts the batch with torch.chunk: ceil(batch / GPUs) samples to a piece,
-until there are none left.
+With one sample, only GPU 0 works. nn.DataParallel cuts the batch with torch.chunk: ceil(batch / GPUs) samples per piece, until
+none are left.
 
-The fix: a batch size that is a multiple of the number of GPUs, and many times it.
+The fix: a batch size that is a large multiple of the number of GPUs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import data_parallel
 
@@ -25,5 +25,5 @@ class Training(data_parallel.Training):
 
 
 if __name__ == "__main__":
-    # The mistake: a batch of 1, left over from a test; the healthy demo takes 128. (Such noisy steps have to be small ones.)
+    # The mistake: a batch of 1, left over from a test; the healthy demo uses 128. (Such noisy steps must be small.)
     data_parallel.main(Training, batch_size=1, lr=0.001)

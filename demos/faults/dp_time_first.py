@@ -2,8 +2,8 @@
 
 python demos/faults/dp_time_first.py
 
-A recurrent network reads an image row by row: [time, batch, 28]. nn.DataParallel cuts dimension 0, so that every GPU gets
-all samples, and a part of their rows: what one row has to do with the next is lost at the cut.
+A recurrent network reads an image row by row: [time, batch, 28]. nn.DataParallel cuts dimension 0, so every GPU gets all
+samples but only some of their rows: the dependency of each row on the previous one is lost at the cut.
 
 The fix: DataParallel(model, dim=1), or batch_first=True.
 """
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 from torch import Tensor, nn
@@ -26,7 +26,7 @@ import data_parallel
 
 
 class NextRow(nn.Module):
-    """Guesses each row of an image from the rows above it: [time, batch, 28] to [time, batch, 28]."""
+    """Predicts each row of an image from the rows above it: [time, batch, 28] to [time, batch, 28]."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class NextRow(nn.Module):
         self.guess = nn.Linear(32, 28)
 
     def forward(self, rows: Tensor) -> Tensor:
-        """Return the guesses."""
+        """Return the predictions."""
         out: Tensor = self.guess(self.memory(rows)[0])
         return out
 
@@ -53,12 +53,12 @@ class Training(data_parallel.Training):
         return super().wrap(model, device_ids, dim)  # the mistake: dim stays 0
 
     def loss(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Return how far the guesses are from the rows."""
+        """Return the mean squared error of the predictions."""
         rows = images.squeeze(1).transpose(0, 1)
         return functional.mse_loss(self.parallel(rows[:-1]), rows[1:])
 
     def accuracy(self, batches: DataLoader[Any]) -> float:
-        """Return how much of the test images' variance is guessed."""
+        """Return the share of the test images' variance that the predictions explain."""
         with torch.no_grad():
             rows = torch.cat([images for images, _ in batches]).squeeze(1).transpose(0, 1).to(self.device)
             return 1 - float((self.model(rows[:-1]) - rows[1:]).var() / rows[1:].var())

@@ -2,7 +2,7 @@
 
 torchrun --nproc-per-node=1 demos/faults/fewer_ranks.py
 
-torchrun starts as many processes as it is told, and one if it is told nothing; the other GPUs idle.
+torchrun starts the number of processes it is given, one by default; the other GPUs idle.
 
 The fix: torchrun --nproc-per-node=gpu demos/ddp.py
 """
@@ -12,13 +12,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import ddp
 
 
 class Training(ddp.Training):
-    """The healthy training."""
+    """The healthy training run."""
 
     name = "fewer-ranks"
 

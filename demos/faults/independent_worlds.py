@@ -2,8 +2,8 @@
 
 python demos/faults/independent_worlds.py
 
-A loop starts the script once for each GPU, but nobody tells the processes of each other: each trains a model of its
-own, on the same data, and takes local rank 0.
+A loop starts the script once per GPU, but the processes do not know about each other: each trains its own model, on the same
+data, and takes local rank 0.
 
 The fix: torchrun --nproc-per-node=2 demos/ddp.py: it sets RANK, WORLD_SIZE and LOCAL_RANK.
 """
@@ -17,7 +17,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import ddp
 import devices
@@ -34,12 +34,12 @@ class Training(ddp.Training):
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         for name, value in (("RANK", "0"), ("WORLD_SIZE", "1"), ("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", str(port))):
-            os.environ.setdefault(name, value)  # nothing is set: so this is rank 0 of 1
+            os.environ.setdefault(name, value)  # nothing is set, so this is rank 0 of 1
         super().connect()
 
 
 def start_all() -> int:
-    """Start one process for each GPU, as a shell's loop would. The mistake: this is torchrun's work."""
+    """Start one process per GPU, as a shell loop would. The mistake: this is torchrun's job."""
     own = {**os.environ, "STARTED_BY_LOOP": "1"}
     started = [subprocess.Popen([sys.executable, *sys.argv], env=own) for _ in range(devices.count())]
 

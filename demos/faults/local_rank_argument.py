@@ -1,9 +1,9 @@
-"""The DDP demo with one mistake: it wants --local_rank, which no launcher passes any more. (Doctor: A17)
+"""The DDP demo with one mistake: it expects --local_rank, which no launcher passes any more. (Doctor: A17)
 
 python -m torch.distributed.launch --nproc-per-node=2 demos/faults/local_rank_argument.py
 
-torch.distributed.launch passes --local-rank with a dash since torch 2.0, torchrun passes nothing at all: the parser
-ends every rank with "unrecognized arguments: --local-rank=0".
+Since torch 2.0, torch.distributed.launch passes --local-rank with a dash, and torchrun passes nothing at all: the parser ends
+every rank with "unrecognized arguments: --local-rank=0".
 
 The fix: torchrun, and local_rank = int(os.environ["LOCAL_RANK"])
 """
@@ -13,13 +13,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import ddp
 
 
 class Training(ddp.Training):
-    """The healthy training, if it came to that."""
+    """The healthy training run, which is never reached."""
 
     name = "local-rank-argument"
 

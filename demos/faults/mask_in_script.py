@@ -2,9 +2,9 @@
 
 python demos/faults/mask_in_script.py
 
-A line that was right on the machine where the script was written: it replaces what the shell or the scheduler gave.
+The line was right on the machine where the script was written; here it overrides what the shell or the scheduler set.
 
-The fix: leave the mask to the one who starts the script.
+The fix: let whoever starts the script set the mask.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 
-# The mistake. (Virtual GPUs have a mask of their own.)
+# The mistake. (Virtual GPUs have their own mask.)
 for variable in ("CUDA_VISIBLE_DEVICES", "GPUTOP_VIRTUAL_DEVICES"):
-    if os.environ.get(variable) != "":  # "" hides all GPUs: that is how the demos run on the CPU
+    if os.environ.get(variable) != "":  # "" hides all GPUs, which makes the demos run on the CPU
         os.environ[variable] = os.environ.get(variable, "0").split(",")[0]
 
-import data_parallel  # noqa: E402 - the mask comes before torch, or it comes too late
+import data_parallel  # noqa: E402 - the mask must be set before torch is imported
 
 
 class Training(data_parallel.Training):
-    """The healthy training, on what is left."""
+    """The healthy training run, on the remaining GPU."""
 
     name = "mask-in-script"
 

@@ -2,8 +2,8 @@
 
 CUDA_VISIBLE_DEVICES=0,0 python demos/faults/mask_with_a_repeat.py
 
-A GPU that is listed twice empties the whole list, without a word: torch.cuda.is_available() is False, and the usual
-``"cuda" if torch.cuda.is_available() else "cpu"`` trains on the CPU. (Virtual GPUs keep the same rule.)
+A GPU listed twice silently empties the whole list: torch.cuda.is_available() is False, and the usual ``"cuda" if
+torch.cuda.is_available() else "cpu"`` trains on the CPU. (Virtual GPUs follow the same rule.)
 
 The fix: CUDA_VISIBLE_DEVICES=0,1
 """
@@ -14,7 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 
@@ -23,7 +23,7 @@ import single
 
 
 def take(index: int) -> devices.Place:
-    """Return the GPU, or else the CPU: it trains either way, and that hides the mistake."""
+    """Return the GPU, else the CPU: training runs either way, which hides the mistake."""
     return healthy_take(index) if devices.count() else devices.Place(torch.device("cpu"))
 
 

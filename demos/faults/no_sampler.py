@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/no_sampler.py
 
-Every rank goes through all the data in the same order: N GPUs compute the same gradients N times, and an epoch takes as
-long as on one.
+Every rank goes through all the data in the same order: N GPUs compute the same gradients N times, and an epoch takes as long as
+on one GPU.
 
 The fix: DataLoader(train, sampler=DistributedSampler(train))
 """
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch.utils.data import DataLoader, Dataset
 
@@ -31,7 +31,7 @@ class Training(ddp.Training):
         return DataLoader(train, self.batch_size, shuffle=True, drop_last=True)  # the mistake
 
     def begin_epoch(self, epoch: int) -> None:
-        """There is no sampler that would need to know."""
+        """Do nothing: there is no sampler to tell."""
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/no_set_epoch.py
 
-A DistributedSampler shuffles by its epoch, so that all ranks agree. Without set_epoch every epoch has the order of the
-first: the same batches, again and again.
+A DistributedSampler shuffles by its epoch number, so that all ranks agree. Without set_epoch every epoch repeats the order of
+the first: the same batches, again and again.
 
 The fix: sampler.set_epoch(epoch) before each epoch.
 """
@@ -13,18 +13,18 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import ddp
 
 
 class Training(ddp.Training):
-    """Forgets the epoch."""
+    """Forgets to set the epoch."""
 
     name = "no-set-epoch"
 
     def begin_epoch(self, epoch: int) -> None:
-        """The mistake: nothing happens here."""
+        """Do nothing, which is the mistake."""
 
 
 if __name__ == "__main__":

@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/no_sync_inverted.py
 
-Gradients of 4 batches are added up. The last backward has to average them over the ranks; with the condition turned
-around it is the only one that does not, and the ranks drift apart.
+Gradients of 4 batches are added up. The last backward must average them over the ranks; with the condition inverted it is the
+only one that does not, and the ranks drift apart.
 
 The fix: with nullcontext() if last else parallel.no_sync(): around forward and backward.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import ddp
 

@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/not_wrapped.py
 
-The process group is there and the sampler divides the data, but nobody averages gradients: as many models as ranks, each
-trained on its own part.
+The process group exists and the sampler divides the data, but nothing averages the gradients: there are as many models as
+ranks, each trained on its own part of the data.
 
 The fix: DistributedDataParallel(model, device_ids=[local_rank])
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import nn
 

@@ -3,9 +3,9 @@
 torchrun --nproc-per-node=2 demos/faults/one_rank_waits.py
 
 Rank 1 stops after 200 steps, here for input that nobody types. The others wait in backward() for its gradients: no error, no
-step, and on a real GPU 100 % utilization at low power.
+progress, and on a real GPU 100 % utilization at low power.
 
-The fix: see where each rank stands (py-spy dump --pid PID), and a shorter timeout of init_process_group.
+The fix: see where each rank hangs (py-spy dump --pid PID), and set a shorter timeout in init_process_group.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor
 

@@ -1,11 +1,11 @@
-"""The DDP demo with one mistake: a collective that rank 0 alone calls. (Doctor: C08)
+"""The DDP demo with one mistake: a collective that only rank 0 calls. (Doctor: C08)
 
 torchrun --nproc-per-node=2 demos/faults/only_rank_0.py
 
-After the first epoch rank 0 waits at a barrier for ranks that are busy with the next epoch, and they wait in backward()
-for rank 0. Nobody moves.
+After the first epoch rank 0 waits at a barrier for ranks that are busy with the next epoch, and they wait in backward() for
+rank 0: a deadlock.
 
-The fix: what is collective (barrier, all_reduce, a forward of the wrapper) belongs outside of if rank == 0.
+The fix: collectives (barrier, all_reduce, a forward of the wrapper) belong outside of if rank == 0.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch.distributed as dist
 

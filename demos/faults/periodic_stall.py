@@ -2,9 +2,9 @@
 
 torchrun --nproc-per-node=2 demos/faults/periodic_stall.py
 
-Every 20 steps training stands still for as long as many steps: the GPUs idle, or rather test.
+Every 20 steps, training stops for as long as many steps take: the GPUs idle, or rather test.
 
-The fix: test after each epoch, on a part of the images, or in a process of its own.
+The fix: test after each epoch, on a part of the images, or in a separate process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor
 

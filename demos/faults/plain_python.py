@@ -2,8 +2,8 @@
 
 python demos/faults/plain_python.py
 
-It trains, with one process on one GPU: without a launcher there is no RANK in the environment, and what the script
-does for several ranks is skipped.
+It trains, with one process on one GPU: without a launcher there is no RANK in the environment, and the script skips everything
+that it does for several ranks.
 
 The fix: torchrun --nproc-per-node=gpu demos/ddp.py
 """
@@ -14,7 +14,7 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import nn
 
@@ -22,12 +22,12 @@ import ddp
 
 
 class Training(ddp.Training):
-    """Serves one process as well as many: so nothing tells that the launcher is missing."""
+    """Works with one process as well as with many, so nothing shows that the launcher is missing."""
 
     name = "plain-python"
 
     def connect(self) -> None:
-        """Join the others, if a launcher says that there are any."""
+        """Join the others, if a launcher has started any."""
         if "RANK" in os.environ:
             super().connect()
 
@@ -37,4 +37,4 @@ class Training(ddp.Training):
 
 
 if __name__ == "__main__":
-    ddp.main(Training)  # the mistake is in the command line: python, where the demo needs torchrun
+    ddp.main(Training)  # the mistake is in the command line: python instead of torchrun

@@ -2,9 +2,9 @@
 
 torchrun --nproc-per-node=2 demos/faults/rank_0_does_more.py
 
-What rank 0 does besides training, all other ranks wait for: they cannot finish the next step without it.
+All other ranks wait for anything that rank 0 does in addition to training: they cannot finish the next step without it.
 
-The fix: every 100 steps instead of each, or in a thread or process of its own.
+The fix: every 100 steps instead of every step, or in a separate thread or process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor
 
@@ -33,7 +33,7 @@ class Training(ddp.Training):
 
 
 def picture(images: Tensor) -> int:
-    """Draw the batch as text, as a dashboard of one's own might; return how long it is."""
+    """Draw the batch as text, as a custom dashboard might; return its length."""
     shades = " .:-=+*#%@"
     rows = images[:16].flatten(0, 2).cpu().tolist()
     return sum(len("".join(shades[min(9, max(0, int(4 * value + 2)))] for value in row)) for row in rows)

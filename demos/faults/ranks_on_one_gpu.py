@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/ranks_on_one_gpu.py
 
-It trains, and nothing complains: but one GPU does the work of all ranks, the others stay idle, and the memory of all
-ranks has to fit on the one. NCCL refuses two ranks on one GPU; the fault hides where gloo is the backend.
+It trains, and nothing complains: but one GPU does the work of all ranks, the others stay idle, and the memory of all ranks has
+to fit on the one. NCCL refuses two ranks on one GPU; the fault goes unnoticed with gloo as the backend.
 
 The fix: devices.take(local_rank), that is torch.cuda.set_device(int(os.environ["LOCAL_RANK"])).
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import ddp
 import devices

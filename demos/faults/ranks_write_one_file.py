@@ -2,10 +2,10 @@
 
 torchrun --nproc-per-node=2 demos/faults/ranks_write_one_file.py
 
-Each rank opens the file for writing and empties it, and then they write over each other's lines: what is left is damaged,
-and differs from run to run.
+Each rank truncates the file when it opens it, and then they overwrite each other's lines: the result is corrupt, and differs
+from run to run.
 
-The fix: if rank == 0: around everything that writes, or a file for each rank.
+The fix: if rank == 0: around everything that writes, or one file per rank.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor
 
@@ -23,19 +23,19 @@ import ddp
 
 
 class Training(ddp.Training):
-    """Writes what another writes."""
+    """Writes where another rank writes."""
 
     name = "ranks-write-one-file"
 
     def begin_epoch(self, epoch: int) -> None:
-        """Open the file of predictions at the beginning."""
+        """Open the file of predictions in the first epoch."""
         super().begin_epoch(epoch)
         if epoch == 0:
             folder = self.args.save.parent if self.args.save else Path(tempfile.gettempdir())
             self.file = (folder / f"predictions-{os.getuid()}.csv").open("w")  # the mistake: every rank opens it
 
     def train_step(self, images: Tensor, labels: Tensor) -> Tensor:
-        """Take a step, and write down what it was about."""
+        """Take a step, and write the rank, the step and each label."""
         loss = super().train_step(images, labels)
         self.file.write("".join(f"{self.rank},{self.micro_step},{label}\n" for label in labels.tolist()))
         self.file.flush()

@@ -2,9 +2,9 @@
 
 torchrun --nproc-per-node=2 demos/faults/slow_data_on_one_rank.py
 
-Rank 1 reads from a slow disk. In every step all others wait for its gradients: the whole job is as fast as rank 1.
+Rank 1 reads from a slow disk. In every step all others wait for its gradients: the whole job is only as fast as rank 1.
 
-The fix: the same storage and as many loader processes for every rank.
+The fix: the same storage and the same number of loader processes for every rank.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch.utils.data import DataLoader, Dataset
 

@@ -2,9 +2,9 @@
 
 torchrun --nproc-per-node=2 demos/faults/slow_gpu_on_one_rank.py
 
-Rank 1 computes every forward three times, as if its GPU were hot, older or shared. All others wait for it in backward().
+Rank 1 repeats every forward, as if its GPU were hot, older or shared. All others wait for it in backward().
 
-The fix: equal and free GPUs for all ranks; nvidia-smi -q -d PERFORMANCE says why one is slow.
+The fix: equal and free GPUs for all ranks; nvidia-smi -q -d PERFORMANCE shows why one is slow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 from torch import Tensor, nn
@@ -37,7 +37,7 @@ class Training(ddp.Training):
 
 
 class Same(nn.Module):
-    """A network as it is."""
+    """A network that runs its forward once."""
 
     times = 1
 
@@ -55,7 +55,7 @@ class Same(nn.Module):
 
 
 class Slow(Same):
-    """The same, on a GPU that needs three to four times as long for a forward."""
+    """The same network, on a GPU whose forward takes three to four times as long."""
 
     times = 4
 

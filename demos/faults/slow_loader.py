@@ -1,8 +1,8 @@
-"""The DDP demo with one mistake: costly data is loaded by the training process itself. (Doctor: D01)
+"""The DDP demo with one mistake: the training process itself loads expensive data. (Doctor: D01)
 
 torchrun --nproc-per-node=2 demos/faults/slow_loader.py
 
-num_workers=0: each image is prepared while the GPU waits, and each step while the images wait.
+num_workers=0: the GPU waits while images are prepared, and no images are prepared during a step.
 
 The fix: DataLoader(..., num_workers=4, persistent_workers=True, worker_init_fn=devices.unpin).
 """
@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch.utils.data import DataLoader, Dataset
 
@@ -22,7 +22,7 @@ import ddp
 
 
 class Training(ddp.Training):
-    """Loads costly data."""
+    """Loads expensive data."""
 
     name = "slow-loader"
 

@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/state_dict_prefix.py
 
-The names in the file begin with "module.", because DDP is a module around the module: load_state_dict finds none of the
-names that it wants, and says so when the training is over and the next script begins.
+The names in the file start with "module.", because DDP is a module around the module: load_state_dict finds none of the names
+that it expects, and fails only when the training is over and the next script starts.
 
 The fix: torch.save(parallel.module.state_dict(), path)
 """
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 
@@ -22,12 +22,12 @@ import ddp
 
 
 class Training(ddp.Training):
-    """Saves too much."""
+    """Saves the wrapper's prefix with the weights."""
 
     name = "state-dict-prefix"
 
     def save(self) -> None:
-        """Save, and load for the test that comes next."""
+        """Save, then load for the next test."""
         if self.rank == 0:
             with tempfile.TemporaryDirectory() as folder:
                 path = self.args.save or Path(folder) / "model.pt"

@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/too_many_workers.py
 
-Every rank starts four workers for each core: they take the cores from each other and from the ranks, and torch warns
-about it.
+Every rank starts four workers per core: they compete with each other and with the ranks for the cores, and torch warns about
+it.
 
 The fix: num_workers = cores // ranks.
 """
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch.utils.data import DataLoader, Dataset
 

@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/uneven_batches.py
 
-Each rank's batch has between a quarter and all of the rows, by chance, as with sentences that are not grouped by length:
-in each step the ranks with little wait for the one with most, and it is another one each time.
+Each rank's batch has a random number of rows, from a quarter to all, as with sentences that are not grouped by length: in each
+step the ranks with few rows wait for the one with the most, which is a different rank each time.
 
 The fix: batches of equal work: group_by_length, packing, or a budget of tokens.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import torch
 from torch import Tensor
@@ -22,7 +22,7 @@ import ddp
 
 
 class Training(ddp.Training):
-    """Has batches of chance."""
+    """Has batches of random size."""
 
     name = "uneven-batches"
 
@@ -33,7 +33,7 @@ class Training(ddp.Training):
         return super().train_step(images[:rows], labels[:rows])  # the mistake
 
     def begin_epoch(self, epoch: int) -> None:
-        """Each rank has its own chance."""
+        """Seed the random sizes differently on each rank."""
         super().begin_epoch(epoch)
         self.chance = torch.Generator().manual_seed(1000 * self.rank + epoch)
 

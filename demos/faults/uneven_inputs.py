@@ -2,10 +2,10 @@
 
 torchrun --nproc-per-node=2 demos/faults/uneven_inputs.py
 
-The data is divided by hand, and rank 0 gets more. When the others are through, rank 0 waits in backward() for gradients
-that nobody sends: a hang, or an error about lost connections, far away from the cause.
+The data is divided by hand, and rank 0 gets more. When the others are done, rank 0 waits in backward() for gradients that
+nobody sends: a hang, or an error about lost connections, far from the cause.
 
-The fix: DistributedSampler (it gives all ranks the same), drop_last, or torch.distributed.algorithms.Join.
+The fix: DistributedSampler (it gives all ranks the same number), drop_last, or torch.distributed.algorithms.Join.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sized
 from pathlib import Path
 from typing import Any, cast
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch.utils.data import DataLoader, Dataset, Subset
 
@@ -36,7 +36,7 @@ class Training(ddp.Training):
         return DataLoader(part, self.batch_size, shuffle=True, drop_last=True)
 
     def begin_epoch(self, epoch: int) -> None:
-        """There is no sampler that would need to know."""
+        """Do nothing: there is no sampler to tell."""
 
 
 if __name__ == "__main__":

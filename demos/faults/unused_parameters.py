@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import Tensor, nn
 
@@ -21,12 +21,12 @@ import ddp
 
 
 class WithExtra(nn.Module):
-    """A network, and a second head that was tried once."""
+    """A network with an abandoned second head."""
 
     def __init__(self, net: nn.Module) -> None:
         super().__init__()
         self.net = net
-        self.auxiliary = nn.Linear(84, 10)  # the mistake: nobody calls it
+        self.auxiliary = nn.Linear(84, 10)  # the mistake: nothing calls it
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the network's output."""
@@ -35,7 +35,7 @@ class WithExtra(nn.Module):
 
 
 class Training(ddp.Training):
-    """Has a layer too many."""
+    """Has an unused layer."""
 
     name = "unused-parameters"
 

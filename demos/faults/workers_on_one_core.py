@@ -2,8 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/workers_on_one_core.py
 
-A library, or the scheduler, pinned the process before the workers started, and they inherit that: four workers, one core,
-and no faster than one worker.
+A library or the scheduler pinned the process before the workers started, and they inherit the pinning: four workers on one core
+are no faster than one worker.
 
 The fix: worker_init_fn=devices.unpin, that is os.sched_setaffinity(0, range(os.cpu_count())); --cpus-per-task under SLURM.
 """
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch.utils.data import DataLoader, Dataset
 
@@ -24,12 +24,12 @@ import ddp
 
 
 def pin_to_first_core(_: int) -> None:
-    """What some libraries do when they are imported."""
+    """Pin the process, as some libraries do when they are imported."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 class Training(ddp.Training):
-    """Has workers that are in each other's way."""
+    """Has workers that compete for one core."""
 
     name = "workers-on-one-core"
 

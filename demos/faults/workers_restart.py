@@ -1,8 +1,8 @@
-"""The DDP demo with one mistake: loader processes are started anew for every epoch. (Doctor: D06)
+"""The DDP demo with one mistake: every epoch starts new loader processes. (Doctor: D06)
 
 torchrun --nproc-per-node=2 demos/faults/workers_restart.py
 
-Epochs are short, and each begins with new worker processes that first have to get ready: the GPU waits at every start.
+Epochs are short, and each starts new worker processes that first have to initialize: the GPU waits at the start of every epoch.
 
 The fix: persistent_workers=True.
 """
@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch.utils.data import DataLoader, Dataset
 
@@ -31,7 +31,7 @@ def get_ready(number: int) -> None:
 
 
 class Training(ddp.Training):
-    """Starts workers again and again."""
+    """Restarts the workers for every epoch."""
 
     name = "workers-restart"
 

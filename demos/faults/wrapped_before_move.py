@@ -2,7 +2,7 @@
 
 torchrun --nproc-per-node=2 demos/faults/wrapped_before_move.py
 
-device_ids says GPU, the parameters say CPU: DistributedDataParallel refuses with a ValueError.
+device_ids names a GPU, but the parameters are on the CPU: DistributedDataParallel raises a ValueError.
 
 The fix: model.to(device) first, then DistributedDataParallel(model, device_ids=[local_rank]).
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel

@@ -2,7 +2,8 @@
 
 torchrun --nproc-per-node=2 demos/faults/wrong_world_size.py
 
-init_process_group waits until world_size ranks are there. One more than torchrun started never comes, and nobody trains.
+init_process_group waits until world_size ranks have joined. One rank more than torchrun started never joins, and no rank
+trains.
 
 The fix: leave world_size to the environment: torchrun sets it.
 """
@@ -13,14 +14,14 @@ import os
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo lies one folder up
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # the healthy demo is one folder up
 
 import ddp
 from progress import say
 
 
 class Training(ddp.Training):
-    """Waits for one too many."""
+    """Waits for a rank that does not exist."""
 
     name = "wrong-world-size"
 

@@ -1,1 +1,1 @@
-"""The screens. The only room that imports textual and plotext."""
+"""The screens. The only package that imports textual and plotext."""

@@ -1,6 +1,6 @@
-"""The app: takes snapshots from the feed, keeps history and diagnosis, and hands one view to the visible screen.
+"""The app: drains snapshots from the feed, keeps the history and the diagnosis, and hands one view to the visible screen.
 
-It knows no drawing and no source. What a key does on every screen is here; what it does on one screen is there.
+It must not import drawing or sources. Keys that work on every screen are handled here; each screen handles its own keys.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GputopApp(App[None]):
         self._chosen_run: str | None = None
         for theme in THEMES:
             self.register_theme(theme)
-        # Before the first frame: Textual fixes its colour filters there.
+        # Set before the first frame, because Textual fixes its color filters there.
         self.theme = theme_name(settings.theme, settings.color)
 
     async def on_mount(self) -> None:
@@ -61,7 +61,7 @@ class GputopApp(App[None]):
         self.set_interval(1.0, self._check_age)
 
     def on_feed_arrived(self) -> None:
-        """Take in every snapshot that waits, and draw the newest."""
+        """Take in every waiting snapshot and draw the newest."""
         snapshots = self.feed.drain()
         for snapshot in snapshots:
             self.history.observe(snapshot)
@@ -79,12 +79,12 @@ class GputopApp(App[None]):
                 take_answer(answer)
 
     def _load_doctor(self) -> None:
-        """Judge what is on the screen already."""
+        """Load the doctor and judge the snapshots that have already arrived."""
         if self.doctor.load() and not self._paused:
             self.refresh_view()
 
     def _check_age(self) -> None:
-        """Keep the badge of a stale stream counting."""
+        """Keep the age on the badge of a stale stream counting."""
         if self.view is not None and not self._paused and (self._stale_s() is not None or self.view.stale_s is not None):
             self.refresh_view()
 
@@ -95,9 +95,9 @@ class GputopApp(App[None]):
         return age if age > STALE_AFTER_INTERVALS * max(self._latest.interval_s, 0.5) else None
 
     def refresh_view(self) -> None:
-        """Make a new view and hand it to the visible screen."""
+        """Build a new view and hand it to the visible screen."""
         if self._latest is None:
-            self._tell_empty()
+            self._exit_on_problem()
             return
         self.view = View(
             snapshot=self._latest,
@@ -116,20 +116,20 @@ class GputopApp(App[None]):
         )
         self.show_view()
 
-    def _tell_empty(self) -> None:
+    def _exit_on_problem(self) -> None:
         problem = self.feed.problem()
         if problem:
             self.farewell = f"gputop: {problem}"
             self.exit(return_code=1)
 
     def show_view(self) -> None:
-        """Hand the present view to the visible screen."""
+        """Hand the current view to the visible screen."""
         show = getattr(self.screen, "show", None)
         if self.view is not None and show is not None and self.screen.is_mounted:
             show(self.view)
 
     def _shown_run(self) -> str | None:
-        """Return the person's choice while it exists, else the newest run that is alive, else the newest."""
+        """Return the user's choice while it exists, else the newest live run, else the newest run."""
         assert self._latest is not None
         runs = self._latest.runs
         if any(run.run_id == self._chosen_run for run in runs):
@@ -138,12 +138,12 @@ class GputopApp(App[None]):
         return newest.run_id if newest else None
 
     def choose_run(self, run_id: str | None) -> None:
-        """Show this run from now on; None follows the newest again."""
+        """Show this run from now on; None follows the newest run again."""
         self._chosen_run = run_id
         self.refresh_view()
 
     def change_settings(self, settings: Settings) -> None:
-        """Use other settings at once, here and in the sampler."""
+        """Apply new settings at once, here and in the sampler."""
         if settings.interval_s != self.settings.interval_s:
             self.feed.set_interval(settings.interval_s)
         self.settings = settings
@@ -161,11 +161,11 @@ class GputopApp(App[None]):
             self.show_view()
 
     def on_process_asked(self, message: ProcessAsked) -> None:
-        """Ask the feed what a screen wants to know about a process."""
+        """Pass a screen's question about a process to the feed."""
         self.feed.ask(message.question)
 
     async def on_process_chosen(self, message: ProcessChosen) -> None:
-        """Open the details of a process of the dashboard's table."""
+        """Open the details of a process from the dashboard's table."""
         found = self._latest.processes if self._latest else ()
         process = next((process for process in found if process.pid == message.pid), None)
         if process is not None:
@@ -180,11 +180,11 @@ class GputopApp(App[None]):
         self.choose_run(message.run_id)
 
     def on_settings_changed(self, message: SettingsChanged) -> None:
-        """Take a setting that a key changed."""
+        """Apply a setting that a key changed."""
         self.change_settings(message.settings)
 
     def action_leave(self) -> None:
-        """Quit; launched jobs go on, and the terminal says so."""
+        """Quit. Launched jobs keep running, and the farewell line names them."""
         from gputop.jobs.store import list_jobs
 
         running = [job.id for job in list_jobs() if job.active]
@@ -194,7 +194,7 @@ class GputopApp(App[None]):
         self.exit()
 
     def action_pause(self) -> None:
-        """Freeze the screen, or a replay; the history goes on."""
+        """Freeze the screen or pause a replay; the history keeps growing."""
         if isinstance(self.feed, ReplayFeed):
             self.feed.toggle_pause()
             self.refresh_view()
@@ -207,7 +207,7 @@ class GputopApp(App[None]):
             self.refresh_view()
 
     def action_interval(self, direction: str) -> None:
-        """Take the next longer or shorter interval."""
+        """Switch to the next longer or shorter interval."""
         now, steps = self.settings.interval_s, INTERVALS_S if direction == "longer" else INTERVALS_S[::-1]
         found = next((value for value in steps if (value > now if direction == "longer" else value < now)), steps[-1])
         self.change_settings(replace(self.settings, interval_s=found))
@@ -218,19 +218,19 @@ class GputopApp(App[None]):
             self.feed.step()
 
     def action_replay_faster(self) -> None:
-        """Play faster."""
+        """Play the replay faster."""
         if isinstance(self.feed, ReplayFeed):
             self.feed.faster()
             self.refresh_view()
 
     def action_replay_slower(self) -> None:
-        """Play slower."""
+        """Play the replay slower."""
         if isinstance(self.feed, ReplayFeed):
             self.feed.slower()
             self.refresh_view()
 
     async def action_help(self) -> None:
-        """Open the help."""
+        """Open the help screen."""
         await self._open("help")
 
     async def action_launch(self) -> None:
@@ -242,7 +242,7 @@ class GputopApp(App[None]):
         await self._open("doctor")
 
     async def action_settings(self) -> None:
-        """Open the settings."""
+        """Open the settings screen."""
         await self._open("settings")
 
     async def action_environment(self) -> None:

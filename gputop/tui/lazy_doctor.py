@@ -1,6 +1,6 @@
-"""The doctor as the screen keeps it: loaded once the first GPUs are on the screen, and told then of all that came before.
+"""The screen's doctor, loaded once the first GPUs are drawn, and then fed every snapshot that arrived before.
 
-Its rules take as long to import as all the screens together, and nothing else on the first frame needs them.
+Importing its rules takes as long as importing all the screens together, and the first frame needs none of them.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gputop.snapshot import Snapshot
-from gputop.tui.gc_freeze import lasting
+from gputop.tui.gc_freeze import long_lived
 
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LateDoctor:
-    """Takes every snapshot; judges from ``load`` on, and then those that waited as well."""
+    """Buffers snapshots until ``load``, then judges them and every later one."""
 
     def __init__(self) -> None:
         self.doctor: Doctor | None = None
@@ -36,10 +36,10 @@ class LateDoctor:
         return self.doctor.abstained if self.doctor is not None else ()
 
     def load(self) -> bool:
-        """Import the rules and judge what waited; False when that is done already."""
+        """Import the rules and judge the buffered snapshots; return False if the doctor is already loaded."""
         if self.doctor is not None:
             return False
-        with lasting():
+        with long_lived():
             from gputop.doctor.diagnosis import Doctor
         self.doctor = Doctor()
         for snapshot in self._waiting:

@@ -6,8 +6,8 @@ from textual.message import Message
 
 
 class FeedArrived(Message):
-    """Something waits in the feed. Replaces its kind in the queue: the app drains all there is anyway."""
+    """Something waits in the feed. Replaces other messages of its kind: the app drains the whole feed anyway."""
 
     def can_replace(self, message: Message) -> bool:
-        """Let a burst become one message."""
+        """Collapse a burst into one message."""
         return isinstance(message, FeedArrived)

@@ -1,4 +1,4 @@
-"""Which screen a key opens, and what it is opened with. Screens are imported when they are first wanted."""
+"""Decides which screen a key opens, and with what arguments. Imports each screen on first use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AnyScreen = Screen[Any]
 
 
 class Host(Protocol):
-    """What a new screen needs of the app."""
+    """What a new screen needs from the app."""
 
     settings: Settings
 
@@ -24,7 +24,7 @@ class Host(Protocol):
         """The visible screen."""
 
     def change_settings(self, settings: Settings) -> None:
-        """Use other settings at once."""
+        """Apply new settings at once."""
 
     def notify(self, message: str, *, severity: Literal["information", "warning", "error"] = "information") -> None:
         """Show a short message."""
@@ -87,25 +87,25 @@ OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
     "environment": _environment,
     "stop": _stop,
 }
-"""Screen name -> what makes it; None where the key means nothing now, and the person was told why."""
+"""Screen name -> its factory, which returns None after telling the user why the key does nothing now."""
 
 
 def process_screen(process: Process, view: View | None) -> AnyScreen:
-    """Return the details of a process."""
+    """Return the screen with a process's details."""
     from gputop.tui.screens.details import ProcessScreen
 
     return ProcessScreen(process, view)
 
 
 def run_screen(app: Host, run_id: str, view: View | None) -> AnyScreen:
-    """Return a run's own screen."""
+    """Return the run screen of this run."""
     from gputop.tui.screens.run import RunScreen
 
     return RunScreen(run_id, view, app.change_settings)
 
 
 def chosen_process(app: Host) -> Process | None:
-    """Return the process under the cursor of the visible screen, if it has one."""
+    """Return the process under the cursor of the visible screen, or None."""
     chosen = getattr(app.screen, "chosen_process", None)
     found = chosen() if callable(chosen) else chosen
     return found if isinstance(found, Process) else None

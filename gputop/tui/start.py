@@ -1,4 +1,4 @@
-"""Starts the app: sets what Textual reads at import, runs it, and says after it what goes on without it."""
+"""Starts the app: sets what Textual reads at import, runs it, and on exit reports the jobs that keep running."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from dataclasses import replace
 from typing import TextIO
 
 from gputop.agent.feed import Feed
-from gputop.tui.gc_freeze import lasting
+from gputop.tui.gc_freeze import long_lived
 from gputop.tui.state.settings import Settings
 from gputop.tui.terminal_watch import watch
 
 FRAMES_PER_S = "15"
-"""Keys still feel immediate, and a burst of changes is one frame: a slow link gets few, small writes."""
+"""Keys still feel immediate, and a burst of changes becomes one frame: a slow link gets few, small writes."""
 
 
 def run_app(feed: Feed, settings: Settings) -> int:
-    """Run the screen until the person leaves; return the exit code."""
+    """Run the screen until the user quits; return the exit code."""
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
     os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
     if settings.theme == "auto":
         settings = replace(settings, theme=guess_theme(os.environ))
     if not settings.color or settings.theme == "ansi":
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
-    sys.__stderr__ = write_whole(sys.__stderr__)  # type: ignore[misc, assignment] # where Textual writes
-    with lasting():
+    sys.__stderr__ = write_fully(sys.__stderr__)  # type: ignore[misc, assignment] # where Textual writes
+    with long_lived():
         from gputop.tui.app import GputopApp
 
         app = GputopApp(feed, settings)
@@ -37,14 +37,14 @@ def run_app(feed: Feed, settings: Settings) -> int:
     finally:
         feed.close()
     if app.farewell:
-        print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is gone, this is the terminal again
+        print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is closed; this prints to the plain terminal
     return app.return_code or 0
 
 
-def write_whole(stream: TextIO | None) -> TextIO | None:
-    """Return a stream that writes all it is given, where standard error is unbuffered (PYTHONUNBUFFERED, ``python -u``).
+def write_fully(stream: TextIO | None) -> TextIO | None:
+    """Return a stream that writes everything it is given, even where stderr is unbuffered (PYTHONUNBUFFERED, ``python -u``).
 
-    Such a stream asks the system once and drops what a busy terminal did not take: the screen loses pieces of its frames.
+    An unbuffered stream calls write once and drops what a busy terminal did not accept: the screen loses parts of its frames.
     """
     raw = getattr(stream, "buffer", None)
     if stream is None or not isinstance(raw, io.RawIOBase):
@@ -53,7 +53,7 @@ def write_whole(stream: TextIO | None) -> TextIO | None:
 
 
 def guess_theme(environment: Mapping[str, str]) -> str:
-    """Return "light" where COLORFGBG says so, "ansi" where TERM promises 16 colours at most, else "dark"."""
+    """Return "light" if COLORFGBG says so, "ansi" if TERM promises at most 16 colors, else "dark"."""
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
     if background in ("7", "15"):
         return "light"

@@ -1,8 +1,8 @@
-"""What the terminal tells by signals, and that it is gone, which ends gputop.
+"""Handles the terminal's signals, and ends gputop when the terminal is gone.
 
-A hangup usually ends it by signal. Where that is ignored (nohup, some set-ups of tmux), reading a deleted terminal returns
-at once and for ever, and the program would spin. The kernel tells ``poll`` of a hangup without any other event asked for,
-so that watching costs nothing.
+A hangup usually ends gputop with a signal. Where SIGHUP is ignored (nohup, some tmux setups), reading a deleted terminal
+returns immediately, forever, and the program would spin. The kernel reports a hangup to ``poll`` even when no other event is
+requested, so watching for it is free.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import signal
 import threading
 from collections.abc import Callable
 
-PATIENCE_S = 2.0
-"""How long an orderly end may take before the process is ended: drawing may wait for a terminal that never answers."""
+EXIT_TIMEOUT_S = 2.0
+"""How long an orderly exit may take before the process is killed: drawing may block on a terminal that never answers."""
 EXIT_CODE = 129
-"""As a shell tells of a program that died of a hangup: 128 + SIGHUP."""
+"""128 + SIGHUP, as a shell reports a program that died of a hangup."""
 
 
 def answer_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
-    """Leave in order on SIGTERM and SIGHUP, and take in one change of the terminal's size after the other.
+    """Exit cleanly on SIGTERM and SIGHUP, and handle changes of the terminal's size one after another.
 
-    Textual leaves the alternate screen on when one of the first two ends it. Its handler of SIGWINCH reads the size and then
-    posts it: interrupted between by the next one it posts the older size last, and the screen keeps it. From the loop nothing
-    interrupts it.
+    When SIGTERM or SIGHUP ends Textual, it does not leave the alternate screen. Its SIGWINCH handler reads the size and then
+    posts it: if the next SIGWINCH interrupts in between, the older size is posted last, and the screen keeps it. Handlers that
+    run in the event loop cannot be interrupted this way.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, leave)
@@ -35,10 +35,10 @@ def answer_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -
 
 
 def watch(descriptor: int, gone: Callable[[], None]) -> threading.Thread | None:
-    """Call ``gone`` from a thread once the terminal behind ``descriptor`` has hung up; None where it is no terminal.
+    """Call ``gone`` from a thread once the terminal behind ``descriptor`` hangs up; return None if it is no terminal.
 
-    If the process still runs ``PATIENCE_S`` later it is ended with ``EXIT_CODE``. Runs that were launched have sessions of
-    their own and do not notice.
+    If the process still runs ``EXIT_TIMEOUT_S`` later, it exits with ``EXIT_CODE``. Launched runs have their own sessions and
+    are not affected.
     """
     try:
         if not os.isatty(descriptor):
@@ -52,10 +52,10 @@ def watch(descriptor: int, gone: Callable[[], None]) -> threading.Thread | None:
 
 def _wait(descriptor: int, gone: Callable[[], None]) -> None:
     poller = select.poll()
-    poller.register(descriptor, 0)  # nothing is asked for: hangup and error are always told
+    poller.register(descriptor, 0)  # no events requested: hangups and errors are always reported
     while not any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poller.poll()):
         pass
-    timer = threading.Timer(PATIENCE_S, os._exit, (EXIT_CODE,))
+    timer = threading.Timer(EXIT_TIMEOUT_S, os._exit, (EXIT_CODE,))
     timer.daemon = True
     timer.start()
     gone()

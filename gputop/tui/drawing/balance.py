@@ -1,4 +1,4 @@
-"""Do the GPUs share the work: how many work, and how evenly. Pure."""
+"""How many GPUs work, and how evenly they share the work. Pure."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from gputop.tui.state.view import View
 WINDOW_S = 10.0
 """Long enough to hide the gap between two steps, short enough to follow a start."""
 WORKING_PERCENT = 10.0
-"""Mean utilisation from which a device counts as working; a display or an idle context stays below."""
+"""Mean utilization from which a device counts as working; a display or an idle context stays below."""
 EVEN = 0.8
-"""From here on the work counts as shared."""
+"""Evenness from which the work counts as shared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """``shares`` is each device's mean utilisation over ``WINDOW_S`` in percent, None where unknown.
+    """``shares`` is each device's mean utilization over ``WINDOW_S`` in percent, None where unknown.
 
-    ``working`` counts the shares of at least ``WORKING_PERCENT``; ``evenness`` is mean / max of the known shares (1: all
-    do the same; 1/N: one does everything), None while nothing is known or nothing works.
+    ``working`` counts the shares of at least ``WORKING_PERCENT``; ``evenness`` is mean / max of the known shares (1: all do the
+    same; 1/N: one does everything), None while nothing is known or nothing works.
     """
 
     devices: tuple[Device, ...]
@@ -38,12 +38,12 @@ class Balance:
 
     @property
     def known(self) -> bool:
-        """True when the utilisation of at least one device is known."""
+        """True if the utilization of at least one device is known."""
         return any(share is not None for share in self.shares)
 
 
 def balance(view: View) -> Balance:
-    """Return the balance of the devices that the chosen run may use; of all devices when that is none or one."""
+    """Return the balance of the devices that the chosen run may use; of all devices if those are fewer than two."""
     devices = run_devices(view)
     if len(devices) < 2:
         devices = _countable(view.snapshot.devices)
@@ -58,10 +58,10 @@ def balance(view: View) -> Balance:
 
 
 def run_devices(view: View) -> tuple[Device, ...]:
-    """Return the devices that the chosen run has or was given.
+    """Return the devices that the chosen run uses or was given.
 
-    That is: those that its processes use, those that its launch named (CUDA_VISIBLE_DEVICES, virtual GPUs) or that its
-    DataParallel spans, and, when several of its ranks share a device without such a mask, every device: they could use it.
+    These are the devices that its processes use, that its launch named (CUDA_VISIBLE_DEVICES, virtual GPUs) and that its
+    DataParallel spans. If several of its ranks share a device without such a mask, every device counts: they could use it.
     """
     if view.run is None:
         return ()
@@ -89,7 +89,7 @@ def _mask_of_pid(processes: Sequence[Process], pid: int | None, virtual: bool) -
 
 
 def _countable(devices: Sequence[Device]) -> tuple[Device, ...]:
-    """Leave out GPUs that are cut into MIG instances: the instances count, as far as their utilisation is known."""
+    """Leave out GPUs that are split into MIG instances: the instances count instead, if their utilization is known."""
     parents = {device.parent_uuid for device in devices if device.parent_uuid}
     return tuple(device for device in devices if device.uuid not in parents)
 
@@ -105,13 +105,13 @@ def _mean_since(series: Series | None, start: float) -> float | None:
 
 
 def balance_line(view: View, width: int, ascii_only: bool = False) -> Line:
-    """Return "balance ▕██▏ 1 of 8 GPUs work · 13 %"; N/A while no utilisation is known."""
+    """Return "balance ▕██▏ 1 of 8 GPUs work · 13 %"; N/A while no utilization is known."""
     found = balance(view)
     if not found.devices:
         return ()
     head = Span("balance ", "dim")
     if not found.known:
-        return clip((head, Span("N/A", "dim"), Span("  utilisation is not known", "dim")), width)
+        return clip((head, Span("N/A", "dim"), Span("  utilization is not known", "dim")), width)
     total = len(found.devices)
     style = "dim" if not found.working else "ok" if found.evenness is not None and found.evenness >= EVEN else "warn"
     words = f"{found.working} of {total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}"

@@ -15,9 +15,9 @@ _EPSILON = 1e-9
 
 
 def bar(fraction: float | None, cells: int, ascii_only: bool = False, style: str = "bar") -> Line:
-    """Return a bar of exactly ``cells`` cells, filled to ``fraction`` (0 to 1, cut at both ends); unknown is blank.
+    """Return a bar of exactly ``cells`` cells, filled to ``fraction`` (clamped to 0 to 1); blank if unknown.
 
-    The full blocks and one partial block (eighths) stand before a thin track, so that the full length can be seen.
+    The full blocks and one partial block (eighths) precede a thin track, so that the full length is visible.
     """
     if cells <= 0:
         return ()
@@ -36,7 +36,7 @@ def bar(fraction: float | None, cells: int, ascii_only: bool = False, style: str
 
 
 def sparkline(values: Sequence[float | None], top: float = 100.0, ascii_only: bool = False) -> str:
-    """Return one character a value, from 0 to ``top``; a blank where the value is unknown. Zero is the lowest mark."""
+    """Return one character per value, from 0 to ``top``; a blank where the value is unknown. Zero is the lowest mark."""
     levels = _ASCII_LEVELS if ascii_only else _LEVELS
     last = len(levels) - 1
     return "".join(
@@ -45,7 +45,7 @@ def sparkline(values: Sequence[float | None], top: float = 100.0, ascii_only: bo
 
 
 def balance_columns(shares: Sequence[float | None], ascii_only: bool = False) -> Line:
-    """Return one column a device between two edges, as high as its utilisation (percent): who works, at a glance."""
+    """Return one column per device between two edges, as high as its utilization (percent): who works, at a glance."""
     left, right = ("[", "]") if ascii_only else ("▕", "▏")
     levels = _ASCII_LEVELS if ascii_only else " " + _LEVELS
     last = len(levels) - 1

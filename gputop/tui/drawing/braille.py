@@ -1,8 +1,8 @@
-"""Line charts of braille dots, two by four a cell, with axes; plain characters where only ASCII works. Pure.
+"""Line charts of braille dots, two by four per cell, with axes; plain characters where only ASCII works. Pure.
 
-A column of dots is one integer, a bit per dot from the top: filling a stretch is a shift, a cell is four bits of two
-neighbouring columns. Lines of one chart cost well under a millisecond, whatever the run's length, because the caller
-brings columns and not points.
+A column of dots is one integer, one bit per dot from the top: filling a range is a shift, a cell is four bits of each of two
+adjacent columns. Drawing takes well under a millisecond, however long the run, because the caller passes columns and not
+points.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ AXIS_CELLS = LABEL_CELLS + 1
 X_AXIS_MIN_HEIGHT = 5
 """From this height on, the last row holds the labels of the x axis."""
 X_LINE_MIN_HEIGHT = 8
-"""From this height on, a line with ticks stands above the labels of an x axis that has ticks."""
+"""From this height on, a line with ticks is drawn above the labels of an x axis that has ticks."""
 _MIDDLE_LABEL_MIN_ROWS = 7
 _SMALLEST_STEP = 1e-300
 
 _LEFT = tuple(sum(bit for dot, bit in enumerate((0x01, 0x02, 0x04, 0x40)) if nibble >> dot & 1) for nibble in range(16))
 _RIGHT = tuple(sum(bit for dot, bit in enumerate((0x08, 0x10, 0x20, 0x80)) if nibble >> dot & 1) for nibble in range(16))
 ASCII_MARKS = "*+ox#@%&"
-"""What draws the curves without braille, the first curve first."""
+"""Marks that draw the curves without braille, the first curve first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One curve: a value per dot column (None: nothing there; NaN: the value was NaN or infinite), and its band.
+    """One curve: a value per dot column (None: no point; NaN: the value was NaN or infinite), and its band.
 
     ``mark`` draws the curve where braille cannot; empty takes one of ``ASCII_MARKS``. A ``solid`` band is part of the curve.
     """
@@ -46,10 +46,10 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """Axes that the caller has chosen.
+    """Axes chosen by the caller.
 
-    ``y_range`` and the places in ``y_ticks`` are values, on a logarithmic axis their decimal logarithms. The places in
-    ``x_ticks`` are shares of the chart's width, 0 to 1.
+    ``y_range`` and the positions in ``y_ticks`` are values; on a logarithmic axis, their decimal logarithms. The positions in
+    ``x_ticks`` are fractions of the chart's width, 0 to 1.
     """
 
     y_range: tuple[float, float]
@@ -59,7 +59,7 @@ class Axes:
 
 
 def dot_columns(width: int, letters: bool = False, label_cells: int = LABEL_CELLS) -> int:
-    """Return how many columns a chart of ``width`` cells has; every trace brings so many values."""
+    """Return how many dot columns a chart of ``width`` cells has, which is how many values each trace needs."""
     return max(0, width - label_cells - 1) * (1 if letters else 2)
 
 
@@ -75,18 +75,18 @@ def chart(
     ascii_only: bool = False,
     letters: bool = False,
 ) -> tuple[Line, ...]:
-    """Draw curves over one pair of axes in exactly ``height`` lines of ``width`` cells.
+    """Draw curves on shared axes in exactly ``height`` lines of ``width`` cells.
 
-    A later trace lies over an earlier one. NaN and infinities are marked by a cross in the top row of their column, as are
-    the dot columns in ``crosses``. A logarithmic axis leaves out what is not positive, and is linear when nothing is.
+    A later trace covers an earlier one. NaN and infinities are marked by a cross in the top row of their column, as are the dot
+    columns in ``crosses``. A logarithmic axis leaves out values that are not positive, and is linear if none is positive.
 
     Args:
         traces: The curves.
         width: Cells of a line.
         height: Lines.
-        x_labels: What stands below the first and the last column, without ``axes``.
+        x_labels: Labels below the first and the last column, used without ``axes``.
         axes: The axes; without them, round numbers around all values.
-        crosses: Dot columns to mark besides those of the traces.
+        crosses: Dot columns to mark in addition to those of the traces.
         log: The y axis is logarithmic.
         ascii_only: Draw curves and axes with ASCII characters.
         letters: Draw curves with the marks of their traces, so that they differ without color.
@@ -124,7 +124,7 @@ def _finite(values: Iterable[float | None]) -> list[float]:
 def _x_axis(
     labels: tuple[str, str], axes: Axes | None, cells: int, label_cells: int, height: int, ascii_only: bool
 ) -> tuple[Line, ...]:
-    """Return the lines below the curves, without padding: none where they do not fit."""
+    """Return the lines below the curves, unpadded; empty if they do not fit."""
     margin = " " * (label_cells + 1)
     if height < X_AXIS_MIN_HEIGHT:
         return ()
@@ -150,8 +150,8 @@ def _x_axis(
     return ((Span(" " * label_cells + corner + "".join(line), "dim"),), named)
 
 
-def _axis(label: str | None, labelled: bool, label_cells: int, ascii_only: bool) -> Span:
-    tick = ("+" if labelled else "|") if ascii_only else ("┤" if labelled else "│")
+def _axis(label: str | None, labeled: bool, label_cells: int, ascii_only: bool) -> Span:
+    tick = ("+" if labeled else "|") if ascii_only else ("┤" if labeled else "│")
     return Span(f"{label or '':>{label_cells}}{tick}", "dim")
 
 
@@ -171,7 +171,7 @@ def _label(value: float) -> str:
 
 
 def _limits(values: Sequence[float], log: bool) -> tuple[float, float]:
-    """Return round numbers below and above all values, so that the axis moves seldom."""
+    """Return round numbers below and above all values, so that the axis rarely moves."""
     if not values:
         return (0.1, 1.0) if log else (0.0, 1.0)
     low, high = min(values), max(values)
@@ -215,14 +215,14 @@ class _Raster:
         self.crosses: set[int] = set()
 
     def place(self, value: float) -> int | None:
-        """Return the dot row of a value, 0 at the top; None where a logarithmic axis has no place for it."""
+        """Return the dot row of a value, 0 at the top; None if a logarithmic axis cannot show it."""
         if not self.log:
             return self.dot_row(value)
         return self.dot_row(math.log10(value)) if value > 0 else None
 
     def dot_row(self, place: float) -> int:
-        """Return the dot row of a place on the axis."""
-        # Halves first: the difference of two huge limits may not fit a float.
+        """Return the dot row of a position on the axis."""
+        # Halve first: the difference of two huge limits can overflow a float.
         span = self.top / 2 - self.bottom / 2
         share = (place / 2 - self.bottom / 2) / span if span else 0.5
         return min(self.dots - 1, max(0, self.dots - 1 - round(share * (self.dots - 1))))
@@ -259,7 +259,7 @@ class _Raster:
                 masks[column] |= _stretch(upper, self.dots - 1 if lower is None else lower)
 
     def cells_of(self, masks: list[int]) -> Iterator[tuple[int, int, int]]:
-        """Yield (row, cell, dots of the cell) where there are dots: a curve touches few of all cells."""
+        """Yield (row, cell, dots of the cell) only for cells with dots: a curve touches few cells."""
         if self.letters:
             for cell, mask in enumerate(masks):
                 while mask:
@@ -311,7 +311,7 @@ def _stretch(upper: int, lower: int) -> int:
 
 
 def _connect(masks: list[int], before: tuple[int, int], now: tuple[int, int]) -> None:
-    """Draw from one point to the next; each column holds the way from the height before it to its own."""
+    """Draw from one point to the next; each column spans from the previous column's height to its own."""
     (x0, y0), (x1, y1) = before, now
     last = y0
     for x in range(x0 + 1, x1 + 1):

@@ -1,8 +1,8 @@
-"""Jobs of one kind at different numbers of GPUs, in one table and one chart. Pure.
+"""Jobs of one kind on different numbers of GPUs, in one table and one chart. Pure.
 
-All figures are the runs' own: samples per second as their mean after the warm-up and over all ranks; speed-up against the
-job on the fewest GPUs; efficiency is the speed-up per GPU. Seconds per epoch are counted between the first step of the
-second epoch and that of the last one, since the first holds the warm-up; with two epochs the first has to do.
+All figures come from the runs themselves. Samples per second: mean after the warm-up, over all ranks. Speed-up: relative to one
+GPU, at the per-GPU speed of the job on the fewest GPUs. Efficiency: speed-up per GPU. Seconds per epoch: from the first step of
+the second epoch to that of the last one, because the first epoch includes the warm-up; with two epochs, the first one is used.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ COLUMNS = (
     Column("name", "JOB", 10, "<", 8, grows=True),
 )
 _LABEL, _FIGURES = 8, 28
-_APART = ("name", "steps", "epochs")
-"""Values that may differ between jobs that are compared."""
+_IGNORED = ("name", "steps", "epochs")
+"""Values that may differ between compared jobs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What one job reached. ``speed`` in samples per second over all ranks, ``epoch_s`` in seconds."""
+    """What one job reached. ``speed`` is in samples per second over all ranks, ``epoch_s`` in seconds."""
 
     job: Job
     gpus: int
@@ -57,12 +57,12 @@ class Reached:
 
 
 def kind_of(job: Job) -> tuple[Any, ...]:
-    """Return what jobs have in common that can be compared: the recipe and its values, but for name and length."""
-    return (job.recipe_id, tuple(sorted((name, str(value)) for name, value in job.values.items() if name not in _APART)))
+    """Return what comparable jobs have in common: the recipe and its values, except name and length."""
+    return (job.recipe_id, tuple(sorted((name, str(value)) for name, value in job.values.items() if name not in _IGNORED)))
 
 
 def reached_by(jobs: Sequence[Job], like: Job, snapshot: Snapshot, history: History) -> tuple[Reached, ...]:
-    """Return what the jobs of one kind reached, the newest for each number of GPUs, fewest GPUs first."""
+    """Return what the jobs of one kind reached, the newest job for each number of GPUs, fewest GPUs first."""
     newest: dict[int, Job] = {}
     for job in sorted(jobs, key=lambda job: job.started_at or 0.0):
         if kind_of(job) == kind_of(like) and job.device_uuids:
@@ -70,10 +70,10 @@ def reached_by(jobs: Sequence[Job], like: Job, snapshot: Snapshot, history: Hist
     found = [_reached(job, count, snapshot, history) for count, job in sorted(newest.items())]
     measure = next((item for item in found if item.speed), None)
     of_one = measure.speed / measure.gpus if measure is not None and measure.speed else 0.0
-    return tuple(_against(item, of_one) if of_one else item for item in found)
+    return tuple(_relative_to(item, of_one) if of_one else item for item in found)
 
 
-def _against(item: Reached, speed_of_one: float) -> Reached:
+def _relative_to(item: Reached, speed_of_one: float) -> Reached:
     if not item.speed:
         return item
     up = item.speed / speed_of_one
@@ -112,21 +112,21 @@ def _reached(job: Job, count: int, snapshot: Snapshot, history: History) -> Reac
 
 
 def _batch(config: Mapping[str, Any], gpus: int) -> float | None:
-    """Return the samples in an optimizer step of all ranks together; None when the configuration does not tell."""
+    """Return the samples in one optimizer step over all ranks; None if the configuration does not say."""
     value, scaled = config.get("batch_size"), config.get("scale_batch")
     if not isinstance(value, int) or isinstance(value, bool) or (gpus > 1 and scaled not in ("per-gpu", "global")):
         return None
     accumulated = config.get("accumulate", 1)
     rows = value * (gpus if scaled == "per-gpu" else 1) * (accumulated if isinstance(accumulated, int) else 1)
-    return float(rows) if abs(rows) < 2**63 else None  # a configuration may say any number
+    return float(rows) if abs(rows) < 2**63 else None  # a configuration may contain any number
 
 
 def epoch_seconds(ranks: Mapping[int, MetricSeries]) -> float | None:
-    """Return the mean seconds per epoch, from when each epoch's first step was logged; None before the second epoch."""
+    """Return the mean seconds per epoch, timed from each epoch's first logged step; None before the second epoch."""
     for series in ranks.values():
         begins: dict[int, float] = {}
         for bucket in (bucket for bucket in series.by_time.buckets if bucket.count):
-            # A bucket that holds the end of one epoch and the start of the next cannot say when: its end is close enough.
+            # A bucket with the end of one epoch and the start of the next has no exact time: its end is close enough.
             begins.setdefault(int(bucket.high), bucket.x_first if bucket.low == bucket.high else bucket.x_last)
         known = sorted(begins)
         if len(known) >= 3:
@@ -137,7 +137,7 @@ def epoch_seconds(ranks: Mapping[int, MetricSeries]) -> float | None:
 
 
 def table(found: Sequence[Reached], snapshot: Snapshot, width: int, ascii_only: bool) -> tuple[Line, ...]:
-    """Return the heading and a line for each number of GPUs."""
+    """Return the heading and one line per number of GPUs."""
     columns = fitting(COLUMNS, width)
     lines = [heading_line(columns, width, ascii_only)]
     lines += [row_line(columns, _cells(item, snapshot), width, ascii_only) for item in found]
@@ -162,10 +162,10 @@ def _cells(item: Reached, snapshot: Snapshot) -> Cells:
 
 
 def chart(found: Sequence[Reached], width: int, ascii_only: bool) -> tuple[Line, ...]:
-    """Return a bar for each number of GPUs: its speed-up against what as many GPUs would do if nothing were lost."""
+    """Return one bar per number of GPUs: its speed-up, with a mark at the ideal speed-up, where nothing is lost."""
     known = [item for item in found if item.speed_up is not None]
     if not known:
-        return ((Span("No job has told its samples per second yet.", "dim"),),)
+        return ((Span("No job has reported its samples per second yet.", "dim"),),)
     most = max(max(item.gpus, item.speed_up or 0.0) for item in known)
     cells = max(10, width - _LABEL - _FIGURES)
     lines: list[Line] = []
@@ -200,7 +200,7 @@ def chart(found: Sequence[Reached], width: int, ascii_only: bool) -> tuple[Line,
                 width,
             )
         )
-    ideal_text = "so fast if no GPU waited: the speed of one GPU times their number"
+    ideal_text = "ideal, if no GPU waited: the speed of one GPU times their number"
     lines += [(), clip((Span("| " if ascii_only else "┃ ", "accent"), Span(ideal_text, "dim")), width)]
     return tuple(lines)
 

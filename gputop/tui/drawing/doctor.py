@@ -9,19 +9,19 @@ from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
 
-MOST_EVIDENCE = 3
-MOST_FIX_LINES = 8
-MIN_ROOM_FOR_LONG_TITLE = 6
-MOST_NOT_JUDGED = 2
+MAX_EVIDENCE = 3
+MAX_FIX_LINES = 8
+MIN_LINES_FOR_LONG_TITLE = 6
+MAX_NOT_JUDGED = 2
 _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": ("i", "i", "dim")}
 
 
 def draw_doctor(view: View, width: int, height: int) -> Drawing:
-    """Return the pane: the first finding in full, the others as far as there is room (each at least by its headline)."""
+    """Return the pane: the first finding in full, the others as far as they fit (each at least by its headline)."""
     findings = view.findings
     lines: list[Line] = []
     for place, finding in enumerate(findings):
-        # Every later headline keeps one line, and the last one free may say how many more there are.
+        # Reserve one line for each later headline.
         room = height - len(lines) - (len(findings) - place - 1)
         lines.extend(_finding(finding, width, max(1, room), view.settings.ascii))
     if not findings:
@@ -32,7 +32,7 @@ def draw_doctor(view: View, width: int, height: int) -> Drawing:
 
 
 def doctor_title(findings: Sequence[Finding]) -> Line:
-    """Return "Doctor: 1 problem"; hints that are no problems are counted apart."""
+    """Return "Doctor: 1 problem"; with no problem, count the notes instead."""
     problems = sum(finding.severity in ("error", "warning") for finding in findings)
     if problems:
         worst = "bad" if any(finding.severity == "error" for finding in findings) else "warn"
@@ -43,7 +43,7 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
 
 
 def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None) -> Line:
-    """Return "✗ A07 title … confidence" in exactly ``width`` cells; ``title`` replaces the finding's where that is long."""
+    """Return "✗ A07 title … confidence" in exactly ``width`` cells; ``title`` replaces a finding's long title."""
     mark, plain_mark, style = _MARKS.get(finding.severity, _MARKS["info"])
     left = line(
         (plain_mark if ascii_only else mark, style),
@@ -55,29 +55,29 @@ def headline(finding: Finding, width: int, ascii_only: bool = False, title: str 
 
 
 def _finding(finding: Finding, width: int, room: int, ascii_only: bool) -> list[Line]:
-    """Return a finding in at most ``room`` lines: the headline comes first, then the fix, then the evidence."""
+    """Return a finding in at most ``room`` lines; the headline takes precedence, then the fix, then the evidence."""
     title = [plain(part) for part in wrap(clean(finding.title), max(10, width - 5 - len(finding.id) - len(finding.confidence)))]
     if room < 2 or not title:
         return [headline(finding, width, ascii_only)]
-    if len(title) == 2 and room >= MIN_ROOM_FOR_LONG_TITLE:
+    if len(title) == 2 and room >= MIN_LINES_FOR_LONG_TITLE:
         head = [headline(finding, width, ascii_only, title[0]), clip(line("  ", (title[1], "value")), width)]
     else:
         head = [headline(finding, width, ascii_only)]
-    fix = [clip(line("  ", *part), width) for part in _fix(finding.fix, max(8, width - 2))[: min(MOST_FIX_LINES, room - 1)]]
+    fix = [clip(line("  ", *part), width) for part in _fix(finding.fix, max(8, width - 2))[: min(MAX_FIX_LINES, room - 1)]]
     evidence = [
         clip(line("  · " if first else "    ", *part), width)
-        for fact in finding.evidence[:MOST_EVIDENCE]
+        for fact in finding.evidence[:MAX_EVIDENCE]
         for first, part in zip((True, False), wrap(clean(fact.text), max(8, width - 4)), strict=False)
     ]
     return [*head, *evidence[: max(0, room - len(head) - len(fix))], *fix][:room]
 
 
 def _fix(fix: str, width: int) -> list[Line]:
-    """Return the fix, each of its lines (code) on a line of its own behind the word."""
+    """Return the fix, each line of code on its own line after the word "fix:"."""
     label = "fix: "
     lines: list[Line] = []
     for number, code in enumerate(fix.splitlines() or [""]):
-        # A line of code keeps its own indentation; what does not fit goes on below, a little to the right.
+        # A line of code keeps its own indentation; overflow continues on the next line, indented further.
         start = label if number == 0 else " " * (len(label) + len(code) - len(code.lstrip()))
         for place, part in enumerate(wrap(clean(code.strip()), max(8, width - len(start)), "ok", indent="  ")):
             lines.append(line((start if place == 0 else " " * len(start), "ok"), *part))
@@ -85,20 +85,20 @@ def _fix(fix: str, width: int) -> list[Line]:
 
 
 def _healthy(view: View, width: int, height: int) -> list[Line]:
-    """Say what was looked at, so that silence is known from blindness."""
+    """List what was examined, so that "no problem" cannot be mistaken for "nothing seen"."""
     if view.loading:
         return [line(("Looking for problems …", "dim"))]
     snapshot = view.snapshot
     live = sum(run.state in LIVE_STATES for run in snapshot.runs)
-    looked = (
+    examined = (
         f"Looked at {len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}, "
         f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)} and {live} live run{'s' * (live != 1)}."
     )
-    lines = [line(("No problem found", "ok")), *wrap(looked, width, "dim")]
+    lines = [line(("No problem found", "ok")), *wrap(examined, width, "dim")]
     if live == 0:
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
-    for abstained in view.abstained[:MOST_NOT_JUDGED]:
+    for abstained in view.abstained[:MAX_NOT_JUDGED]:
         lines.extend(wrap(f"Not judged ({abstained.rule}): {clean(abstained.why)} {clean(abstained.needs)}", width, "dim"))
-    if len(view.abstained) > MOST_NOT_JUDGED:
-        lines.extend(wrap(f"{len(view.abstained) - MOST_NOT_JUDGED} more could not be judged: d says why.", width, "dim"))
+    if len(view.abstained) > MAX_NOT_JUDGED:
+        lines.extend(wrap(f"{len(view.abstained) - MAX_NOT_JUDGED} more could not be judged: d says why.", width, "dim"))
     return lines[: max(1, height)]

@@ -1,4 +1,4 @@
-"""A finding as text: all of it for the doctor's screen, and plain for the clipboard. Its headline is in ``doctor.py``. Pure."""
+"""A finding as text: in full for the doctor's screen, and plain for the clipboard. ``doctor.py`` has its headline. Pure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def finding_lines(finding: Finding, snapshot: Snapshot, width: int, ascii_only: 
 
 
 def plain_text(finding: Finding) -> str:
-    """Return the finding as plain text for the clipboard: into a chat or an issue."""
+    """Return the finding as plain text for the clipboard, to paste into a chat or an issue."""
     parts = [f"{finding.title} ({finding.confidence}, {finding.id})", ""]
     parts += [f"- {fact.text} [{fact.source}]" for fact in finding.evidence[:EVIDENCE_SHOWN]]
     parts += ["", f"Cause: {finding.cause}", "", f"Fix: {finding.fix}"]

@@ -1,4 +1,4 @@
-"""The GPU pane: a row a device, denser when there are many, and the balance of work between them. Pure."""
+"""The GPU pane: one row per device, denser when there are many, and the balance of work between them. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joine
 from gputop.tui.state.view import View
 
 SECONDS_PER_COLUMN = 10.0
-"""Of the sparkline. Columns begin at multiples of it, so that a tick changes one character, not the whole line."""
+"""Time per sparkline column. Columns start at multiples of it, so that a tick changes one character, not the whole line."""
 IDLE_PERCENT = 1.0
 NOTE_MIN_ROWS = 4
-"""The hint about a missing driver leaves the devices at least so many rows."""
+"""The hint about a missing driver leaves the devices at least this many rows."""
 
 _BENIGN = ("none", "gpu_idle", "idle", "applications_clocks_setting", "display_clock_setting")
 _THROTTLE = (
-    # (part of NVML's name, four letters for a tight row, words, style); the first that fits is shown
+    # (part of NVML's name, at most four letters for a tight row, words, style); the first match is shown
     ("thermal", "hot", "slowed by heat", "bad"),
     ("power_brake", "brk", "slowed by the power brake", "bad"),
     ("hw_slowdown", "slow", "slowed by the hardware", "bad"),
@@ -33,7 +33,7 @@ _THROTTLE = (
 
 
 class _Layout(NamedTuple):
-    """Cells of each part of a row; 0 leaves the part out."""
+    """Width in cells of each part of a row; 0 leaves the part out."""
 
     label: int
     bar: int
@@ -49,7 +49,7 @@ def _layout(width: int, virtual: bool) -> _Layout:
     label = 3 if virtual else 2
     room = width - (1 + label + 1 + 4)
     sizes = dict.fromkeys(("memory", "bar", "temperature", "power", "spark", "memory_bar", "flag"), 0)
-    # In the order of importance: what does not fit any more is left out, with all that comes after it.
+    # In order of importance: the first part that does not fit is left out, along with everything after it.
     for name, cells in {"memory": 13, "bar": 4, "temperature": 4, "power": 5, "spark": 6, "memory_bar": 4, "flag": 4}.items():
         if room < cells + 1:
             break
@@ -62,10 +62,10 @@ def _layout(width: int, virtual: bool) -> _Layout:
 
 
 def draw_gpus(view: View, width: int, height: int) -> Drawing:
-    """Return the GPU pane for a room of ``width`` cells and ``height`` lines.
+    """Return the GPU pane for ``width`` cells and ``height`` lines.
 
-    With the density "auto" a device takes two lines where all fit, else one. The balance stands below the devices, or in
-    the pane's footer where the devices need every line.
+    With the density "auto", each device takes two lines if all of them fit, else one. The balance goes below the devices, or
+    into the pane's footer if the devices need every line.
     """
     devices = _ordered(view.snapshot.devices)
     title = line(("GPUs", "title"), (_title_note(devices), "dim"))
@@ -97,7 +97,7 @@ def draw_gpus(view: View, width: int, height: int) -> Drawing:
 
 
 def lines_wanted(view: View) -> int:
-    """Return how many lines the devices, their balance and the hint would fill with comfort."""
+    """Return how many lines the devices, their balance and the hint fill comfortably."""
     return 2 * max(1, len(view.snapshot.devices)) + (6 if view.snapshot.host.problem else 3)
 
 
@@ -113,7 +113,7 @@ def _title_note(devices: tuple[Device, ...]) -> str:
 
 
 def _ordered(devices: tuple[Device, ...]) -> tuple[Device, ...]:
-    """Put each MIG instance after the GPU that it is cut from."""
+    """Put each MIG instance after its parent GPU."""
     listed = {device.uuid for device in devices}
     children: dict[str, list[Device]] = {}
     for device in devices:
@@ -154,7 +154,7 @@ def _row(view: View, device: Device, layout: _Layout, width: int, involved: bool
         state, words = trouble
         style = "warn" if device.state == "stale" else "bad"
         return clip(line(mark, label, " ", (f"{state:>4}", style), " ", (words, style)), width)
-    parts: list[Line] = [(_utilisation(device),)]
+    parts: list[Line] = [(_utilization(device),)]
     if device.kind == "mig":
         parts.append(_mig_name(device, layout))
     else:
@@ -185,7 +185,7 @@ def _label(device: Device, cells: int) -> str:
 
 
 def _trouble(device: Device) -> tuple[str, str] | None:
-    """Return the state in a word and the problem in words, where numbers would mislead."""
+    """Return a one-word state and the problem, for a device whose numbers would mislead."""
     if device.state == "ok":
         return None
     words = clean(f"{device.problem.message} {device.problem.hint}".strip()) if device.problem else ""
@@ -197,7 +197,7 @@ def _trouble(device: Device) -> tuple[str, str] | None:
     return "err", words or "the driver reports an error for this GPU"
 
 
-def _utilisation(device: Device) -> Span:
+def _utilization(device: Device) -> Span:
     value = device.utilization_percent
     style = "dim" if value is None or value < IDLE_PERCENT else "value"
     return Span(f"{units.percent(value):>4}", style)
@@ -215,10 +215,10 @@ def _spark(view: View, device: Device, cells: int) -> str:
 
 
 def recent_means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
-    """Return ``count`` means of ``seconds`` each up to ``end``; None where nothing was seen.
+    """Return ``count`` means of ``seconds`` each up to ``end``; None where there is no data.
 
-    What lies before the last of them stands still, so it is walked through once per column and not at every tick; unless
-    the series has been halved: then its newest bucket may grow across a border.
+    All but the last mean are final, so they are computed once per column and not on every tick. The exception is a series that
+    has been halved: its newest bucket may grow across a column border.
     """
     if not math.isfinite(end):
         return [None] * count
@@ -233,7 +233,7 @@ def _past_means(series: Series, end: float, seconds: float, count: int) -> tuple
 
 
 def _means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
-    """Walk back from the newest."""
+    """Return the means, iterating backward from the newest bucket."""
     totals, counts = [0.0] * count, [0] * count
     start, scale = end - seconds * count, 1 / seconds
     for bucket in reversed(series.buckets if series else ()):
@@ -272,7 +272,7 @@ def _flag(device: Device, cells: int) -> Span:
 
 
 def _throttle(device: Device) -> tuple[str, str, str] | None:
-    """Return (short, words, style) of what holds the clocks down; None when nothing unusual does."""
+    """Return (short, words, style) of what throttles the clocks; None if nothing unusual does."""
     reasons = [reason for reason in device.throttle_reasons if reason not in _BENIGN]
     for part, short, words, style in _THROTTLE:
         if any(part in reason for reason in reasons):
@@ -289,7 +289,7 @@ def _temperature(device: Device, cells: int) -> Span:
 
 
 def _detail(device: Device, who: str, several_models: bool, indent: int, width: int) -> Line:
-    """Return the second line of a device: what it is, how its units are used, who uses it."""
+    """Return the second line of a device: its model, how its units are used, who uses it."""
     parts: list[Line] = []
     if device.kind == "virtual" or several_models:
         parts.append(line((short_name(device), "dim")))
@@ -311,7 +311,7 @@ def _detail(device: Device, who: str, several_models: bool, indent: int, width: 
 
 
 def short_name(device: Device) -> str:
-    """Return the model without its maker: "H100 80GB HBM3"."""
+    """Return the model without its vendor: "H100 80GB HBM3"."""
     name = clean(device.name or "unknown model")
     for prefix in ("NVIDIA ", "Tesla ", "GeForce "):
         name = name.removeprefix(prefix)
@@ -319,7 +319,7 @@ def short_name(device: Device) -> str:
 
 
 def _users(view: View) -> dict[str, str]:
-    """Say in few words who uses each device, by its UUID."""
+    """Return a short description of each device's users, by UUID."""
     names = {run.run_id: clean(run.name) for run in view.snapshot.runs}
     found: dict[str, list[Process]] = {}
     for process in view.snapshot.processes:
@@ -329,19 +329,19 @@ def _users(view: View) -> dict[str, str]:
 
 
 def _named(processes: Sequence[Process], names: Mapping[str, str]) -> str:
-    """Return run and ranks of the processes, else the user's name."""
+    """Return the run and ranks of the processes, else the name of the user."""
     groups: dict[str, list[Process]] = {}
     for process in processes:
         name = names.get(process.run_id) if process.run_id else None
         groups.setdefault(name or clean(process.user or "?"), []).append(process)
-    said = []
+    parts = []
     for name, members in groups.items():
         ranks = sorted(process.rank for process in members if process.rank is not None)
         if ranks:
-            said.append(f"{name} rank{'s' * (len(ranks) > 1)} {units.ranges(ranks, compact=True)}")
+            parts.append(f"{name} rank{'s' * (len(ranks) > 1)} {units.ranges(ranks, compact=True)}")
         else:
-            said.append(name if len(members) == 1 else f"{name} ({len(members)} processes)")
-    return ", ".join(said)
+            parts.append(name if len(members) == 1 else f"{name} ({len(members)} processes)")
+    return ", ".join(parts)
 
 
 def _no_devices(view: View, width: int) -> tuple[Line, ...]:
@@ -351,18 +351,18 @@ def _no_devices(view: View, width: int) -> tuple[Line, ...]:
     return (*wrap(clean(problem.message), width, "warn"), *wrap(clean(problem.hint), width, "text"))
 
 
-_ABSENT = ("library_not_found", "no_gpu")
-"""Codes of a machine that simply has no GPU; any other is a driver that should work and does not."""
+_NO_GPU_CODES = ("library_not_found", "no_gpu")
+"""Error codes of a machine that simply has no GPU; any other means a driver that should work but does not."""
 
 
 def _hint(view: View, width: int) -> tuple[Line, ...]:
-    """Return the first steps on a machine without a GPU, while virtual GPUs stand in and nothing is launched yet."""
+    """Return the first steps for a machine without a GPU: shown with virtual GPUs, until a run is live."""
     host = view.snapshot.host
     if host.source != "virtual":
         return ()
     lines: list[Line] = []
     if host.problem is not None:
-        style = "dim" if host.problem.code in _ABSENT else "warn"
+        style = "dim" if host.problem.code in _NO_GPU_CODES else "warn"
         lines += [*wrap(clean(host.problem.message), width, style), *wrap(clean(host.problem.hint), width, "dim"), ()]
     count = len(view.snapshot.devices)
     lines += wrap(f"{count} virtual GPU{'s' * (count != 1)} to try everything with: CPU work, measured.", width, "dim")

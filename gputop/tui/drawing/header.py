@@ -1,4 +1,4 @@
-"""The first line of the screen: the machine, what stands in for real GPUs, the clock, the interval. Pure."""
+"""The first line of the screen: the machine, badges such as "VIRTUAL GPUs", the clock, the interval. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DOT = Span(" · ", "dim")
 
 
 def header_line(view: View | None, cells: int) -> Line:
-    """Return the header in exactly ``cells`` cells; badges and the clock stay when it is narrow, the rest leaves."""
+    """Return the header in exactly ``cells`` cells; on a narrow screen only the badges and the clock remain."""
     name = line(" ", ("gputop", "title"))
     if view is None:
         return spread((*name, Span("  starting …", "dim")), (), cells)
@@ -24,15 +24,15 @@ def header_line(view: View | None, cells: int) -> Line:
     clock = units.clock(view.snapshot.time)
     right: list[Line] = [badges, *_load(view), line(clock), line((_interval(view.settings.interval_s), "dim"))]
     left: list[Line] = _machine(view)
-    # Least important first: what does not fit leaves one by one.
-    for leaver in ("versions", "load", "load", "interval", "devices", "host"):
+    # Least important first: parts are dropped one by one until the rest fits.
+    for part in ("versions", "load", "load", "interval", "devices", "host"):
         if _needed(name, left, right) <= cells:
             break
-        if leaver == "versions":
+        if part == "versions":
             left = left[:2]
-        elif leaver == "load" and len(right) > 3:
+        elif part == "load" and len(right) > 3:
             del right[1]
-        elif leaver == "interval":
+        elif part == "interval":
             right = right[:-1]
         else:
             left = left[:-1]
@@ -66,7 +66,7 @@ def _short_version(version: str) -> str:
 
 
 def device_summary(devices: Sequence[Device]) -> str:
-    """Return "8 × H100 80GB", one group a model; MIG instances are not counted."""
+    """Return "8 × H100 80GB", one group per model; MIG instances are not counted."""
     names = Counter(_model(device) for device in devices if device.kind != "mig")
     return ", ".join(f"{count} × {name}" for name, count in names.items())
 
@@ -90,7 +90,7 @@ def _load(view: View) -> list[Line]:
 
 
 def badges_of(view: View) -> list[Line]:
-    """Return what a person must know before believing a number: not real, not live, not fresh."""
+    """Return what the user must know before trusting a number: not real, not live, not fresh."""
     host = view.snapshot.host
     badges: list[Line] = []
     if host.simulated:

@@ -1,6 +1,6 @@
-"""The table of launched jobs: how each one goes or ended, and how they compare. Pure.
+"""The table of launched jobs: how each one is going or ended, and how they compare. Pure.
 
-The speed-up of a job is its throughput over that of the single-GPU job with the same model; its efficiency is that over
+A job's speed-up is its throughput relative to the single-GPU job with the same model; its efficiency is the speed-up divided by
 the number of GPUs. A job's throughput is its run's mean after the warm-up, over all ranks.
 """
 
@@ -20,10 +20,10 @@ from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_l
 
 
 class Job(Protocol):
-    """What the table needs to know of a job: ``launch.jobs.Job`` has it. Drawing knows no launching."""
+    """What the table needs to know about a job; ``jobs.store.Job`` satisfies it. Drawing must not import jobs."""
 
     @property
-    def id(self) -> str: ...  # noqa: D102 - as in launch.jobs.Job
+    def id(self) -> str: ...  # noqa: D102 - as in jobs.store.Job
     @property
     def name(self) -> str: ...  # noqa: D102
     @property
@@ -78,7 +78,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a job reached. ``speed`` in samples per second over all ranks; ``speed_up`` against one GPU."""
+    """What a job reached. ``speed`` is in samples per second over all ranks; ``speed_up`` is relative to one GPU."""
 
     speed: float | None = None
     speed_up: float | None = None
@@ -89,12 +89,12 @@ class Comparison:
 
 
 def run_of(job: Job, snapshot: Snapshot) -> Run | None:
-    """Return the run that the job makes, or None while its script has not begun to log."""
+    """Return the job's run, or None until its script starts to log."""
     return next((run for run in snapshot.runs if job.id in (run.run_id, run.job_id)), None)
 
 
 def compare(jobs: Sequence[Job], snapshot: Snapshot, history: History) -> dict[str, Comparison]:
-    """Return job id -> what it reached; the newest single-GPU job of the same model is the measure."""
+    """Return job id -> what it reached, relative to the newest single-GPU job with the same model."""
     reached: dict[str, Comparison] = {}
     single: dict[str, float] = {}
     for job in sorted(jobs, key=lambda job: job.started_at or 0.0):
@@ -122,17 +122,17 @@ def heading(width: int, ascii_only: bool) -> Line:
 
 
 def row(job: Job, found: Comparison, snapshot: Snapshot, width: int, ascii_only: bool) -> Line:
-    """Return a job's line."""
+    """Return one job's line."""
     return row_line(fitting(COLUMNS, width), _cells(job, found, snapshot), width, ascii_only)
 
 
 def state_text(job: Job) -> str:
-    """Return the job's state; "stopping" while it was asked to end and has not."""
+    """Return the job's state; "stopping" from the stop request until it ends."""
     return "stopping" if job.active and job.stop_asked else job.state
 
 
 def exit_text(job: Job) -> str:
-    """Return how it ended: "0", "1", "SIGKILL"; a dash while it runs."""
+    """Return how the job ended: "0", "1", "SIGKILL"; a dash while it runs."""
     if job.signal:
         return job.signal
     if job.exit_code is not None:
@@ -141,7 +141,7 @@ def exit_text(job: Job) -> str:
 
 
 def device_text(job: Job, snapshot: Snapshot) -> str:
-    """Return the indices of the job's devices, as many as the snapshot knows."""
+    """Return the indices of the job's devices, and the number of those that the snapshot does not know."""
     indices = {device.uuid: device.index for device in snapshot.devices}
     known = [str(indices[uuid]) for uuid in job.device_uuids if uuid in indices]
     unknown = len(job.device_uuids) - len(known)
@@ -149,14 +149,14 @@ def device_text(job: Job, snapshot: Snapshot) -> str:
 
 
 def log_subtitle(job: Job) -> Line:
-    """Return how the job goes or ended, for the frame of its log."""
+    """Return how the job is going or ended, for the frame of its log."""
     state = state_text(job)
     style = STATE_STYLES.get(job.state, "text")
     if job.problem:
         return (Span(clean(f"{state}: {job.problem}"), "bad"),)
     if job.active:
         return (Span(state, style),)
-    how = "stopped on request" if job.state == "stopped" else state  # torchrun says it with a traceback and exit code 1
+    how = "stopped on request" if job.state == "stopped" else state  # torchrun reports it with a traceback and exit code 1
     return (Span(f"{how}, exit {exit_text(job)}", style),)
 
 

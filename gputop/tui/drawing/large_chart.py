@@ -18,7 +18,7 @@ from gputop.tui.drawing import braille
 from gputop.tui.drawing.line import STYLES, Line, Span
 
 LABEL_COLUMNS = 8
-"""Width of the labels on the y axis: fixed, so that charts above one another share their x axis."""
+"""Width of the y axis labels: fixed, so that stacked charts share their x axis."""
 _RANK_STYLES = tuple(style for style in STYLES if style.startswith("rank"))
 _RANK_MARKERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
@@ -26,14 +26,14 @@ _COLUMNS_PER_TICK = 14
 SMALLEST = (24, 5)
 """Columns and rows of the smallest chart."""
 Y_MAX, Y_MIN = 1e300, 1e-290
-"""An axis goes no further, and spans no less: beyond, floating point has neither ticks nor distances."""
+"""Largest magnitude and smallest span of an axis: beyond them, floating point can represent neither ticks nor distances."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
     """The range of the values around a curve: (x, lowest, highest).
 
-    The range of several curves has a label in the legend. A ``solid`` one is drawn as part of its curve: it holds the values
+    The range of several curves has a label in the legend. A ``solid`` range is drawn as part of its curve: it holds the values
     that the curve's own points leave out.
     """
 
@@ -44,7 +44,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A curve; the legend names those with a label. ``marker`` stands for it where colour or braille cannot."""
+    """A curve; the legend names curves that have a label. ``marker`` replaces the line without color or braille."""
 
     label: str
     style: str
@@ -55,10 +55,10 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Everything a drawing depends on; equal charts have equal pictures.
+    """Everything that a drawing depends on; equal charts give equal drawings.
 
-    ``x_kind`` is "time" (seconds, shown since ``x_start``) or "step". ``marks`` are the x of NaN or infinite values.
-    ``plain`` tells the curves apart by their characters: for terminals without colour. ``y_range`` fixes the y axis.
+    ``x_kind`` is "time" (seconds, shown since ``x_start``) or "step". ``marks`` are the x of NaN or infinite values. ``plain``
+    distinguishes the curves by their characters, for terminals without color. ``y_range`` fixes the y axis.
     """
 
     width: int
@@ -77,9 +77,9 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The axes of a chart: what they span, and their ticks, each a place and its text.
+    """The axes of a chart: their ranges and their ticks, each a position and its text.
 
-    ``low``, ``high`` and the places in ``y_ticks`` are decimal logarithms on a logarithmic axis.
+    ``low``, ``high`` and the positions in ``y_ticks`` are decimal logarithms on a logarithmic axis.
     """
 
     start: float
@@ -91,7 +91,7 @@ class Scale:
 
 
 def columns_for(width: int) -> int:
-    """Return how many stretches a chart of ``width`` columns can show: what to decimate its data to."""
+    """Return how many columns a chart of ``width`` cells can show: decimate its data to this many."""
     return max(1, braille.dot_columns(width, label_cells=LABEL_COLUMNS))
 
 
@@ -113,11 +113,11 @@ def curves_of(
     per_rank: bool,
     smoothing: float = 0.0,
 ) -> tuple[tuple[Curve, ...], tuple[float, ...]]:
-    """Return the curves of a metric, decimated to ``columns`` stretches, and the x of its NaN and infinite values.
+    """Return the curves of a metric, decimated to ``columns`` columns, and the x of its NaN and infinite values.
 
-    One curve per rank, or the mean over the ranks between the smallest and the largest value seen (the spread). The curve
-    of a rank holds every value: it spreads to the smallest and largest of each stretch, unless it is smoothed.
-    ``smoothing`` is the weight of the past (0 to 0.99) in the curve of a rank and of the mean; the spread stays raw.
+    One curve per rank, or the mean over the ranks with the range from the smallest to the largest value (the spread). The curve
+    of a rank loses no value: its spread covers the smallest and largest value of each column, unless it is smoothed.
+    ``smoothing`` is the weight of the past (0 to 0.99) in the curve of a rank or of the mean; the spread is never smoothed.
     """
     end = _wide_enough(start, end)
     per_series = {rank: _axis(item, x_kind).columns(start, end, columns) for rank, item in sorted(series.items())}
@@ -142,7 +142,7 @@ def curves_of(
 def device_curves(
     series: Sequence[tuple[int, Series]], start: float, end: float, columns: int, per_device: bool
 ) -> tuple[Curve, ...]:
-    """Return the curves of one reading of several devices, given as (index, series): each device, or mean and spread."""
+    """Return the curves of one reading of several devices, given as (index, series): one per device, or mean and spread."""
     end = _wide_enough(start, end)
     rows = [(index, item.columns(start, end, columns)) for index, item in series]
     if per_device:
@@ -160,7 +160,7 @@ def device_curves(
 
 
 def legend(chart: Chart) -> Line:
-    """Return one line that names the curves and says what the marks are."""
+    """Return one line that names the curves and explains the marks."""
     spans: list[Span] = []
     letters = chart.ascii or chart.plain
     for curve in chart.curves:
@@ -187,7 +187,7 @@ def problem_of(chart: Chart) -> Span | None:
 
 
 def scale_of(chart: Chart) -> Scale:
-    """Return the axes of a chart that has no problem (``problem_of``)."""
+    """Return the axes of a chart without a problem (``problem_of``)."""
     low, high = _y_limits(_values(chart), chart)
     start, end = chart.x_start, _wide_enough(chart.x_start, chart.x_end)
     y_ticks = _log_ticks(low, high) if chart.log else nice_ticks(low, high, max(2, chart.height // 3))
@@ -202,7 +202,7 @@ def scale_of(chart: Chart) -> Scale:
 
 
 def draw(chart: Chart) -> tuple[Line, ...]:
-    """Return exactly ``height`` lines of ``width`` columns; a sentence instead where there is nothing to draw."""
+    """Return exactly ``height`` lines of ``width`` columns; a sentence if there is nothing to draw."""
     problem = problem_of(chart)
     if problem is not None:
         return _sentence(chart, problem)
@@ -236,11 +236,11 @@ class _Columns:
         self.start, self.end, self.count = start, end, count
 
     def of(self, x: float) -> int:
-        """Return the column of a place on the axis."""
+        """Return the column of a position on the axis."""
         return min(self.count - 1, max(0, int((x - self.start) / (self.end - self.start) * self.count)))
 
     def trace(self, curve: Curve, log: bool) -> braille.Trace:
-        """Return the curve with one value per column: the mean of those that fall into it."""
+        """Return the curve with one value per column: the mean of the points in it."""
         sums: dict[int, list[float]] = {}
         for x, y in curve.points:
             sums.setdefault(self.of(x), []).append(y)
@@ -260,7 +260,7 @@ class _Columns:
 
 
 def _bridged(values: Sequence[float | None], log: bool) -> list[float | None]:
-    """Return the values with straight lines over the columns without one: a spread has no gaps where steps are few."""
+    """Interpolate linearly across columns without a value: a spread has no gaps where steps are few."""
     result = list(values)
     known = [(at, value) for at, value in enumerate(values) if value is not None]
     for (left, before), (right, after) in itertools.pairwise(known):
@@ -276,7 +276,7 @@ def _bridged(values: Sequence[float | None], log: bool) -> list[float | None]:
 
 
 def _wide_enough(start: float, end: float) -> float:
-    """Give a single value an axis."""
+    """Return an end that gives even a single value an axis."""
     return end if end - start > abs(start) * 1e-12 else start + max(1.0, abs(start) * 1e-9)
 
 
@@ -372,8 +372,8 @@ def _x_ticks(chart: Chart, start: float, end: float) -> list[tuple[float, str]]:
     return [(start + number * step, units.duration(number * step)) for number in range(int((end - start) // step) + 1)]
 
 
-def _sentence(chart: Chart, said: Span) -> tuple[Line, ...]:
+def _sentence(chart: Chart, sentence: Span) -> tuple[Line, ...]:
     blank: Line = (Span(" " * chart.width),)
-    shown = (Span(said.text[: chart.width].center(chart.width), said.style),)
+    shown = (Span(sentence.text[: chart.width].center(chart.width), sentence.style),)
     above = max(0, chart.height // 2)
     return tuple([blank] * above + [shown] + [blank] * chart.height)[: chart.height]

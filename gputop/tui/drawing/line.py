@@ -1,9 +1,8 @@
 """The unit of drawing: a line is a tuple of spans, a span is text and the name of a style.
 
-Drawing functions are pure and know no colours: a style name says what the text *means*; ``tui/widgets/lines.py`` turns
-names into terminal styles for the theme (16 colours, light, NO_COLOR). Data never contains markup.
-
-Widths are terminal cells, counted as Textual counts them (``rich.cells``): a wide character takes two.
+Drawing functions are pure and know no colors: a style name says what the text *means*; ``tui/widgets/lines.py`` maps names to
+terminal styles for the theme (16 colors, light, NO_COLOR). Data never contains markup. Widths are terminal cells, counted as
+Textual counts them (``rich.cells``): a wide character takes two.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ STYLES = (
     "key",  # a key to press
     "value",  # a number that matters
     "ok",  # state: good
-    "warn",  # state: look at this
+    "warn",  # state: needs attention
     "bad",  # state: broken
     "accent",  # the selected or involved thing
     "bar",  # filled part of a bar
     "track",  # empty part of a bar
     "cursor",  # the line under the cursor
-    "rank0", "rank1", "rank2", "rank3", "rank4", "rank5", "rank6", "rank7",  # series that must be told apart
+    "rank0", "rank1", "rank2", "rank3", "rank4", "rank5", "rank6", "rank7",  # series that must be distinguishable
 )  # fmt: skip
 
 
@@ -47,7 +46,7 @@ ASCII_ELLIPSIS = "~"
 """One cell, so that widths are the same in both character sets."""
 
 MARKS_MAX = 4
-"""Combining marks on one character: no script puts more of them on one."""
+"""Combining marks per character: no script uses more."""
 _CLEANED = {"Zs": " ", **dict.fromkeys(("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"), "?")}
 
 
@@ -58,12 +57,12 @@ def line(*parts: str | Span | tuple[str, str]) -> Line:
 
 
 def text_width(text: str) -> int:
-    """Return the cells that ``text`` takes on a terminal."""
+    """Return how many cells ``text`` takes on a terminal."""
     return len(text) if text.isascii() else cell_len(text)
 
 
 def width(of: Line) -> int:
-    """Return the cells that a line takes."""
+    """Return how many cells a line takes."""
     taken = 0
     for text, _ in of:
         taken += len(text) if text.isascii() else cell_len(text)
@@ -76,10 +75,11 @@ def plain(of: Line) -> str:
 
 
 def clean(text: str) -> str:
-    """Return ``text`` fit for a terminal: control, format and unassigned characters become "?" and cannot move its cursor.
+    """Return ``text`` made safe for a terminal: control, format and unassigned characters become "?".
 
-    Of marks on one character the first few stay: a thousand of them take no cell, and fill the line and those around it.
-    Variation selectors go, since terminals do not agree on how wide they make a character.
+    Such characters could move the cursor. Only the first few combining marks of a character stay: a thousand of them take no
+    cell, but spill over the line and its neighbors. Variation selectors are removed, because terminals disagree on how wide
+    they make a character.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -95,7 +95,7 @@ def clean(text: str) -> str:
 
 
 def clip_text(text: str, cells: int, ellipsis: str = ELLIPSIS) -> str:
-    """Return ``text`` in at most ``cells`` cells; the last one is the ellipsis where something was cut."""
+    """Return ``text`` in at most ``cells`` cells; if it is cut, the last one is the ellipsis."""
     if text_width(text) <= cells:
         return text
     if cells <= 0:
@@ -117,7 +117,7 @@ def fit_text(text: str, cells: int, align: str = "<", ellipsis: str = ELLIPSIS) 
 
 
 def clip(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
-    """Return a line of at most ``cells`` cells; the last one is the ellipsis where something was cut."""
+    """Return a line of at most ``cells`` cells; if it is cut, the last one is the ellipsis."""
     if width(of) <= cells:
         return of
     kept: list[Span] = []
@@ -125,7 +125,7 @@ def clip(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
     for span in of:
         taken = text_width(span.text)
         if taken > room:
-            # Padding by one stands in for half of a wide character that does not fit.
+            # A padding cell replaces half of a wide character that does not fit.
             cut = span.text[:room] if span.text.isascii() else set_cell_size(span.text, max(0, room))
             if cells > 0:
                 kept.append(Span(cut + ellipsis, span.style))
@@ -146,13 +146,13 @@ def fit(of: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
 
 @lru_cache(maxsize=512)
 def full_row(line: Line, columns: int, under_cursor: bool) -> Line:
-    """Return a line in its full width; remembered, as most lines are the same as a second ago."""
+    """Return a line padded to its full width; cached, because most lines do not change from tick to tick."""
     row = fit(line, columns)
     return tuple(Span(text, f"{style} cursor") for text, style in row) if under_cursor else row
 
 
 def spread(left: Line, right: Line, cells: int, ellipsis: str = ELLIPSIS) -> Line:
-    """Return a line of exactly ``cells`` cells with ``right`` at its end; what does not fit is cut from the left part."""
+    """Return a line of exactly ``cells`` cells with ``right`` at its end; the left part is cut if both do not fit."""
     right = clip(right, cells, ellipsis)
     taken = width(right)
     if not taken:
@@ -193,8 +193,8 @@ def joined(parts: Iterable[Line], separator: Span) -> Line:
 def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int, int]]:
     """Return the cells [start, end) in which two lines of equal width differ, from left to right.
 
-    Ranges with at most ``bridge`` equal cells between them are one: moving a terminal's cursor costs bytes as well. A range
-    never cuts a wide character in two.
+    Ranges with at most ``bridge`` equal cells between them are merged, because moving a terminal's cursor takes bytes as well.
+    A range never splits a wide character.
     """
     if old is new or old == new:
         return []
@@ -220,7 +220,7 @@ def changed_ranges(old: Line, new: Line, bridge: int = 10**6) -> list[tuple[int,
 
 @lru_cache(maxsize=256)
 def _cells(of: Line) -> Sequence[tuple[str, str]]:
-    """Return each cell's character and style; remembered, as a line is compared with the one before and the one after."""
+    """Return each cell's character and style; cached, because a line is compared with its predecessor and its successor."""
     cells: list[tuple[str, str]] = []
     for text, style in of:
         if text.isascii() or cell_len(text) == len(text):
@@ -237,7 +237,7 @@ def _cells(of: Line) -> Sequence[tuple[str, str]]:
 
 
 def cut(of: Line, start: int, end: int) -> Line:
-    """Return the cells [start, end) of a line; a wide character on an edge counts where it begins."""
+    """Return the cells [start, end) of a line; a wide character on an edge belongs to the cell where it begins."""
     kept: list[Span] = []
     at = 0
     for span in of:
@@ -256,7 +256,7 @@ def cut(of: Line, start: int, end: int) -> Line:
 
 
 class Drawing(NamedTuple):
-    """What fills one pane."""
+    """The contents of one pane."""
 
     title: Line
     lines: tuple[Line, ...]
@@ -292,7 +292,7 @@ _ASCII = str.maketrans(
 
 
 def ascii_line(of: Line) -> Line:
-    """Return the line in ASCII alone, every character in as many cells as before; what has no likeness becomes "?"."""
+    """Return the line in ASCII only, each character in as many cells as before; without an equivalent it becomes "?"."""
     if all(span.text.isascii() for span in of):
         return of
     return tuple(span if span.text.isascii() else Span(_ascii_text(span.text), span.style) for span in of)
@@ -302,6 +302,6 @@ def _ascii_text(text: str) -> str:
     text = text.translate(_ASCII)
     if text.isascii():
         return text
-    cells = cell_len(text)  # of characters that join (a flag's two letters) not the sum of theirs
+    cells = cell_len(text)  # joined characters (a flag's two letters) take fewer cells than their sum
     shown = "".join(char if char.isascii() else "?" * cell_len(char) for char in text)
     return shown[:cells].ljust(cells, "?")

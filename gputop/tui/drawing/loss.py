@@ -1,4 +1,4 @@
-"""The live chart of a run's metric, kept between two drawings because most of it does not change."""
+"""The live chart of a run's metric, cached between drawings because most of it does not change."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.line import Line, Span, fit
 from gputop.tui.state.view import View
 
-MOST_CURVES = 8
-"""More curves than styles cannot be told apart: the ranks after that are drawn as mean and spread."""
+MAX_CURVES = 8
+"""More curves than styles would be indistinguishable: with more ranks than this, the mean and spread are drawn."""
 
 
 class LossChart:
-    """Draws one metric of a run over its steps; a drawing is used again until points, size or settings change."""
+    """Draws one metric of a run over its steps; reuses a drawing until points, size or settings change."""
 
     def __init__(self) -> None:
         self._columns = LiveColumns()
@@ -27,7 +27,7 @@ class LossChart:
         self._lines: tuple[Line, ...] = ()
 
     def draw(self, view: View, metric: str, width: int, height: int) -> tuple[Line, ...]:
-        """Return exactly ``height`` lines of ``width`` cells for the chosen run; a note when there are no points yet."""
+        """Return exactly ``height`` lines of ``width`` cells for the chosen run; a note if there are no points yet."""
         ranks = view.history.metric(view.run_id, metric) if view.run_id else {}
         settings = view.settings
         versions = tuple((rank, series.by_step.version) for rank, series in sorted(ranks.items()))
@@ -65,7 +65,7 @@ class LossChart:
             rank: self._columns.columns(key, series, start, end, count)
             for key, (rank, series) in zip(keys, present.items(), strict=True)
         }
-        drawn = traces(columns, per_rank=settings.per_rank and len(columns) <= MOST_CURVES, weight=settings.smoothing)
+        drawn = traces(columns, per_rank=settings.per_rank and len(columns) <= MAX_CURVES, weight=settings.smoothing)
         labels = (f"step {units.count(start)}", units.count(end))
         return chart(drawn, width, height, x_labels=labels, log=settings.log_axis, ascii_only=settings.ascii)
 
@@ -73,14 +73,14 @@ class LossChart:
 def traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: float) -> list[Trace]:
     """Return the curves of a metric from each rank's columns: one per rank, or their mean between lowest and highest.
 
-    ``weight`` is that of the past in a curve (``history/smoothing.py``); the band stays as it is.
+    ``weight`` is the weight of the past in a curve (``history/smoothing.py``); the band is not smoothed.
     """
     if per_rank or len(columns) == 1:
         drawn = []
         for rank, held in columns.items():
             values = [_value(bucket) for bucket in held]
             low, high = _edges([held]) if len(columns) == 1 else ((), ())
-            drawn.append(Trace(smooth(values, weight), f"rank{rank % MOST_CURVES}", low, high))
+            drawn.append(Trace(smooth(values, weight), f"rank{rank % MAX_CURVES}", low, high))
         return drawn
     every = list(columns.values())
     means = [_mean([_value(bucket) for bucket in column]) for column in zip(*every, strict=True)]
@@ -98,12 +98,12 @@ def _mean(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     if not known:
         return None
-    # NaN in one rank makes the mean NaN: it must be seen, and it is.
+    # NaN in one rank makes the mean NaN, so that it is visible.
     return units.mean(known) if all(map(math.isfinite, known)) else math.nan
 
 
 def _edges(columns: Sequence[Sequence[Bucket | None]]) -> tuple[list[float | None], list[float | None]]:
-    """Return the smallest and largest finite value of every column over all ranks: what the band shows."""
+    """Return the smallest and largest finite value of every column over all ranks, for the band."""
     low: list[float | None] = []
     high: list[float | None] = []
     for column in zip(*columns, strict=True):

@@ -1,7 +1,7 @@
-"""A chart as text for a terminal or a log, drawn by plotext: for a plot that somebody asks for once.
+"""A chart as text for a terminal or a log, drawn by plotext: for a plot requested once.
 
-Importing this module does not import plotext; the first plot does (about 50 ms). plotext has one figure for the whole
-process, so each plot sets everything that it depends on. Live charts are drawn by ``braille``, in about a seventh of the time.
+Importing this module does not import plotext; the first plot does (about 50 ms). plotext has one figure for the whole process,
+so each plot sets everything that it depends on. ``braille`` draws live charts, in about a seventh of the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _COLORS = {
     "rank6": 13,
     "rank7": 7,
 }
-"""Style -> color of the terminal, 0 to 15; the other styles take the terminal's own."""
+"""Style -> terminal color, 0 to 15; other styles use the terminal's default."""
 _ASCII_FRAME = str.maketrans("┌┐└┘─│┤├┬┴┼", "++++-|+++++")
 _SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -35,7 +35,7 @@ _SEQUENCE = re.compile(r"\x1b\[[0-9;]*m")
 def plot(chart: Chart) -> str:
     """Return the legend and the plot: ``height`` + 1 lines of text, in color unless the chart is ``plain`` or ``ascii``.
 
-    Where there is nothing to draw, the text says why in one line.
+    If there is nothing to draw, return one line that says why.
     """
     problem = problem_of(chart)
     if problem is not None:
@@ -56,7 +56,7 @@ def _plotted(chart: Chart, scale: Scale) -> str:
     letters = chart.ascii or chart.plain
     plotext.clear_figure()
     plotext.theme("clear")
-    plotext.limit_size(False, False)  # plotext would cut the plot to the terminal that it finds
+    plotext.limit_size(False, False)  # else plotext shrinks the plot to the size of the detected terminal
     plotext.plot_size(chart.width, chart.height)
     plotext.xaxes(True, False)
     plotext.yaxes(True, False)
@@ -74,11 +74,11 @@ def _plotted(chart: Chart, scale: Scale) -> str:
 
 
 def _lines(chart: Chart) -> Iterator[tuple[str, str, list[tuple[float, float]]]]:
-    """Yield the style, marker and points of each line to draw, in the scale of the y axis, the uppermost last."""
+    """Yield the style, marker and points of each line to draw, in the scale of the y axis, the topmost last."""
     for curve in chart.curves:
         spread = curve.spread
         if spread.solid:
-            # Through the smallest and the largest value of each stretch: no spike is lost.
+            # Through the smallest and the largest value of each column: no spike is lost.
             points = [(x, y) for x, low, high in spread.points for y in ((low, high) if low < high else (low,))]
         else:
             points = list(curve.points)

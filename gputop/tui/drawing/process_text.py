@@ -16,11 +16,11 @@ FIRST_IN_ENVIRONMENT = (
     "RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "CUDA_", "NVIDIA_", "NCCL_",
     "GLOO_", "TORCH", "PYTORCH_", "OMP_", "GPUTOP_", "SLURM_",
 )  # fmt: skip
-"""Names and beginnings of names that decide which GPU a rank uses: shown first."""
+"""Names and prefixes of variables that decide which GPU a rank uses: shown first."""
 
 
 def process_lines(process: Process, snapshot: Snapshot, width: int, details: ProcessDetails | None = None) -> tuple[Line, ...]:
-    """Return all that is known about the process, in groups, wrapped to ``width``."""
+    """Return everything known about the process, in groups, wrapped to ``width``."""
     groups = (
         ("Process", _identity(process, snapshot)),
         ("GPUs", _uses(process, snapshot)),
@@ -47,7 +47,7 @@ def process_lines(process: Process, snapshot: Snapshot, width: int, details: Pro
 
 
 def environment_lines(environment: Mapping[str, str], width: int) -> tuple[Line, ...]:
-    """Return the environment, one variable a line (wrapped): those that decide about GPUs and ranks first."""
+    """Return the environment, one variable per line (wrapped): those that affect GPUs and ranks first."""
     first = sorted(name for name in environment if name.startswith(FIRST_IN_ENVIRONMENT))
     rest = sorted(set(environment) - set(first))
     lines: list[Line] = []
@@ -182,7 +182,7 @@ def _number(value: int | None) -> str:
 
 
 def _set(value: str | None) -> str:
-    """Tell an unset variable from an empty one: CUDA_VISIBLE_DEVICES="" hides every GPU."""
+    """Distinguish an unset variable from an empty one: CUDA_VISIBLE_DEVICES="" hides every GPU."""
     if value is None:
         return "not set"
     return value if value else '"" (empty)'

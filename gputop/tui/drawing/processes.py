@@ -14,7 +14,7 @@ from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_l
 from gputop.tui.state.view import View
 
 UNATTRIBUTED_BYTES = 512 * 2**20
-"""Memory in use that no listed process holds is told from here on: contexts and the driver's own take less."""
+"""Memory in use that no listed process holds is shown above this: contexts and the driver's own memory take less."""
 
 COLUMNS = (
     Column("gpu", "GPU", 3, ">", 0),
@@ -34,7 +34,7 @@ _DESCENDING = ("mem", "sm", "cpu", "time")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How the table is arranged: sorted by a key of ``SORTABLE``, inverted, only rows with ``filter``, as a tree."""
+    """How the table is arranged: sorted by a key of ``SORTABLE``, inverted, only rows that match ``filter``, as a tree."""
 
     sort: str = "gpu"
     invert: bool = False
@@ -42,15 +42,17 @@ class Order:
     tree: bool = False
 
     def next_sort(self, by: int) -> Order:
-        """Return the order by the next (1) or previous (-1) column."""
+        """Return the order sorted by the next (1) or previous (-1) column."""
         place = SORTABLE.index(self.sort) if self.sort in SORTABLE else 0
         return replace(self, sort=SORTABLE[(place + by) % len(SORTABLE)])
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: ``kind`` is "process" (one process on one device), "run" (a branch of the tree) or "rest" (memory that no
-    listed process holds). Unknown numbers are None.
+    """One row of the table.
+
+    ``kind`` is "process" (one process on one device), "run" (a branch of the tree) or "rest" (memory that no listed process
+    holds). Unknown numbers are None.
     """
 
     kind: str
@@ -69,7 +71,7 @@ class Row:
 
 
 def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:
-    """Return the rows in order: one for each device that a process uses, one for a process without a device."""
+    """Return the rows in order: one per device that a process uses, and one for a process without a device."""
     devices = {device.uuid: device for device in snapshot.devices}
     runs = {run.run_id: run for run in snapshot.runs}
     rows = [row for process in snapshot.processes for row in _rows_of(process, devices, runs)]
@@ -101,10 +103,10 @@ def _rows_of(process: Process, devices: Mapping[str, Device], runs: Mapping[str,
 
 
 def _unattributed(snapshot: Snapshot) -> list[Row]:
-    """Return a row for each device on which much more memory is in use than its listed processes hold.
+    """Return a row for each device with much more memory in use than its listed processes hold.
 
-    Only where every process's share is known, and never for a virtual device or unified memory; nor where the driver
-    keeps the list of processes from this user: what it does not list may well have an owner.
+    Only if every process's share is known, and never for a virtual device or unified memory. Also not if the driver hides the
+    list of processes from this user: memory that it does not list may well have an owner.
     """
     if any(note.code == "no_permission" for note in snapshot.notes):
         return []
@@ -145,7 +147,7 @@ def _matches(row: Row, words: Sequence[str]) -> bool:
 
 
 def _sort_key(key: str) -> Callable[[Row], tuple[float | str, ...]]:
-    """Return a key function; what is unknown counts as nothing."""
+    """Return a sort key function; unknown values sort as the lowest, except ranks and PIDs, which sort as the highest."""
 
     def value(row: Row) -> float | str:
         process = row.process
@@ -169,7 +171,7 @@ def _sort_key(key: str) -> Callable[[Row], tuple[float | str, ...]]:
 
 
 def _as_tree(rows: Sequence[Row]) -> tuple[Row, ...]:
-    """Put the processes of a run below it, by rank; what belongs to no run comes after."""
+    """Put the processes of a run below it, by rank; processes without a run come last."""
     groups: dict[str, list[Row]] = {}
     others: list[Row] = []
     for row in rows:
@@ -191,7 +193,7 @@ def _rank(row: Row) -> int:
 
 
 def command_text(row: Row) -> str:
-    """Return what a row's last column says."""
+    """Return the text of a row's last column."""
     if row.kind == "rest":
         return "memory held by no listed process"
     if row.kind == "run":
@@ -213,7 +215,7 @@ def _shown_command(command: tuple[str, ...]) -> str:
 
 
 def _without_directories(command: Sequence[str]) -> list[str]:
-    """Return a command with the bare names of its program and its script: the directories would take all the room."""
+    """Return a command with its program and script reduced to base names: directories would fill the column."""
     shown = list(command)
     script = next((place for place, word in enumerate(shown) if word.endswith(".py")), 0)
     for place in {0, script}:
@@ -251,7 +253,7 @@ def _cells(row: Row, now: float) -> Cells:
 
 
 def device_label(device: Device) -> str:
-    """Return what the GPU column says: the index, and for a MIG instance its number in its GPU ("6:0")."""
+    """Return the text of the GPU column: the index, or for a MIG instance its number in its GPU ("6:0")."""
     first = (device.mig_label or "").partition(" ")[0] if device.kind == "mig" else ""
     return clean(first) if ":" in first else str(device.index)
 
@@ -261,35 +263,35 @@ def _span(text: str, value: float | None) -> Span:
 
 
 def coarse(seconds: float) -> str:
-    """Return a running time in one unit or two, of which the smallest changes once a minute at most after the first."""
+    """Return a running time in at most two units; after the first minute it changes at most once a minute."""
     if 60 <= seconds < 3600:
         return f"{int(seconds // 60)}m"
     return units.duration(seconds) if seconds >= 1 else "0s"
 
 
 def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) -> Drawing:
-    """Return the pane: a heading line, then a line for each row. Without rows: why there are none."""
+    """Return the pane: a heading line, then one line per row. Without rows: why there are none."""
     title = line(("Processes", "title"), (f" · {len(_pids(rows))}" if rows else "", "dim"))
     subtitle = _order_note(order)
     footer = _note(view)
     if not rows:
-        return Drawing(title, _nothing(view, order, width), subtitle, footer)
+        return Drawing(title, _empty_lines(view, order, width), subtitle, footer)
     columns = fitting(COLUMNS, width)
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
     body = [_row_line(row, columns, view.snapshot.time, width, ascii_only, row.pid in view.involved_pids) for row in rows]
-    # After the rows, in full; the footer keeps its beginning in sight while the list is long.
+    # Notes in full after the rows; the footer keeps their beginning visible while the list is long.
     for note in view.snapshot.notes:
-        body += [(), *_told(note, width)]
+        body += [(), *_note_lines(note, width)]
     return Drawing(title, (heading, *body), subtitle, footer)
 
 
 def _row_line(
     row: Row, columns: Sequence[tuple[Column, int]], now: float, width: int, ascii_only: bool, involved: bool = False
 ) -> Line:
-    """Return a row's line; what is no process has its words in all the room right of the memory.
+    """Return a row's line; a row that is not a process uses all the space after the memory column for its text.
 
-    ``involved`` marks it as one that the doctor's first finding speaks of, as the GPU pane marks its rows.
+    ``involved`` marks the row as part of the doctor's first finding, as in the GPU pane.
     """
     cells = dict(_cells(row, now))
     if involved:
@@ -318,7 +320,7 @@ def _order_note(order: Order) -> Line:
 
 
 def _note(view: View) -> Line:
-    """Say what cannot be seen, and why."""
+    """Return what cannot be seen, and why."""
     notes = view.snapshot.notes
     if notes:
         return line((clean(f"{notes[0].message} {notes[0].hint}".strip()), "warn"))
@@ -327,13 +329,13 @@ def _note(view: View) -> Line:
     return ()
 
 
-def _told(note: Problem, width: int) -> list[Line]:
+def _note_lines(note: Problem, width: int) -> list[Line]:
     return [*wrap(clean(note.message), width, "warn"), *wrap(clean(note.hint), width, "text")]
 
 
-def _nothing(view: View, order: Order, width: int) -> tuple[Line, ...]:
+def _empty_lines(view: View, order: Order, width: int) -> tuple[Line, ...]:
     if order.filter and (view.snapshot.processes or view.snapshot.devices):
         return tuple(wrap(f'No process matches "{clean(order.filter)}". Esc clears the filter.', width, "dim"))
     if view.snapshot.notes:
-        return tuple(part for note in view.snapshot.notes for part in _told(note, width))
+        return tuple(part for note in view.snapshot.notes for part in _note_lines(note, width))
     return tuple(wrap("No process uses a GPU, and no tracked run is alive. Press l to launch one.", width, "dim"))

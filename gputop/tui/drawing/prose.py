@@ -1,4 +1,4 @@
-"""Sentences and tables of names and values as lines: wrapped to a width, nothing cut, nothing parsed. Pure."""
+"""Text and name-value tables as lines: wrapped to a width, nothing cut, nothing parsed. Pure."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _WORD = re.compile(r"\s*\S+")
 
 
 def wrapped(text: str, width: int, style: str = "text", *, first: str = "", rest: str = "") -> tuple[Line, ...]:
-    """Return the text in lines of at most ``width`` columns, its own line breaks kept.
+    """Return the text in lines of at most ``width`` columns, keeping its own line breaks.
 
-    ``first`` stands before the first line, ``rest`` before the others, both dim.
+    ``first`` precedes the first line, ``rest`` the others; both are dim.
     """
     lines: list[Line] = []
     room = max(8, width - max(len(first), len(rest)))

@@ -1,4 +1,4 @@
-"""The table of a run's ranks: where each is, how far, and how its step divides into waiting, forward, backward. Pure."""
+"""The table of a run's ranks: devices, progress, and how each step divides into data, forward, backward, optimizer. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STATE_STYLES: Mapping[RunState, str] = {
     "killed": "bad",
 }
 PHASES = (("data", "phase/data"), ("fwd", "phase/forward"), ("bwd", "phase/backward"), ("opt", "phase/optimizer"))
-"""Heading and metric of the parts of a step. What DDP waits for other ranks lies in backward."""
+"""Heading and metric of each part of a step. DDP's waiting for other ranks is part of backward."""
 COLUMNS = (
     Column("rank", "RANK", 5, ">"),
     Column("pid", "PID", 8, ">", 3),
@@ -37,9 +37,9 @@ COLUMNS = (
 def draw_ranks(
     run: Run, snapshot: Snapshot, width: int, *, metric: str = "", marked: Collection[int] = (), ascii_only: bool = False
 ) -> tuple[Line, ...]:
-    """Return a heading and a line for each rank; ``marked`` are PIDs that a finding speaks of.
+    """Return a heading and one line per rank; ``marked`` are the PIDs that a finding is about.
 
-    The parts of a step are percent of its time, by the newest values.
+    The parts of a step are percentages of its time, from the newest values.
     """
     known = {name for rank in run.ranks for name in rank.metrics}
     listed = [
@@ -68,9 +68,9 @@ def _is_known(key: str, metric: str, known: Collection[str]) -> bool:
 
 
 def phase_shares(rank: Rank) -> dict[str, float]:
-    """Return the share (0 to 1) of each known part in a step, by the newest values.
+    """Return each known part's share (0 to 1) of a step, from the newest values.
 
-    Of quick steps few have all of them: a part that is longer than the newest step belongs to another one.
+    Few quick steps have values for all parts: a part longer than the newest step belongs to another step.
     """
     whole = rank.metrics.get("step_s")
     if not whole or not whole > 0:

@@ -1,4 +1,4 @@
-"""What a run's metrics add up to over its ranks: step, throughput, time left, final loss. Pure; None where unknown."""
+"""A run's metrics aggregated over its ranks: step, throughput, time left, final loss. Pure; None where unknown."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 """Throughput of one rank; the run's is the sum over its ranks."""
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
 RATE_WINDOW_S = 60.0
-"""Steps per second are taken over the last minute, so that an evaluation does not make the time left jump."""
+"""Steps per second are measured over the last minute, so that an evaluation does not make the time left jump."""
 _WARM_UP_SHARE = 0.25
 """The first quarter of a run's speeds is left out of its mean: compilation, caches, the first batches."""
 
 
 def total_steps(run: Run) -> int | None:
-    """Return how many steps the run will take, as it said itself."""
+    """Return how many steps the run will take, as reported by the run itself."""
     for rank in run.ranks:
         progress = rank.facts.get("progress")
-        said = progress.get("total_steps") if isinstance(progress, Mapping) else rank.facts.get("total_steps")
-        if isinstance(said, int) and not isinstance(said, bool) and said > 0:
-            return said
+        total = progress.get("total_steps") if isinstance(progress, Mapping) else rank.facts.get("total_steps")
+        if isinstance(total, int) and not isinstance(total, bool) and total > 0:
+            return total
     return None
 
 
 def seconds_left(run: Run, history: History) -> float | None:
-    """Return the time to the last step at the pace of the newest steps, or None when it cannot be known."""
+    """Return the time to the last step at the pace of the newest steps, or None if unknown."""
     now, total = run.step, total_steps(run)
     if run.state not in LIVE_STATES or now is None or total is None:
         return None
@@ -61,7 +61,7 @@ def _pace(series: MetricSeries) -> float | None:
 
 
 def speed(run: Run) -> tuple[str, float] | None:
-    """Return the name of the run's throughput metric and its present sum over the ranks."""
+    """Return the name of the run's throughput metric and its current sum over the ranks."""
     for name in SPEED_METRICS:
         values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
         if values:
@@ -70,7 +70,7 @@ def speed(run: Run) -> tuple[str, float] | None:
 
 
 def mean_speed(run: Run, history: History) -> float | None:
-    """Return the run's mean throughput after its warm-up, summed over the ranks; the present one while that is all."""
+    """Return the run's mean throughput after its warm-up, summed over the ranks; before there is a mean, the current one."""
     for name in SPEED_METRICS:
         series = history.metric(run.run_id, name)
         means = [mean for item in series.values() if (mean := _settled_mean(item)) is not None]
@@ -81,7 +81,7 @@ def mean_speed(run: Run, history: History) -> float | None:
 
 
 def _finite(value: float) -> float | None:
-    """Return a speed that can be compared with others."""
+    """Return the speed if it can be compared with others, else None."""
     return value if math.isfinite(value) else None
 
 
@@ -93,7 +93,7 @@ def _settled_mean(series: MetricSeries) -> float | None:
 
 
 def latest(run: Run, name: str) -> float | None:
-    """Return the mean over the ranks of a metric's newest values; NaN when any of them is."""
+    """Return the mean over the ranks of a metric's newest values; if any is not finite, the first rank's value."""
     values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
     return units.mean(values) if values and all(map(math.isfinite, values)) else (values[0] if values else None)
 
@@ -109,7 +109,7 @@ def first_known(run: Run, names: tuple[str, ...]) -> float | None:
 
 
 def loss(run: Run) -> float | None:
-    """Return the newest loss, mean over the ranks."""
+    """Return the newest loss, averaged over the ranks."""
     name = loss_name(run)
     return latest(run, name) if name is not None else None
 
@@ -120,7 +120,7 @@ def accuracy(run: Run) -> float | None:
 
 
 def device_uuids(run: Run, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the devices that the run's processes use now, in the order of the devices."""
+    """Return the devices that the run's processes use now, in device order."""
     pids = {rank.pid for rank in run.ranks if rank.pid is not None}
     used = {
         use.device_uuid
@@ -132,5 +132,5 @@ def device_uuids(run: Run, snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def config_rows(config: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the run's configuration as names and texts."""
+    """Return the run's configuration as pairs of name and text."""
     return [(str(name), str(value)) for name, value in config.items()]

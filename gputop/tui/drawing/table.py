@@ -1,4 +1,4 @@
-"""Tables: columns that fit a width, the least important leave first. Pure."""
+"""Tables: columns that fit a width; the least important are dropped first. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Line, Span, clip, 
 class Column:
     """One column: the key of its cells, its heading, its width in cells.
 
-    ``align`` is "<" or ">". ``priority``: the highest number leaves first; 0 never leaves. A column with ``grows`` takes
-    the room that is left, and its ``width`` is the least that makes sense.
+    ``align`` is "<" or ">". ``priority``: the highest number is dropped first; 0 is never dropped. A column with ``grows``
+    takes the remaining width, and its ``width`` is the minimum.
     """
 
     key: str
@@ -29,20 +29,20 @@ Cells = Mapping[str, Span]
 
 
 def fitting(columns: Sequence[Column], width: int) -> tuple[tuple[Column, int], ...]:
-    """Return the columns that fit into ``width`` cells with one cell between them, each with the width that it gets."""
+    """Return the columns that fit into ``width`` cells with one cell between them, each with its final width."""
     kept = list(columns)
     while len(kept) > 1 and sum(column.width + 1 for column in kept) - 1 > width:
-        leaver = max(range(len(kept)), key=lambda index: (kept[index].priority, index))
-        if kept[leaver].priority == 0:
+        dropped = max(range(len(kept)), key=lambda index: (kept[index].priority, index))
+        if kept[dropped].priority == 0:
             break
-        del kept[leaver]
+        del kept[dropped]
     spare = max(0, width - (sum(column.width + 1 for column in kept) - 1))
     growing = [column for column in kept if column.grows]
     return tuple((column, column.width + (spare if growing and column is growing[-1] else 0)) for column in kept)
 
 
 def heading_line(columns: Sequence[tuple[Column, int]], width: int, ascii_only: bool = False, sorted_by: str = "") -> Line:
-    """Return the headings; that of the column ``sorted_by`` stands out."""
+    """Return the headings; the column ``sorted_by`` is highlighted."""
     spans: list[Span] = []
     for column, cells in columns:
         if spans:

@@ -1,4 +1,4 @@
-"""The training pane: the chosen run in a title and a line of numbers, its loss as a live chart. Pure, but for its cache."""
+"""The training pane: the chosen run in a title and a line of numbers, its loss as a live chart. Pure, except for its cache."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gputop.snapshot import ENDED_STATES, FAILED_STATES, Rank, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
-from gputop.tui.drawing.loss import MOST_CURVES, LossChart
+from gputop.tui.drawing.loss import MAX_CURVES, LossChart
 from gputop.tui.drawing.ranks import STATE_STYLES
 from gputop.tui.state.view import View
 
@@ -24,7 +24,7 @@ _STEP_TIME = ("step_s",)
 
 
 def draw_training(view: View, chart: LossChart, width: int, height: int) -> Drawing:
-    """Return the training pane for a room of ``width`` cells and ``height`` lines."""
+    """Return the training pane for ``width`` cells and ``height`` lines."""
     run = view.run
     if run is None:
         return Drawing(line(("Training", "title")), how_to_track(width))
@@ -45,7 +45,7 @@ def draw_training(view: View, chart: LossChart, width: int, height: int) -> Draw
 
 
 def how_to_track(width: int) -> tuple[Line, ...]:
-    """Return what to show while there is no run: how to get one."""
+    """Return what to show while there is no run: how to start tracking one."""
     lines: tuple[Line, ...] = (
         *wrap("No run yet. Track a training script of yours with three lines:", width, "text"),
         (),
@@ -61,7 +61,7 @@ def how_to_track(width: int) -> tuple[Line, ...]:
 
 def title_line(view: View, run: Run) -> Line:
     """Return "Training: name · 4 ranks · step 1240/5000 · 3m12s left"."""
-    # The mark of what the doctor's first finding speaks of, as rows of GPUs and processes have it.
+    # Mark runs that the doctor's first finding is about, as in the GPU and process rows.
     mark = (Span("▸", "accent"),) if view.involves_run else ()
     parts = [line(("Training: ", "title"), *mark, (clean(run.name), "title"))]
     count = len(run.ranks) or run.world_size or 0
@@ -87,27 +87,27 @@ def title_line(view: View, run: Run) -> Line:
 
 
 def rank_legend(view: View, run: Run, metric: str) -> Line:
-    """Return which curve is whose where each rank has its own; those that the doctor's first finding speaks of are marked."""
+    """Return which curve belongs to which rank, if each has its own; marks the ranks that the first finding is about."""
     ranks = sorted(view.history.metric(run.run_id, metric))
-    if not view.settings.per_rank or not 1 < len(ranks) <= MOST_CURVES:
+    if not view.settings.per_rank or not 1 < len(ranks) <= MAX_CURVES:
         return ()
     some = _singled_out(view, run)
     parts: list[Line] = []
     for place, rank in enumerate(ranks):
         sign = ASCII_MARKS[place % len(ASCII_MARKS)] if view.settings.ascii else "━"
         name = (f"▸rank {rank}", "accent") if rank in some else (f"rank {rank}", "dim")
-        parts.append(line((sign, f"rank{rank % MOST_CURVES}"), " ", name))
+        parts.append(line((sign, f"rank{rank % MAX_CURVES}"), " ", name))
     return joined(parts, Span("  "))
 
 
 def _singled_out(view: View, run: Run) -> frozenset[int]:
-    """Return the ranks that the doctor's first finding speaks of, where it does not speak of all."""
+    """Return the ranks that the doctor's first finding is about, unless it is about all of them."""
     some = view.involved_ranks
     return some if len(some) < len(run.ranks) else frozenset()
 
 
 def _coarse(seconds: float) -> str:
-    """Return a length of time that does not change on screen every second once it is long."""
+    """Return a duration that, once long, does not change on screen every second."""
     if seconds > 600:
         seconds -= seconds % 60
         return units.duration(seconds).replace("m00s", "m")
@@ -129,17 +129,17 @@ def _chooser(view: View, run: Run) -> Line:
 
 
 def loss_name(metrics: Sequence[str]) -> str | None:
-    """Return the metric that is the loss, else the first there is."""
+    """Return the metric that is the loss, else the first metric."""
     return loss_metric(metrics) or next(iter(metrics), None)
 
 
 def values_of(run: Run, name: str) -> list[float]:
-    """Return the latest value of a metric of every rank that has one."""
+    """Return the latest value of a metric from every rank that has one."""
     return [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
 
 
 def mean_and_spread(values: Sequence[float]) -> tuple[float, float] | None:
-    """Return the mean over the ranks and the spread: half of the way from the smallest to the largest."""
+    """Return the mean over the ranks and the spread: half the distance from the smallest to the largest."""
     if not values:
         return None
     return units.mean(values), max(values) / 2 - min(values) / 2
@@ -178,7 +178,7 @@ def _aggregated(name: str, values: Sequence[float], ascii_only: bool) -> Line:
 
 
 def _throughput(view: View, run: Run) -> list[Line]:
-    """Return the samples of all ranks together per second, and the steps per second."""
+    """Return the samples per second over all ranks, and the steps per second."""
     parts: list[Line] = []
     if run.state in ENDED_STATES:
         return parts
@@ -192,7 +192,7 @@ def _throughput(view: View, run: Run) -> list[Line]:
 
 
 def _share(run: Run, names: Sequence[str]) -> float | None:
-    """Return the part of a step that goes to one phase: sums over the ranks, as a mean of shares hides slow ranks."""
+    """Return one phase's share of a step, from sums over the ranks: a mean of shares would hide slow ranks."""
     part, whole = 0.0, 0.0
     for rank in run.ranks:
         taken, step = _first(rank, names), _first(rank, _STEP_TIME)
@@ -207,19 +207,19 @@ def _first(rank: Rank, names: Sequence[str]) -> float | None:
 
 
 def _trouble(view: View, run: Run) -> Line:
-    """Say which ranks ended badly, or how long nothing has come."""
+    """Return which ranks ended badly, or for how long nothing has been logged."""
     ended = [rank for rank in run.ranks if rank.state in FAILED_STATES]
     if ended:
-        said = ", ".join(
+        text = ", ".join(
             f"rank {rank.rank} {rank.state}" + (f" (exit code {rank.exit_code})" if rank.exit_code is not None else "")
             for rank in ended[:4]
         )
         more = f" and {len(ended) - 4} more" if len(ended) > 4 else ""
-        return line((said + more, "bad"))
+        return line((text + more, "bad"))
     if run.state != "stalled":
         return ()
     times = [rank.last_log_at for rank in run.ranks if rank.last_log_at is not None]
     if not times:
-        return line(("stalled: its processes live, but nothing has been logged", "warn"))
+        return line(("stalled: its processes are alive, but nothing has been logged", "warn"))
     silent = max(0.0, view.snapshot.time - max(times))
-    return line((f"stalled: its processes live, but nothing has been logged for {units.duration(silent)}", "warn"))
+    return line((f"stalled: its processes are alive, but nothing has been logged for {units.duration(silent)}", "warn"))

@@ -1,1 +1,1 @@
-"""One screen a module."""
+"""One screen per module."""

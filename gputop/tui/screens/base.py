@@ -1,4 +1,4 @@
-"""What the screens besides the dashboard share: a head line, a line of keys that can be clicked, Esc to go back."""
+"""What all screens except the dashboard share: a header line, a clickable key bar, Esc to go back."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
 
 SMALL = (100, 30)
-"""Below so many columns or rows a screen has the class "small" and shows less at once."""
+"""Below this many columns or rows, a screen gets the class "small" and shows less at once."""
 LOW_ROWS = 40
-"""Below so many rows a screen has the class "low": everything is there, in less room."""
+"""Below this many rows, a screen gets the class "low": it shows everything, in less space."""
 
 
 class KeyHint(NamedTuple):
-    """A key, what it does, and the screen's or app's action behind it (for the mouse)."""
+    """A key, what it does, and the screen or app action behind it (for mouse clicks)."""
 
     key: str
     what: str
@@ -31,7 +31,7 @@ class KeyHint(NamedTuple):
 
 
 class KeyBar(LinesWidget):
-    """One line that says which key does what; a click does it. Takes no focus."""
+    """One line that names the keys and what they do; a click triggers the action. Takes no focus."""
 
     DEFAULT_CSS = "KeyBar { height: 1; dock: bottom; }"
 
@@ -39,19 +39,19 @@ class KeyBar(LinesWidget):
         super().__init__()
         self.hints = tuple(hints)
         self._places: list[tuple[int, int, str]] = []
-        self._form()
+        self._lay_out()
 
     def set_hints(self, hints: Sequence[KeyHint]) -> None:
-        """Show other keys."""
+        """Replace the keys shown."""
         if tuple(hints) != self.hints:
             self.hints = tuple(hints)
-            self._form()
+            self._lay_out()
 
     def resized(self) -> None:
-        """Leave out the last keys where there is no room for them."""
-        self._form(paint=False)
+        """Drop the last keys if they do not fit."""
+        self._lay_out(paint=False)
 
-    def _form(self, paint: bool = True) -> None:
+    def _lay_out(self, paint: bool = True) -> None:
         spans: list[Span] = [Span(" ")]
         self._places, at = [], 1
         room = self.size.width or 80
@@ -68,16 +68,17 @@ class KeyBar(LinesWidget):
             self.lines = (tuple(spans),)
 
     def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
-        """Do what was clicked."""
+        """Run the action that was clicked."""
         event.stop()
         for start, end, action in self._places:
             if start <= event.column < end and action:
-                # In the app's turn, as a key would: an action that waits for a new screen must not wait in this widget's.
+                # Queue it on the app, as a key press would be: an action that waits for a new screen must not block this
+                # widget.
                 self.app.call_later(self.run_action, action)
 
 
 class SubScreen(Screen[None]):
-    """A screen that was opened over the dashboard. Subclasses yield their panes in ``compose_body`` and draw in ``draw``."""
+    """A screen opened over the dashboard. Subclasses yield their panes in ``compose_body`` and draw in ``draw``."""
 
     DEFAULT_CSS = "SubScreen #head { height: 1; dock: top; }"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -93,40 +94,40 @@ class SubScreen(Screen[None]):
         self.view = view
 
     def compose(self) -> ComposeResult:
-        """Lay out the head, the body and the keys."""
+        """Lay out the header, the body and the key bar."""
         yield LinesWidget(id="head")
         yield from self.compose_body()
         yield KeyBar((KeyHint("Esc", "back", "screen.back"), *self.HINTS))
 
     def compose_body(self) -> ComposeResult:
-        """Yield the widgets between head and keys."""
+        """Yield the widgets between the header and the key bar."""
         yield from ()
 
     def on_mount(self) -> None:
-        """Draw what is known already."""
+        """Draw what is already known."""
         if self.view is not None:
             self.show(self.view)
 
     def on_resize(self, event: events.Resize) -> None:
-        """Lay out and draw for the new size."""
+        """Lay out and redraw for the new size."""
         columns, rows = event.size
         self.set_class(columns < SMALL[0] or rows < SMALL[1], "small")
         self.set_class(rows < LOW_ROWS, "low")
         self.draw_after_layout()
 
     def on_screen_resume(self) -> None:
-        """Draw what has come while another screen lay over this one."""
+        """Draw what arrived while another screen covered this one."""
         newest = getattr(self.app, "view", None)
         if isinstance(newest, View):
             self.show(newest)
 
     def draw_after_layout(self) -> None:
-        """Draw when the panes have their new sizes."""
+        """Draw once the panes have their new sizes."""
         if self.view is not None:
             self.call_after_refresh(self.show, self.view)
 
     def show(self, view: View) -> None:
-        """Take the newest view and draw it."""
+        """Draw the newest view."""
         self.view = view
         if not self.is_mounted or not self.size:
             return
@@ -137,14 +138,14 @@ class SubScreen(Screen[None]):
             self.draw(view)
 
     def draw(self, view: View) -> None:
-        """Draw the body; called with each new view and after a change of size."""
+        """Draw the body; called for each new view and after a resize."""
 
     def head_text(self, view: View) -> Line:
-        """Return what stands after the screen's name."""
+        """Return what follows the screen's name in the header."""
         return (Span(clean(view.snapshot.host.hostname), "text"),)
 
     def draw_head(self, view: View) -> None:
-        """Draw the first line: where one is, and whether the values are of now."""
+        """Draw the header: which screen this is, and whether its values are current."""
         head = self.query_one("#head", LinesWidget)
         left = (
             Span(" gputop", "title"),

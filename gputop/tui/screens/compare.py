@@ -1,4 +1,4 @@
-"""How the jobs of one kind compare: speed-up, efficiency, time per epoch and what they learnt, at 1, 2, 4 … GPUs."""
+"""Compares the jobs of one kind: speed-up, efficiency, time per epoch and what they learned, on 1, 2, 4 … GPUs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ POLL_S = 1.0
 
 
 class CompareScreen(SubScreen):
-    """Compares the jobs that differ from ``job_id`` by their number of GPUs alone; left and right choose another kind."""
+    """Compares the jobs that differ from ``job_id`` only in their number of GPUs; left and right choose another kind."""
 
     NAME = "compare"
     DEFAULT_CSS = """
@@ -38,7 +38,7 @@ class CompareScreen(SubScreen):
     HINTS = (KeyHint("Left/Right", "other jobs", "screen.kind(1)"),)
 
     class Polled(Message):
-        """The jobs as they are now."""
+        """The current jobs."""
 
         def __init__(self, found: list[Job]) -> None:
             super().__init__()
@@ -51,12 +51,12 @@ class CompareScreen(SubScreen):
         self.like: Job | None = chosen or next((job for job in found if job.recipe_id), None)
 
     def compose_body(self) -> ComposeResult:
-        """Yield table and chart."""
-        yield Pane("Jobs that differ by their GPUs alone", "1", id="table")
+        """Yield the table and the chart."""
+        yield Pane("Jobs that differ only in their GPUs", "1", id="table")
         yield Pane("Speed-up", "2", id="chart")
 
     def on_mount(self) -> None:
-        """Draw, and look at the jobs from now on."""
+        """Draw, and start polling the jobs."""
         super().on_mount()
         self.query_one("#table").focus()
         self.set_interval(POLL_S, self.poll)
@@ -66,7 +66,7 @@ class CompareScreen(SubScreen):
         return (Span(clean((self.like.recipe_id or self.like.name) if self.like else ""), "value"),)
 
     def draw(self, view: View) -> None:
-        """Draw table and chart."""
+        """Draw the table and the chart."""
         table, chart = self.query_one("#table", Pane), self.query_one("#chart", Pane)
         width = max(20, table.inner_size.width)
         if self.like is None:
@@ -81,14 +81,14 @@ class CompareScreen(SubScreen):
             lines = (
                 *lines,
                 BLANK,
-                *wrapped("One number of GPUs alone: F6 on the launch screen runs the others.", width, "dim"),
+                *wrapped("Only one number of GPUs so far: F6 on the launch screen runs the others.", width, "dim"),
             )
         table.header_lines = 1
         table.set_content(lines)
         chart.set_content(comparison.chart(found, max(20, chart.inner_size.width), ascii_only))
 
     def action_kind(self, by: int) -> None:
-        """Compare other jobs: those of the next recipe and values."""
+        """Compare the jobs of the next recipe or the next form values."""
         kinds = {comparison.kind_of(job): job for job in self.jobs if job.device_uuids}
         if self.like is None or not kinds:
             return
@@ -100,11 +100,11 @@ class CompareScreen(SubScreen):
 
     @work(thread=True, exclusive=True)
     def poll(self) -> None:
-        """Look at the jobs."""
+        """Poll the jobs."""
         self.post_message(self.Polled(store.list_jobs()))
 
     def on_compare_screen_polled(self, event: Polled) -> None:
-        """Take in what was found."""
+        """Draw the polled jobs."""
         self.jobs = event.found
         if self.view is not None and self.size:
             self.draw(self.view)

@@ -1,4 +1,4 @@
-"""The dashboard: GPUs, training, processes and doctor on one screen, as many at a time as the terminal has room for."""
+"""The dashboard: GPUs, training, processes and doctor on one screen, as many panes at a time as fit."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from gputop.tui.widgets.tab_bar import TabBar
 from gputop.tui.widgets.training import TrainingPane
 
 WIDE = (120, 24)
-"""From so many columns and rows on there are two columns of panes."""
+"""From this many columns and rows on, there are two columns of panes."""
 COLUMN = (100, 30)
-"""From here on all panes stand one below the other; below it one is shown at a time."""
+"""From this size on, all panes are stacked in one column; below it, one is shown at a time."""
 FRAME_LINES = 2
 HEADLINE_LINES = 7
-"""Of the doctor's pane below the GPUs on a small screen."""
+"""Height of the doctor's pane below the GPUs on a small screen."""
 DENSITIES = ("auto", "full", "compact")
 
 _HINTS = (
-    # (hint, place in the order in which hints leave a narrow line: the highest first)
+    # (hint, order in which hints are dropped from a narrow line: highest number first; 0 is kept)
     (KeyHint("l", "launch", "app.launch"), 1),
     (KeyHint("d", "doctor", "app.doctor"), 2),
     (KeyHint("enter", "details", "screen.open"), 3),
@@ -50,7 +50,7 @@ _HINTS = (
 
 
 def hints_for(columns: int) -> tuple[KeyHint, ...]:
-    """Return the keys that fit into a line of so many cells, the least important left out."""
+    """Return the keys that fit into a line of this many cells, dropping the least important."""
     kept = list(_HINTS)
     while len(kept) > 2 and 1 + sum(len(hint.key) + len(hint.what) + 3 for hint, _ in kept) > columns:
         kept.remove(max(kept, key=lambda entry: entry[1]))
@@ -58,7 +58,7 @@ def hints_for(columns: int) -> tuple[KeyHint, ...]:
 
 
 class DashboardScreen(Screen[None]):
-    """What one sees first. The app hands it every new view through ``show``."""
+    """The first screen the user sees. The app hands it every new view through ``show``."""
 
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -96,24 +96,24 @@ class DashboardScreen(Screen[None]):
         self._layout: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
-        """Lay out header, panes and keys."""
+        """Lay out the header, the panes and the keys."""
         yield self.header
         yield self.tabs
         yield Container(*self.panes, id="panes")
         yield self.keys
 
     def on_mount(self) -> None:
-        """Start with the processes under the arrow keys."""
+        """Focus the process table."""
         self.processes.focus()
 
     def on_screen_resume(self) -> None:
-        """Draw what has come while another screen lay over this one."""
+        """Draw what arrived while another screen covered this one."""
         newest = getattr(self.app, "view", None)
         if isinstance(newest, View):
             self.show(newest)
 
     def show(self, view: View) -> None:
-        """Draw this view wherever it can be seen."""
+        """Draw this view in every visible pane."""
         self.view = view
         self._lay_out()
         self.header.show(view)
@@ -122,21 +122,21 @@ class DashboardScreen(Screen[None]):
 
     @property
     def chosen_process(self) -> Process | None:
-        """The process under the cursor of the table."""
+        """The process under the table's cursor."""
         return self.processes.chosen_process
 
     @property
     def chosen_run(self) -> Run | None:
-        """The run under the cursor of the table's tree, else the run whose training is shown."""
+        """The run under the cursor of the process tree, else the run whose training is shown."""
         row = self.processes.chosen_row
         if row is not None and row.kind == "run" and self.processes.has_focus:
             return row.run
         return self.view.run if self.view else None
 
-    # Room for the panes
+    # Layout of the panes
 
     def on_resize(self, event: events.Resize) -> None:
-        """Choose the shape for the new size."""
+        """Choose the layout for the new size."""
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -164,7 +164,7 @@ class DashboardScreen(Screen[None]):
         self.tabs.choose(self.tab)
 
     def _row_heights(self, rows: int, wanted: int) -> str:
-        """Return the heights of the grid's rows."""
+        """Return the heights of the grid's rows, as Textual's ``grid_rows`` takes them."""
         room = rows - 2
         if self.shape == "wide":
             top = min(max(wanted + FRAME_LINES, room // 2), int(room * 0.6))
@@ -177,7 +177,7 @@ class DashboardScreen(Screen[None]):
     # Panes
 
     def action_pane(self, place: int) -> None:
-        """Go to a pane; on a small screen show it."""
+        """Focus a pane; on a small screen, also show it."""
         if self.shape == "tabs" and place != self.tab:
             self.tab = place
             self._lay_out()
@@ -186,7 +186,7 @@ class DashboardScreen(Screen[None]):
         self.panes[place].focus()
 
     def action_next_pane(self, by: int) -> None:
-        """Go to the next or previous pane."""
+        """Focus the next or previous pane."""
         held = next((place for place, pane in enumerate(self.panes) if pane.has_focus), None)
         if self.shape == "tabs":
             held = self.tab
@@ -207,7 +207,7 @@ class DashboardScreen(Screen[None]):
     # Processes
 
     def action_filter(self) -> None:
-        """Type a filter for the processes."""
+        """Start typing a process filter."""
         self.action_pane(2)
         self.processes.start_typing()
 
@@ -220,12 +220,12 @@ class DashboardScreen(Screen[None]):
         self.processes.set_order(self.processes.order.next_sort(by))
 
     def action_invert(self) -> None:
-        """Turn the order round."""
+        """Reverse the sort order."""
         order = self.processes.order
         self.processes.set_order(replace(order, invert=not order.invert))
 
     def action_tree(self) -> None:
-        """Show the processes by run and rank, or as a plain list."""
+        """Switch between the processes as a tree by run and rank, and a flat list."""
         order = self.processes.order
         self.processes.set_order(replace(order, tree=not order.tree))
 
@@ -244,17 +244,17 @@ class DashboardScreen(Screen[None]):
         self.post_message(SettingsChanged(replace(settings, **changes)))  # type: ignore[arg-type]
 
     def action_density(self) -> None:
-        """Take the next density of the GPUs' rows."""
+        """Switch to the next density of the GPU rows."""
         held = self.view.settings.density if self.view else "auto"
         place = DENSITIES.index(held) if held in DENSITIES else 0
         self._change(density=DENSITIES[(place + 1) % len(DENSITIES)])
 
     def action_log_axis(self) -> None:
-        """Draw the loss over a logarithmic axis, or not."""
+        """Toggle the logarithmic loss axis."""
         self._change(log_axis=not (self.view is not None and self.view.settings.log_axis))
 
     def action_per_rank(self) -> None:
-        """Draw one curve a rank, or mean and spread."""
+        """Switch between one curve per rank, and mean and spread."""
         self._change(per_rank=not (self.view is not None and self.view.settings.per_rank))
 
     def action_smoothing(self, by: int) -> None:

@@ -1,6 +1,6 @@
-"""Everything about one process, and what it was started with.
+"""Everything about one process, and the environment it was started with.
 
-The snapshot holds most of it. The rest is asked of the sampler, on the machine where the process runs: a screen posts
+The snapshot holds most of it. The sampler reads the rest on the machine where the process runs: a screen posts
 ``ProcessAsked``, and the app hands it the answer in ``take_answer``.
 """
 
@@ -23,11 +23,11 @@ from gputop.tui.widgets.lines import Pane
 from gputop.tui.widgets.requests import ProcessAsked
 
 ASK_EVERY_S = 2.0
-"""Details change; and a question or its answer may be lost, because the sampler answers only the newest."""
+"""Details change, and a question or its answer may get lost because the sampler answers only the newest question."""
 
 
 class ProcessScreen(SubScreen):
-    """Shows all that is known about one process while it lives; its last state after that."""
+    """Shows everything known about one live process, and its last state once it ends."""
 
     NAME = "process"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -53,11 +53,11 @@ class ProcessScreen(SubScreen):
         yield Pane(id="process")
 
     def chosen_process(self) -> Process:
-        """Return the process that is shown."""
+        """Return the process shown."""
         return self.process
 
     def on_mount(self) -> None:
-        """Ask for the details, now and at intervals."""
+        """Request the details, now and at intervals."""
         self._ask()
         self.set_interval(ASK_EVERY_S, self._ask)
 
@@ -66,7 +66,7 @@ class ProcessScreen(SubScreen):
             self.post_message(ProcessAsked(self.question))
 
     def take_answer(self, answer: ProcessAnswer) -> None:
-        """Show the details; the last ones stay when the process ends."""
+        """Show the details; the last ones remain after the process ends."""
         if answer.question != self.question:
             return
         self.details = answer.details or self.details
@@ -75,7 +75,7 @@ class ProcessScreen(SubScreen):
             self.draw(self.view)
 
     def draw(self, view: View) -> None:
-        """Draw the process as it is now."""
+        """Draw the current state of the process."""
         now = find_process(self.process, view)
         self.gone = now is None
         self.process = now or self.process
@@ -118,11 +118,11 @@ class EnvironmentScreen(SubScreen):
         yield Pane(f"Environment of process {self.process.pid} at its start", id="environment")
 
     def chosen_process(self) -> Process:
-        """Return the process that is shown."""
+        """Return the process shown."""
         return self.process
 
     def on_mount(self) -> None:
-        """Ask for the environment, until it comes."""
+        """Request the environment until it arrives."""
         self._ask()
         self.set_interval(ASK_EVERY_S, self._ask)
 
@@ -131,7 +131,7 @@ class EnvironmentScreen(SubScreen):
             self.post_message(ProcessAsked(self.question))
 
     def take_answer(self, answer: ProcessAnswer) -> None:
-        """Show the environment, or why there is none."""
+        """Show the environment, or why it is missing."""
         if answer.question != self.question:
             return
         self.answer = answer
@@ -168,14 +168,14 @@ class EnvironmentScreen(SubScreen):
 
 
 def why_not_asked(process: Process, view: View) -> str:
-    """Return why the sampler cannot read this process; "" when it can."""
+    """Return why the sampler cannot read this process; "" if it can."""
     if not process.in_namespace:
         return IN_ANOTHER_CONTAINER
     return not_here(view)
 
 
 def find_process(process: Process, view: View) -> Process | None:
-    """Return the process as it is in the view; not another one that got its PID since."""
+    """Return the process's record in the view, but not a different process that has since been given its PID."""
     for now in view.snapshot.processes:
         if now.pid == process.pid and (process.started_at is None or now.started_at in (None, process.started_at)):
             return now

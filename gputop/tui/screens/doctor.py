@@ -11,7 +11,7 @@ from textual.containers import Container, Vertical
 from gputop.doctor.findings.finding import EVIDENCE, Finding
 from gputop.tui.drawing import finding_text
 from gputop.tui.drawing.doctor import headline
-from gputop.tui.drawing.doctor_beside import draw_beside, history_lines, why_not_lines
+from gputop.tui.drawing.doctor_details import draw_involved, history_lines, why_not_lines
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
@@ -27,7 +27,7 @@ _LIST_ROWS_SMALL = 8
 
 
 class DoctorScreen(SubScreen):
-    """Lists the findings; the arrows choose one, Tab goes to its text to scroll it."""
+    """Lists the findings; the arrow keys choose one, Tab focuses its text for scrolling."""
 
     NAME = "doctor"
     DEFAULT_CSS = """
@@ -37,7 +37,7 @@ class DoctorScreen(SubScreen):
     DoctorScreen #finding { height: 1fr; }
     DoctorScreen.small #body { layout: vertical; }
     DoctorScreen.small #findings { width: 1fr; }
-    DoctorScreen.small #beside { display: none; }
+    DoctorScreen.small #involved { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("c", "copy", show=False),
@@ -51,15 +51,15 @@ class DoctorScreen(SubScreen):
     )
 
     def compose_body(self) -> ComposeResult:
-        """Yield the list and the text."""
+        """Yield the list and the text panes."""
         with Container(id="body"):
             yield ChoiceList("Findings", id="findings")
             with Vertical(id="right"):
                 yield Pane(id="finding")
-                yield Pane(id="beside")
+                yield Pane(id="involved")
 
     def draw(self, view: View) -> None:
-        """Draw list and text."""
+        """Draw the list and the text."""
         listed = self.query_one("#findings", ChoiceList)
         columns = max(20, listed.inner_size.width)
         ascii_only = view.settings.ascii
@@ -82,7 +82,7 @@ class DoctorScreen(SubScreen):
                 items.append(Item((Span(f"history ({len(view.diagnosis.episodes)})", "dim"),), _HISTORY))
         if view.abstained:
             items.append(Item((Span(_not_judged(view), "dim"),), _ABSTAINED))
-        # On a small terminal the list takes what it needs and leaves the rest to the text.
+        # On a small terminal, the list takes only the rows it needs and leaves the rest to the text.
         listed.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL) if self.has_class("small") else None
         listed.set_items(items, subtitle=_count(view.findings))
         self._draw_text(view)
@@ -102,19 +102,19 @@ class DoctorScreen(SubScreen):
         else:
             title, lines = "No problem found", _healthy_lines(view, columns)
         pane.set_content(lines, title=(Span(title, "title"),))
-        self._draw_beside(view, chosen)
+        self._draw_involved(view, chosen)
 
-    def _draw_beside(self, view: View, chosen: Finding | None) -> None:
-        pane = self.query_one("#beside", Pane)
+    def _draw_involved(self, view: View, chosen: Finding | None) -> None:
+        pane = self.query_one("#involved", Pane)
         room = max(4, self.size.height * 2 // 5)
-        drawn = draw_beside(chosen, view, max(20, pane.inner_size.width), room - 2) if chosen is not None else None
+        drawn = draw_involved(chosen, view, max(20, pane.inner_size.width), room - 2) if chosen is not None else None
         pane.display = bool(drawn and drawn.lines) and not self.has_class("small")
         if drawn is not None and drawn.lines:
             pane.styles.height = len(drawn.lines) + 2
             pane.set_content(drawn.lines, title=drawn.title)
 
     def chosen_finding(self) -> Finding | None:
-        """Return the finding under the cursor, or None when it is no finding."""
+        """Return the finding under the cursor, or None if the row is not a finding."""
         if self.view is None:
             return None
         chosen = self.query_one("#findings", ChoiceList).chosen
@@ -124,19 +124,19 @@ class DoctorScreen(SubScreen):
         )
 
     def on_choice_list_chosen(self, event: ChoiceList.Chosen) -> None:
-        """Show the chosen finding from its beginning."""
+        """Show the chosen finding from its top."""
         event.stop()
         self.query_one("#finding", Pane).first = 0
         if self.view is not None:
             self._draw_text(self.view)
 
     def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
-        """Go to the text."""
+        """Focus the text."""
         event.stop()
         self.action_read()
 
     def action_read(self) -> None:
-        """Focus the text, to scroll it."""
+        """Focus the text for scrolling."""
         self.query_one("#finding", Pane).focus()
 
     def action_copy(self) -> None:
@@ -150,7 +150,7 @@ class DoctorScreen(SubScreen):
 
 
 def _key(finding: Finding, number: int) -> str:
-    """Tell findings apart over time: the same rule about the same run and devices is the same finding."""
+    """Identify a finding over time: the same rule about the same run and devices is the same finding."""
     about = finding.run or ",".join(finding.devices) or ",".join(map(str, finding.pids)) or str(number)
     return f"{finding.id} {about}"
 
@@ -196,7 +196,7 @@ def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
             BLANK,
             heading("It knows more about a tracked run"),
             *wrapped("gputop run -- torchrun --nproc-per-node=2 train.py", columns, "accent", first="  ", rest="  "),
-            *wrapped("or l here: launch a demo, or a faulty one to see what the doctor says of it.", columns),
+            *wrapped("or l here: launch a demo, or a faulty one to see what the doctor says about it.", columns),
         ]
     return tuple(lines)
 

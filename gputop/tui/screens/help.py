@@ -1,4 +1,4 @@
-"""The help screen: every key by place, the words that the other screens use, and where more is written."""
+"""The help screen: every key by place, a glossary of the words on the other screens, and where to read more."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TWO_COLUMNS_FROM = 140
 
 
 class HelpScreen(SubScreen):
-    """Shows the keys and the words; scrolls."""
+    """Shows the keys and the glossary; scrolls."""
 
     NAME = "help"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -61,15 +61,15 @@ class HelpScreen(SubScreen):
         self.call_after_refresh(self.draw_help)
 
     def draw(self, view: View) -> None:
-        """Draw for the present size."""
+        """Redraw for the current size."""
         self.draw_help()
 
     def on_resize(self, event: events.Resize) -> None:
-        """Draw for the new size."""
+        """Redraw for the new size."""
         self.call_after_refresh(self.draw_help)
 
     def draw_help(self) -> None:
-        """Draw the text in one column or two."""
+        """Draw the text in one or two columns."""
         pane = self.query_one("#help", Pane)
         columns = max(40, pane.inner_size.width)
         if columns < _TWO_COLUMNS_FROM:
@@ -77,7 +77,7 @@ class HelpScreen(SubScreen):
             return
         half = columns // 2 - 2
         left, right = key_lines(half), word_lines(half)
-        pane.set_content(_beside(left, right, half))
+        pane.set_content(_side_by_side(left, right, half))
 
 
 def key_lines(columns: int) -> tuple[Line, ...]:
@@ -93,7 +93,7 @@ def key_lines(columns: int) -> tuple[Line, ...]:
 
 
 def word_lines(columns: int) -> tuple[Line, ...]:
-    """Return the words and where to read more."""
+    """Return the glossary and the pointers to further reading."""
     lines: list[Line] = []
     for title, rows in (("Words", WORDS), ("More", MORE)):
         lines.append(heading(title))
@@ -110,7 +110,7 @@ def _row(name: str, what: str, columns: int, style: str, width: int) -> list[Lin
     return lines
 
 
-def _beside(left: tuple[Line, ...], right: tuple[Line, ...], columns: int) -> list[Line]:
+def _side_by_side(left: tuple[Line, ...], right: tuple[Line, ...], columns: int) -> list[Line]:
     rows: list[Line] = []
     for number in range(max(len(left), len(right))):
         first = left[number] if number < len(left) else BLANK

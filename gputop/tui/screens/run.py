@@ -1,4 +1,4 @@
-"""One run's own screen: a metric and the use of its GPUs on one time axis, its ranks, its configuration."""
+"""The screen of one run: a metric and its GPUs' utilization on one time axis, its ranks, its configuration."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget, Pane
 
-_MOST_CURVES = 16
+_MAX_CURVES = 16
 
 
 class RunScreen(SubScreen):
-    """Shows the run ``run_id``; ``change`` is called when a key changes how charts are drawn (the app's settings)."""
+    """Shows the run ``run_id``; calls ``change`` when a key changes how charts are drawn (the app's settings)."""
 
     NAME = "run"
     DEFAULT_CSS = """
@@ -71,12 +71,12 @@ class RunScreen(SubScreen):
         self.metric_name: str | None = None
         self.x_kind = "time"
         self._own: dict[str, Any] | None = None
-        """How the charts are drawn here, once a key said so and nobody else listens."""
+        """Chart settings that a key changed on this screen; used only when there is no ``change`` to report them to."""
         self._last: Run | None = None
         self._uuids: tuple[str, ...] = ()
 
     def compose_body(self) -> ComposeResult:
-        """Yield summary, charts and tables."""
+        """Yield the summary, the charts and the tables."""
         yield LinesWidget(id="summary")
         yield ChartPane(id="metric")
         yield ChartPane(id="use")
@@ -85,7 +85,7 @@ class RunScreen(SubScreen):
             yield Pane("Configuration", id="config")
 
     def head_text(self, view: View) -> Line:
-        """Name the run."""
+        """Show the run's name, rank count and state."""
         run = self._run(view)
         if run is None:
             return (Span(self.run_id),)
@@ -98,7 +98,7 @@ class RunScreen(SubScreen):
         return self._last
 
     def show(self, view: View) -> None:
-        """Take the newest view and the settings of its charts."""
+        """Take the newest view and its chart settings."""
         if self.change is not None or self._own is None:
             self.settings = view.settings
         else:
@@ -123,7 +123,7 @@ class RunScreen(SubScreen):
         self._draw_config(run)
 
     def metric_names(self, view: View) -> tuple[str, ...]:
-        """Return the metrics of the run, the loss first."""
+        """Return the run's metrics, the loss first."""
         names = view.history.metrics(self.run_id)
         first = training.loss_name(names)
         return tuple(sorted(names, key=lambda name: name != first))
@@ -139,7 +139,7 @@ class RunScreen(SubScreen):
         if self.x_kind == "time" and run.state in LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
             span = (span[0], max(span[1], view.snapshot.time))
         width, height = pane.chart_size()
-        shown = dict(sorted(series.items())[:_MOST_CURVES]) if self.settings.per_rank else series
+        shown = dict(sorted(series.items())[:_MAX_CURVES]) if self.settings.per_rank else series
         curves, marks = large_chart.curves_of(
             shown,
             x_kind=self.x_kind,
@@ -161,15 +161,17 @@ class RunScreen(SubScreen):
             ascii=self.settings.ascii,
             plain=not self.settings.color,
         )
-        pane.show_chart(chart, title=title, subtitle=self._ways(names), footer=_hidden_ranks(len(series), len(shown)))
+        pane.show_chart(
+            chart, title=title, subtitle=self._chart_description(names), footer=_hidden_ranks(len(series), len(shown))
+        )
         return span
 
-    def _ways(self, names: tuple[str, ...]) -> Line:
+    def _chart_description(self, names: tuple[str, ...]) -> Line:
         number = names.index(self.metric_name) + 1 if self.metric_name in names else 0
-        ways = [f"metric {number} of {len(names)}", "log" if self.settings.log_axis else "linear"]
-        ways.append(f"smoothing {self.settings.smoothing:g}" if self.settings.smoothing else "not smoothed")
-        ways.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
-        return (Span(", ".join(ways), "dim"),)
+        parts = [f"metric {number} of {len(names)}", "log" if self.settings.log_axis else "linear"]
+        parts.append(f"smoothing {self.settings.smoothing:g}" if self.settings.smoothing else "not smoothed")
+        parts.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
+        return (Span(", ".join(parts), "dim"),)
 
     def _draw_use(self, view: View, span: tuple[float, float] | None) -> None:
         pane = self.query_one("#use", ChartPane)
@@ -244,7 +246,7 @@ class RunScreen(SubScreen):
         self._change(log_axis=not self.settings.log_axis)
 
     def action_smooth(self, by: int) -> None:
-        """Smooth more or less."""
+        """Smooth the curves more or less."""
         self._change(smoothing=next_smoothing(self.settings.smoothing, by))
 
     def action_per_rank(self) -> None:
@@ -268,7 +270,7 @@ class RunScreen(SubScreen):
             self.draw(self.view)
 
     def action_table(self) -> None:
-        """Switch between the charts and tables that fill the screen."""
+        """Switch between the charts and full-screen tables."""
         self.toggle_class("table")
         self.draw_after_layout()
 

@@ -1,4 +1,4 @@
-"""The settings screen: a change holds at once; "Save" keeps it for the next start."""
+"""The settings screen: a change applies at once; "Save" keeps it for the next start."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SMOOTHING_CHOICES = tuple(f"{weight:g}" for weight in SMOOTHINGS)
 
 
 class SettingsScreen(SubScreen):
-    """Shows the settings; ``change`` is called with each new value (the app's ``change_settings``)."""
+    """Shows the settings; calls ``change`` with each new value (the app's ``change_settings``)."""
 
     NAME = "settings"
     DEFAULT_CSS = "SettingsScreen Form { height: 1fr; }"
@@ -54,7 +54,7 @@ class SettingsScreen(SubScreen):
         self.query_one("#settings", Form).focus()
 
     def show(self, view: View) -> None:
-        """Take what was changed by keys elsewhere (the interval), without touching the field that is being changed."""
+        """Show settings that keys changed elsewhere (the interval), without touching the field being edited."""
         if view.settings != self.settings:
             self.settings = view.settings
             for field in self.query_one("#settings", Form).fields:
@@ -69,9 +69,9 @@ class SettingsScreen(SubScreen):
         path = places.config_path()
         fields = [
             _choice(
-                "theme", "theme", THEMES, self.settings, "auto follows the terminal; ansi takes the terminal's own 16 colours"
+                "theme", "theme", THEMES, self.settings, "auto follows the terminal; ansi takes the terminal's own 16 colors"
             ),
-            _check("ascii", "draw with ASCII characters alone", self.settings, "for terminals and fonts without box drawing"),
+            _check("ascii", "draw with ASCII characters only", self.settings, "for terminals and fonts without box drawing"),
             _choice("interval_s", "interval", INTERVALS, self.settings, "how often the GPUs are read"),
             _choice("density", "GPU rows", settings_file.DENSITIES, self.settings, "compact shows more GPUs at once"),
             Field("charts", "", "note"),
@@ -84,24 +84,24 @@ class SettingsScreen(SubScreen):
             Field("save", "Save", "button", detail=(Span(str(path), "dim"),), help="keep these for the next start"),
         ]
         self.query_one("#settings", Form).set_fields(fields, cursor="theme")
-        self._tell_problems()
+        self._show_problems()
 
-    def _tell_problems(self) -> None:
+    def _show_problems(self) -> None:
         form = self.query_one("#settings", Form)
         lines: list[Line] = []
         for problem in settings_file.read_settings().problems:
-            lines += _told(problem.message, problem.hint, self.size.width - 6)
-        form.tell(lines, "save")
+            lines += _problem_lines(problem.message, problem.hint, self.size.width - 6)
+        form.show_message(lines, "save")
 
     def on_form_changed(self, event: Form.Changed) -> None:
-        """Use the new value at once."""
+        """Apply the new value at once."""
         event.stop()
         field = event.form.field(event.name)
         self.settings = replace(self.settings, **{field.name: _READERS[field.name](field.value)})
         self.change(self.settings)
 
     def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
-        """Save, or save over a broken file after the person said so."""
+        """Save, or overwrite a broken file after the user confirms."""
         event.stop()
         self._save(overwrite_broken=event.name == "overwrite")
 
@@ -118,15 +118,15 @@ class SettingsScreen(SubScreen):
         except GputopError as error:
             if settings_file.read_settings().broken:
                 what = "the broken file is lost"
-                fields.append(Field("overwrite", "Write it anew", "button", detail=(Span(what, "warn"),), help=what))
+                fields.append(Field("overwrite", "Overwrite it", "button", detail=(Span(what, "warn"),), help=what))
             form.set_fields(fields, cursor="save")
-            form.tell(_told(error.message, error.hint, columns), "save")
+            form.show_message(_problem_lines(error.message, error.hint, columns), "save")
             return
         form.set_fields(fields, cursor="save")
-        form.tell(wrapped(f"Saved in {path}.", columns, "ok"), "save")
+        form.show_message(wrapped(f"Saved in {path}.", columns, "ok"), "save")
 
 
-def _told(message: str, hint: str, columns: int) -> list[Line]:
+def _problem_lines(message: str, hint: str, columns: int) -> list[Line]:
     return [*wrapped(message, max(20, columns), "bad"), *wrapped(hint, max(20, columns))]
 
 

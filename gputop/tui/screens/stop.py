@@ -1,4 +1,4 @@
-"""The question before anything is stopped. "No" is chosen at first; nothing is signalled without a "Yes"."""
+"""The confirmation before anything is stopped. "No" is preselected; nothing is signaled without a "Yes"."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COLUMNS = 66
 
 
 class StopScreen(ModalScreen[bool]):
-    """Asks whether to stop ``target``; dismisses with True when it was asked to stop."""
+    """Asks whether to stop ``target``; dismisses with True if the user confirmed and the stop was requested."""
 
     DEFAULT_CSS = f"""
     StopScreen {{ align: center middle; }}
@@ -30,7 +30,7 @@ class StopScreen(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,n,k,f9", "no", show=False),
         Binding("y", "yes", show=False),
-        # The keys of the screens below mean nothing while a question stands.
+        # The keys of the screens below do nothing while the question is open.
         Binding("l,d,e,p,question_mark,f1,f2", "nothing", show=False),
     ]
 
@@ -41,12 +41,12 @@ class StopScreen(ModalScreen[bool]):
         self.failed = False
 
     def compose(self) -> ComposeResult:
-        """Yield the question."""
+        """Yield the form with the question."""
         yield Form("Stop?", id="question")
 
     def on_mount(self) -> None:
-        """Ask, or say why it cannot be."""
-        self.styles.background = "transparent"  # here, because the app's own stylesheet wins over a DEFAULT_CSS
+        """Ask, or explain why the target cannot be stopped."""
+        self.styles.background = "transparent"  # here, because the app's own stylesheet overrides a DEFAULT_CSS
         form = self.query_one("#question", Form)
         form.ascii = self.ascii_only
         if self.target.refusal:
@@ -56,14 +56,14 @@ class StopScreen(ModalScreen[bool]):
             self._show(
                 [*question, BLANK, *wrapped(self.target.what_happens, self._columns())],
                 [
-                    Field("no", "No, let it run", "button", detail=(Span("Esc or n", "dim"),), help="nothing is signalled"),
+                    Field("no", "No, let it run", "button", detail=(Span("Esc or n", "dim"),), help="nothing is signaled"),
                     Field("yes", "Yes, stop it", "button", detail=(Span("y", "dim"),), help="asks it to end, now"),
                 ],
             )
         form.focus()
 
     def show(self, view: View) -> None:
-        """Stand still: the question does not change with the values."""
+        """Do nothing: new values do not change the question."""
 
     def _columns(self) -> int:
         return max(20, min(_COLUMNS, self.app.size.width - 4))
@@ -80,7 +80,7 @@ class StopScreen(ModalScreen[bool]):
         form.set_fields([*notes, Field("space", "", "note"), *buttons], cursor="no")
 
     def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
-        """Do what was pressed."""
+        """Act on the pressed button."""
         event.stop()
         if event.name == "yes":
             self.action_yes()
@@ -92,7 +92,7 @@ class StopScreen(ModalScreen[bool]):
         self.dismiss(False)
 
     def action_yes(self) -> None:
-        """Stop it, and say so; when that fails, say why, and stay."""
+        """Stop it and report success; on failure, show the reason and stay open."""
         if self.failed:
             return
         try:
@@ -104,7 +104,7 @@ class StopScreen(ModalScreen[bool]):
         self.dismiss(True)
 
     def action_nothing(self) -> None:
-        """Swallow a key."""
+        """Ignore a key."""
 
 
 def open_stop(app: App[Any], target: StopTarget, view: View) -> None:

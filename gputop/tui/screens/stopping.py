@@ -1,7 +1,7 @@
-"""Stopping a process or a run: who may be stopped, and the one SIGTERM that does it. Imports no Textual.
+"""Stopping a process or a run: what may be stopped, and the one SIGTERM that does it. Imports no Textual.
 
-Only the owner's own processes, only on this machine, only after a question (``screens/stop.py``). A run that a launcher
-started is stopped through its launcher, which takes the ranks along; a job of gputop's through its own record.
+gputop stops only the user's own processes, only on this machine, and only after confirmation (``screens/stop.py``). A launched
+run is stopped through its launcher, which takes its ranks down too; a gputop job through its own record.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NOT_YOURS = "It belongs to another user; gputop stops your own processes only."
 
 @dataclass(frozen=True, slots=True)
 class StopTarget:
-    """What would be stopped, in words, and how. ``refusal`` says why it cannot be, and is empty when it can."""
+    """What would be stopped and how, in words. ``refusal`` says why it cannot be stopped; empty if it can."""
 
     title: str
     what_happens: str
@@ -32,7 +32,7 @@ class StopTarget:
 
 
 def target_of_process(process: Process, view: View) -> StopTarget:
-    """Return what stopping this process means: its job, the launcher of its run, or the process alone."""
+    """Return the target for this process: its job, the launcher of its run, or only the process itself."""
     job_id = _job_of(process, view)
     run = next((run for run in view.snapshot.runs if run.run_id == process.run_id), None)
     name = f"run {run.name}" if run else f"process {process.pid}"
@@ -51,7 +51,7 @@ def target_of_process(process: Process, view: View) -> StopTarget:
 
 
 def target_of_run(run: Run, view: View) -> StopTarget:
-    """Return what stopping this run means."""
+    """Return the target for this run."""
     if run.job_id is not None and not _refusal_of_view(view):
         return target_of_job(run.job_id, run.name, view)
     pids = {rank.pid for rank in run.ranks}
@@ -64,7 +64,7 @@ def target_of_run(run: Run, view: View) -> StopTarget:
 
 
 def target_of_job(job_id: str, name: str, view: View) -> StopTarget:
-    """Return what stopping a job of gputop's means."""
+    """Return the target for a gputop job."""
     text = "It is asked to end (SIGTERM to its launcher); if it does not, its supervisor kills it."
     return StopTarget(
         f"job {job_id} ({name})" if name != job_id else f"job {job_id}", text, job_id=job_id, refusal=_refusal_of_view(view)
@@ -72,10 +72,10 @@ def target_of_job(job_id: str, name: str, view: View) -> StopTarget:
 
 
 def stop(target: StopTarget) -> str:
-    """Stop it, and return what was done, in words.
+    """Stop the target and return a sentence that says what was done.
 
     Raises:
-        GputopError: it has ended already, or may not be stopped.
+        GputopError: the target has already ended or may not be stopped.
     """
     if target.refusal:
         raise GputopError(f"{target.title} cannot be stopped from here.", target.refusal)
@@ -91,7 +91,7 @@ def stop(target: StopTarget) -> str:
 
 
 def _checked(title: str, what_happens: str, pid: int) -> StopTarget:
-    """Remember which process has the PID now, so that another one that gets it later is never meant."""
+    """Record which process has the PID now, so that a later process with the same PID is never signaled."""
     ticks = identity.start_ticks(pid)
     refusal = ""
     try:
@@ -111,7 +111,7 @@ def _terminate(pid: int, start_ticks: int | None) -> None:
     except ProcessLookupError as error:
         raise gone from error
     except OSError:
-        handle = None  # a kernel before 5.3 has no handles; what remains is a race of microseconds
+        handle = None  # kernels before 5.3 have no process handles; a race of microseconds remains
     try:
         if start_ticks is None or identity.start_ticks(pid) != start_ticks:
             raise gone
@@ -140,7 +140,7 @@ def _refusal_of_view(view: View) -> str:
 
 
 def not_here(view: View) -> str:
-    """Return why the view's processes are not processes of this machine now; "" when they are."""
+    """Return why the view's processes are not current processes of this machine; "" if they are."""
     if view.feed == "replay":
         return "This is a recording: its processes are of the past."
     boot_id = view.snapshot.host.boot_id

@@ -1,1 +1,1 @@
-"""What screens are given: the view, the settings, the keys. Imports no Textual."""
+"""What the screens draw from: the view, the settings and the keys. Imports no Textual."""

@@ -1,4 +1,4 @@
-"""The keys of the program, in one table: the app binds them, the help screen and the key bar print them."""
+"""All keys of the program in one table: the app binds them, the help screen and the key bar print them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class KeyHelp(NamedTuple):
 
 
 class AppKey(NamedTuple):
-    """A key that works on every screen: Textual's key names, the app's action."""
+    """A key that works on every screen: Textual's key names and the app's action."""
 
     keys: str
     action: str
@@ -38,7 +38,7 @@ APP_KEYS = (
 )
 
 KEYS: tuple[KeyHelp, ...] = (
-    KeyHelp("q  Ctrl-C  F10", "quit; jobs keep running, no process is signalled", "everywhere"),
+    KeyHelp("q  Ctrl-C  F10", "quit; jobs keep running, no process is signaled", "everywhere"),
     KeyHelp("?  F1", "this help", "everywhere"),
     KeyHelp("l", "launch: start a demo or a run on chosen GPUs", "everywhere"),
     KeyHelp("d", "doctor: what is wrong, the evidence, the fix", "everywhere"),

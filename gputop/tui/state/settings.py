@@ -1,4 +1,4 @@
-"""What a person can choose. Apart from the view, because it is read before the sampler starts: imports nothing of ours."""
+"""The user's settings. Separate from the view because they are read before the sampler starts: imports nothing from gputop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a person can change on screen, kept in the configuration file."""
+    """What the user can change on screen; kept in the configuration file."""
 
     interval_s: float = 1.0
     theme: str = "auto"

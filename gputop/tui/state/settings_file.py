@@ -1,7 +1,7 @@
-"""The configuration file: what a person chose on the settings screen, kept between starts as TOML.
+"""The configuration file: the user's choices on the settings screen, kept between starts as TOML.
 
-A file that cannot be read is told in words and ignored, and never overwritten unless the person says so. Saving changes
-the lines of our own keys alone: comments and unknown keys stay. Imports no Textual.
+A file that cannot be read is reported and ignored, and never overwritten without the user's consent. Saving changes only the
+lines of gputop's own keys; comments and unknown keys survive. Imports no Textual.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ else:
     import tomli as tomllib  # type: ignore[import-not-found, unused-ignore]
 
 SAVED = ("interval_s", "theme", "ascii", "density", "log_axis", "smoothing", "per_rank")
-"""The fields that the settings screen changes; the others are read from the file and left alone in it."""
+"""The fields that the settings screen changes; the others are read from the file but never written."""
 
 DENSITIES = ("auto", "full", "compact")
-LARGEST_SMOOTHING = 0.99
+MAX_SMOOTHING = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """Settings as far as they could be read, and what was wrong with the file, in words."""
+    """The settings that could be read, and what was wrong with the file."""
 
     settings: Settings
     problems: tuple[Problem, ...] = ()
     broken: bool = False
-    """True when the file is no TOML at all: it must not be overwritten without asking."""
+    """True if the file is not TOML at all: it must not be overwritten without asking."""
 
 
 def load_settings(path: Path | None = None) -> Settings:
-    """Return the saved settings, and the defaults for all that is not saved or cannot be read."""
+    """Return the saved settings, with defaults for everything that is missing or cannot be read."""
     return read_settings(path).settings
 
 
 def read_settings(path: Path | None = None) -> Loaded:
-    """Return the saved settings together with what was wrong with the file."""
+    """Return the saved settings and the problems found in the file."""
     path = path or places.config_path()
     try:
         text = path.read_text(encoding="utf-8")
@@ -71,8 +71,8 @@ def save_settings(settings: Settings, path: Path | None = None, *, overwrite_bro
     """Write the fields named in ``SAVED`` and return the file's path.
 
     Raises:
-        GputopError: the file there is not valid TOML (pass ``overwrite_broken`` after asking), cannot be written, or is
-            laid out in a way that a change of single lines would damage.
+        GputopError: the file is not valid TOML (pass ``overwrite_broken`` after asking), cannot be written, or has a layout
+            that line-by-line changes would damage.
     """
     path = path or places.config_path()
     before = ""
@@ -101,23 +101,23 @@ def _from_data(path: Path, data: Mapping[str, Any]) -> Loaded:
     known = {item.name for item in fields(Settings)}
     for name, value in data.items():
         if name not in known:
-            problems.append(_problem(f"{path}: {name!r} is no setting of gputop.", "It is ignored."))
+            problems.append(_problem(f"{path}: {name!r} is not a gputop setting.", "It is ignored."))
             continue
-        accepted, wish = _accept(name, value)
-        if wish:
-            problems.append(_problem(f"{path}: {name} = {value!r} is not {wish}.", "The default is used."))
+        accepted, expected = _accept(name, value)
+        if expected:
+            problems.append(_problem(f"{path}: {name} = {value!r} is not {expected}.", "The default is used."))
         else:
             values[name] = accepted
     return Loaded(replace(Settings(), **values), tuple(problems))
 
 
 def _accept(name: str, value: Any) -> tuple[Any, str]:
-    """Return the value as ``Settings`` holds it, and what is wished for instead when it does not fit."""
+    """Return the value as ``Settings`` holds it, and a description of what was expected if it does not fit."""
     default = getattr(Settings(), name)
     if isinstance(default, bool):
         return value, "" if isinstance(value, bool) else "true or false"
     if isinstance(default, float):
-        low, high = (0.0, LARGEST_SMOOTHING) if name == "smoothing" else (INTERVAL_MIN_S, INTERVAL_MAX_S)
+        low, high = (0.0, MAX_SMOOTHING) if name == "smoothing" else (INTERVAL_MIN_S, INTERVAL_MAX_S)
         fits = isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
         return (float(value), "") if fits else (value, f"a number from {low:g} to {high:g}")
     if isinstance(default, tuple):
@@ -125,7 +125,7 @@ def _accept(name: str, value: Any) -> tuple[Any, str]:
         return (tuple(str(item) for item in value), "") if fits else (value, "a list of GPU indices or UUIDs")
     if name == "density":
         return value, "" if value in DENSITIES else "one of " + ", ".join(DENSITIES)
-    return value, "" if isinstance(value, str) else "a text"
+    return value, "" if isinstance(value, str) else "a string"
 
 
 def _readable_text(path: Path) -> str:
@@ -135,7 +135,7 @@ def _readable_text(path: Path) -> str:
     except OSError as error:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "The settings hold until gputop ends.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise GputopError(f"{path} is not valid TOML: {error}.", "Repair it, or let gputop write it anew.") from error
+        raise GputopError(f"{path} is not valid TOML: {error}.", "Repair it, or let gputop overwrite it.") from error
     return text
 
 
@@ -177,7 +177,7 @@ def _check(path: Path, before: str, after: str, chosen: Mapping[str, Any]) -> No
 
 
 def _replace(path: Path, text: str) -> None:
-    target = path.resolve()  # a configuration file is often a link into a dotfiles repository: keep the link
+    target = path.resolve()  # a configuration file is often a symlink into a dotfiles repository: keep the link
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".config-", suffix=".toml")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

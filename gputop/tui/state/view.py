@@ -1,6 +1,6 @@
-"""What the screens draw from: one frozen view per snapshot, made by the app and handed to the visible screen.
+"""What the screens draw from: one frozen view per snapshot, built by the app and handed to the visible screen.
 
-Widgets take a ``View`` in ``show(view)`` and keep nothing else of the stream. Imports neither textual nor any source.
+Widgets take a ``View`` in ``show(view)`` and keep nothing else from the stream. Imports neither Textual nor any source.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gputop.snapshot import LIVE_STATES, Run, Snapshot
 from gputop.tui.state.settings import Settings
 
 if TYPE_CHECKING:
-    # Annotations alone: the rules take longer to import than all the screens that need a view.
+    # For annotations only: importing the rules takes longer than importing every screen that needs a view.
     from gputop.agent.feed import FeedKind
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.findings.finding import Abstained, Finding
@@ -24,11 +24,11 @@ __all__ = ["Settings", "View", "newest_run"]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything that a screen may show at this moment.
+    """Everything that a screen can show at this moment.
 
-    ``stale_s`` is the age of the snapshot in seconds when it is older than three intervals, else None.
-    ``findings`` come verdict first. ``run`` is the chosen run. ``feed`` says where the stream comes from: "live",
-    "replay" (``replay_status`` then tells position, speed, pause), or "ended".
+    ``stale_s`` is the age of the snapshot in seconds once it exceeds three intervals, else None. ``findings`` are ordered,
+    verdict first. ``run`` is the chosen run. ``feed`` names the origin of the stream: "live", "replay" (``replay_status`` then
+    gives position, speed and pause), or "ended".
     """
 
     snapshot: Snapshot
@@ -42,13 +42,13 @@ class View:
     feed_problem: str | None = None
     replay_status: str | None = None
     abstained: tuple[Abstained, ...] = ()
-    """Rules that could not judge, and what they would need (``doctor/diagnosis.py``)."""
+    """Rules that could not judge, and what each one needs (``doctor/diagnosis.py``)."""
 
     diagnosis: Doctor | None = None
-    """The doctor, for what it knows beside its findings: what explains what, each rule's verdict, and the past."""
+    """The doctor, for what it knows in addition to its findings: what explains what, each rule's verdict, and past episodes."""
 
     loading: bool = False
-    """True in the first moment, while nothing has been judged yet."""
+    """True until the first snapshot has been judged."""
 
     @property
     def run(self) -> Run | None:
@@ -57,17 +57,17 @@ class View:
 
     @property
     def involved_devices(self) -> frozenset[str]:
-        """UUIDs that the first finding speaks of."""
+        """UUIDs of the devices that the first finding is about."""
         return frozenset(self.findings[0].devices) if self.findings else frozenset()
 
     @property
     def involved_pids(self) -> frozenset[int]:
-        """PIDs of the processes that the first finding speaks of."""
+        """PIDs of the processes that the first finding is about."""
         return frozenset(self.findings[0].pids) if self.findings else frozenset()
 
     @property
     def involves_run(self) -> bool:
-        """Whether the first finding speaks of the chosen run, or of processes of its ranks."""
+        """Whether the first finding is about the chosen run, or about processes of its ranks."""
         run = self.run
         if run is None or not self.findings:
             return False
@@ -75,12 +75,12 @@ class View:
 
     @property
     def involved_ranks(self) -> frozenset[int]:
-        """The ranks of the chosen run that the first finding speaks of; empty where it speaks of all alike, or of none."""
+        """Ranks of the chosen run that the first finding is about; empty if it singles out none of them."""
         run, pids = self.run, self.involved_pids
         return frozenset(rank.rank for rank in run.ranks if rank.pid in pids) if run is not None else frozenset()
 
 
 def newest_run(runs: Sequence[Run]) -> Run | None:
-    """Return the newest run that is alive, else the newest."""
+    """Return the newest live run, else the newest run."""
     alive = [run for run in runs if run.state in LIVE_STATES]
     return max(alive or runs, key=lambda run: run.created_at or 0.0, default=None)

@@ -1,1 +1,1 @@
-"""One widget a module, drawn line by line."""
+"""One widget per module, drawn line by line."""

@@ -1,4 +1,4 @@
-"""A pane with one large chart, drawn again only when what it shows or its size changed."""
+"""A pane with one large chart, redrawn only when its contents or its size change."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from gputop.tui.widgets.lines import Pane
 
 
 class ChartPane(Pane):
-    """Shows a ``Chart``; its legend stands above it."""
+    """Shows a ``Chart`` below its legend."""
 
     def __init__(self, title: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(title, can_focus=False, id=id)
         self.chart: Chart | None = None
         self.drawings = 0
-        """How often a chart was drawn: one that stands still costs nothing."""
+        """How many charts were drawn: an unchanged chart is not redrawn."""
 
     def chart_size(self) -> tuple[int, int]:
-        """Return the columns and rows that the chart itself may take."""
+        """Return the columns and rows available to the chart itself."""
         return self.inner_size.width, max(0, self.inner_size.height - 1)
 
     def show_chart(self, chart: Chart, *, title: Line, subtitle: Line = (), footer: Line = ()) -> None:
@@ -30,6 +30,6 @@ class ChartPane(Pane):
         self.set_content(lines, title=title, subtitle=subtitle, footer=footer)
 
     def show_words(self, lines: tuple[Line, ...], *, title: Line) -> None:
-        """Show words instead of a chart."""
+        """Show text instead of a chart."""
         self.chart = None
         self.set_content(lines, title=title)

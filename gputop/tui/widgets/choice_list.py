@@ -1,4 +1,4 @@
-"""A pane with a list to choose from: some lines can be chosen, headings and explanations between them are skipped."""
+"""A pane with a list to choose from: the cursor skips lines that cannot be chosen, such as headings and explanations."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Item(NamedTuple):
 
 
 class ChoiceList(Pane):
-    """Shows items; the choice is kept by key while the items change under it."""
+    """Shows items; the choice is kept by key while the items change."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "press", show=False)]
 
     class Chosen(Message):
-        """The cursor is on another item."""
+        """The cursor moved to another item."""
 
         def __init__(self, widget: ChoiceList, key: str) -> None:
             super().__init__()
@@ -38,7 +38,7 @@ class ChoiceList(Pane):
             return self.widget
 
     class Pressed(Chosen):
-        """Enter, or a click on the item that was chosen already."""
+        """Enter, or a click on the item already chosen."""
 
     def __init__(self, title: str = "", digit: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(title, digit, id=id)
@@ -46,7 +46,7 @@ class ChoiceList(Pane):
         self.chosen: str | None = None
 
     def set_items(self, items: Sequence[Item], *, subtitle: Line = (), footer: Line = ()) -> None:
-        """Show the items; the choice stays, or falls on the first that can be chosen."""
+        """Show the items; the choice stays, or moves to the first item that can be chosen."""
         self.items = tuple(items)
         keys = [item.key for item in self.items if item.key is not None]
         if self.chosen not in keys:
@@ -54,7 +54,7 @@ class ChoiceList(Pane):
         self.set_content([item.line for item in self.items], subtitle=subtitle, footer=footer, cursor=self._index())
 
     def choose(self, key: str) -> None:
-        """Put the cursor on the item with this key, if there is one."""
+        """Move the cursor to the item with this key, if there is one."""
         if any(item.key == key for item in self.items):
             self._choose(key)
 
@@ -74,7 +74,7 @@ class ChoiceList(Pane):
         self.post_message(self.Chosen(self, key))
 
     def _reveal_with_heading(self, index: int) -> None:
-        """Keep the heading above the first items in sight, too."""
+        """Also keep the heading above the first items visible."""
         above = index
         while above > 0 and self.items[above - 1].key is None:
             above -= 1
@@ -96,19 +96,22 @@ class ChoiceList(Pane):
             self._choose(key)
 
     def action_press(self) -> None:
-        """Take the chosen item."""
+        """Activate the chosen item."""
         if self.chosen is not None:
             self.post_message(self.Pressed(self, self.chosen))
 
     def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
-        """Choose what was clicked."""
+        """Choose the clicked item."""
         event.stop()
         key = self.items[event.index].key if event.index < len(self.items) else None
         if key is not None:
             self._clicked(key)
 
     def _clicked(self, key: str) -> None:
-        """Take what was chosen already. (Textual calls a message's handler in every class: a subclass overrides this one.)"""
+        """Activate the item if it is already chosen, else choose it.
+
+        Subclasses override this method, because Textual calls a message's handler in every class of the hierarchy.
+        """
         if key == self.chosen:
             self.action_press()
         else:

@@ -1,4 +1,4 @@
-"""The pane of the doctor's findings."""
+"""The pane with the doctor's findings."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A form of one-line fields: check marks, numbers, texts, choices and buttons, moved through with the arrow keys.
+"""A form of one-line fields: check marks, numbers, texts, choices and buttons, navigated with the arrow keys.
 
-It needs one widget however many fields it has, fits a small terminal, and shows the chosen field's help in its frame.
-Values are texts; what does not fit is said beside its field.
+It is one widget however many fields it has, fits a small terminal, and shows the chosen field's help in its frame. Values are
+strings (bools for check marks); an error is shown next to its field.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from gputop.tui.widgets.choice_list import ChoiceList, Item
 
 _TYPED = ("int", "float", "text")
 _LABEL_COLUMNS = (16, 22)
-"""The least and the most room for labels."""
+"""The minimum and maximum width of the labels, in cells."""
 
 
 @dataclass(slots=True)
 class Field:
-    """One line of a form. ``value`` is a bool for "check", a text for what is typed, one of ``choices`` for "choice".
+    """One line of a form. ``value`` is a bool for "check", the typed text for text kinds, one of ``choices`` for "choice".
 
-    ``detail`` stands behind the value (a GPU's free memory); a "note" shows nothing else. ``digit`` is a key that
+    ``detail`` follows the value (a GPU's free memory); it is all that a "note" shows besides its label. ``digit`` is a key that
     toggles a check mark while the cursor is on any check mark.
     """
 
@@ -40,14 +40,14 @@ class Field:
     detail: Line = ()
     digit: str = ""
     check: Callable[[str], object] | None = None
-    """Raises a ``GputopError`` when what was typed or chosen does not fit; its words stand beside the field."""
+    """Raises a ``GputopError`` if the typed or chosen value is invalid; its message is shown next to the field."""
     error: str = ""
     fresh: bool = True
     """True until something is typed: the first character replaces the value."""
 
 
 class Form(ChoiceList):
-    """Shows fields and lets a person change them."""
+    """Shows fields and lets the user change them."""
 
     DEFAULT_CSS = "Form { height: 1fr; }"
 
@@ -71,22 +71,22 @@ class Form(ChoiceList):
         super().__init__(title, digit, id=id)
         self.fields: tuple[Field, ...] = ()
         self.idle_footer: Line = ()
-        """Shown in the frame while the form has no focus."""
-        self._told: tuple[Line, ...] = ()
-        self._told_below = ""
+        """Shown in the frame while the form does not have the focus."""
+        self._message_lines: tuple[Line, ...] = ()
+        self._message_below = ""
 
-    # What it holds
+    # Contents
 
     def set_fields(self, fields: Sequence[Field], *, cursor: str | None = None) -> None:
-        """Show other fields; ``cursor`` names the one to begin on."""
+        """Replace the fields; ``cursor`` names the field to start on."""
         self.fields = tuple(fields)
-        self._told = ()
+        self._message_lines = ()
         if cursor is not None:
             self.chosen = cursor
         self.redraw()
 
     def field(self, name: str) -> Field:
-        """Return the field of that name.
+        """Return the field with this name.
 
         Raises:
             KeyError: there is none.
@@ -96,13 +96,13 @@ class Form(ChoiceList):
                 return field
         raise KeyError(name)
 
-    def tell(self, lines: Sequence[Line], below: str) -> None:
-        """Show lines below the field named ``below``: an error and its hint, or what happened. Empty takes them away."""
-        self._told, self._told_below = tuple(lines), below
+    def show_message(self, lines: Sequence[Line], below: str) -> None:
+        """Show lines below the field named ``below``: an error and its hint, or a result. Empty removes them."""
+        self._message_lines, self._message_below = tuple(lines), below
         self.redraw()
 
     def values(self) -> dict[str, str] | None:
-        """Return the typed and chosen texts, or None when one does not fit: its field says why and has the cursor."""
+        """Return the typed and chosen texts; if one is invalid, put the cursor on its field, show the error and return None."""
         result: dict[str, str] = {}
         wrong: str | None = None
         for field in self.fields:
@@ -123,13 +123,13 @@ class Form(ChoiceList):
         return None if wrong is not None else result
 
     def redraw(self) -> None:
-        """Draw the fields again after one of them was changed from outside."""
+        """Redraw the fields after a change from outside."""
         items: list[Item] = []
         for field in self.fields:
             chosen = field.name == self.chosen and self.has_focus
             items.append(Item(self._line(field, chosen), None if field.kind == "note" else field.name))
-            if field.name == self._told_below:
-                items += [Item(line) for line in self._told]
+            if field.name == self._message_below:
+                items += [Item(line) for line in self._message_lines]
         self.set_items(items, subtitle=self.subtitle, footer=self._footer())
 
     def _footer(self) -> Line:
@@ -164,7 +164,7 @@ class Form(ChoiceList):
         return min(_LABEL_COLUMNS[1], max(_LABEL_COLUMNS[0], longest))
 
     def _typed(self, field: Field, chosen: bool) -> str:
-        """Return what is typed; of a long text the end, where one types."""
+        """Return the visible part of the typed text: the end of a long text, where the user is typing."""
         text = f"{clean(str(field.value))}{'_' if chosen else ''}"
         room = max(8, (self.inner_size.width or 80) - self._label_columns())
         return text if len(text) <= room else f"{'...' if self.ascii else '…'}{text[-(room - 3) :]}"
@@ -172,7 +172,7 @@ class Form(ChoiceList):
     def _current(self) -> Field | None:
         return next((field for field in self.fields if field.name == self.chosen), None)
 
-    # Changing it
+    # Editing
 
     def _choose(self, key: str) -> None:
         before = self._current()
@@ -182,12 +182,12 @@ class Form(ChoiceList):
         self.redraw()
 
     def watch_has_focus(self, has_focus: bool) -> None:
-        """Show which field is meant, or that keys go elsewhere now."""
+        """Show which field is active, or that keys go elsewhere now."""
         super().watch_has_focus(has_focus)
         self.redraw()
 
     def _index(self) -> int | None:
-        """Show no cursor while keys go elsewhere."""
+        """Hide the cursor while the form does not have the focus."""
         return super()._index() if self.has_focus else None
 
     def on_key(self, event: events.Key) -> None:
@@ -198,7 +198,7 @@ class Form(ChoiceList):
             event.prevent_default()
 
     def on_paste(self, event: events.Paste) -> None:
-        """Take a pasted text into the chosen field; only its first line, as a field has one."""
+        """Paste into the chosen field, using only the first line because fields are single-line."""
         field = self._current()
         if field is None or field.kind not in _TYPED:
             return
@@ -206,7 +206,7 @@ class Form(ChoiceList):
         text = "".join(sign for sign in event.text.strip().split("\n", 1)[0] if sign.isprintable() and _fits(field.kind, sign))
         field.value = text if field.fresh else f"{field.value}{text}"
         field.fresh, field.error = False, ""
-        self._tell_changed(field)
+        self._field_changed(field)
 
     def _handle(self, field: Field, event: events.Key) -> bool:
         if event.key in ("left", "right"):
@@ -234,7 +234,7 @@ class Form(ChoiceList):
         else:
             return False
         field.value, field.fresh, field.error = text, False, ""
-        self._tell_changed(field)
+        self._field_changed(field)
         return True
 
     def _turn(self, field: Field, by: int) -> bool:
@@ -246,21 +246,21 @@ class Form(ChoiceList):
         else:
             return field.kind in _TYPED
         field.error = ""
-        self._tell_changed(field)
+        self._field_changed(field)
         return True
 
     def _toggle(self, field: Field) -> None:
         field.value = not field.value
         field.error = ""
-        self._tell_changed(field)
+        self._field_changed(field)
 
-    def _tell_changed(self, field: Field) -> None:
-        self._told = ()
+    def _field_changed(self, field: Field) -> None:
+        self._message_lines = ()
         self.redraw()
         self.post_message(self.Changed(self, field.name))
 
     def action_press(self) -> None:
-        """Press a button, toggle a check mark, take a choice's next value, or go on to the next field."""
+        """Press a button, toggle a check mark, take a choice's next value, or move to the next field."""
         field = self._current()
         if field is None:
             return
@@ -274,7 +274,7 @@ class Form(ChoiceList):
             self._move(1)
 
     def _clicked(self, key: str) -> None:
-        """Put the cursor where it was clicked; a button, check mark or choice is taken at once."""
+        """Move the cursor to the clicked field; activate a button, check mark or choice at once."""
         self._choose(key)
         field = self._current()
         if field is not None and field.kind in ("button", "check", "choice"):

@@ -1,4 +1,4 @@
-"""The pane of the GPUs."""
+"""The GPUs pane."""
 
 from __future__ import annotations
 

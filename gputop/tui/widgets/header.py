@@ -23,5 +23,5 @@ class Header(LinesWidget):
         self.set_lines([header_line(view, self.size.width)])
 
     def resized(self) -> None:
-        """Form the line for the new width."""
+        """Lay out the line for the new width."""
         self.take_lines([header_line(self.view, self.size.width)])

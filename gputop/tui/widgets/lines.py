@@ -1,7 +1,7 @@
-"""The widget that everything live is made of: a tuple of lines, of which only changed cells are painted again.
+"""The base of every live widget: a tuple of lines, of which only the changed cells are repainted.
 
-``LinesWidget`` paints and scrolls; ``Pane`` draws a titled box round it. Both draw their own frame and scroll
-position, because each nested widget costs layout and style work on every refresh. No hover styles, no animation.
+``LinesWidget`` paints and scrolls; ``Pane`` draws a titled box around it. Both draw their own frame and scroll position,
+because each nested widget adds layout and style work to every refresh. No hover styles, no animation.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ __all__ = ["THEMES", "LinesWidget", "Pane", "ViewPane", "palette", "theme_name"]
 
 WHEEL_LINES = 3
 BRIDGE_CELLS = 10
-"""So many equal cells between two changes are sent again: moving the cursor and setting the style anew costs as much."""
+"""Gaps of at most this many unchanged cells are resent: moving the cursor and setting the style again takes as many bytes."""
 
 
 class LinesWidget(Widget):
-    """Shows lines; give it new ones with ``set_lines`` as often as you like: what did not change costs nothing.
+    """Shows lines; call ``set_lines`` as often as you like: unchanged cells are not repainted.
 
-    With a ``cursor`` the arrow keys move it (``CursorMoved``), without one they scroll.
+    With a ``cursor``, the arrow keys move it (``CursorMoved``); without one, they scroll.
     """
 
     DEFAULT_CSS = "LinesWidget { height: 1fr; }"
@@ -48,7 +48,7 @@ class LinesWidget(Widget):
     ]
 
     class CursorMoved(Message):
-        """The person moved the cursor to line ``index``."""
+        """The user moved the cursor to line ``index``."""
 
         def __init__(self, widget: LinesWidget, index: int) -> None:
             super().__init__()
@@ -61,7 +61,7 @@ class LinesWidget(Widget):
             return self.widget
 
     class LineClicked(Message):
-        """The person clicked line ``index`` at ``column`` (cells from the line's start); ``chain`` is 2 for a double click."""
+        """The user clicked line ``index`` at ``column`` (cells from the line's start); ``chain`` is 2 for a double click."""
 
         def __init__(self, widget: LinesWidget, index: int, column: int, chain: int = 1) -> None:
             super().__init__()
@@ -90,22 +90,22 @@ class LinesWidget(Widget):
         self.first = 0
         """Index of the first visible line."""
         self.header_lines = 0
-        """So many first lines stay in place while the others scroll (a table's heading)."""
+        """This many lines at the top stay in place while the others scroll (a table's heading)."""
         self._rows: list[Line] = []
         self._rows_size: Size | None = None
         self._state: tuple[object, ...] = ()
         self.ascii = False
-        """True shows ASCII alone, whatever the lines hold."""
+        """True shows only ASCII, whatever the lines contain."""
 
-    # What it shows
+    # Contents
 
     def set_lines(self, lines: Sequence[Line], cursor: int | None = None) -> None:
-        """Show these lines; the cursor's line is kept in sight."""
+        """Show these lines; the cursor's line stays visible."""
         self.take_lines(lines, cursor)
         self.repaint()
 
     def take_lines(self, lines: Sequence[Line], cursor: int | None = None) -> None:
-        """Take lines without painting: for ``resized``."""
+        """Set the lines without painting: for use in ``resized``."""
         self.lines = tuple(lines)
         self.cursor = None if cursor is None or not self.lines else min(max(0, cursor), len(self.lines) - 1)
         if self.cursor is not None:
@@ -113,11 +113,11 @@ class LinesWidget(Widget):
 
     @property
     def inner_size(self) -> Size:
-        """Cells that a line may take, and lines that fit, without a frame."""
+        """Columns and rows available to the lines, without the frame."""
         return self.size
 
     def visible_lines(self) -> list[tuple[int, Line]]:
-        """Return (index, line) of what is in sight."""
+        """Return (index, line) for each visible line."""
         height = self.inner_size.height
         fixed = min(self.header_lines, height, len(self.lines))
         self.first = min(max(fixed, self.first), max(fixed, len(self.lines) - (height - fixed)))
@@ -128,7 +128,7 @@ class LinesWidget(Widget):
         ]
 
     def build_rows(self) -> list[Line]:
-        """Return each row of the widget in its full width; ``Pane`` puts its frame round them."""
+        """Return every row of the widget at full width; ``Pane`` adds its frame around them."""
         columns = self.inner_size.width
         rows = [full_row(line, columns, index == self.cursor) for index, line in self.visible_lines()]
         rows.extend([(Span(" " * columns),)] * (self.inner_size.height - len(rows)))
@@ -137,7 +137,7 @@ class LinesWidget(Widget):
     # Painting
 
     def repaint(self) -> None:
-        """Compare with what is on screen and refresh the cells that differ."""
+        """Compare with what is on screen and refresh only the cells that differ."""
         if not self.size or self._rows_size != self.size:
             self._rows_size = None
             self.refresh()
@@ -157,7 +157,7 @@ class LinesWidget(Widget):
             self.refresh(*regions)
 
     def state(self) -> tuple[object, ...]:
-        """Return all that the rows depend on: while it stands still there is nothing to build."""
+        """Return everything that the rows depend on: while it is unchanged, nothing is rebuilt."""
         return self.lines, self.cursor, self.first, self.header_lines, self.ascii, self.size
 
     def _built(self) -> list[Line]:
@@ -165,7 +165,7 @@ class LinesWidget(Widget):
         return [ascii_line(row) for row in rows] if self.ascii else rows
 
     def render_line(self, y: int) -> Strip:
-        """Return row ``y`` in the colours of the theme."""
+        """Return row ``y`` in the colors of the theme."""
         if self._rows_size != self.size:
             self.resized()
             if self.cursor is not None:
@@ -178,8 +178,9 @@ class LinesWidget(Widget):
         return Strip([Segment(text, styles[style]) for text, style in self._rows[y]], self.size.width)
 
     def cell_painter(self) -> CellPainter | None:
-        """Return what paints cells [start, end) of row ``y`` as ``render_line`` and Textual's filters would, without the rest
-        of the row; None where that must be asked for everything first.
+        """Return a painter for cells [start, end) of row ``y``, or None if the whole widget must be rendered first.
+
+        It paints what ``render_line`` and Textual's filters would, without rendering the rest of the row.
         """
         if self._rows_size != self.size or self.opacity != 1.0:
             return None
@@ -187,7 +188,7 @@ class LinesWidget(Widget):
         return lambda y, start, end: [(text, styles[style]) for text, style in cut(rows[y], start, end)]
 
     def resized(self) -> None:
-        """Called before the first painting in a new size: a subclass forms its lines for it here (without ``repaint``)."""
+        """Called before the first paint at a new size: subclasses lay out their lines here (without ``repaint``)."""
 
     # Moving
 
@@ -196,7 +197,7 @@ class LinesWidget(Widget):
         self._move(by)
 
     def action_page(self, by: int) -> None:
-        """Move the cursor, or scroll, by screenfuls."""
+        """Move the cursor, or scroll, by pages."""
         self._move(by * max(1, self.inner_size.height - self.header_lines - 1))
 
     def action_edge(self, by: int) -> None:
@@ -236,13 +237,13 @@ class LinesWidget(Widget):
         event.stop()
 
     def on_click(self, event: events.Click) -> None:
-        """Tell which line was clicked."""
+        """Report which line was clicked."""
         index, column = self.line_at(event.x, event.y)
         if index is not None:
             self.post_message(self.LineClicked(self, index, column, event.chain))
 
     def line_at(self, x: int, y: int) -> tuple[int | None, int]:
-        """Return the line's index and the cell in it for a place in the widget; None outside the lines."""
+        """Return the index of the line at a position in the widget, and the cell in it; the index is None outside the lines."""
         shown = self.visible_lines()
         return (shown[y][0], x) if 0 <= y < len(shown) else (None, x)
 
@@ -252,7 +253,7 @@ _ASCII = ("+", "+", "+", "+", "-", "|", ">")
 
 
 class Pane(LinesWidget):
-    """A box with a title, the digit that focuses it, and a state for "nothing here yet".
+    """A box with a title, the digit that focuses it, and a placeholder for when it is empty.
 
     The frame is part of the widget's own rows: corners and title above, ``footer`` and the scroll position below.
     """
@@ -283,27 +284,27 @@ class Pane(LinesWidget):
         footer: Line = (),
         cursor: int | None = None,
     ) -> None:
-        """Show lines (``empty_lines`` when there are none) with title, subtitle (right) and footer, in one painting."""
+        """Show lines (``empty_lines`` if there are none), title, subtitle (right) and footer, in a single repaint."""
         if title is not None:
             self.title = title
         self.subtitle, self.footer = subtitle, footer
         self.set_lines(lines or self.empty_lines(), cursor)
 
     def empty_lines(self) -> tuple[Line, ...]:
-        """Return what to show instead of nothing: how to fill this pane."""
+        """Return what an empty pane shows: how to fill it."""
         return ((Span("Nothing to show yet.", "dim"),),)
 
     @property
     def inner_size(self) -> Size:
-        """Room inside the frame: one border and one blank cell on each side."""
+        """Space inside the frame: one border and one blank cell on each side."""
         return Size(max(0, self.size.width - 4), max(0, self.size.height - 2))
 
     def state(self) -> tuple[object, ...]:
-        """Return what the frame depends on as well."""
+        """Also return what the frame depends on."""
         return *super().state(), self.title, self.subtitle, self.footer, self.digit, self.has_focus
 
     def build_rows(self) -> list[Line]:
-        """Return the rows with the frame round them."""
+        """Return the rows with the frame around them."""
         columns, height = self.size
         if height < 3 or columns < 8:
             return [fit(line, columns) for line in (self.title, *self.lines)[:height]]
@@ -338,7 +339,7 @@ class Pane(LinesWidget):
         return (*head, Span(bar * fill, edge), *tail, Span(other, edge))
 
     def _position(self) -> Line:
-        """Say which lines are in sight when not all are."""
+        """Return which lines are visible, if not all are."""
         fixed = self.header_lines
         total, room = len(self.lines) - fixed, self.inner_size.height - fixed
         if total <= room or room <= 0:
@@ -347,41 +348,41 @@ class Pane(LinesWidget):
         return (Span(f"{first}-{first + room - 1} of {total}", "dim"),)
 
     def line_at(self, x: int, y: int) -> tuple[int | None, int]:
-        """Return the line under a place, the frame taken off."""
+        """Return the line at a position, taking the frame into account."""
         return super().line_at(x - 2, y - 1)
 
     def watch_has_focus(self, has_focus: bool) -> None:
-        """Show in the frame whether keys go here. (``on_focus`` would run before Textual sets ``has_focus``.)"""
+        """Show in the frame whether the pane has the focus. (``on_focus`` would run before Textual sets ``has_focus``.)"""
         super().watch_has_focus(has_focus)
         self.repaint()
 
 
 class ViewPane(Pane):
-    """A pane that draws itself from the view: ``drawing`` makes its lines in the size that it has."""
+    """A pane that draws itself from the view: ``drawing`` returns its lines for the current size."""
 
     def __init__(self, title: str, digit: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(title, digit, id=id)
         self.view: View | None = None
 
     def show(self, view: View) -> None:
-        """Draw this view; a pane that is not on display only keeps it."""
+        """Draw this view; a hidden pane only stores it."""
         self.view = view
         if self.display and self.is_mounted and self.size:
             self.form(view)
             self.repaint()
 
     def show_again(self) -> None:
-        """Draw the same view after something of the pane's own has changed."""
+        """Redraw the current view after the pane's own state changed."""
         if self.view is not None:
             self.show(self.view)
 
     def resized(self) -> None:
-        """Form the lines for the new size."""
+        """Lay out the lines for the new size."""
         if self.view is not None:
             self.form(self.view)
 
     def form(self, view: View) -> None:
-        """Take the lines of the view without painting."""
+        """Take the lines from the view without painting."""
         self.ascii = view.settings.ascii
         drawing = self.drawing(view, *self.inner_size)
         self.title, self.subtitle, self.footer = drawing.title, drawing.subtitle, drawing.footer
@@ -392,5 +393,5 @@ class ViewPane(Pane):
         raise NotImplementedError
 
     def cursor_for(self, drawing: Drawing) -> int | None:
-        """Return the line that the cursor is on; None for a pane without one."""
+        """Return the cursor's line; None for a pane without a cursor."""
         return None

@@ -1,4 +1,4 @@
-"""A pane with a job's log: follows its end, stays where the person scrolled to, holds a bounded number of lines."""
+"""A pane with a job's log: follows its end, stays where the user scrolled to, holds a bounded number of lines."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ _BAD_WORDS = ("error", "traceback", "exception", "out of memory", "killed", "fat
 
 
 class LogView(Pane):
-    """Shows lines as they come. Long lines are wrapped, because an error's last words are its best."""
+    """Shows lines as they arrive. Long lines are wrapped, because the most useful words of an error are often its last."""
 
     def __init__(self, title: str = "Log", digit: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(title, digit, id=id)
         self.texts: list[str] = []
         self.pending = ""
-        """The line that is being written: a progress bar at work."""
+        """The unfinished last line, such as a running progress bar."""
         self.at_end = True
         self._columns = 0
-        self._formed: list[Line] = []
+        self._wrapped: list[Line] = []
 
     def clear(self) -> None:
-        """Begin another log."""
+        """Start another log."""
         self.texts, self.pending, self.at_end = [], "", True
-        self._formed = []
+        self._wrapped = []
         self._show()
 
     def add(self, texts: Sequence[str], pending: str = "") -> None:
-        """Show more lines at the end, and the one that is being written."""
+        """Append lines, and show the unfinished one."""
         if not texts and pending == self.pending:
             return
         self.texts += texts
@@ -39,45 +39,45 @@ class LogView(Pane):
         dropped = len(self.texts) - LINES_KEPT
         if dropped > 0:
             del self.texts[:dropped]
-            self._form_all()
+            self._wrap_all()
         else:
             for text in texts:
-                self._formed += self._lines_of(text)
+                self._wrapped += self._lines_of(text)
         self._show()
 
     def resized(self) -> None:
         """Wrap for the new width."""
         if self.inner_size.width != self._columns:
-            self._form_all()
+            self._wrap_all()
         self.lines = tuple(self._all_lines()) or self.empty_lines()
         if self.at_end:
             self.first = len(self.lines)
 
     def scroll_lines(self, by: int) -> None:
-        """Scroll; at the end it follows again."""
+        """Scroll; at the end, follow the log again."""
         super().scroll_lines(by)
         self.at_end = self.first >= len(self.lines) - self.inner_size.height
         self.footer = self._footer()
         self.repaint()
 
     def empty_lines(self) -> tuple[Line, ...]:
-        """Say where lines come from."""
+        """Return the placeholder of an empty log."""
         return ((Span("No output yet.", "dim"),),)
 
     def _show(self) -> None:
         if self.at_end:
-            self.first = len(self._formed) + 1
+            self.first = len(self._wrapped) + 1
         self.set_content(self._all_lines(), title=self.title, subtitle=self.subtitle, footer=self._footer())
 
     def _footer(self) -> Line:
         return () if self.at_end else ((Span("End", "key")), Span(" follows the log again", "dim"))
 
     def _all_lines(self) -> list[Line]:
-        return [*self._formed, *(self._lines_of(self.pending) if self.pending else ())]
+        return [*self._wrapped, *(self._lines_of(self.pending) if self.pending else ())]
 
-    def _form_all(self) -> None:
+    def _wrap_all(self) -> None:
         self._columns = self.inner_size.width
-        self._formed = [line for text in self.texts for line in self._lines_of(text)]
+        self._wrapped = [line for text in self.texts for line in self._lines_of(text)]
 
     def _lines_of(self, text: str) -> tuple[Line, ...]:
         shown = clean(text.expandtabs(8))

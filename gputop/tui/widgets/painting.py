@@ -1,4 +1,4 @@
-"""Names of styles to what the terminal gets, for a widget in its theme. Looked up for every piece of text, so remembered."""
+"""Maps style names to terminal styles for a widget in its theme. Cached, because every piece of text needs a lookup."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from textual.widget import Widget
 from gputop.tui.widgets.palette import PALETTES
 
 CellPainter = Callable[[int, int, int], Sequence[tuple[str, Style]]]
-"""Returns the cells [start, end) of row ``y`` of a widget as they go to the terminal; called as ``paint(y, start, end)``."""
+"""Returns the cells [start, end) of a widget's row ``y`` as sent to the terminal; called as ``paint(y, start, end)``."""
 
 
 class Look(NamedTuple):
-    """All that the styles of a widget depend on."""
+    """Everything that the styles of a widget depend on."""
 
     palette: str
     background: Style
@@ -28,7 +28,7 @@ class Look(NamedTuple):
 
 
 def look_of(widget: Widget, filtered: bool = False) -> Look:
-    """Return how a widget looks now; ``filtered`` as it goes to the terminal, past Textual's filters."""
+    """Return the current look of a widget; ``filtered`` includes Textual's filters, as sent to the terminal."""
     theme = widget.app.current_theme
     name = theme.name.removeprefix("gputop-")
     if name not in PALETTES:
@@ -40,7 +40,7 @@ def look_of(widget: Widget, filtered: bool = False) -> Look:
 
 @lru_cache(maxsize=32)
 def styles_of(look: Look) -> Mapping[str, Style]:
-    """Return style name -> terminal style; several names are separated by spaces."""
+    """Return style name -> terminal style; a name may combine several, separated by spaces."""
     return _Styles(look)
 
 

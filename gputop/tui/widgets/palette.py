@@ -1,7 +1,7 @@
-"""From the names of styles (``drawing/line.py``) to terminal styles, and the Textual themes that go with them.
+"""Maps style names (``drawing/line.py``) to terminal styles, and defines the matching Textual themes.
 
-Four looks: dark, light, ansi (the terminal's own 16 colours and background) and mono (bold, dim and reverse alone).
-The look follows the app's theme, so that one switch changes everything. Colour means state.
+Four looks: dark, light, ansi (the terminal's own 16 colors and background) and mono (only bold, dim and reverse). The look
+follows the app's theme, so one switch changes everything. Color means state.
 """
 
 from __future__ import annotations
@@ -147,11 +147,11 @@ THEMES = (
         success="ansi_default",
     ),
 )
-"""Register these with ``App.register_theme`` and choose one by ``theme_name``."""
+"""Register these with ``App.register_theme`` and choose one with ``theme_name``."""
 
 
 def theme_name(theme: str, color: bool = True) -> str:
-    """Return the name of the Textual theme for a setting: "dark", "light", "ansi"; "auto" is "dark"."""
+    """Return the name of the Textual theme for a setting: "dark", "light" or "ansi"; "auto" means "dark"."""
     if not color:
         return "gputop-mono"
     return f"gputop-{theme}" if theme in ("dark", "light", "ansi") else "gputop-dark"
@@ -161,8 +161,8 @@ def palette(theme: str, color: bool = True) -> Mapping[str, Style]:
     """Return style name -> terminal style, without backgrounds except the cursor's.
 
     Args:
-        theme: "dark", "light" or "ansi"; the name of a Textual theme of ours works too; anything else is "dark".
-        color: False gives bold, dim and reverse alone.
+        theme: "dark", "light" or "ansi", or the name of one of gputop's Textual themes; anything else means "dark".
+        color: False gives only bold, dim and reverse.
     """
     if not color:
         return PALETTES["mono"]

@@ -1,9 +1,9 @@
-"""A partial update of Textual's screen that is cut on both sides and encodes each style as a difference.
+"""A partial update of Textual's screen that is cropped on both sides and encodes each style as a difference.
 
-Textual 8 cuts a partial update on the right but not on the left, and sets and resets the whole style for each piece of
-text. ``PartialUpdate`` sends only the cells that changed, and of their styles only what differs from the cell before.
+Textual 8 crops a partial update on the right but not on the left, and sets and resets the whole style for each piece of text.
+``PartialUpdate`` sends only the changed cells, and only how each style differs from that of the cell before.
 
-This module depends on Textual and Rich alone, so that Textual could take it as it is.
+This module depends only on Textual and Rich, so that Textual could adopt it unchanged.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ATTRIBUTES = (
 
 
 class Piece(NamedTuple):
-    """Neighboring cells to send, and the place of the first one on the screen."""
+    """Adjacent cells to send, and the screen position of the first one."""
 
     x: int
     y: int
@@ -46,7 +46,7 @@ class Piece(NamedTuple):
 
 
 class PartialUpdate(CompositorUpdate):
-    """An update of some pieces of the screen."""
+    """An update of several pieces of the screen."""
 
     def __init__(self, pieces: Sequence[Piece]) -> None:
         self.pieces = pieces
@@ -72,7 +72,7 @@ class PartialUpdate(CompositorUpdate):
 
 
 def cut_pieces(update: ChopsUpdate) -> list[Piece]:
-    """Return the changed cells of Textual's own partial update, cut on the left and on the right."""
+    """Return the changed cells of Textual's own partial update, cropped on both sides."""
     pieces = []
     for y, x1, x2 in update.spans:
         for end, (x, strip) in zip(update.chop_ends[y], update.chops[y].items(), strict=False):
@@ -86,9 +86,9 @@ def cut_pieces(update: ChopsUpdate) -> list[Piece]:
 
 @lru_cache(maxsize=4096)
 def _change(now: Style, wanted: Style, system: ColorSystem) -> str:
-    """Return the sequence that turns one style into another; nothing when they look the same."""
+    """Return the sequence that changes one style into another; "" if they look the same."""
     if _attributes(now) != _attributes(wanted):
-        # A terminal cannot switch off bold alone (22 ends dim as well), so begin from the plain style.
+        # A terminal cannot switch off only bold (SGR 22 ends dim as well), so start from the plain style.
         codes = Strip.render_ansi(wanted, system)
         return f"\x1b[0;{codes}m" if codes else "\x1b[0m"
     codes = ";".join(

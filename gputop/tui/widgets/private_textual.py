@@ -1,7 +1,7 @@
-"""Every private name of Textual that the sparing compositor relies on, and the check that it is still what we know.
+"""Every private name of Textual that the sparing compositor uses, and a check that each still behaves as expected.
 
-A screen gets the compositor only when all checks hold. Otherwise Textual's own compositor draws the same screen with more
-bytes, and Textual's log says in one line which name has changed. The checks run once in a process.
+A screen gets the compositor only if all checks pass. Otherwise Textual's own compositor draws the same screen with more bytes,
+and one line in Textual's log names the first mismatch. The checks run once per process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _parameters(of: Any) -> list[str]:
     return list(inspect.signature(of).parameters)
 
 
-def _an_update() -> Any:
+def _sample_update() -> Any:
     """Return Textual's partial update of the cells [1, 3) of an empty screen of 4 cells by 1."""
     compositor = _private("Compositor")()
     compositor.size = Size(4, 1)
@@ -46,7 +46,7 @@ def _has_dirty_regions() -> bool:
 
 
 def _has_visible_widgets() -> bool:
-    """Check the type of an entry in the annotation: an empty screen has none to look at."""
+    """Check the entry's type through the annotation: an empty screen has no entries to inspect."""
     compositor = _private("Compositor")
     annotated = inspect.get_annotations(compositor.visible_widgets.fget)["return"]
     return annotated == "dict[Widget, tuple[Region, Region]]" and bool(compositor().visible_widgets == {})
@@ -59,7 +59,7 @@ def _has_regions_to_spans() -> bool:
 
 def _updates_partially() -> bool:
     compositor = _private("Compositor")
-    return _parameters(compositor.render_partial_update) == ["self"] and type(_an_update()) is _private("ChopsUpdate")
+    return _parameters(compositor.render_partial_update) == ["self"] and type(_sample_update()) is _private("ChopsUpdate")
 
 
 CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
@@ -75,34 +75,34 @@ CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
         "Compositor._regions_to_spans": _has_regions_to_spans,
         "Compositor.visible_widgets": _has_visible_widgets,
         "Compositor.render_partial_update": _updates_partially,
-        "ChopsUpdate.chops": lambda: _an_update().chops == [{0: None}],
-        "ChopsUpdate.spans": lambda: _an_update().spans == [(0, 1, 3)],
-        "ChopsUpdate.chop_ends": lambda: _an_update().chop_ends == [[4]],
+        "ChopsUpdate.chops": lambda: _sample_update().chops == [{0: None}],
+        "ChopsUpdate.spans": lambda: _sample_update().spans == [(0, 1, 3)],
+        "ChopsUpdate.chop_ends": lambda: _sample_update().chop_ends == [[4]],
         "Screen._compositor": lambda: type(Screen()._compositor) is _private("Compositor"),
         "Strip.render_style": lambda: Strip.render_style(_BOLD, "x", ColorSystem.TRUECOLOR) == "\x1b[1mx\x1b[0m",
         "Strip.render_ansi": lambda: Strip.render_ansi(_BOLD, ColorSystem.TRUECOLOR) == "1",
     }
 )
-"""Name -> its check: the name is there, in the shape that we rely on. A check that raises fails.
+"""Name -> check that the name exists and has the expected shape. A check that raises fails.
 
 The order matters: a check may rely on the names before it.
 """
 
 
 def first_mismatch() -> str | None:
-    """Return the first name of ``CHECKS`` that is gone or has another shape; None when all are as we know them."""
+    """Return the first name of ``CHECKS`` that is missing or has another shape; None if all match."""
     for name, holds in CHECKS.items():
         try:
             if not holds():
                 return name
-        except Exception:  # noqa: BLE001 - whatever an unknown Textual raises, the name is not what we know
+        except Exception:  # noqa: BLE001 - whatever an unknown Textual raises, the name is not as expected
             return name
     return None
 
 
 @lru_cache(maxsize=1)
-def _all_hold() -> bool:
-    """Check every name, once in a process; log the first mismatch."""
+def _all_match() -> bool:
+    """Run all checks once per process; log the first mismatch."""
     name = first_mismatch()
     if name is not None:
         log.warning(f"gputop: {name} of Textual is not what gputop knows: Textual's own compositor draws the dashboard.")
@@ -110,16 +110,16 @@ def _all_hold() -> bool:
 
 
 def install_compositor(screen: Screen[Any]) -> None:
-    """Give a screen that is not mounted yet the sparing compositor, where this Textual is as we know it.
+    """Give an unmounted screen the sparing compositor if this Textual passes all checks.
 
-    A screen that has a compositor of its own keeps it.
+    A screen with a custom compositor keeps it.
     """
-    if _all_hold() and type(screen._compositor) is _private("Compositor"):
+    if _all_match() and type(screen._compositor) is _private("Compositor"):
         from gputop.tui.widgets.compositor import SparingCompositor
 
         screen._compositor = SparingCompositor()
 
 
 def crops_left(screen: Screen[Any]) -> bool:
-    """Return True when updates of this screen begin where the change begins."""
+    """Return True if updates of this screen start exactly where the change starts."""
     return getattr(getattr(screen, "_compositor", None), "crops_left", False)

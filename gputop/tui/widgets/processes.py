@@ -1,4 +1,4 @@
-"""The pane of the processes: a cursor, an order, a filter that is typed into the pane's lower edge."""
+"""The process pane: a cursor, a sort order, and a filter typed into the pane's bottom edge."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ProcessesPane(ViewPane):
         self._rows_shown: tuple[Row, ...] = ()
         self._chosen: tuple[str, str] | None = None
         self._held = False
-        """True once the person chose a row: the cursor then stays with it, and until then on the first row."""
+        """True once the user chose a row: the cursor then follows that row; before, it stays on the first row."""
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
         """Return the table."""
@@ -41,7 +41,7 @@ class ProcessesPane(ViewPane):
         return drawing._replace(footer=self._input_line()) if self.typing else drawing
 
     def cursor_for(self, drawing: Drawing) -> int | None:
-        """Return the line of the row that the person chose, or what took its place; the first row before any choice."""
+        """Return the line of the chosen row, or of what took its place; the first row before any choice."""
         if not self._rows_shown:
             return None
         if not self._held:
@@ -60,17 +60,17 @@ class ProcessesPane(ViewPane):
 
     @property
     def chosen_process(self) -> Process | None:
-        """The process under the cursor; None on another row."""
+        """The process under the cursor; None if the row is not a process."""
         row = self.chosen_row
         return row.process if row else None
 
     def on_lines_widget_cursor_moved(self, event: LinesWidget.CursorMoved) -> None:
-        """Remember whose row it is."""
+        """Remember the row under the cursor."""
         event.stop()
         self._choose(event.index)
 
     def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
-        """Sort by a heading; choose a row; open it on a double click."""
+        """Sort by a clicked heading; choose a clicked row; open it on a double click."""
         event.stop()
         if not self._rows_shown:
             return
@@ -90,16 +90,16 @@ class ProcessesPane(ViewPane):
             self._held = True
 
     def sort_by(self, key: str) -> None:
-        """Sort by a column; a second time turns it round."""
+        """Sort by a column; sorting by it again reverses the order."""
         self.set_order(replace(self.order, sort=key, invert=not self.order.invert if key == self.order.sort else False))
 
     def set_order(self, order: Order) -> None:
-        """Show the rows in another order, or others."""
+        """Show the rows in another order or with another filter."""
         self.order = order
         self.show_again()
 
     def action_open(self) -> None:
-        """Ask for the details of what is under the cursor."""
+        """Open the process or run under the cursor."""
         row = self.chosen_row
         if row is None:
             return
@@ -111,12 +111,12 @@ class ProcessesPane(ViewPane):
     # The filter
 
     def start_typing(self) -> None:
-        """Let the person type a filter; it works from the first letter."""
+        """Let the user type a filter; it applies from the first letter."""
         self.typing = True
         self.show_again()
 
     def stop_typing(self, keep: bool = True) -> None:
-        """End the typing; without ``keep`` the filter is cleared."""
+        """Stop typing; unless ``keep`` is True, clear the filter."""
         self.typing = False
         self.set_order(self.order if keep else replace(self.order, filter=""))
 
@@ -124,7 +124,7 @@ class ProcessesPane(ViewPane):
         return line(("filter: ", "key"), (clean(self.order.filter) + "_", "value"), ("  Enter keeps, Esc clears", "dim"))
 
     def on_key(self, event: events.Key) -> None:
-        """Take every key while a filter is typed, so that letters are letters."""
+        """Capture every key while a filter is typed, so that letters do not trigger actions."""
         if not self.typing or event.key in _KEPT_WHILE_TYPING:
             return
         event.stop()
@@ -143,7 +143,7 @@ class ProcessesPane(ViewPane):
             self._type(self.order.filter + event.character)
 
     def on_paste(self, event: events.Paste) -> None:
-        """Take the first line of what is pasted while a filter is typed."""
+        """Append the first line of a paste to the filter being typed."""
         if self.typing:
             event.stop()
             self._type(self.order.filter + clean((event.text.splitlines() or [""])[0]))
@@ -152,6 +152,6 @@ class ProcessesPane(ViewPane):
         self.set_order(replace(self.order, filter=text))
 
     def on_blur(self) -> None:
-        """Keep the filter when the focus goes elsewhere."""
+        """Keep the filter when the pane loses the focus."""
         self.typing = False
         self.show_again()

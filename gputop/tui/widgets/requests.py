@@ -1,4 +1,4 @@
-"""What the dashboard and other screens ask of the app, as messages: they change nothing by themselves but how they look."""
+"""Messages in which screens ask the app for something. Screens change only their own appearance themselves."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gputop.tui.state.view import Settings
 
 
 class ProcessChosen(Message):
-    """The person wants the details of a process."""
+    """The user wants the details of a process."""
 
     def __init__(self, pid: int) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class ProcessChosen(Message):
 
 
 class ProcessAsked(Message):
-    """A screen asks about one process. The answer goes to the ``take_answer`` of the screen that is visible then."""
+    """A screen asks about one process. The answer goes to ``take_answer`` of whichever screen is visible when it arrives."""
 
     def __init__(self, question: ProcessQuestion) -> None:
         super().__init__()
@@ -25,7 +25,7 @@ class ProcessAsked(Message):
 
 
 class RunChosen(Message):
-    """The person wants this run on the dashboard from now on."""
+    """The user wants the dashboard to show this run from now on."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class RunChosen(Message):
 
 
 class RunOpened(Message):
-    """The person wants this run's own screen."""
+    """The user wants to see this run's own screen."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class RunOpened(Message):
 
 
 class SettingsChanged(Message):
-    """The person changed a setting with a key."""
+    """The user changed a setting with a key."""
 
     def __init__(self, settings: Settings) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The names of the panes on a small screen, where one is shown at a time."""
+"""The names of the panes on a small screen, which shows one at a time."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gputop.tui.widgets.lines import LinesWidget
 
 
 class TabBar(LinesWidget):
-    """One line of digits and names; a click chooses. Takes no focus."""
+    """One line of digits and names; a click chooses one. Takes no focus."""
 
     DEFAULT_CSS = "TabBar { height: 1; }"
 
     class Chosen(Message):
-        """The person clicked the name of pane ``place`` (from 0)."""
+        """The user clicked the name of pane ``place`` (from 0)."""
 
         def __init__(self, place: int) -> None:
             super().__init__()
@@ -28,7 +28,7 @@ class TabBar(LinesWidget):
         self._ends: list[int] = []
 
     def choose(self, place: int) -> None:
-        """Show which pane is on display."""
+        """Highlight the visible pane's name."""
         spans, at = [Span(" ")], 1
         self._ends = []
         for number, name in enumerate(self.names):
@@ -40,7 +40,7 @@ class TabBar(LinesWidget):
         self.set_lines([tuple(spans)])
 
     def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
-        """Tell which name was clicked."""
+        """Report which name was clicked."""
         event.stop()
         place = next((number for number, end in enumerate(self._ends) if event.column < end), None)
         if place is not None:

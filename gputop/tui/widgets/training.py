@@ -1,4 +1,4 @@
-"""The pane of the chosen run."""
+"""The pane with the chosen run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gputop.tui.widgets.requests import RunOpened
 
 
 class TrainingPane(ViewPane):
-    """Numbers and live loss of the chosen run; Enter opens the run's own screen."""
+    """Numbers and live loss of the chosen run; Enter opens the run screen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
 
@@ -24,10 +24,10 @@ class TrainingPane(ViewPane):
         self._chart = LossChart()
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
-        """Return numbers and chart."""
+        """Return the numbers and the chart."""
         return draw_training(view, self._chart, columns, rows)
 
     def action_open(self) -> None:
-        """Ask for the run's own screen."""
+        """Open the run screen."""
         if self.view is not None and self.view.run is not None:
             self.post_message(RunOpened(self.view.run.run_id))

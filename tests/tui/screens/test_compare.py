@@ -87,7 +87,7 @@ def test_what_is_unknown_is_no_number() -> None:
     assert reached == comparison.Reached(lost[0], 1)
     (_, row) = comparison.table([reached], snapshot, 140, True)
     assert "0.0" not in "".join(span.text for span in row)
-    assert "No job has told" in comparison.chart([reached], 80, False)[0][0].text
+    assert "No job has reported" in comparison.chart([reached], 80, False)[0][0].text
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -100,7 +100,7 @@ async def test_the_screen(size: tuple[int, int]) -> None:
         app.give(view)
         await pilot.pause()
         text = text_of(app)
-        for words in ("1 000", "1 800", "2 400", "1.80x", "2.40x", "4 GPUs", "90%", "so fast if no GPU waited"):
+        for words in ("1 000", "1 800", "2 400", "1.80x", "2.40x", "4 GPUs", "90%", "ideal, if no GPU waited"):
             assert words in text, words
 
 

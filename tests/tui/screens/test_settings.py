@@ -44,7 +44,7 @@ def test_comments_unknown_keys_and_tables_stay() -> None:
     loaded = read_settings()
     assert loaded.settings.theme == "light"
     assert loaded.settings.gpus == ("0",)
-    assert any("'future' is no setting" in problem.message for problem in loaded.problems)
+    assert any("'future' is not a gputop setting" in problem.message for problem in loaded.problems)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_comments_unknown_keys_and_tables_stay() -> None:
         ("smoothing = 1.5", "a number from 0 to 0.99"),
         ("ascii = 1", "true or false"),
         ('density = "huge"', "one of auto, full, compact"),
-        ("theme = 3", "a text"),
+        ("theme = 3", "a string"),
         ("gpus = [1.5]", "a list of GPU"),
     ],
 )
@@ -134,7 +134,7 @@ async def test_a_broken_file_is_asked_about() -> None:
         assert "not valid TOML" in text_of(app)
         await pilot.press("ctrl+s")
         await pilot.pause()
-        assert "Write it anew" in text_of(app)
+        assert "Overwrite it" in text_of(app)
         assert path.read_text() == "theme = = dark"
         await pilot.press("down", "enter")
         await pilot.pause()

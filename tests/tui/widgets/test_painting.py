@@ -14,7 +14,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from gputop.tui.drawing.line import STYLES, Line, cut, line
-from gputop.tui.start import write_whole
+from gputop.tui.start import write_fully
 from gputop.tui.widgets.compositor import SparingCompositor
 from gputop.tui.widgets.lines import Pane
 from gputop.tui.widgets.palette import THEMES
@@ -134,11 +134,11 @@ class SlowTerminal(io.RawIOBase):
 def test_an_unbuffered_standard_error_loses_nothing() -> None:
     terminal = SlowTerminal()
     unbuffered = io.TextIOWrapper(terminal, encoding="utf-8", write_through=True)  # type: ignore[type-var]
-    stream = write_whole(unbuffered)
+    stream = write_fully(unbuffered)
     assert stream is not None
     stream.write("a whole frame of the screen")
     stream.flush()
     assert terminal.taken == b"a whole frame of the screen"
     usual = io.TextIOWrapper(io.BytesIO())
-    assert write_whole(usual) is usual
-    assert write_whole(None) is None
+    assert write_fully(usual) is usual
+    assert write_fully(None) is None

@@ -1,6 +1,6 @@
-"""What the launch screen can start: a bundled recipe, or a command of the person's own. Each fills the same form.
+"""What the launch screen can start: a bundled recipe, or the user's own command. Both fill the same form.
 
-The rules of what may be started are in ``recipes/``; a launchable turns them into fields, and fields into a ``Launch``.
+The rules for what may be started live in ``recipes/``; a launchable turns them into fields, and fields into a ``Launch``.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from gputop.tui.state.view import View
 from gputop.tui.widgets.form import Field
 
 OWN = "own "
-"""How the keys of own commands begin; with nothing behind it, a new one."""
-SERIES_MOST = 16
+"""Key prefix of the user's own commands; with nothing after it, a new command."""
+MAX_SERIES_GPUS = 16
 
 
 class Launchable(Protocol):
-    """Something in the launch screen's list."""
+    """An entry of the launch screen's list."""
 
     @property
     def key(self) -> str:
-        """What tells it from the others."""
+        """The entry's unique key."""
 
     @property
     def title(self) -> Line:
@@ -45,26 +45,26 @@ class Launchable(Protocol):
         """One sentence for the form's frame."""
 
     def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the UUIDs to choose at first."""
+        """Return the UUIDs to preselect."""
 
     def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
         """Return the form's fields."""
 
     def update(self, fields: Sequence[Field], view: View) -> None:
-        """Bring what stands behind the fields up to date."""
+        """Update the details shown after the fields."""
 
     def prepare(self, devices: Sequence[Device], values: Mapping[str, str]) -> Launch:
-        """Return what Start starts.
+        """Return what the Start button launches.
 
         Raises:
-            UsageError: it does not fit together.
+            UsageError: the devices and values do not fit together.
         """
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
-        """Remember what was started; return what could not be remembered, in words."""
+        """Remember what was started; return a sentence if that fails."""
 
     def counts(self, available: int) -> tuple[int, ...]:
-        """Return the numbers of GPUs to compare, smallest first; fewer than two: nothing to compare."""
+        """Return the GPU counts to compare, smallest first; fewer than two means that there is nothing to compare."""
 
 
 class RecipeEntry:
@@ -78,7 +78,7 @@ class RecipeEntry:
         self.description = recipe.description
 
     def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the freest devices, as many as the recipe wishes."""
+        """Return the least busy devices, as many as the recipe asks for."""
         return form.default_devices(self.recipe, snapshot)
 
     def fields(self, view: View, values: Mapping[str, str], picked: Iterable[str]) -> list[Field]:
@@ -90,7 +90,7 @@ class RecipeEntry:
         return fields
 
     def update(self, fields: Sequence[Field], view: View) -> None:
-        """Bring free memory, processes and batch up to date."""
+        """Update the free memory, the number of processes and the batch size."""
         form.update_details(fields, self.recipe, view)
 
     def prepare(self, devices: Sequence[Device], values: Mapping[str, str]) -> Launch:
@@ -98,19 +98,19 @@ class RecipeEntry:
         return catalogue.prepare(self.recipe, devices, values)
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
-        """Nothing to remember: recipes are always there."""
+        """Return None: recipes are bundled, so there is nothing to remember."""
         return None
 
     def counts(self, available: int) -> tuple[int, ...]:
-        """Return 1, 2, 4, … up to the GPUs there are, as far as the recipe can."""
+        """Return 1, 2, 4, … up to the number of GPUs present and to the recipe's own limit."""
         if self.recipe.fault is not None or self.recipe.processes is not None:
             return ()
-        most = min(available, SERIES_MOST, self.recipe.max_devices or SERIES_MOST)
+        most = min(available, MAX_SERIES_GPUS, self.recipe.max_devices or MAX_SERIES_GPUS)
         return tuple(count for count in _doubling(most) if count >= self.recipe.min_devices)
 
 
 class OwnEntry:
-    """A command of the person's own; None is one that is still to be written."""
+    """A command of the user's own; None stands for one not yet written."""
 
     def __init__(self, own: OwnCommand | None) -> None:
         self.own = own
@@ -121,7 +121,7 @@ class OwnEntry:
         self.description = "Any command line: python, torchrun, accelerate, deepspeed; tracked without a change to it."
 
     def default_devices(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the freest devices, as many as the last time."""
+        """Return the least busy devices, as many as the command used last time."""
         devices = form.usable(snapshot)
         free = ranked(device for device in devices if not form.is_busy(device, snapshot))
         chosen = {device.uuid for device in free[: self.own.gpus if self.own is not None else 1]}
@@ -136,7 +136,7 @@ class OwnEntry:
             "command": "as in a terminal; {gpus} is the number of chosen GPUs: torchrun --nproc-per-node={gpus} train.py",
             "cwd": "the folder that the command runs in",
             "name": "of the run, and in this list; the same name replaces the command",
-            "environment": "variables that it gets besides yours: OMP_NUM_THREADS=4 DATA='/my data'",
+            "environment": "variables to add to yours: OMP_NUM_THREADS=4 DATA='/my data'",
         }
         labels = {"command": "Command", "cwd": "Folder", "name": "Name", "environment": "Variables"}
         typed = [Field(name, labels[name], "text", known[name], help=helps[name]) for name in labels]
@@ -148,7 +148,7 @@ class OwnEntry:
         return [*typed, start, *form.device_fields(view, picked)]
 
     def update(self, fields: Sequence[Field], view: View) -> None:
-        """Bring free memory and the number of GPUs up to date."""
+        """Update the free memory and the number of GPUs."""
         form.update_devices(fields, view)
         count = len(form.chosen_uuids(fields))
         for field in fields:
@@ -161,7 +161,7 @@ class OwnEntry:
         return own_commands.prepare(self._written(devices, values), devices)
 
     def started(self, devices: Sequence[Device], values: Mapping[str, str]) -> str | None:
-        """Keep the command among the person's own."""
+        """Save the command among the user's own."""
         try:
             own_commands.remember(self._written(devices, values))
         except GputopError as error:
@@ -169,7 +169,7 @@ class OwnEntry:
         return None
 
     def counts(self, available: int) -> tuple[int, ...]:
-        """Return nothing: whether a command scales is its owner's to know."""
+        """Return nothing: only the user knows whether the command scales."""
         return ()
 
     def _written(self, devices: Sequence[Device], values: Mapping[str, str]) -> OwnCommand:
@@ -180,7 +180,7 @@ class OwnEntry:
 
 
 def entries() -> list[Launchable]:
-    """Return everything that can be started: recipes, faults, and the person's own commands, a new one last."""
+    """Return everything that can be started: recipes, faults, and the user's own commands, with a new one last."""
     return [
         *(RecipeEntry(recipe) for recipe in catalogue.RECIPES),
         *(OwnEntry(own) for own in own_commands.load()),
@@ -189,14 +189,14 @@ def entries() -> list[Launchable]:
 
 
 def entry(key: str) -> Launchable:
-    """Return the entry of this key; a command that was forgotten is a new one."""
+    """Return the entry with this key; the key of a forgotten command gives a new command."""
     if key.startswith(OWN):
         return OwnEntry(next((own for own in own_commands.load() if own.name == key.removeprefix(OWN)), None))
     return RecipeEntry(catalogue.find(key))
 
 
 def forget(key: str) -> bool:
-    """Remove an own command from the list; False where the key is none.
+    """Remove the user's own command from the list; return False if the key does not name one.
 
     Raises:
         GputopError: the list cannot be written.
@@ -223,7 +223,7 @@ def _check_command(text: str) -> None:
 
 
 def _name_of(command: str) -> str:
-    """Return a name for a command that got none: that of its script, else its first word."""
+    """Return a name for an unnamed command: that of its script, else its first word."""
     _, words = own_commands.split(command)
     script = next((word for word in words if word.endswith(".py")), words[0])
     return os.path.basename(script).removesuffix(".py")

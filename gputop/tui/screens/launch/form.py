@@ -1,6 +1,6 @@
-"""What the launch form holds: a recipe's fields, the GPUs to use with what is free on them, good defaults.
+"""Contents of the launch form: a recipe's fields, the GPUs to use with their free memory, good defaults.
 
-The rules of what may be started are the recipe's (``recipes/catalogue.py``); here they become words beside the fields.
+The rules for what may be started belong to the recipe (``recipes/catalogue.py``); this module words them next to the fields.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from gputop.tui.widgets.form import Field
 
 BUSY_PERCENT = 10.0
 BUSY_MEMORY_SHARE = 0.10
-"""A GPU counts as free below both: a desktop or a driver's own memory do not make it busy."""
+"""A GPU counts as free if it is below both: a desktop or the driver's own memory does not make it busy."""
 START = "start"
 COMPARE = "compare"
 GPU_PREFIX = "gpu "
 FIRST_OPTIONS = ("model", "batch_size", "epochs", "lr")
-"""The options that most people change stand first; the others follow in the recipe's order."""
+"""The options that most users change come first; the others follow in the recipe's order."""
 
 _MEMORY_KIND = re.compile(r" HBM\d\w*$")
 
 
 def usable(snapshot: Snapshot) -> tuple[Device, ...]:
-    """Return the devices that can be trained on: no lost ones, and not a GPU whose MIG instances stand for it."""
+    """Return the devices that can train: none that are lost, and no GPU that is represented by its MIG instances."""
     parents = {device.parent_uuid for device in snapshot.devices if device.parent_uuid}
     return tuple(
         device
@@ -40,7 +40,7 @@ def usable(snapshot: Snapshot) -> tuple[Device, ...]:
 
 
 def is_busy(device: Device, snapshot: Snapshot) -> bool:
-    """Return True when someone works on the device, as far as can be seen."""
+    """Return True if the device appears to be in use."""
     if (device.utilization_percent or 0.0) > BUSY_PERCENT:
         return True
     if device.kind == "virtual":
@@ -51,10 +51,10 @@ def is_busy(device: Device, snapshot: Snapshot) -> bool:
 
 
 def default_devices(recipe: Recipe, snapshot: Snapshot) -> tuple[str, ...]:
-    """Return the UUIDs to preselect: the freest, as many as the recipe wishes at first, in the order of the devices.
+    """Return the UUIDs to preselect, in device order: the least busy ones, as many as the recipe prefers.
 
-    Free ones are filled up with busy ones only as far as the recipe cannot do without; virtual GPUs are nobody else's,
-    so there the wish counts.
+    Busy devices are added to the free ones only to reach the recipe's minimum. Virtual GPUs are not shared with anyone, so
+    there the preferred number applies.
     """
     devices = usable(snapshot)
     free = ranked(device for device in devices if not is_busy(device, snapshot))
@@ -68,7 +68,7 @@ def default_devices(recipe: Recipe, snapshot: Snapshot) -> tuple[str, ...]:
 
 
 def fields_of(recipe: Recipe, view: View, values: Mapping[str, str], chosen: Iterable[str]) -> list[Field]:
-    """Return the form's fields: Start, the GPUs, the recipe's options with ``values`` in place of their defaults."""
+    """Return the form's fields: Start, the GPUs, and the recipe's options, with ``values`` replacing their defaults."""
     fields = [Field(START, "Start", "button", help=f"start {recipe.id}; F5 or Ctrl-S does it from anywhere")]
     fields += device_fields(view, chosen)
     fields.append(Field("options", "Options", "note"))
@@ -83,7 +83,7 @@ def fields_of(recipe: Recipe, view: View, values: Mapping[str, str], chosen: Ite
 
 
 def device_fields(view: View, chosen: Iterable[str]) -> list[Field]:
-    """Return a check mark for each device that can be used; ``chosen`` are set."""
+    """Return a check mark for each usable device; the ``chosen`` ones are checked."""
     picked = set(chosen)
     fields = [Field("gpus", "GPUs to use", "note")]
     for device in usable(view.snapshot):
@@ -107,19 +107,19 @@ def device_fields(view: View, chosen: Iterable[str]) -> list[Field]:
 
 
 def compare_field(counts: Sequence[int]) -> Field:
-    """Return the button that runs a recipe at several numbers of GPUs, one after another."""
+    """Return the button that runs a recipe on several GPU counts, one after another."""
     numbers = ", ".join(map(str, counts))
     detail = (Span("F6  one after another; c compares them", "dim"),)
     return Field(COMPARE, f"Run at {numbers} GPUs", "button", detail=detail, help="start them all, then compare with c")
 
 
 def chosen_uuids(fields: Sequence[Field]) -> tuple[str, ...]:
-    """Return the UUIDs of the GPUs that are checked."""
+    """Return the UUIDs of the checked GPUs."""
     return tuple(field.name.removeprefix(GPU_PREFIX) for field in fields if field.name.startswith(GPU_PREFIX) and field.value)
 
 
 def update_details(fields: Sequence[Field], recipe: Recipe, view: View) -> None:
-    """Bring what stands behind the fields up to date: free memory, processes that would start, the batch over all ranks."""
+    """Update the details after the fields: free memory, processes to start, the batch size over all ranks."""
     update_devices(fields, view)
     count = len(chosen_uuids(fields))
     for field in fields:
@@ -130,7 +130,7 @@ def update_details(fields: Sequence[Field], recipe: Recipe, view: View) -> None:
 
 
 def update_devices(fields: Sequence[Field], view: View) -> None:
-    """Bring what stands behind the GPUs up to date; a chosen one that somebody else uses warns."""
+    """Update the details after the GPUs; a GPU in use by someone else shows a warning."""
     devices = {device.uuid: device for device in view.snapshot.devices}
     for field in fields:
         if field.name.startswith(GPU_PREFIX):
@@ -139,7 +139,7 @@ def update_devices(fields: Sequence[Field], view: View) -> None:
 
 
 def others_on(uuids: Iterable[str], snapshot: Snapshot) -> str:
-    """Return a sentence about who uses these GPUs already, empty when nobody does."""
+    """Return a sentence about who already uses these GPUs; "" if nobody does."""
     chosen = set(uuids)
     parts = []
     for device in snapshot.devices:
@@ -152,13 +152,13 @@ def others_on(uuids: Iterable[str], snapshot: Snapshot) -> str:
 
 
 def device_label(device: Device) -> str:
-    """Return how the form names a device."""
+    """Return the form's label for a device."""
     name = clean(device.mig_label) if device.mig_label else _MEMORY_KIND.sub("", short_name(device))
     return f"{device.index}  {name}"
 
 
 def device_detail(device: Device, snapshot: Snapshot) -> Line:
-    """Return a device's free memory, its use, and who uses it."""
+    """Return a device's free memory, its utilization, and who uses it."""
     spans: list[Span] = [Span("  ")]
     if device.memory_total_bytes is not None and device.memory_used_bytes is not None and device.kind != "virtual":
         free = max(0, device.memory_total_bytes - device.memory_used_bytes)
@@ -177,7 +177,7 @@ def device_detail(device: Device, snapshot: Snapshot) -> Line:
 
 
 def start_detail(recipe: Recipe, count: int) -> Line:
-    """Return what Start would start: how many processes on how many GPUs, or what is missing for it."""
+    """Return what Start would launch: how many processes on how many GPUs, or what is missing."""
     if count < recipe.min_devices:
         missing = recipe.min_devices - count
         return (Span(f"choose {missing} more GPU{'s' if missing > 1 else ''}: Space on its line", "warn"),)
@@ -200,7 +200,7 @@ def _users(device: Device, snapshot: Snapshot) -> list[Process]:
 
 
 def why_not(view: View) -> tuple[str, str] | None:
-    """Return why nothing can be launched here and the way out, None when it can."""
+    """Return why nothing can be launched here and how to change that; None if launching is possible."""
     if view.settings.readonly:
         return "gputop was started with --readonly.", "Start it without, to launch something."
     if view.feed == "replay":

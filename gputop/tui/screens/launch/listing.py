@@ -1,4 +1,4 @@
-"""The launch screen's list: demos, the person's own commands, and faults, one line each. Pure."""
+"""The launch screen's list: demos, the user's own commands, and faults, one line each. Pure."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ FAULTS = "faults/"
 
 
 class Entry(Protocol):
-    """What the list needs to know of something that can be started."""
+    """What the list needs to know about an entry."""
 
     @property
-    def key(self) -> str: ...  # noqa: D102 - as in tui.launchables.Launchable
+    def key(self) -> str: ...  # noqa: D102 - as in tui.screens.launch.entries.Launchable
     @property
     def summary(self) -> str: ...  # noqa: D102
 
 
 def list_items(entries: Sequence[Entry], columns: int, *, short: bool) -> list[Item]:
-    """Return the list's lines; ``short`` leaves the summaries out."""
+    """Return the list's lines; ``short`` omits the summaries."""
     groups = (
         ("Demos", [entry for entry in entries if not entry.key.startswith((OWN, FAULTS))]),
         ("Your own", [entry for entry in entries if entry.key.startswith(OWN)]),

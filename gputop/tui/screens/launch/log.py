@@ -1,7 +1,7 @@
-"""The log of the chosen job: of all its processes or of one rank, followed at its end, searched, paged to its beginning.
+"""The log of the chosen job: all its processes or one rank, followed at the end, searchable, paged back to the start.
 
-What is followed holds a bounded number of lines. Scrolling up beyond them, or a search, shows a page of the file itself;
-End follows again. Files are read on a thread: a slow disk never holds up the screen.
+The followed log keeps a bounded number of lines. Scrolling further up, or a search, shows a page of the file itself; End
+resumes following. A thread reads the files, so a slow disk never blocks the screen.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gputop.tui.drawing.prose import wrapped
 from gputop.tui.widgets.log_view import LogView
 
 LAUNCHER = -1
-"""As a choice of rank: the launcher's own output."""
+"""Choice of rank that means the launcher's own output."""
 
 
 class JobsPolled(Message):
-    """What a thread found: the jobs (None: unreadable), what ``follower`` read, and why its job failed."""
+    """What one poll found: the jobs (None: unreadable), what ``follower`` read, and why its job failed."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class JobsPolled(Message):
 
 
 def poll(follower: logs.LogFollower | None) -> JobsPolled:
-    """Look at the jobs and at a log; called on a thread."""
+    """Poll the jobs and one log; runs on a thread."""
     found: list[store.Job] | None = None
     texts, pending, failure = [], "", None
     try:
@@ -62,19 +62,19 @@ def poll(follower: logs.LogFollower | None) -> JobsPolled:
 
 
 def explanation_lines(failure: Finding | None, columns: int) -> tuple[Line, ...]:
-    """Return why a job failed in two or three lines: what, and the first line of the fix."""
+    """Return why a job failed in at most four lines: what failed, the first line of the fix, and where to read more."""
     if failure is None:
         return ()
     fix = next((line for line in failure.fix.splitlines() if line.strip()), "")
     return (
         *wrapped(failure.title, columns, "bad")[:2],
         *wrapped(f"fix: {fix}", columns, "ok", rest="     ")[:1],
-        (Span("doctor: gputop doctor --log, or gputop logs, tells more", "dim"),),
+        (Span("doctor: more with gputop doctor --log or gputop logs", "dim"),),
     )
 
 
 class JobLog(LogView):
-    """A log view that knows the job's files. The screen feeds it what is followed, of the ``rank`` that is chosen here."""
+    """A log view that knows the job's files. The screen feeds it the followed lines of the ``rank`` chosen here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("r", "next_rank", show=False),
@@ -86,10 +86,10 @@ class JobLog(LogView):
     ]
 
     class RankChosen(Message):
-        """Another rank's output is wanted: follow it."""
+        """The user chose another rank: follow its output."""
 
     class Found(Message):
-        """What a thread read: a page of a file to show, or None and why not. ``asked`` says for which question."""
+        """A page of a file that a thread read, or None and the reason. ``asked`` is the number of the request it answers."""
 
         def __init__(self, asked: int, page: Page | None, source: logs.Source | None, offset: int, words: str) -> None:
             super().__init__()
@@ -102,36 +102,36 @@ class JobLog(LogView):
     def __init__(self, title: str = "Log", digit: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's name
         super().__init__(title, digit, id=id)
         self.explained: tuple[Line, ...] = ()
-        """Why the job failed: stays at the top while the log scrolls."""
+        """Why the job failed; stays at the top while the log scrolls."""
         self.job_id: str | None = None
         self.rank: int | None = None
         """None: all; LAUNCHER; or a rank."""
         self._typing: str | None = None
-        self._wanted = ""
+        self._term = ""
         self._place: tuple[logs.Source, int, Page] | None = None
-        """The file, offset and page that are shown instead of the log's end."""
+        """The file, offset and page shown instead of the log's end."""
         self._note = ""
         self._asked = 0
-        """The number of the last question to a thread: what answers an earlier one moves nothing."""
-        self._looking = False
-        """A search is on its way."""
+        """Number of the latest request to a thread: answers to earlier requests are ignored."""
+        self._searching = False
+        """True while a search is running."""
 
     def follow_job(self, job_id: str) -> None:
         """Show another job's log, from its end."""
-        self._give_up()
+        self._cancel_request()
         if job_id != self.job_id:
             self.job_id, self.rank, self._place, self._typing, self._note = job_id, None, None, None, ""
         self.clear()
 
     def explain(self, lines: tuple[Line, ...]) -> None:
-        """Say above the log why the job failed; empty takes it away."""
+        """Show above the log why the job failed; an empty tuple removes the explanation."""
         if lines != self.explained:
             self.explained = lines
             self.header_lines = len(lines)
             if self._place is None:
                 self._show()
             else:
-                self._form_page()
+                self._lay_out_page()
 
     def _all_lines(self) -> list[Line]:
         return [*self.explained, *super()._all_lines()]
@@ -142,14 +142,14 @@ class JobLog(LogView):
         return self.rank
 
     def add(self, texts: list[str] | tuple[str, ...], pending: str = "") -> None:  # type: ignore[override]
-        """Take in what was written; a page of the past stays where it is, and the end is read anew once it is followed."""
+        """Add new lines. While a page of the file is shown, drop them: following the log again rereads its end."""
         if self._place is None:
             super().add(texts, pending)
 
     # Which files
 
     def sources(self) -> tuple[logs.Source, ...]:
-        """Return the files of the chosen rank, or all."""
+        """Return the files of the chosen rank, or all files."""
         try:
             found = logs.sources(self.job_id) if self.job_id else ()
         except GputopError:
@@ -160,7 +160,7 @@ class JobLog(LogView):
         return tuple(source for source in found if source.rank == wanted)
 
     def action_next_rank(self) -> None:
-        """Show the next rank's output: all, the launcher's, rank 0, rank 1 …"""
+        """Show the next source of output: all, the launcher, rank 0, rank 1 …"""
         try:
             found = logs.sources(self.job_id) if self.job_id else ()
         except GputopError:
@@ -169,7 +169,7 @@ class JobLog(LogView):
         choices: list[int | None] = [None, *([LAUNCHER] if ranks else []), *ranks]
         at = choices.index(self.rank) if self.rank in choices else 0
         self.rank = choices[(at + 1) % len(choices)]
-        self._give_up()
+        self._cancel_request()
         self._place, self._note = None, ""
         self.clear()
         self.post_message(self.RankChosen())
@@ -177,14 +177,14 @@ class JobLog(LogView):
     # Searching
 
     def action_search(self) -> None:
-        """Begin to type what to look for."""
+        """Start typing a search term."""
         self._typing = ""
         self._redraw()
 
     def on_key(self, event: events.Key) -> None:
-        """Take what is typed into the search; Enter looks backward from the end, Esc gives up."""
+        """Edit the search term; Enter searches backward from the end, Esc cancels."""
         if self._typing is None:
-            if event.key == "escape" and (self._looking or self._place is not None):
+            if event.key == "escape" and (self._searching or self._place is not None):
                 event.stop()
                 event.prevent_default()
                 self._escape()
@@ -194,9 +194,9 @@ class JobLog(LogView):
         if event.key == "escape":
             self._typing = None
         elif event.key == "enter":
-            self._wanted, self._typing = self._typing, None
-            if self._wanted:
-                self._look(backwards=True, anew=True)
+            self._term, self._typing = self._typing, None
+            if self._term:
+                self._start_search(backwards=True, anew=True)
         elif event.key == "backspace":
             self._typing = self._typing[:-1]
         elif event.is_printable and event.character:
@@ -204,34 +204,34 @@ class JobLog(LogView):
         self._redraw()
 
     def action_again(self, direction: int) -> None:
-        """Look for the next one down (1) or up (-1) the log."""
-        if self._wanted:
-            self._look(backwards=direction < 0, anew=self._place is None)
+        """Find the next match down (1) or up (-1) the log."""
+        if self._term:
+            self._start_search(backwards=direction < 0, anew=self._place is None)
         else:
             self.action_search()
 
     def _escape(self) -> None:
-        """Give up the search that is on its way, else the page of the past."""
-        if self._looking:
-            self._give_up()
-            self._note = f"gave up looking for {self._wanted!r}"
+        """Cancel the running search, else leave the page and follow the log."""
+        if self._searching:
+            self._cancel_request()
+            self._note = f"gave up looking for {self._term!r}"
             self._redraw()
         else:
             self.action_follow()
 
-    def _give_up(self) -> None:
-        """Want no answer any more to what was asked of a thread; a search stops at its next piece, as when the view goes."""
+    def _cancel_request(self) -> None:
+        """Ignore the answer to any pending request; a running search stops after the block it is reading."""
         self._asked += 1
-        self._looking = False
+        self._searching = False
         self.workers.cancel_node(self)
 
-    def _look(self, *, backwards: bool, anew: bool) -> None:
-        self._give_up()
-        self._looking = True
-        self._note = f"looking for {self._wanted!r} … Esc gives up"
+    def _start_search(self, *, backwards: bool, anew: bool) -> None:
+        self._cancel_request()
+        self._searching = True
+        self._note = f"looking for {self._term!r} … Esc gives up"
         self._redraw()
         place = None if anew or self._place is None else (self._place[0], self._place[1])
-        self._search(self._asked, self.sources(), self._wanted, backwards, place)
+        self._search(self._asked, self.sources(), self._term, backwards, place)
 
     @work(thread=True, exclusive=True)
     def _search(
@@ -266,7 +266,7 @@ class JobLog(LogView):
 
     def action_follow(self) -> None:
         """Follow the log's end again."""
-        self._give_up()
+        self._cancel_request()
         self._note = ""
         if self._place is not None:
             self._place = None
@@ -277,7 +277,7 @@ class JobLog(LogView):
         self._show()
 
     def scroll_lines(self, by: int) -> None:
-        """Scroll; beyond what is held, read on in the file."""
+        """Scroll; past the lines in memory, continue in the file."""
         place = self._place
         room = self.inner_size.height
         if by < 0 and self.first <= 0 and (place is None or place[2].start > 0):
@@ -293,8 +293,8 @@ class JobLog(LogView):
         super().scroll_lines(by)
 
     def _turn_to(self, source: logs.Source, offset: int) -> None:
-        """Show another page, whatever was being looked for."""
-        self._give_up()
+        """Show another page and cancel any search."""
+        self._cancel_request()
         self._page(self._asked, source, offset)
 
     @work(thread=True, exclusive=True)
@@ -302,19 +302,19 @@ class JobLog(LogView):
         self.post_message(self.Found(asked, search.page(source.path, offset, hit=offset), source, offset, ""))
 
     def on_job_log_found(self, event: Found) -> None:
-        """Show what was read, where it is still wanted."""
+        """Show what the thread read, unless the request is outdated."""
         event.stop()
         if event.asked != self._asked:
             return
-        self._looking = False
+        self._searching = False
         self._note = event.words
         if event.page is None or event.source is None:
             self._redraw()
             return
         self._place = (event.source, event.offset, event.page)
-        self._form_page()
+        self._lay_out_page()
 
-    def _form_page(self) -> None:
+    def _lay_out_page(self) -> None:
         if self._place is None:
             return
         page = self._place[2]
@@ -336,7 +336,7 @@ class JobLog(LogView):
             super().resized()
         else:
             self._columns = self.inner_size.width
-            self._form_page()
+            self._lay_out_page()
 
     def _redraw(self) -> None:
         self.footer = self._footer()
@@ -351,7 +351,7 @@ class JobLog(LogView):
             )
         who = {None: "all", LAUNCHER: "launcher"}.get(self.rank, f"rank {self.rank}")
         spans = [Span("r ", "key"), Span(who, "value"), Span("  / ", "key"), Span("search", "dim")]
-        if self._wanted:
+        if self._term:
             spans += [Span("  n N ", "key"), Span("next, previous", "dim")]
         if self._place is not None:
             source, _, page = self._place

@@ -1,4 +1,4 @@
-"""The launch screen: recipes, the form of the chosen one, the jobs with their logs and how they compare."""
+"""The launch screen: recipes, the form of the chosen one, the jobs with their logs, and the way to their comparison."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.form import Field, Form
 
 POLL_S = 0.5
-"""How often jobs and the log are looked at while the screen is open."""
+"""How often the jobs and the log are polled while the screen is open."""
 _FIRST = "ddp"
-"""The recipe that is chosen at first: training on several GPUs is what gputop is about."""
+"""The recipe chosen initially: gputop is about training on several GPUs."""
 
 
 class LaunchScreen(SubScreen):
@@ -96,7 +96,7 @@ class LaunchScreen(SubScreen):
         yield JobLog("Log", "4", id="log")
 
     def on_mount(self) -> None:
-        """Fill the recipes, and begin to look at the jobs."""
+        """Fill the recipe list, and start polling the jobs."""
         self._fill_recipes()
         self.query_one("#recipes").focus()
         self.set_interval(POLL_S, self.poll)
@@ -105,7 +105,7 @@ class LaunchScreen(SubScreen):
     # Drawing
 
     def draw(self, view: View) -> None:
-        """Draw what changes with time: free memory, durations, losses."""
+        """Draw what changes over time: free memory, durations, losses."""
         self._fill_recipes()
         form = self.query_one("#form", Form)
         if not self._filled or self._devices_changed(form) or self._form_columns != form.inner_size.width:
@@ -143,7 +143,7 @@ class LaunchScreen(SubScreen):
         self._filled = True
 
     def _about(self, form: Form) -> list[Field]:
-        """Return the description as lines above the fields, where there is room for them."""
+        """Return the description as lines above the fields, if there is space for them."""
         columns = max(20, form.inner_size.width)
         if self.has_class("low") or self.has_class("small"):
             form.idle_footer = (Span(self.entry.description, "dim"),)
@@ -179,12 +179,12 @@ class LaunchScreen(SubScreen):
     # Jobs and their logs
 
     def chosen_job(self) -> Job | None:
-        """Return the job under the cursor of the table."""
+        """Return the job under the table's cursor."""
         chosen = self.query_one("#jobs", ChoiceList).chosen
         return next((job for job in self.jobs if job.id == chosen), None)
 
     def poll(self) -> None:
-        """Look at the jobs and the log; not while the last look still waits for the file system."""
+        """Poll the jobs and the log, unless the previous poll still waits for the file system."""
         if not self._polling:
             self._polling = True
             self._poll(self._follower)
@@ -194,7 +194,7 @@ class LaunchScreen(SubScreen):
         self.post_message(job_log.poll(follower))
 
     def on_jobs_polled(self, event: JobsPolled) -> None:
-        """Show what the thread found."""
+        """Show the result of a poll."""
         self._polling = False
         if event.found is not None:
             self.jobs = event.found
@@ -221,7 +221,7 @@ class LaunchScreen(SubScreen):
         self._follow_rank()
 
     def _follow_rank(self) -> None:
-        """Follow the chosen job's output, of the rank that the log shows."""
+        """Follow the chosen job's output, limited to the rank that the log shows."""
         log = self.query_one("#log", JobLog)
         try:
             self._follower = logs.LogFollower(self._followed or "", log.follower_rank)
@@ -247,20 +247,20 @@ class LaunchScreen(SubScreen):
             self._follow_chosen()
 
     def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
-        """Go from a recipe to its form, from a job to its log."""
+        """Focus a recipe's form, or a job's log."""
         if event.widget.id == "recipes":
             self.action_pane("form")
         elif event.widget.id == "jobs":
             self.action_pane("log")
 
     def on_form_changed(self, event: Form.Changed) -> None:
-        """Bring what follows from the change up to date."""
+        """Update what depends on the changed field."""
         if self.view is not None:
             self.entry.update(event.form.fields, self.view)
             event.form.redraw()
 
     def on_form_button_pressed(self, event: Form.ButtonPressed) -> None:
-        """Start, or start at several numbers of GPUs."""
+        """Start the recipe, or start it on several GPU counts."""
         event.stop()
         if event.name == launch_form.COMPARE:
             self.action_start_series()
@@ -272,11 +272,11 @@ class LaunchScreen(SubScreen):
         self.query_one(f"#{name}").focus()
 
     def action_recipes(self) -> None:
-        """Go back to the recipes."""
+        """Focus the recipe list."""
         self.action_pane("recipes")
 
     def _remember(self) -> None:
-        """Keep what was typed, for when the recipe is chosen again."""
+        """Keep the form's values for when this recipe is chosen again."""
         form = self.query_one("#form", Form)
         self._values[self.entry.key] = {
             field.name: str(field.value) for field in form.fields if field.kind in ("int", "float", "text", "choice")
@@ -284,23 +284,23 @@ class LaunchScreen(SubScreen):
         self._picked[self.entry.key] = launch_form.chosen_uuids(form.fields)
 
     def _chosen(self) -> tuple[list[Device], dict[str, str]] | None:
-        """Return the chosen GPUs and the values, or None after the form has said what is wrong."""
+        """Return the chosen GPUs and values; if something is wrong, show it in the form and return None."""
         form = self.query_one("#form", Form)
         if self.view is None:
             return None
         reason = launch_form.why_not(self.view)
         if reason:
-            self._tell(form, "bad", *reason)
+            self._show_message(form, "bad", *reason)
             return None
         values = form.values()
         if values is None:
-            form.focus()  # the field that does not fit says why, and has the cursor
+            form.focus()  # the invalid field has the cursor and shows the reason
             return None
         picked = set(launch_form.chosen_uuids(form.fields))
         return [device for device in launch_form.usable(self.view.snapshot) if device.uuid in picked], values
 
     def action_start(self) -> None:
-        """Start what is chosen on the chosen GPUs, or say in the form why not."""
+        """Start the chosen recipe on the chosen GPUs, or explain in the form why it cannot start."""
         chosen = self._chosen()
         if chosen is None or self.view is None:
             return
@@ -310,13 +310,13 @@ class LaunchScreen(SubScreen):
         try:
             job = store.start(self.entry.prepare(devices, values))
         except GputopError as error:
-            self._tell(form, "bad", error.message, error.hint)
+            self._show_message(form, "bad", error.message, error.hint)
             return
         hint = " ".join(filter(None, (others, self.entry.started(devices, values), "Its log is below.")))
         self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
 
     def action_start_series(self) -> None:
-        """Start the recipe at 1, 2, 4 … GPUs, one after another."""
+        """Start the recipe on 1, 2, 4 … GPUs, one after another."""
         chosen = self._chosen()
         if chosen is None or self.view is None:
             return
@@ -324,12 +324,12 @@ class LaunchScreen(SubScreen):
         usable = launch_form.usable(self.view.snapshot)
         counts = self.entry.counts(len(usable))
         if len(counts) < 2:
-            self._tell(form, "bad", "This runs at one number of GPUs alone.", "Choose a recipe that takes several GPUs.")
+            self._show_message(form, "bad", "This runs on only one number of GPUs.", "Choose a recipe that takes several GPUs.")
             return
         try:
             started = series.start([self.entry.prepare(usable[:count], chosen[1]) for count in counts])
         except GputopError as error:
-            self._tell(form, "bad", error.message, error.hint)
+            self._show_message(form, "bad", error.message, error.hint)
             return
         self._started(started, f"Started {len(started)} jobs, one after another.", "c compares what they reach.")
 
@@ -337,7 +337,7 @@ class LaunchScreen(SubScreen):
         self._remember()
         self.entries = entries.entries()
         self._fill_recipes()
-        self._tell(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)
+        self._show_message(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)
         new = {job.id for job in started}
         self.jobs = [*reversed(started), *(other for other in self.jobs if other.id not in new)]
         if self.view is not None:
@@ -346,16 +346,16 @@ class LaunchScreen(SubScreen):
         self._follow_chosen()
         self.action_pane("jobs")
 
-    def _tell(self, form: Form, style: str, message: str, hint: str) -> None:
+    def _show_message(self, form: Form, style: str, message: str, hint: str) -> None:
         columns = max(20, form.inner_size.width)
-        form.tell([*wrapped(message, columns, style), *wrapped(hint, columns)], launch_form.START)
+        form.show_message([*wrapped(message, columns, style), *wrapped(hint, columns)], launch_form.START)
         if style == "bad":
             form.choose(launch_form.START)
             form.first = 0
             form.focus()
 
     def action_forget(self) -> None:
-        """Remove the chosen own command from the list."""
+        """Remove the user's chosen command from the list."""
         try:
             if entries.forget(self.entry.key):
                 self.entries = entries.entries()
@@ -366,7 +366,7 @@ class LaunchScreen(SubScreen):
             self.notify(str(error), severity="warning", timeout=6)
 
     async def action_compare(self) -> None:
-        """Open the comparison of the jobs."""
+        """Open the job comparison."""
         from gputop.tui.screens.compare import CompareScreen
 
         chosen = self.chosen_job()

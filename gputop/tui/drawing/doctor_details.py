@@ -1,6 +1,6 @@
-"""What the doctor's screen shows beside a finding's words: the GPUs and ranks that it speaks of, as the other panes show them.
+"""What the doctor's screen shows in addition to a finding's text: the GPUs and ranks involved, drawn as in the other panes.
 
-Also the past of the findings, and why the other causes are not the verdict. Pure.
+Also the history of the findings, and why the other causes are not the verdict. Pure.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.drawing.ranks import draw_ranks
 from gputop.tui.state.view import View
 
-MOST_DEVICES = 8
+MAX_DEVICES = 8
 _STATES = {
     "found": ("holds", "bad"),
     "explained": ("explained", "dim"),
@@ -27,12 +27,12 @@ _STATES = {
 }
 
 
-def draw_beside(finding: Finding, view: View, width: int, height: int) -> Drawing:
-    """Return the rows of the GPUs and ranks of a finding, with its processes marked; at most ``height`` lines."""
+def draw_involved(finding: Finding, view: View, width: int, height: int) -> Drawing:
+    """Return the rows of a finding's GPUs and ranks, with its processes marked; at most ``height`` lines."""
     lines: list[Line] = []
     devices = [device for device in view.snapshot.devices if device.uuid in finding.devices]
     if devices:
-        shown = devices[:MOST_DEVICES]
+        shown = devices[:MAX_DEVICES]
         room = len(shown) + 2
         part = replace(view, snapshot=replace(view.snapshot, devices=tuple(shown)), findings=(finding,))
         drawn = draw_gpus(replace(part, settings=replace(view.settings, density="compact")), width, room)
@@ -46,11 +46,11 @@ def draw_beside(finding: Finding, view: View, width: int, height: int) -> Drawin
         ascii_only = view.settings.ascii
         loss = run_numbers.loss_name(run) or ""
         lines += draw_ranks(run, view.snapshot, width, metric=loss, marked=finding.pids, ascii_only=ascii_only)
-    return Drawing((Span("What it speaks of", "title"),), tuple(lines[:height]))
+    return Drawing((Span("GPUs and ranks involved", "title"),), tuple(lines[:height]))
 
 
 def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], width: int) -> tuple[Line, ...]:
-    """Return every rule with what came of it: what holds first, then what could not be judged, then what is clean."""
+    """Return every rule with its outcome: those that hold first, then those that could not be judged, then the clean ones."""
     needs = {item.rule: item for item in abstained}
     groups = {state: [item for item in verdicts if item.state == state] for state in _STATES}
     lines: list[Line] = list(
@@ -71,14 +71,14 @@ def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], w
 
 
 def history_lines(episodes: Sequence[Episode], width: int) -> tuple[Line, ...]:
-    """Return the findings over time, the newest first: from when, for how long, and whether they still stand."""
-    lines: list[Line] = [*wrapped("What the doctor has said since gputop began to watch, newest first.", width), BLANK]
+    """Return the findings over time, newest first: since when, for how long, and whether they still hold."""
+    lines: list[Line] = [*wrapped("What the doctor has found since gputop started, newest first.", width), BLANK]
     for episode in reversed(episodes):
         began = units.clock(episode.began_at)
         if episode.ended_at is None:
             lasted = Span("until now ", "bad" if episode.finding.severity == "error" else "warn")
         else:
             lasted = Span(f"for {units.duration(max(0.0, episode.ended_at - episode.began_at))} ".ljust(10), "dim")
-        told = (Span(f"{began} ", "dim"), lasted, Span(f"{episode.finding.id} ", "dim"), Span(clean(episode.finding.title)))
-        lines.append(clip(told, width))
+        row = (Span(f"{began} ", "dim"), lasted, Span(f"{episode.finding.id} ", "dim"), Span(clean(episode.finding.title)))
+        lines.append(clip(row, width))
     return tuple(lines)
