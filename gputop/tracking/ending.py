@@ -55,22 +55,22 @@ def hook(current: Callable[[], Recorder]) -> None:
     if _hooked_pid == os.getpid():
         return
     _hooked_pid = os.getpid()
-    asked = _Asked()
-    atexit.register(lambda: current().finish(asked.code(current())))
-    leave, show = sys.exit, sys.excepthook
+    exit_call = _ExitCall()
+    atexit.register(lambda: current().finish(exit_call.code(current())))
+    original_exit, original_hook = sys.exit, sys.excepthook
 
     def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - the function that it stands for
         with suppress(Exception):  # whatever we make of it, the script leaves
-            asked.note(status, current())
-        leave(status)
+            exit_call.note(status, current())
+        original_exit(status)
 
-    exit.__doc__ = leave.__doc__
+    exit.__doc__ = original_exit.__doc__
     sys.exit = exit
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        say(current(), error)
+        record_error(current(), error)
         current().finish(exit_code_of(error))
-        show(kind, error, trace)
+        original_hook(kind, error, trace)
 
     sys.excepthook = failed
     multiprocessing: Any = sys.modules.get("multiprocessing.util")
@@ -79,7 +79,7 @@ def hook(current: Callable[[], Recorder]) -> None:
         multiprocessing.Finalize(None, lambda: current().finish(exit_code_of(sys.exc_info()[1])), exitpriority=0)
 
 
-class _Asked:
+class _ExitCall:
     """The last ``sys.exit`` of the main thread, and the step that the run was at."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ class _Asked:
         return self._code if run.step == self._step else None
 
 
-def say(run: Recorder, error: BaseException | None) -> None:
+def record_error(run: Recorder, error: BaseException | None) -> None:
     """Record the fact ``error``: what ends the script; an exit is none, and neither is a person's Ctrl-C."""
     if error is None or run.disabled or isinstance(error, KeyboardInterrupt | SystemExit) or "error" in run.facts:
         return

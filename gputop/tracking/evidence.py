@@ -58,27 +58,27 @@ class Watcher:
 
     def __init__(self, run: Recorder) -> None:
         self._run = run
-        self._torch_told = False
-        self._device_told = False
+        self._torch_recorded = False
+        self._device_recorded = False
 
     def news(self) -> bool:
         """Return whether ``record`` would have something to say."""
         torch: Any = sys.modules.get("torch")
         if torch is None:
             return False
-        return (not self._torch_told and hasattr(torch, "cuda")) or (not self._device_told and cuda() is not None)
+        return (not self._torch_recorded and hasattr(torch, "cuda")) or (not self._device_recorded and cuda() is not None)
 
     def record(self) -> None:
         """Record the facts ``torch`` and ``devices`` when they are new."""
         module = cuda()
-        if not self._torch_told or (module is not None and not self._device_told):
+        if not self._torch_recorded or (module is not None and not self._device_recorded):
             found = torch_fact()
             if found is not None:
-                self._torch_told = True
+                self._torch_recorded = True
                 self._run.fact("torch", found)
-        if module is not None and not self._device_told:
+        if module is not None and not self._device_recorded:
             entry = device_fact(module)
             if entry is not None:
-                self._device_told = True
+                self._device_recorded = True
                 if "devices" not in self._run.facts:
                     self._run.fact("devices", [entry])

@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # typing and collections.abc would be most of the price of ``
     from typing import Any
 
 _install: Callable[[Any], None] | None = None
-_answer: Callable[[], None] | None = None
+_on_ask: Callable[[], None] | None = None
 
 
 class TorchFinder:
@@ -81,11 +81,11 @@ def ask() -> None:
     """Add automatic values to the run that the script opened: ``gputop.watch(model, optimizer)`` asks for it."""
     if _install is not None:
         arm(_install)
-    if _answer is not None:
-        _answer()
+    if _on_ask is not None:
+        _on_ask()
 
 
 def answer_with(answer: Callable[[], None]) -> None:
     """Call ``answer`` whenever somebody asks: automatic tracking does, once it is installed."""
-    global _answer
-    _answer = answer
+    global _on_ask
+    _on_ask = answer

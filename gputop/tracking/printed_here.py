@@ -23,13 +23,13 @@ SIGNS = ("loss", "acc", "top1", "ppl", "perplexity", "f1", "reward", "mse", "mae
 """Without one of these in a line nothing is loaded that could read it."""
 LINES_BEFORE = 50
 """Of what was printed before the first sign: a heading may say the epoch."""
-ENOUGH = 2
-ENOUGH_WITH_TORCH = 10
+LINES_TO_OPEN = 2
+LINES_TO_OPEN_WITH_TORCH = 10
 """Lines with a value after which a run is opened; with torch most will be told by automatic tracking, at its first step."""
 LINE_CHARACTERS = 4000
 TEXT_CHARACTERS = 1 << 16
 """Of what is written at once; more is no progress line, and would be copied."""
-VAIN = 20_000
+LINES_WITHOUT_SIGN_MAX = 20_000
 """Lines without a sign after which nothing is to be hoped for: a program that prints much pays no more."""
 SHARE = 0.01
 ALLOWANCE_S = 0.5
@@ -49,7 +49,7 @@ class Listener:
         self._held: list[tuple[int, dict[str, float]]] = []
         self._run: Any = None
         self._total: int | None = None
-        self._vain = 0
+        self._lines_without_sign = 0
         self._busy = False
         self._began = 0.0
         self._spent = 0.0
@@ -78,8 +78,8 @@ class Listener:
             lower = lines.lower()
             if not any(sign in lower for sign in SIGNS):
                 self._before = [*self._before[1 - LINES_BEFORE :], lines[-LINE_CHARACTERS:]]
-                self._vain += 1
-                self.over = self._vain > VAIN
+                self._lines_without_sign += 1
+                self.over = self._lines_without_sign > LINES_WITHOUT_SIGN_MAX
                 return
             if not self._load():
                 self.over = True
@@ -96,7 +96,7 @@ class Listener:
         if self._spent > ALLOWANCE_S + SHARE * (time.perf_counter() - self._began):
             return
         started = time.thread_time()
-        if self._told_elsewhere():
+        if self._recorded_otherwise():
             self.over = True
             return
         assert self._transcripts is not None
@@ -108,7 +108,7 @@ class Listener:
             self._run.fact("progress", {"total_steps": self._total, "epochs": None})
         self._spent += time.thread_time() - started
 
-    def _told_elsewhere(self) -> bool:
+    def _recorded_otherwise(self) -> bool:
         """Return whether another run is active, or ours is over: the child of a fork has none."""
         if os.getpid() != self._pid:
             return True
@@ -123,7 +123,7 @@ class Listener:
             self._run.log(metrics, step=step)
             return
         self._held.append((step, metrics))
-        if len(self._held) < (ENOUGH_WITH_TORCH if "torch" in sys.modules else ENOUGH):
+        if len(self._held) < (LINES_TO_OPEN_WITH_TORCH if "torch" in sys.modules else LINES_TO_OPEN):
             return
         from gputop.tracking import session
         from gputop.tracking.printed import SOURCE
@@ -131,8 +131,8 @@ class Listener:
         self._run = session.init_unasked()
         self._run.fact("source", SOURCE)
         held, self._held = self._held, []
-        for at, said in held:
-            self._run.log(said, step=at)
+        for at, metrics in held:
+            self._run.log(metrics, step=at)
 
 
 def listen(load: Callable[[], bool]) -> None:
@@ -151,7 +151,7 @@ def listen(load: Callable[[], bool]) -> None:
 def _follow(stream: Any, name: str, listener: Listener) -> None:
     write = stream.write
 
-    def write_and_tell(text: str, /) -> int:
+    def write_and_hear(text: str, /) -> int:
         count: int = write(text)
         if listener.over:
             stream.__dict__.pop("write", None)  # the stream is again what it was
@@ -160,6 +160,6 @@ def _follow(stream: Any, name: str, listener: Listener) -> None:
         return count
 
     try:
-        stream.write = write_and_tell
+        stream.write = write_and_hear
     except AttributeError:  # a stream of another kind: this process is not heard
         return

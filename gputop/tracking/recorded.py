@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-class Stated(dict[str, Any]):
+class RecordedDict(dict[str, Any]):
     """A dictionary whose every change is recorded; entries are attributes too."""
 
     def __init__(self, changed: Callable[[str, Any], None]) -> None:

@@ -27,7 +27,7 @@ from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.writer import Journal
-from gputop.tracking.recorded import Stated
+from gputop.tracking.recorded import RecordedDict
 
 _GOALS = {"minimize": "min", "maximize": "max"}
 
@@ -58,9 +58,9 @@ class Run:
         self._card: dict[str, Any] = {"name": name}
         self.project = project
         self.log = self._journal.log if self._journal else _no_log
-        self.config = Stated(lambda key, value: self._state("config", key, value))
+        self.config = RecordedDict(lambda key, value: self._state("config", key, value))
         self._metrics: dict[str, Any] = {}
-        self.summary = Stated(lambda key, value: self._state("fact", "summary", dict(self.summary)))
+        self.summary = RecordedDict(lambda key, value: self._state("fact", "summary", dict(self.summary)))
         self.facts: dict[str, Any] = {}
         """What this rank said of itself so far."""
         self.before_end: Callable[[], None] | None = None
@@ -200,7 +200,7 @@ class Run:
         """End the run: "finished", or "failed" with an exit code other than 0. At most two seconds; also done at exit."""
         try:
             if exit_code:
-                ending.say(self, sys.exc_info()[1])
+                ending.record_error(self, sys.exc_info()[1])
             before_end, self.before_end = self.before_end, None
             if before_end is not None:
                 before_end()

@@ -123,7 +123,7 @@ def _start(
         ring_bytes=int(ring) * 1024 if ring.isdigit() else None,
     )
     if resuming:
-        opened.go_on()
+        opened.continue_steps()
     run = Run(opened, run_id, name, project)
     command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
     run.describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), command=command)

@@ -47,7 +47,7 @@ _wrapped_as: weakref.WeakKeyDictionary[Any, dict[int, tuple[Any, Any, Any]]] = w
 """Of each DDP: the parameters that it reduces, by id, with their dtype and device when it was made."""
 
 
-def listen(torch: Any, unseen: Callable[..., None]) -> None:
+def listen(torch: Any, no_compile: Callable[..., None]) -> None:
     """Put the wrappers in place, where this torch has torch.distributed; once per process."""
     ddp: Any = getattr(torch.nn.parallel, "DistributedDataParallel", None)
     group: Any = getattr(getattr(torch._C, "_distributed_c10d", None), "ProcessGroup", None)
@@ -64,20 +64,20 @@ def listen(torch: Any, unseen: Callable[..., None]) -> None:
         except Exception:  # noqa: BLE001 - what cannot be remembered is not told
             return
 
-    unseen(torch, made, inside=False)
+    no_compile(torch, made, inside=False)
     ddp.__init__ = made
     for method, name in COLLECTIVES.items():
         if method in group.__dict__:
-            setattr(group, method, _counted(torch, getattr(group, method), name, unseen))
+            setattr(group, method, _counted(torch, getattr(group, method), name, no_compile))
 
 
-def _counted(torch: Any, original: Any, name: str, unseen: Callable[..., None]) -> Any:
+def _counted(torch: Any, original: Any, name: str, no_compile: Callable[..., None]) -> Any:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         collectives[name] = collectives.get(name, 0) + 1
         return original(*args, **kwargs)
 
-    unseen(torch, call, inside=False)
+    no_compile(torch, call, inside=False)
     return call
 
 

@@ -17,8 +17,8 @@ from gputop.tracking.auto import ddp, gpu, settings, stall
 from gputop.tracking.auto.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
 from gputop.tracking.auto.gpu import EVERY_STEPS, Clock
 from gputop.tracking.auto.models import Models
+from gputop.tracking.auto.no_compile import no_compile
 from gputop.tracking.auto.state import Training
-from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.auto.waits import Waits
 
 EVERY_S = 2.0
@@ -36,16 +36,16 @@ class Facts:
         self._steps = steps
         self._models = models
         steps.facts_due = 0
-        self._look_next = self._probe_next = 0
+        self._collect_next = self._probe_next = 0
         self._clock_next = NEVER
         self._stride = 1
-        self._looked_at = 0.0
+        self._collected_at = 0.0
         self._took_s = 0.0
         self._probe: Probe | None = None
         self._clock: Clock | None = None
         self._waits: Waits | None = None
         self._window_from = -1
-        self.stall = stall.Stall(steps, models.light, lambda: models.evaluating, self.flush)
+        self.stall = stall.Stall(steps, models.fast, lambda: models.evaluating, self.flush)
         self._failed: set[str] = set()
         self._cheap: dict[str, Callable[[], Any]] = {
             "wrapper_calls": models.wrapper_calls,
@@ -56,7 +56,7 @@ class Facts:
             "parameters": self._parameters,
         }
         """Those that look at nothing but numbers: also looked at by the thread that finds the training stalled."""
-        self._dear: dict[str, Callable[[], Any]] = {
+        self._expensive: dict[str, Callable[[], Any]] = {
             "torch": self._about_torch,
             "settings": lambda: settings.settings(torch, models.autocast),
             "environment": lambda: settings.environment(evidence.cuda()),
@@ -67,18 +67,18 @@ class Facts:
             "transfers": lambda: self._waits.transfers() if self._waits is not None else None,
             "cuda_memory": self._memory,
         }
-        for room in (Facts, Probe, Batches, Called, Clock, Waits):
-            for item in vars(room).values():
+        for cls in (Facts, Probe, Batches, Called, Clock, Waits):
+            for item in vars(cls).values():
                 if isinstance(item, FunctionType):
-                    unseen(torch, item)
+                    no_compile(torch, item)
 
     def begin(self) -> None:
         """The run was opened: watch over its steps."""
         self.stall.start()
 
-    def trains(self, optimizer: Any) -> None:
+    def optimizer_added(self, optimizer: Any) -> None:
         """An optimizer has stepped for the first time: look at everything after this step."""
-        self._steps.facts_due = self._look_next = 0
+        self._steps.facts_due = self._collect_next = 0
         if self._probe is None:
             self._guarded("parameters", lambda: self._make_probe(optimizer))
 
@@ -90,35 +90,35 @@ class Facts:
         now = perf_counter()
         if self.stall.stalled:
             self.stall.stalled = False
-            self._steps.tell("stalled", None)
+            self._steps.update_fact("stalled", None)
         if self._window_from >= 0:
             self._close_window(step)
         if self._clock is not None and self._clock.running:
             self._clock.end()
         if step >= self._probe_next and self._probe is not None:
             self._guarded("parameters", lambda: self._probe.take(step))  # type: ignore[union-attr]
-        if step >= self._look_next:
-            self._look(step, now)
+        if step >= self._collect_next:
+            self._collect(step, now)
         # Only what will be in the next words is looked at.
-        soon = max(step + 1, self._look_next - PROBE_EVERY * RECENT_PROBES)
+        soon = max(step + 1, self._collect_next - PROBE_EVERY * RECENT_PROBES)
         self._probe_next = -(-soon // PROBE_EVERY) * PROBE_EVERY
         if step >= self._clock_next:
             self._clock_next = (step // EVERY_STEPS + 1) * EVERY_STEPS
             self._begin_clock(self._clock)
         running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
-        self._steps.facts_due = step + 1 if running else min(self._look_next, self._probe_next, self._clock_next)
+        self._steps.facts_due = step + 1 if running else min(self._collect_next, self._probe_next, self._clock_next)
 
-    def _look(self, step: int, now: float) -> None:
-        since, limit = now - self._looked_at, max(EVERY_S, SHARE * self._took_s)
+    def _collect(self, step: int, now: float) -> None:
+        since, limit = now - self._collected_at, max(EVERY_S, SHARE * self._took_s)
         if step and since < limit:
             self._stride *= 8 if since < limit / 16 else 2
         elif since > 4 * limit:
             self._stride = max(1, self._stride // 2)
-        self._look_next = (step // self._stride + 1) * self._stride
-        self._steps.batches_from = self._look_next - RECENT_BATCHES
-        self._looked_at = now
-        for name, look in self._dear.items():
-            self._guarded(name, lambda name=name, look=look: self._steps.tell(name, look()))  # type: ignore[misc]
+        self._collect_next = (step // self._stride + 1) * self._stride
+        self._steps.batches_from = self._collect_next - RECENT_BATCHES
+        self._collected_at = now
+        for name, look in self._expensive.items():
+            self._guarded(name, lambda name=name, look=look: self._steps.update_fact(name, look()))  # type: ignore[misc]
         self.flush()
         if step >= SETTLED_STEPS:
             self._guarded("waits", self._open_window)
@@ -130,16 +130,16 @@ class Facts:
         """Tell what is counted all the time and not yet told; from any thread."""
         feed = self._steps.loader
         if feed is not None and feed.trains and self._steps.run is not None:
-            self._guarded("loader", lambda: feed.tell(self._steps.run))
+            self._guarded("loader", lambda: feed.record_facts(self._steps.run))
         for name, look in self._cheap.items():
-            self._guarded(name, lambda name=name, look=look: self._steps.tell(name, look()))  # type: ignore[misc]
+            self._guarded(name, lambda name=name, look=look: self._steps.update_fact(name, look()))  # type: ignore[misc]
 
     def finish(self) -> None:
         """The run ends: tell what is left."""
         self.abandon()
         self.flush()
         if self.stall.stalled:
-            self._steps.tell("stalled", None)
+            self._steps.update_fact("stalled", None)
 
     def abandon(self) -> None:
         """Look no more, and leave nothing behind."""
@@ -191,9 +191,9 @@ class Facts:
         if evidence.cuda() is None or self._models.compiles():
             return
         if self._waits is None:
-            self._waits = Waits(self._torch, unseen, self._steps.sites.user_frame)
+            self._waits = Waits(self._torch, no_compile, self._steps.sites.user_frame)
         self._window_from = self._steps.step
-        self._waits.open(self._steps.elsewhere)
+        self._waits.open(self._steps.on_other_thread)
 
     def _close_window(self, step: int) -> None:
         if self._waits is not None and self._window_from >= 0:

@@ -20,7 +20,7 @@ empty_cache_calls = 0
 """Of this process."""
 
 
-def listen(torch: Any, unseen: Callable[..., None]) -> None:
+def listen(torch: Any, no_compile: Callable[..., None]) -> None:
     """Count the calls of ``torch.cuda.empty_cache``; once per process."""
     original = torch.cuda.empty_cache
 
@@ -30,7 +30,7 @@ def listen(torch: Any, unseen: Callable[..., None]) -> None:
         empty_cache_calls += 1
         original()
 
-    unseen(torch, empty_cache, inside=False)
+    no_compile(torch, empty_cache, inside=False)
     torch.cuda.empty_cache = empty_cache
 
 

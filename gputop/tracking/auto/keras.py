@@ -12,7 +12,7 @@ import sys
 import weakref
 from typing import Any, Protocol
 
-_ROOM = "keras.src.optimizers.base_optimizer"
+_OPTIMIZERS = "keras.src.optimizers.base_optimizer"
 _listening = False
 
 
@@ -57,8 +57,8 @@ class Seen:
 def listen(torch: Any, steps: Stepping) -> None:
     """Listen to Keras's optimizers if Keras trains on torch in this process; once."""
     global _listening
-    room: Any = sys.modules.get(_ROOM)
-    base = getattr(room, "BaseOptimizer", None)
+    module: Any = sys.modules.get(_OPTIMIZERS)
+    base = getattr(module, "BaseOptimizer", None)
     if _listening or base is None:
         return
     _listening = True

@@ -47,7 +47,7 @@ class Feed:
 
     def begin(self, loader: Any) -> None:
         """An iteration over ``loader`` begins."""
-        self._batch_size = _whole(getattr(loader, "batch_size", None))
+        self._batch_size = _int(getattr(loader, "batch_size", None))
         self._shape = None
         self.iterations += 1
         self.rows = self.tokens = 0
@@ -86,7 +86,7 @@ class Feed:
         self.exhausted = True
         self.batches.ended()
 
-    def tell(self, run: Any) -> None:
+    def record_facts(self, run: Any) -> None:
         """Record what this loader and its sampler are, and how far it is, when that is new."""
         counted = {"iterations": self.iterations, "exhausted": self.exhausted, "batches": self.handed_out}
         for name, value in (("loader", {**self._described, **counted}), ("sampler", self._sampler)):
@@ -103,25 +103,25 @@ class Feed:
             "type": kind,
             "shuffle": shuffle if isinstance(shuffle, bool) else None,
             "set_epoch": self.epoch_was_set if hasattr(sampler, "set_epoch") else None,
-            "replicas": _whole(getattr(sampler, "num_replicas", None)),
-            "rank": _whole(getattr(sampler, "rank", None)),
+            "replicas": _int(getattr(sampler, "num_replicas", None)),
+            "rank": _int(getattr(sampler, "rank", None)),
         }
 
 
 def describe(loader: Any) -> dict[str, Any]:
     """Return a loader's settings; reads plain attributes, never the data set itself."""
-    batch_size = _whole(getattr(loader, "batch_size", None))
+    batch_size = _int(getattr(loader, "batch_size", None))
     if batch_size is None:
-        batch_size = _whole(getattr(getattr(loader, "batch_sampler", None), "batch_size", None))
+        batch_size = _int(getattr(getattr(loader, "batch_sampler", None), "batch_size", None))
     return {
         "type": type(loader).__name__,
         "dataset": type(getattr(loader, "dataset", None)).__name__,
         "batch_size": batch_size,
-        "num_workers": _whole(getattr(loader, "num_workers", None)),
+        "num_workers": _int(getattr(loader, "num_workers", None)),
         "pin_memory": bool(getattr(loader, "pin_memory", False)),
         "drop_last": bool(getattr(loader, "drop_last", False)),
         "persistent_workers": bool(getattr(loader, "persistent_workers", False)),
-        "prefetch_factor": _whole(getattr(loader, "prefetch_factor", None)),
+        "prefetch_factor": _int(getattr(loader, "prefetch_factor", None)),
     }
 
 
@@ -190,8 +190,8 @@ def _sampler(loader: Any) -> Any:
 
 
 def _sampler_epoch(sampler: Any) -> int | None:
-    return _whole(getattr(sampler, "epoch", None)) if hasattr(sampler, "set_epoch") else None
+    return _int(getattr(sampler, "epoch", None)) if hasattr(sampler, "set_epoch") else None
 
 
-def _whole(value: Any) -> int | None:
+def _int(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None

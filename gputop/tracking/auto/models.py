@@ -20,11 +20,11 @@ from typing import Any
 
 from gputop.tracking.auto.batches import Called
 from gputop.tracking.auto.ddp import ddp_fact, is_ddp, is_sharded
-from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.loader import counts, first_tensor, is_integer
+from gputop.tracking.auto.no_compile import no_compile
 from gputop.tracking.auto.settings import autocast_is_on
 from gputop.tracking.auto.state import Training
-from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer, direct, mesh_names
 from gputop.tracking.watch import SplitCounter, splits
 
@@ -42,12 +42,12 @@ models: Models | None = None
 """Those of this process, for the calls below."""
 
 
-def _serve(found: Models) -> None:
+def _publish(found: Models) -> None:
     global models
     models = found
 
 
-def _call_of(torch: Any, cls: Any, light: Light) -> Any:
+def _timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
     """Return a ``__call__`` for a class that lets ``models`` take the time of the one that it has.
 
     It finds ``models`` by name, and all that it holds of gputop is pickled as nothing of ours: a class that is pickled by value
@@ -61,16 +61,16 @@ def _call_of(torch: Any, cls: Any, light: Light) -> Any:
 
     def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
         onward = super(cls, self).__call__ if own is None else own.__get__(self)
-        if tracing() or (light.on and self.training and grad_enabled()):
+        if tracing() or (fast.on and self.training and grad_enabled()):
             return onward(*args, **kwargs)
         if torch.compiler.is_compiling():
             return onward(*args, **kwargs)
-        room = sys.modules.get("gputop.tracking.auto.models")
-        if room is None or room.models is None:
+        ours = sys.modules.get("gputop.tracking.auto.models")
+        if ours is None or ours.models is None:
             return onward(*args, **kwargs)
-        return room.models.timed(self, onward, args, kwargs)
+        return ours.models.timed(self, onward, args, kwargs)
 
-    unseen(torch, call_module, inside=False)
+    no_compile(torch, call_module, inside=False)
     return functools.wraps(cls.__call__)(call_module)
 
 
@@ -98,17 +98,17 @@ class Top:
 class Models:
     """The modules that are trained in this process."""
 
-    def __init__(self, torch: Any, steps: Training, light: Light) -> None:
+    def __init__(self, torch: Any, steps: Training, fast: FastPath) -> None:
         self._torch = torch
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._steps = steps
-        self.light = light
+        self.fast = fast
         self.splits = False
         """Whether a DataParallel is called, whose calls are counted."""
         self.tops: dict[int, Top] = {}
         self.inside = False
         self.settling = True
-        """Whether ``later`` is to be called."""
+        """Whether ``after_iteration`` is to be called."""
         self._classes: set[type] = set()
         self._parameters: set[int] = set()
         self._largest = 0
@@ -134,13 +134,13 @@ class Models:
         self._evaluations = 0
         self._evaluation_s = 0.0
         self._evaluated: tuple[str | None, bool] = (None, False)
-        _serve(self)
+        _publish(self)
         for item in vars(Models).values():
             if isinstance(item, FunctionType) and item.__name__ != "timed":
-                unseen(torch, item)
-        unseen(torch, Models.timed, inside=False)
+                no_compile(torch, item)
+        no_compile(torch, Models.timed, inside=False)
 
-    def look(self, run: Any, optimizer: Any) -> None:
+    def add_optimizer(self, run: Any, optimizer: Any) -> None:
         """Find the modules of an optimizer and say what they are; at its first step."""
         own = {id(item) for group in optimizer.param_groups for item in group["params"]}
         roots = self._roots(own)
@@ -148,14 +148,14 @@ class Models:
         for root in roots:
             self._add(root)
             self._find_ddp(root)
-        self._tell(roots, own)
+        self._record_model(roots, own)
         number = len(self._steps.optimizers) - 1
         if own & self._ddp_parameters:
             self.ddp_optimizers.add(number)
         name = "optimizer" if number == 0 else f"optimizer/{number}"
         run.fact(name, describe_optimizer(optimizer))
 
-    def later(self, step: int) -> None:
+    def after_iteration(self, step: int) -> None:
         """An iteration has ended."""
         self.settling = step < UNUSED_AFTER[-1]
         if step in UNUSED_AFTER:
@@ -274,7 +274,7 @@ class Models:
             if len(self._classes) >= CLASSES_MAX:
                 return
             self._classes.add(cls)
-            cls.__call__ = _call_of(self._torch, cls, self.light)
+            cls.__call__ = _timed_call(self._torch, cls, self.fast)
         top = self.tops[id(module)] = Top(module, inner, rows_known)
         self.wrapped = self.wrapped or top.wraps
 
@@ -298,16 +298,23 @@ class Models:
         """Call a module, and take the time if it is one of those that are trained and the outermost now."""
         steps = self._steps
         top = self.tops.get(id(module))
-        if top is None or self.inside or steps.off or self.light.inside or top.module() is not module or steps.elsewhere():
+        if (
+            top is None
+            or self.inside
+            or steps.off
+            or self.fast.in_backward
+            or top.module() is not module
+            or steps.on_other_thread()
+        ):
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
-        self.light.leave()
+        self.fast.end_early()
         if trains:
             if top.plain and steps.loader is not None:
                 self._wrapped += 1
                 top.calls += 1
             else:
-                self.trains(top, module, args, kwargs)
+                self.training_call(top, module, args, kwargs)
         self.inside = True
         self.evaluating = not trains
         clock = steps.clock
@@ -328,13 +335,13 @@ class Models:
                 self._evaluation_s += took
                 self._evaluations += 1
                 if self._evaluations == 1 or steps.evaluation_s == took:  # the first one after a step
-                    self._look_at_evaluation(top, module)
+                    self._note_evaluation(top, module)
 
-    def _look_at_evaluation(self, top: Top, module: Any) -> None:
+    def _note_evaluation(self, top: Top, module: Any) -> None:
         first = next(module.parameters(), None)
         self._evaluated = (None if first is None else str(first.device), not top.inner)
 
-    def trains(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
+    def training_call(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
         """Look at a training call of a top module."""
         try:
             top.calls += 1
@@ -342,7 +349,7 @@ class Models:
                 self.autocast = autocast_is_on(self._torch)
             if top.inner and not self._through_wrapper():
                 self._bypassed += 1
-                self._look_at_bypass(module)
+                self._note_bypass(module)
                 return
             self._wrapped += 1
             self._count_sync(top)
@@ -383,15 +390,15 @@ class Models:
         if reference is None and top.inner:
             reference = self._ddp
         module = reference() if reference is not None else None
-        if module is not None and not self._steps.partly:
+        if module is not None and not self._steps.partial:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
 
-    def _look_at_bypass(self, module: Any) -> None:
+    def _note_bypass(self, module: Any) -> None:
         frame = self._steps.sites.user_frame(sys._getframe(3))
         self._bypassed_class = type(module).__name__
         self._bypassed_where = None if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
-    def _tell(self, roots: Iterable[Any], own: set[int]) -> None:
+    def _record_model(self, roots: Iterable[Any], own: set[int]) -> None:
         """Record the fact ``model``: that of the root with the most trained parameters so far."""
         sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
         if not sized:
@@ -401,4 +408,4 @@ class Models:
             return
         self._largest = size
         self._root = weakref.ref(root)
-        self._steps.tell("model", describe_model(root, self.mesh))
+        self._steps.update_fact("model", describe_model(root, self.mesh))

@@ -54,7 +54,7 @@ class Records:
                 if type(value) is not float:  # on a GPU: its copy has to be asked for now
                     break
             else:
-                journal.later(values, step)
+                journal.defer(values, step)
                 return
         if _claimed:
             values = {name: value for name, value in values.items() if name not in _claimed and not _is_loss_of(name, _claimed)}

@@ -16,7 +16,7 @@ from statistics import median
 from types import FrameType
 from typing import Any
 
-from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.state import Training
 
 STALL_S = 30.0
@@ -41,9 +41,9 @@ _OPTIMIZER = os.path.join("torch", "optim", "optimizer.py")
 class Stall:
     """The thread that waits for steps not to come."""
 
-    def __init__(self, steps: Training, light: Light, evaluating: Callable[[], bool], flush: Callable[[], None]) -> None:
+    def __init__(self, steps: Training, fast: FastPath, evaluating: Callable[[], bool], flush: Callable[[], None]) -> None:
         self._steps = steps
-        self._light = light
+        self._fast = fast
         self._evaluating = evaluating
         self._flush = flush
         given = os.environ.get("GPUTOP_STALL_S", "")
@@ -74,7 +74,7 @@ class Stall:
 
     def _early_s(self) -> float:
         times = list(self._steps.recent_s)
-        if self._light.reached < EARLY_FROM_STEP or not times:
+        if self._fast.reached < EARLY_FROM_STEP or not times:
             return math.inf
         return max(EARLY_SHARE * self.floor_s, EARLY_STEPS * max(times), EARLY_PAUSES * self._pause_s)
 
@@ -83,7 +83,7 @@ class Stall:
             said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
             look_s = min(LOOK_S, self.floor_s / 4)
             while not self._over.wait(look_s):
-                mark, run = self._light.marked, self._steps.run
+                mark, run = self._fast.marked, self._steps.run
                 now = time.perf_counter()
                 if run is None or mark is None:
                     continue
@@ -99,7 +99,7 @@ class Stall:
                 said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
                 found = {**self._where(now - mark), **({"early": True} if early else {})}
-                if self._light.marked == mark and not self._over.is_set():
+                if self._fast.marked == mark and not self._over.is_set():
                     self.stalled = True
                     run.fact("stalled", found)
         except Exception:  # noqa: BLE001 - the interpreter is ending, or has changed: no word rather than noise
@@ -110,7 +110,7 @@ class Stall:
         wall = time.time()
         return {
             "since": wall - since_s,
-            "step": self._light.reached,
+            "step": self._fast.reached,
             "phase": self._phase(frame),
             "stack": stack_of(frame),
             "at": wall,

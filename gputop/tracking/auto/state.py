@@ -35,7 +35,7 @@ class Training:
         """Whether nothing is recorded any more, or not in this run."""
         self.on_failure: Callable[[], None] | None = None
         """Called once when automatic tracking gives up."""
-        self.partly = False
+        self.partial = False
         """Whether the present iteration is not looked at whole."""
         self.blind = False
         """Whether an optimizer's step was compiled: such steps cannot be counted, and their losses not told apart."""
@@ -63,7 +63,7 @@ class Training:
         """The optimizer that stepped last."""
         self.sites = Sites(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
         self.gradients = Gradients()
-        self.partly = False
+        self.partial = False
         self.clock: Clock | None = None
         self.arrived: dict[str, float] = {}
         """Times on the GPU, of a step before, that are to be written."""
@@ -89,11 +89,11 @@ class Training:
                 self.on_failure()
             tell(f"automatic tracking stops, the training goes on ({type(error).__name__}: {str(error)[:200]}).")
 
-    def elsewhere(self) -> bool:
+    def on_other_thread(self) -> bool:
         """Return whether the caller is on another thread than the one that trains."""
         return bool(self.thread) and get_ident() != self.thread
 
-    def tell(self, name: str, value: Any) -> None:
+    def update_fact(self, name: str, value: Any) -> None:
         """Record a fact if it is another than was told; None tells nothing, but takes ``stalled`` back."""
         run = self.run
         if run is not None and run.facts.get(name) != value and (value is not None or name == "stalled"):

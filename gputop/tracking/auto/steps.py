@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto.ddp import Gradients
-from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.loss import UNKNOWN, Site, caller, divisor
 from gputop.tracking.auto.records import Records
 from gputop.tracking.auto.state import Training
@@ -52,7 +52,7 @@ class Steps(Training):
         self.facts: Facts | None = None
         super().__init__(torch)
         self.on_failure = self._abandon
-        self.lightly = Light(self)
+        self.fast = FastPath(self)
         self._begin()
 
     def _begin(self) -> None:
@@ -65,7 +65,7 @@ class Steps(Training):
         self._step_from = self.first_batch_s = 0.0
         self.feeds = 0
         """How many loaders have fed the training: a script that makes a new one for each epoch does not tell us which it is."""
-        self.lightly.inside = False
+        self.fast.in_backward = False
 
     def reset(self) -> None:
         """Forget the run: in a forked child, which opens its own if it trains."""
@@ -75,7 +75,7 @@ class Steps(Training):
         self._begin()
 
     def _abandon(self) -> None:
-        self.lightly.drop()
+        self.fast.abort()
         if self.facts is not None:
             self.facts.abandon()
 
@@ -87,13 +87,13 @@ class Steps(Training):
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember which loss a GradScaler made larger."""
-        self.lightly.give_up()
+        self.fast.disqualify()
         self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
 
     def before_backward(self, tensors: Any) -> None:
         """Look at what backward is about to run on; called on the thread that trains, by what was called as ``backward``."""
         self.sites.added = None
-        if not self.partly:
+        if not self.partial:
             gradients = self.gradients
             gradients.backwards += 1
             if gradients.watching:
@@ -120,7 +120,7 @@ class Steps(Training):
             if not feed.trains:
                 feed.trains = True
                 self.feeds += 1
-                self._look_at_loader(feed)
+                self._record_loader(feed)
         value = tensor
         divided: float | None = UNKNOWN
         if self._scaled is not None:
@@ -167,7 +167,7 @@ class Steps(Training):
             self._on_clock = None
         if not skipped:
             self.taken += 1
-        if not skipped and not self.partly:
+        if not skipped and not self.partial:
             spent = now - self._step_from - self.inside_step
             if spent > 0.0:
                 self.optimizer_s += spent
@@ -183,7 +183,7 @@ class Steps(Training):
             if not self._open():
                 return
             self._begin_facts()
-        plain = known and not skipped and self.lightly.is_plain()
+        plain = known and not skipped and self.fast.is_plain()
         values: dict[str, Any] = {}
         if self.step < 0 or self.fetched or index in self._stepped:
             self._close_iteration()
@@ -210,18 +210,18 @@ class Steps(Training):
             # What came before was not looked at, as nobody knew the modules: no word on it.
             self.gradients = Gradients()
         if opened or not known:
-            facts.trains(optimizer)
+            facts.optimizer_added(optimizer)
         if not known:
-            models.look(self.run, optimizer)
+            models.add_optimizer(self.run, optimizer)
         if models.wrapped:
             models.stepped()
-        if not self.partly:
+        if not self.partial:
             self.gradients.stepped(known and index in models.ddp_optimizers)
         if self.step >= self.facts_due or facts.stall.stalled:
             facts.due(self.step)
         if not known:
             self.mark = perf_counter()
-        self.lightly.choose(plain and not (models.settling or models.splits))
+        self.fast.decide(plain and not (models.settling or models.splits))
 
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one that ends decides what the losses are called."""
@@ -230,7 +230,7 @@ class Steps(Training):
             self.name_held()
         self.step += 1
         if self.models is not None and self.models.settling:
-            self.models.later(self.step)
+            self.models.after_iteration(self.step)
 
     def name_held(self) -> None:
         """Name the losses of the first iteration, and write them."""
@@ -246,7 +246,7 @@ class Steps(Training):
     def finish(self) -> None:
         """Write what is held back, at the end of the run."""
         try:
-            self.lightly.leave()
+            self.fast.end_early()
             if self._held:
                 self.name_held()
             if self.records is not None:
@@ -276,7 +276,7 @@ class Steps(Training):
         if self.first_batch_s:
             # Also where an evaluation stretched the step, as it does between two epochs.
             values["first_batch_s"], self.first_batch_s = self.first_batch_s, 0.0
-        if not self.partly:
+        if not self.partial:
             if self.forward_s:
                 values["phase/forward"] = self.forward_s
             if self.backward_s:
@@ -344,9 +344,9 @@ class Steps(Training):
         if self.models is None:
             from gputop.tracking.auto.models import Models
 
-            self.models = Models(self.torch, self, self.lightly)
+            self.models = Models(self.torch, self, self.fast)
         return self.models
 
-    def _look_at_loader(self, feed: Any) -> None:
+    def _record_loader(self, feed: Any) -> None:
         if self.run is not None and not self.run.disabled:
-            feed.tell(self.run)
+            feed.record_facts(self.run)

@@ -35,13 +35,13 @@ class Waits:
     def __init__(
         self,
         torch: Any,
-        unseen: Callable[..., None],
+        no_compile: Callable[..., None],
         user_frame: Callable[[FrameType | None], FrameType | None],
         on_gpu: Callable[[Any], bool] = lambda tensor: bool(tensor.is_cuda),
     ) -> None:
         self._tensor = torch.Tensor
         self._thread_is_other: Callable[[], bool] = lambda: False
-        self._unseen = unseen
+        self._no_compile = no_compile
         self._user_frame = user_frame
         self._on_gpu = on_gpu
         self.is_open = False
@@ -53,12 +53,12 @@ class Waits:
         self._copy_lines: Counter[str] = Counter()
         self._wrappers = {name: self._waiting(name) for name in WAITS} | {name: self._copying(name) for name in COPIES}
 
-    def open(self, elsewhere: Callable[[], bool]) -> None:
-        """Look from now on; ``elsewhere`` tells whether the caller is on another thread than the one that trains.
+    def open(self, on_other_thread: Callable[[], bool]) -> None:
+        """Look from now on; ``on_other_thread`` tells whether the caller is on another thread than the one that trains.
 
         Methods that somebody else has put on ``torch.Tensor`` are left alone.
         """
-        self._thread_is_other = elsewhere
+        self._thread_is_other = on_other_thread
         self.is_open = True
         for name, wrapper in self._wrappers.items():
             if name not in self._tensor.__dict__:
@@ -89,7 +89,7 @@ class Waits:
                 self.is_open = False
             return original(tensor, *args, **kwargs)
 
-        self._unseen(call)
+        self._no_compile(call)
         return call
 
     def _copying(self, name: str) -> Any:
@@ -108,7 +108,7 @@ class Waits:
                 self.is_open = False
             return result
 
-        self._unseen(call)
+        self._no_compile(call)
         return call
 
     def _copied(self, tensor: Any, result: Any, seconds: float, args: Any, kwargs: Any) -> None:

@@ -80,14 +80,14 @@ class OpenJournal:
             except OSError as error:
                 self._stop_archive(error)
 
-    def go_on(self) -> None:
+    def continue_steps(self) -> None:
         """Count steps on from the last one that this rank's journals before this one hold, if they can be read."""
         for attempt in reversed(range(self.identity.attempt)):
             if self._archive_path is not None:
                 name = f"{form.file_stem(self.identity.rank, attempt)}.gpr"
                 found = last_step(self._archive_path.with_name(name))
                 if found is not None:
-                    self.journal.go_on_from(found)
+                    self.journal.continue_from(found)
                     return
 
     @property

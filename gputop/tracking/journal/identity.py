@@ -105,12 +105,12 @@ def _starter_mark() -> str:
     """
     multiprocessing: Any = sys.modules.get("multiprocessing")
     is_child = multiprocessing is not None and multiprocessing.parent_process() is not None
-    if "LOCAL_RANK" in os.environ and not is_child and b"LOCAL_RANK" not in _born_with():
+    if "LOCAL_RANK" in os.environ and not is_child and b"LOCAL_RANK" not in _initial_variables():
         return _mark(os.getpid())
     return _parent_mark()
 
 
-def _born_with() -> set[bytes]:
+def _initial_variables() -> set[bytes]:
     try:
         raw = Path("/proc/self/environ").read_bytes()
     except OSError:

@@ -41,7 +41,7 @@ class Stream:
         """The last step that was logged; -1 before the first."""
         return self._step
 
-    def go_on_from(self, step: int) -> None:
+    def continue_from(self, step: int) -> None:
         """Count steps from here on: the run was recorded before, up to this one."""
         self._step = step
 

@@ -14,13 +14,13 @@ from collections.abc import Callable
 from time import sleep
 
 PARKED = 10_000
-GIVE_WAY = 3
-GIVE_WAY_S = 5e-5
+YIELDS = 3
+YIELD_S = 5e-5
 """How often, and for how long, a thread whose record is parked lets the one that writes go on."""
 
 
 class Turns:
-    """Actions of one journal, one at a time. ``Journal.log`` takes its turn in its own code, as ``_alone`` does."""
+    """Actions of one journal, one at a time. ``Journal.log`` takes its turn in its own code, as ``_exclusively`` does."""
 
     def __init__(self, parked: int = PARKED) -> None:
         self._writing: dict[int, object] = {}
@@ -35,17 +35,17 @@ class Turns:
         """Do what has to be done by a thread that logs, outside of a turn."""
         raise NotImplementedError
 
-    def _guarded(self, action: Callable[[], None]) -> None:
+    def _enqueue(self, action: Callable[[], None]) -> None:
         """Do this when nobody writes: at once, or by whoever writes now."""
         self._parked.append(action)
         self._drain()
-        for _ in range(GIVE_WAY):
+        for _ in range(YIELDS):
             if not self._parked:
                 return
-            sleep(GIVE_WAY_S)
+            sleep(YIELD_S)
             self._drain()
 
-    def _alone(self, action: Callable[[], None]) -> bool:
+    def _exclusively(self, action: Callable[[], None]) -> bool:
         """Do this while nobody else writes; return False, without having done it, if somebody does."""
         me = object()
         try:
@@ -54,28 +54,28 @@ class Turns:
             action()
             del self._writing[0]
         except BaseException:
-            self._leave(me)
+            self._release(me)
             raise
         return True
 
-    def _leave(self, me: object) -> None:
+    def _release(self, me: object) -> None:
         if self._writing.get(0) is me:
             del self._writing[0]
 
     def _drain(self) -> None:
-        self._do_left()
+        self._run_parked()
         self._after_turn()
 
-    def _do_left(self) -> None:
+    def _run_parked(self) -> None:
         """Do what is parked, unless somebody else is at it: then they do it when they leave."""
-        while self._parked and self._alone(self._do_parked):
+        while self._parked and self._exclusively(self._empty_parked):
             pass
 
-    def _do_parked(self) -> None:
+    def _empty_parked(self) -> None:
         while self._parked:
-            self._do(self._parked.popleft())
+            self._run_one(self._parked.popleft())
 
-    def _do(self, action: Callable[[], None]) -> None:
+    def _run_one(self, action: Callable[[], None]) -> None:
         try:
             action()
         except Exception as error:  # noqa: BLE001 - as in log; one bad record must not keep the others

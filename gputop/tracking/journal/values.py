@@ -25,7 +25,7 @@ def flatten(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterat
             yield name, value
 
 
-def sort_out(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], list[tuple[str, Any]]]:
+def classify(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], list[tuple[str, Any]]]:
     """Return what can be recorded now as floats, what is text ("name: text"), and what is still on a GPU."""
     numbers: dict[str, float] = {}
     texts: list[str] = []
@@ -100,7 +100,7 @@ def _tensor(name: str, value: Any) -> float | None:
         return None
 
 
-def whole(step: Any) -> int | None:
+def to_int(step: Any) -> int | None:
     """Return a step as an int without asking a device; None when it is no number."""
     if type(step).__module__.partition(".")[0] == "torch" and getattr(getattr(step, "device", None), "type", "cpu") != "cpu":
         tell("a step on a GPU cannot be read without waiting: steps are counted instead. Pass an int.")

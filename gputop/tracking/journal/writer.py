@@ -25,19 +25,19 @@ from gputop.tracking.journal.gpu_values import LateValues
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.stream import Plan, Stream
 from gputop.tracking.journal.turns import Turns
-from gputop.tracking.journal.values import plain, sort_out, whole
+from gputop.tracking.journal.values import classify, plain, to_int
 
 LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""
 CLOSE_S = 1.0
 """How long it waits for a record in the making."""
-BEHIND = 512
-BEHIND_NS = 50_000_000
-"""Records given to ``later`` wait for so many others, or for so long, whichever comes first."""
+DEFERRED_MAX = 512
+DEFERRED_NS = 50_000_000
+"""Records given to ``defer`` wait for so many others, or for so long, whichever comes first."""
 ANCHOR_SHIFT_NS = 20_000_000
 """A wall clock that moved against the monotonic one by this much is written down again."""
 
-Behind = tuple[tuple[str, ...], tuple[float, ...], int, int]
+Deferred = tuple[tuple[str, ...], tuple[float, ...], int, int]
 """A record that waits to be written with others: names, values, step, time."""
 
 _all: weakref.WeakSet[Journal] = weakref.WeakSet()
@@ -62,9 +62,9 @@ class Journal(Turns, Stream):
         """Called on a logging thread, outside the lock, after ``want_attention``."""
         self._start_flusher = start_flusher
         self._schemas = 0
-        self.behind: deque[Iterable[Behind]] = deque()
+        self.deferred: deque[Iterable[Deferred]] = deque()
         """Records that wait for others, each of which is handed out once."""
-        self.stretch: Iterable[Behind] | None = None
+        self.stretch: Iterable[Deferred] | None = None
         """More of them, which automatic tracking adds to without a call; false while there are none."""
         self.own_ns = 0
         """So long after the training has written what waits, the thread leaves more of it to the training."""
@@ -96,7 +96,7 @@ class Journal(Turns, Stream):
                 metrics = {**data, **metrics}
             if type(step) is not int:
                 if step is not None:
-                    step = whole(step)
+                    step = to_int(step)
                 elif commit is False:
                     self.aside(metrics)
                     return
@@ -130,24 +130,24 @@ class Journal(Turns, Stream):
                                 written = True
                     del writing[0]
             except BaseException:
-                self._leave(metrics)
+                self._release(metrics)
                 raise
             if not written:
-                self._other(metrics, step, now)
+                self._log_slowly(metrics, step, now)
             elif self._parked:
                 self._drain()
         except Exception as error:  # noqa: BLE001 - a logger must never end a training; the reason is told and counted
             self._failed(error)
 
-    def _other(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
+    def _log_slowly(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
         """Record what is not floats alone, has new names, meets the end of a segment, or finds another call writing."""
         for value in metrics.values():
             if type(value) is not float:
                 metrics = self._numbers(metrics, step, now)
                 break
-        self._guarded(partial(self._unplanned, metrics, step, now))
+        self._enqueue(partial(self._unplanned, metrics, step, now))
 
-    def later(self, metrics: dict[str, float], step: int) -> None:
+    def defer(self, metrics: dict[str, float], step: int) -> None:
         """Record floats soon: with the ones that follow, about 80 ms from now at most.
 
         For a caller between two operations of torch, whose code has to be fetched from memory each time: written
@@ -155,8 +155,8 @@ class Journal(Turns, Stream):
         """
         now = monotonic_ns()
         self._step = step
-        self.behind.append(iter((((*metrics,), (*metrics.values(),), step, now),)))
-        if now - self._caught_up > BEHIND_NS or len(self.behind) >= BEHIND or self.through:
+        self.deferred.append(iter((((*metrics,), (*metrics.values(),), step, now),)))
+        if now - self._caught_up > DEFERRED_NS or len(self.deferred) >= DEFERRED_MAX or self.through:
             self.catch_up()
             self._drain()
         elif not self.quick:
@@ -171,7 +171,7 @@ class Journal(Turns, Stream):
     @property
     def waits(self) -> bool:
         """Whether records wait."""
-        return bool(self.behind or self.stretch)
+        return bool(self.deferred or self.stretch)
 
     def catch_up(self, after_ns: int = 0) -> bool:
         """Write the records that wait, if none were written for so long, and return whether any waited; from any thread."""
@@ -182,22 +182,22 @@ class Journal(Turns, Stream):
             return True
         self._caught_up = now
         try:
-            self._alone(self._write_behind)
-            self._do_left()
+            self._exclusively(self._write_deferred)
+            self._run_parked()
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
         return True
 
-    def _waiting(self) -> Iterator[Behind]:
-        behind = self.behind
-        while behind:
+    def _waiting(self) -> Iterator[Deferred]:
+        deferred = self.deferred
+        while deferred:
             # First emptied and then taken out: what raises in between leaves the others in place.
-            yield from behind[0]
-            behind.popleft()
+            yield from deferred[0]
+            deferred.popleft()
         if self.stretch:
             yield from self.stretch
 
-    def _write_behind(self) -> None:
+    def _write_deferred(self) -> None:
         words, doubles = self.words, self._doubles
         for names, values, step, now in self._waiting():
             plan = self._plans.get(names)
@@ -227,7 +227,7 @@ class Journal(Turns, Stream):
         try:
             # Packed before the lock: it may refuse. Stamped with the step that is going on.
             record = form.pack_json(kind, 0, self._step, now, event)
-            self._guarded(lambda: self._put_event(record, key, event))
+            self._enqueue(lambda: self._put_event(record, key, event))
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
 
@@ -236,7 +236,7 @@ class Journal(Turns, Stream):
         now = monotonic_ns()
         try:
             numbers = self._numbers(dict(metrics), self._step + 1, now)
-            self._guarded(lambda: self._unplanned(numbers, self._step + 1, now, count=False))
+            self._enqueue(lambda: self._unplanned(numbers, self._step + 1, now, count=False))
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
 
@@ -261,7 +261,7 @@ class Journal(Turns, Stream):
             sleep(0.005)
             self.collect()
         end = monotonic_ns() + int(CLOSE_S * 1e9)
-        while not self._alone(self._shut):
+        while not self._exclusively(self._shut):
             if monotonic_ns() > end:
                 # Whoever writes hangs, or its thread ended in the middle of it.
                 self.closed, self._plans = True, {}
@@ -269,14 +269,14 @@ class Journal(Turns, Stream):
             sleep(0.005)
 
     def _shut(self) -> None:
-        self._do_parked()
+        self._empty_parked()
         self.closed, self._plans, self._limit = True, {}, 0
 
     def after_fork_in_child(self) -> None:
         """Make this a dead journal: the ring belongs to the parent, and so may the lock."""
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
-        self.behind, self.stretch, self._late = deque(), None, LateValues()
+        self.deferred, self.stretch, self._late = deque(), None, LateValues()
         self.archive_fd = -1
 
     def named(self) -> list[tuple[str, ...]]:
@@ -286,11 +286,11 @@ class Journal(Turns, Stream):
     def _numbers(self, metrics: dict[str, Any], step: Any, now: int) -> dict[str, Any]:
         if self.closed:
             return {}
-        good, texts, late = sort_out(metrics)
+        good, texts, late = classify(metrics)
         for text in texts:
             self.text(text)
         if late:
-            given = None if step is None else whole(step)
+            given = None if step is None else to_int(step)
             at = self._step + 1 if given is None else given
             for name, value in late:
                 self._late.stage(name, value, at, now)
@@ -302,7 +302,7 @@ class Journal(Turns, Stream):
     def collect(self) -> None:
         """Record the values that have arrived from a GPU since the last call; from any thread."""
         if len(self._late):
-            self._guarded(self._write_landed)
+            self._enqueue(self._write_landed)
 
     def _write_landed(self) -> None:
         for name, value, step, logged_at in self._late.landed():
@@ -329,7 +329,7 @@ class Journal(Turns, Stream):
             part = names[start : start + form.NAMES_PER_RECORD]
             plan = self._plans.get(part) or self._new_plan(part, now)
             if plan is not None:
-                self._rare(plan[0], step, now, [metrics[name] for name in part])
+                self._put_scalars(plan[0], step, now, [metrics[name] for name in part])
         if count:
             self._step = step
 
@@ -356,7 +356,7 @@ class Journal(Turns, Stream):
                 self._note(event)
         self._put(record)
 
-    def _rare(self, word: int, step: int, now: int, values: Iterable[float]) -> None:
+    def _put_scalars(self, word: int, step: int, now: int, values: Iterable[float]) -> None:
         """Write a scalars record the long way; the lock is held."""
         if self.words[form.W_STATE] == form.STARTING:
             self.words[form.W_STATE] = form.RUNNING

@@ -61,12 +61,12 @@ class RankLog:
             before = self.reader.position
             # The state first: all that a process wrote before it was seen dead is then in what is read next.
             self.judge()
-            ended, said = not self.alive, self._said()
+            ended, said = not self.alive, self._reported()
             read = self.reader.poll(self, budget)
         except (OSError, FormatError):
             self.settle()
             return 0
-        if self._said() != said or self.state == "starting":
+        if self._reported() != said or self.state == "starting":
             # Its process was looked at a moment ago: only what the journal says since can change the state.
             self.judge()
         at_end = self.reader.position - before < budget
@@ -75,7 +75,7 @@ class RankLog:
             self.settle()
         return read
 
-    def _said(self) -> tuple[int, int | None]:
+    def _reported(self) -> tuple[int, int | None]:
         return self.reader.live.state, self.reader.live.exit_code
 
     def settle(self) -> None:

@@ -47,7 +47,7 @@ class _Followed:
     """By rank and attempt."""
     files: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """What was opened, or found to be no journal: path -> (mtime, size) at that time."""
-    told: Run | None = None
+    finished: Run | None = None
     """The run once all of its ranks are read to their end, before its job was asked whether somebody stopped it."""
 
     @property
@@ -201,10 +201,10 @@ class RunReader:
             for entry in _entries(directory):
                 path = Path(entry.path)
                 if path.suffix == ".ring" and not any(path == log.ring for log in self._logs()):
-                    self._open_alone(path)
+                    self._open_ring_only(path)
         self._first = False
 
-    def _open_alone(self, path: Path) -> None:
+    def _open_ring_only(self, path: Path) -> None:
         try:
             found = path.lstat()
             stamp = (found.st_mtime_ns, found.st_size)
@@ -218,7 +218,7 @@ class RunReader:
         self.problems.pop(path, None)
         partner = log.reader.header.partner
         if partner and (os.path.exists(partner) or not log.alive):
-            self._leave(log, path, Path(partner))
+            self._leave_to_archive(log, path, Path(partner))
             return
         followed = self._followed.setdefault(log.identity.run_id, _Followed(log.identity.run_id))
         key = (log.identity.rank, log.identity.attempt)
@@ -226,7 +226,7 @@ class RunReader:
             key = (key[0], key[1] + 1)
         followed.logs[key] = log
 
-    def _leave(self, log: RankLog, ring: Path, archive: Path) -> None:
+    def _leave_to_archive(self, log: RankLog, ring: Path, archive: Path) -> None:
         """Leave a ring to its archive; free its memory if its process is dead, also for a run too old to be followed."""
         log.close()
         if log.alive:
@@ -266,9 +266,9 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
 def _describe(followed: _Followed) -> Run:
     logs = followed.newest()
     ranks = tuple(log.rank() for log in logs)
-    told, ended = followed.told, all(log.done for log in followed.logs.values())
-    if ended and told is not None and _same(ranks, told.ranks):
-        return as_stopped(told)
+    finished, ended = followed.finished, all(log.done for log in followed.logs.values())
+    if ended and finished is not None and _same(ranks, finished.ranks):
+        return as_stopped(finished)
     states = {rank.state for rank in ranks}
     state = next(state for state in WORST_FIRST if state in states)
     first = logs[0]
@@ -288,7 +288,7 @@ def _describe(followed: _Followed) -> Run:
         command=first.command,
         ranks=ranks,
     )
-    followed.told = run if ended else None
+    followed.finished = run if ended else None
     return as_stopped(run)
 
 

@@ -16,7 +16,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import gputop
-from gputop.tracking.auto import install, light
+from gputop.tracking.auto import fast_path, install
 
 torch.set_num_threads(1)
 ITERATIONS, PLAIN_FIRST = 1200, 50
@@ -194,8 +194,8 @@ NOT_KINDS = ("__init__", "batch", "loss", "back", "run", "plain", *LATE)
 def train(seed, whole):
     os.environ["GPUTOP_NAME"] = f"{seed}-{'whole' if whole else 'light'}"
     if whole:
-        light.LEAST_SHARE = 1
-    light.PLAIN_STEPS = 1
+        fast_path.FULL_ONE_IN = 1
+    fast_path.PLAIN_STEPS = 1
     looked_at = []
     steps = install.tracked()
     close = type(steps)._close_iteration

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gputop.snapshot import Run
-from gputop.tracking.auto.light import LEAST_SHARE, WHOLE_PER_S, is_whole, share
+from gputop.tracking.auto.fast_path import FULL_ONE_IN, FULL_PER_S, full_share, is_full
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home, read_all
 
@@ -25,8 +25,8 @@ COUNTED = ("gradients", "checkpoint", "evaluation")
 
 
 def steps_of(step_s: float, number: int = 20_000) -> list[int]:
-    part = share(step_s)
-    return [step for step in range(number) if is_whole(step, part)]
+    part = full_share(step_s)
+    return [step for step in range(number) if is_full(step, part)]
 
 
 @pytest.mark.parametrize("step_s", [0.0005, 0.003, 0.008, 0.02, 0.1])
@@ -34,7 +34,7 @@ def test_whole_looks_are_spread_evenly(step_s: float) -> None:
     steps = steps_of(step_s)
     gaps = [after - before for before, after in itertools.pairwise(steps)]
     assert max(gaps) < 3 * min(gaps)  # else the doctor would take a gap for the end of what it may look at
-    assert max(gaps) <= 3 * LEAST_SHARE
+    assert max(gaps) <= 3 * FULL_ONE_IN
     for period in (2, 3, 4, 5, 7, 8, 10, 16, 50):
         # Half of what would be an even share at least, whatever returns every so many steps.
         counts = [sum(step % period == rest for step in steps) for rest in range(period)]
@@ -49,7 +49,7 @@ def test_ranks_of_different_pace_look_at_the_same_steps() -> None:
 def test_slow_iterations_are_all_looked_at_and_quick_ones_often_enough() -> None:
     assert steps_of(0.05, 100) == list(range(100))
     for step_s in (0.001, 0.002, 0.004, 0.01, 0.03):
-        assert len(steps_of(step_s)) / (20_000 * step_s) >= WHOLE_PER_S / 2
+        assert len(steps_of(step_s)) / (20_000 * step_s) >= FULL_PER_S / 2
 
 
 def points(home: Home, run: Run) -> dict[str, dict[int, float]]:
@@ -119,7 +119,7 @@ def test_quick_iterations_are_written_by_the_training_itself(home: Home) -> None
 writer.Journal.hurry = lambda self: None  # the thread does not come for them
 written, steps = 0, step()
 for number in range(3000):
-    light = steps.lightly.on
+    light = steps.fast.on
     step()
     written += light and not steps.journal.waits
 print(written)
@@ -146,7 +146,7 @@ torch.Tensor.backward = lambda self: torch.autograd.backward(self)
 {SMALL}
 light = 0
 for number in range(200):
-    light += step().lightly.on
+    light += step().fast.on
 print(losses[-1], torch.autograd.backward.__wrapped__ is backward, light)
 """
     )
@@ -198,7 +198,7 @@ def train(until):
 
 
 batches = iter(loader)
-train(lambda number: number > 100 and install.tracked().lightly.on)
+train(lambda number: number > 100 and install.tracked().fast.on)
 child = os.fork()
 train(lambda number: number == 20)
 if child:
@@ -232,7 +232,7 @@ quick, slow = iter(torch.utils.data.DataLoader(range(1000))), iter(torch.utils.d
 meant = []
 for number in range(700):
     next(quick)
-    light = install.tracked().lightly
+    light = install.tracked().fast
     if number > 300 and number % 50 == 0 and light.on:
         next(slow)
         meant.append(light.reached + 1)

@@ -1,8 +1,8 @@
 """The short way through an iteration: most of the quick ones leave their loss, their time and the wait for data alone.
 
 What tracking adds to an iteration is mostly code and data that torch has driven out of the caches and that come back from
-memory. So of quick iterations about ``WHOLE_PER_S`` a second are looked at whole, one in ``LEAST_SHARE`` at least, and the
-others touch as little as can be. Of ``LONGEST_S`` and more each is looked at.
+memory. So of quick iterations about ``FULL_PER_S`` a second are looked at whole, one in ``FULL_ONE_IN`` at least, and the
+others touch as little as can be. Of ``FULL_FROM_S`` and more each is looked at.
 
 Which ones is settled by the number of the step alone, so that ranks which step together look at the same ones, and those
 of a lower share are among those of a higher one. Multiples of the golden ratio are spread evenly in whatever period (that
@@ -27,21 +27,21 @@ from gputop.tracking.auto.loss import UNKNOWN, Site
 
 if TYPE_CHECKING:
     from gputop.tracking.auto.state import Training
-    from gputop.tracking.journal.writer import Behind
+    from gputop.tracking.journal.writer import Deferred
 
-WHOLE_PER_S = 20.0
-LONGEST_S = 1 / WHOLE_PER_S
-LEAST_SHARE = 128
+FULL_PER_S = 20.0
+FULL_FROM_S = 1 / FULL_PER_S
+FULL_ONE_IN = 128
 """At least one iteration in so many is looked at whole."""
 PLAIN_STEPS = 8
 """So many iterations have to be plain first, and two more after one that was left."""
-TOGETHER_S = 0.045
-TOGETHER_MIN = 8
+WRITE_EVERY_S = 0.045
+WRITE_STEPS_MIN = 8
 """What the iterations of so long have left is written by the training itself, where they are so many: a thread that comes for
 it stops the training for longer."""
-NOBODY = object()
+NO_FEED = object()
 """In place of a DataLoader's feed, where none feeds the training."""
-Left = tuple[int, float, float, float, float]
+FastStep = tuple[int, float, float, float, float]
 """What an iteration leaves: its number; its end, by ``perf_counter`` (which reads the journal's clock on Linux); how long it
 took, in s; its loss; how long it waited for data, in s, or 0."""
 _GOLDEN = 0x9E3779B1
@@ -49,15 +49,15 @@ _GOLDEN = 0x9E3779B1
 _ALL = 1 << 32
 
 
-def share(step_s: float) -> int:
+def full_share(step_s: float) -> int:
     """Return the share of iterations of ``step_s`` seconds that are looked at whole, in parts of 2**32."""
     part = 1
-    while part < LEAST_SHARE and step_s * part < LONGEST_S:
+    while part < FULL_ONE_IN and step_s * part < FULL_FROM_S:
         part *= 2
     return _ALL // part
 
 
-def is_whole(step: int, share: int) -> bool:
+def is_full(step: int, share: int) -> bool:
     """Return whether an iteration is looked at whole."""
     return step * _GOLDEN % _ALL < share
 
@@ -68,12 +68,12 @@ class Stretch:
     __slots__ = ("waiting",)
 
     def __init__(self) -> None:
-        self.waiting: deque[Left] = deque()
+        self.waiting: deque[FastStep] = deque()
 
     def __bool__(self) -> bool:
         return bool(self.waiting)
 
-    def __iter__(self) -> Iterator[Behind]:
+    def __iter__(self) -> Iterator[Deferred]:
         """Hand over each record once; on any thread."""
         while self.waiting:
             step, now, step_s, loss, data_s = self.waiting.popleft()
@@ -83,63 +83,63 @@ class Stretch:
                 yield ("step_s", "loss"), (step_s, loss), step, int(now * 1e9)
 
 
-class Light:
+class FastPath:
     """The iterations that go the short way. Slots, side by side in memory: every wrapper looks at some of them."""
 
     __slots__ = (
         "_fetches",
-        "_last",
-        "_plain",
+        "_last_step",
+        "_plain_steps",
         "_share",
         "_site",
         "_steps",
         "_stretch",
-        "_together",
-        "able",
-        "append",
+        "_write_every",
         "data_s",
         "feed",
-        "inside",
-        "longest",
+        "in_backward",
+        "limit_s",
         "loss",
         "mark",
         "on",
-        "optimizer",
-        "pause",
+        "optimizer_id",
+        "pause_at",
+        "record",
         "step",
+        "supported",
         "thread",
     )
 
     def __init__(self, steps: Training) -> None:
         self._steps = steps
-        self._plain = 0
+        self._plain_steps = 0
         self._share = _ALL
-        self._together = 0
+        self._write_every = 0
         """After how many iterations the training writes; 0: never."""
         self._fetches = False
         """Whether each iteration fetches a batch from a DataLoader."""
         self._site: Site | None = None
         self._stretch = Stretch()
-        self.able = True
+        self.supported = True
         """Whether the wrapper of backward knows the short way."""
         self.on = False
         """Whether the present iteration goes the short way."""
-        self.inside = False
+        self.in_backward = False
         """Whether a backward is going on, of whichever way."""
-        self.feed: object = NOBODY
+        self.feed: object = NO_FEED
         """The DataLoader's feed whose batches are waited for, while ``on``."""
         self.loss: float | None = None
         self.data_s = 0.0
         self.mark = 0.0
         """When the last iteration ended, in seconds of ``perf_counter``."""
-        self.step = self._last = self.pause = -1
+        self.step = self._last_step = self.pause_at = -1
         """Numbers of the last iteration, of the last one before another is looked at whole, and of the one to ``halt`` at."""
-        self.longest = LONGEST_S
+        self.limit_s = FULL_FROM_S
         """An iteration that takes longer is looked at; 0 where the present one is to be."""
         self.thread = 0
-        self.optimizer = 0
+        self.optimizer_id = 0
         """The id of the only one."""
-        self.append: Callable[[Left], None] = self._stretch.waiting.append
+        self.record: Callable[[FastStep], None] = self._stretch.waiting.append
         """Takes what an iteration leaves."""
 
     def __reduce__(self) -> Any:
@@ -165,58 +165,58 @@ class Light:
             len(pending) == len(steps.optimizers) == 1
             and type(pending[0].total) is float
             and steps.fetched <= 1
-            and not (steps.partly or steps.interrupted or steps.sites.inside or steps.blind)
+            and not (steps.partial or steps.interrupted or steps.sites.inside or steps.blind)
         )
 
-    def choose(self, plain: bool) -> None:
+    def decide(self, plain: bool) -> None:
         """An iteration has gone the long way; ``plain``: there was nothing special about it. May the next ones be light?"""
         steps = self._steps
         if plain:
-            self._plain += 1
-        elif not steps.partly:
-            self._plain = 0
-        steps.partly = False
-        if not self.able or self._plain < PLAIN_STEPS or steps.records is None or steps.journal is None:
+            self._plain_steps += 1
+        elif not steps.partial:
+            self._plain_steps = 0
+        steps.partial = False
+        if not self.supported or self._plain_steps < PLAIN_STEPS or steps.records is None or steps.journal is None:
             return
         site, feed, optimizer = steps.sites.only(), steps.loader, steps.last() if steps.last is not None else None
         if site is None or optimizer is None or not steps.records.direct or (feed is not None and feed.batches.counting):
             return
-        if self._plain % PLAIN_STEPS == 0:
+        if self._plain_steps % PLAIN_STEPS == 0:
             usual_s = statistics.median(steps.recent_s)
-            self._share = share(usual_s)
-            self._together = int(TOGETHER_S / usual_s) if usual_s * TOGETHER_MIN < TOGETHER_S else 0
-            steps.journal.own_ns = int(TOGETHER_S * 1e9) if self._together else 0
+            self._share = full_share(usual_s)
+            self._write_every = int(WRITE_EVERY_S / usual_s) if usual_s * WRITE_STEPS_MIN < WRITE_EVERY_S else 0
+            steps.journal.own_ns = int(WRITE_EVERY_S * 1e9) if self._write_every else 0
         number, until = steps.step + 1, min(steps.facts_due, steps.batches_from)
-        while number < until and not is_whole(number, self._share):
+        while number < until and not is_full(number, self._share):
             number += 1
         if number > steps.step + 1 and steps.mark is not None:
-            self.step, self._last, self.mark = steps.step, number - 1, steps.mark
-            self._next_pause()
-            self._site, self.optimizer, self.thread = site, id(optimizer), steps.thread
+            self.step, self._last_step, self.mark = steps.step, number - 1, steps.mark
+            self._set_pause()
+            self._site, self.optimizer_id, self.thread = site, id(optimizer), steps.thread
             self._stretch = steps.journal.stretch = Stretch()
-            self.append = self._stretch.waiting.append
-            self.loss, self.data_s, self.longest = None, 0.0, LONGEST_S
-            self.feed = feed if self._fetches else NOBODY
-            self.on = steps.partly = True
+            self.record = self._stretch.waiting.append
+            self.loss, self.data_s, self.limit_s = None, 0.0, FULL_FROM_S
+            self.feed = feed if self._fetches else NO_FEED
+            self.on = steps.partial = True
 
-    def _next_pause(self) -> None:
-        self.pause = min(self._last, self.step + self._together) if self._together else self._last
+    def _set_pause(self) -> None:
+        self.pause_at = min(self._last_step, self.step + self._write_every) if self._write_every else self._last_step
 
-    def halt(self) -> None:
+    def pause(self) -> None:
         """Between two iterations: write what they have left, or let the next one be looked at whole."""
         journal = self._steps.journal
-        if not self.on or self.step >= self._last:
-            self.rest()
+        if not self.on or self.step >= self._last_step:
+            self.finish()
         else:
-            self._next_pause()
-        if journal is not None and self._together:
-            journal.catch_up(int(TOGETHER_S / 2 * 1e9))
+            self._set_pause()
+        if journal is not None and self._write_every:
+            journal.catch_up(int(WRITE_EVERY_S / 2 * 1e9))
 
-    def rest(self) -> None:
+    def finish(self) -> None:
         """Between two iterations: the next one is looked at whole."""
         steps = self._steps
-        self.on = steps.partly = False
-        self.feed = NOBODY
+        self.on = steps.partial = False
+        self.feed = NO_FEED
         taken = self.step - steps.step
         steps.taken += taken
         if steps.loader is not None and self._fetches:
@@ -224,34 +224,34 @@ class Light:
         steps.step, steps.mark = self.step, self.mark
         if steps.journal is not None:
             steps.journal.stretch = None
-            steps.journal.behind.append(self._stretch)
-            steps.journal.go_on_from(self.step)
+            steps.journal.deferred.append(self._stretch)
+            steps.journal.continue_from(self.step)
         steps.fetched, steps.gc_s = 0, 0.0
 
-    def drop(self) -> None:
+    def abort(self) -> None:
         """Begin anew, and hand over nothing."""
         self.on = False
-        self.feed = NOBODY
+        self.feed = NO_FEED
 
-    def give_up(self) -> None:
+    def disqualify(self) -> None:
         """Something is not plain, and will not be in the next iterations."""
-        self.leave()
-        self._plain = 0
+        self.end_early()
+        self._plain_steps = 0
 
-    def leave(self) -> None:
+    def end_early(self) -> None:
         """In the middle of an iteration: the rest of it goes the long way. From another thread: nothing."""
         if not self.on or get_ident() != self.thread:
             return
         try:
-            self._leave()
+            self._end_early()
         except Exception as error:  # noqa: BLE001 - the training goes on
             self._steps.failed(error)
 
-    def _leave(self) -> None:
+    def _end_early(self) -> None:
         steps, gc_s = self._steps, self._steps.gc_s
-        self._plain = min(self._plain, PLAIN_STEPS - 2)
-        self.rest()
-        steps.partly = True
+        self._plain_steps = min(self._plain_steps, PLAIN_STEPS - 2)
+        self.finish()
+        steps.partial = True
         steps.gc_s, steps.data_s = gc_s, self.data_s
         if self.data_s:
             steps.fetched = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def unseen(torch: Any, function: Any, inside: bool = True) -> None:
+def no_compile(torch: Any, function: Any, inside: bool = True) -> None:
     """Keep torch.compile from compiling a function of ours, and (``inside``) what it calls.
 
     Code that is called from a compiled region after a graph break would be compiled too, at a price in time and warnings.
