@@ -1,8 +1,8 @@
-"""When facts are looked at and told: at steps that are the same on all ranks, some seconds apart, and only what is new.
+"""Schedules facts: collected at the same steps on all ranks, a few seconds apart, and recorded only if they changed.
 
-Looks come at multiples of a power of two that grows, in leaps at first, until two of them are ``EVERY_S`` apart, so that
-ranks which step together say what they know of the same steps. All looks together take at most 1/``SHARE`` of the time. One
-that fails is not tried again; the others go on.
+Collections happen at multiples of a power of two, which grows, in leaps at first, until two of them are ``EVERY_S`` apart, so
+that ranks in step with each other report on the same steps. All collections together take at most 1/``SHARE`` of the time.
+A fact whose collection fails is not tried again; the others continue.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ EVERY_S = 2.0
 SHARE = 400
 NEVER = 1 << 62
 SETTLED_STEPS = 5
-"""Steps before waits and copies are counted: the first ones are not like the others."""
+"""Waits and copies are counted from this step on, because the first steps are not typical."""
 
 
 class Facts:
-    """What the present run is told, and what is looked at next."""
+    """The facts of the current run, and when to collect them next."""
 
     def __init__(self, torch: Any, steps: Training, models: Models) -> None:
         self._torch = torch
@@ -55,7 +55,7 @@ class Facts:
             "process_group": self._group,
             "parameters": self._parameters,
         }
-        """Those that look at nothing but numbers: also looked at by the thread that finds the training stalled."""
+        """Facts that only read numbers; the thread that detects a stall collects them too."""
         self._expensive: dict[str, Callable[[], Any]] = {
             "torch": self._about_torch,
             "settings": lambda: settings.settings(torch, models.autocast),
@@ -73,11 +73,11 @@ class Facts:
                     no_compile(torch, item)
 
     def begin(self) -> None:
-        """The run was opened: watch over its steps."""
+        """Start watching the steps of the run that was just opened."""
         self.stall.start()
 
     def optimizer_added(self, optimizer: Any) -> None:
-        """An optimizer has stepped for the first time: look at everything after this step."""
+        """Schedule a full collection after an optimizer's first step."""
         self._steps.facts_due = self._collect_next = 0
         if self._probe is None:
             self._guarded("parameters", lambda: self._make_probe(optimizer))
@@ -86,7 +86,7 @@ class Facts:
         self._probe = Probe(self._torch, [item for group in optimizer.param_groups for item in group["params"]])
 
     def due(self, step: int) -> None:
-        """Do what is due after this step; in the thread that trains."""
+        """Do what is due after this step, on the thread that trains."""
         now = perf_counter()
         if self.stall.stalled:
             self.stall.stalled = False
@@ -99,7 +99,7 @@ class Facts:
             self._guarded("parameters", lambda: self._probe.take(step))  # type: ignore[union-attr]
         if step >= self._collect_next:
             self._collect(step, now)
-        # Only what will be in the next words is looked at.
+        # Probe only the steps that the next collection will report.
         soon = max(step + 1, self._collect_next - PROBE_EVERY * RECENT_PROBES)
         self._probe_next = -(-soon // PROBE_EVERY) * PROBE_EVERY
         if step >= self._clock_next:
@@ -127,7 +127,7 @@ class Facts:
         self._took_s = perf_counter() - now
 
     def flush(self) -> None:
-        """Tell what is counted all the time and not yet told; from any thread."""
+        """Record the continuously counted facts that changed. Safe on any thread."""
         feed = self._steps.loader
         if feed is not None and feed.trains and self._steps.run is not None:
             self._guarded("loader", lambda: feed.record_facts(self._steps.run))
@@ -135,14 +135,14 @@ class Facts:
             self._guarded(name, lambda name=name, look=look: self._steps.update_fact(name, look()))  # type: ignore[misc]
 
     def finish(self) -> None:
-        """The run ends: tell what is left."""
+        """Record the remaining facts at the end of the run."""
         self.abandon()
         self.flush()
         if self.stall.stalled:
             self._steps.update_fact("stalled", None)
 
     def abandon(self) -> None:
-        """Look no more, and leave nothing behind."""
+        """Stop collecting, and restore what was wrapped."""
         self.stall.stop()
         self._close_window(-1)
 
@@ -151,7 +151,7 @@ class Facts:
             return
         try:
             action()
-        except Exception:  # noqa: BLE001 - a model, a loader, torch itself may be of any version and kind
+        except Exception:  # noqa: BLE001 - the model, the loader and torch itself may be of any version and kind
             self._failed.add(name)
 
     def _batches(self) -> dict[str, Any] | None:
@@ -167,18 +167,18 @@ class Facts:
         return None if found is None else {**found, "recent": self._numbered(found["recent"])}
 
     def _numbered(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
-        """Return [step, ...] with the steps as the run numbers them: in the script's own, they are the script's."""
+        """Return [step, ...] with the run's step numbers: in the script's own run, the script's."""
         ahead = self._steps.records.ahead if self._steps.records is not None else 0
         return [[step + ahead, *more] for step, *more in rows]
 
     def _about_torch(self) -> dict[str, Any] | None:
-        """Return the fact ``torch``; torch is asked for devices only if CUDA is in use, and an answer is not taken back."""
+        """Return the fact ``torch``; queries devices only if CUDA is in use, and keeps an earlier answer."""
         found = evidence.torch_fact()
         known = self._steps.run.facts.get("torch") if self._steps.run is not None else None
         return known if known is not None and found is not None and found["device_count"] is None else found
 
     def _group(self) -> dict[str, Any] | None:
-        """Return the fact ``process_group``; after the group is destroyed the last one, with all that was counted."""
+        """Return the fact ``process_group``; once the group is destroyed, the last one with the final counts."""
         found = ddp.group_fact(self._torch, self._models.mesh)
         known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
         return {**known, "collectives": dict(ddp.collectives)} if found is None and known is not None else found

@@ -1,17 +1,17 @@
-"""The short way through an iteration: most of the quick ones leave their loss, their time and the wait for data alone.
+"""The fast path through an iteration: most short iterations record only their loss, their time and the wait for data.
 
-What tracking adds to an iteration is mostly code and data that torch has driven out of the caches and that come back from
-memory. So of quick iterations about ``FULL_PER_S`` a second are looked at whole, one in ``FULL_ONE_IN`` at least, and the
-others touch as little as can be. Of ``FULL_FROM_S`` and more each is looked at.
+Most of tracking's cost per iteration is code and data that torch has evicted from the caches and that must be fetched from
+memory again. So of short iterations only about ``FULL_PER_S`` per second are measured in full, at least one in
+``FULL_ONE_IN``, and the others touch as little as possible. Iterations of ``FULL_FROM_S`` or longer are all measured in full.
 
-Which ones is settled by the number of the step alone, so that ranks which step together look at the same ones, and those
-of a lower share are among those of a higher one. Multiples of the golden ratio are spread evenly in whatever period (that
-of the loader's workers, of a script that logs every 10 steps), and the widest gap is less than three times the narrowest.
+The step number alone decides which ones, so that ranks in step with each other pick the same ones, and those picked at a
+lower share are a subset of those at a higher share. Multiples of the golden ratio are evenly spread over any period (the
+number of loader workers, a script that logs every 10 steps), and the widest gap is less than three times the narrowest.
 
-The wrappers (``hooks``, ``models``) go the short way while ``on`` says so. Whatever is out of the ordinary
-(a second loss, an evaluation, a checkpoint, a value on a GPU) ends it in the middle of an iteration: ``leave`` hands over
-what is known, and the rest of the iteration goes the long way. Only what is plain begins it: one optimizer, one line that
-runs backward, once per step, in a run of our own.
+The wrappers (``hooks``, ``models``) take the fast path while ``on`` is set. Anything unusual (a second loss, an evaluation, a
+checkpoint, a value on a GPU) ends it in the middle of an iteration: ``end_early`` hands over what is known, and the rest of
+the iteration takes the full path. Only plain iterations start it: one optimizer, one line that runs backward, once per
+step, in a run that tracking opened itself.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ if TYPE_CHECKING:
 FULL_PER_S = 20.0
 FULL_FROM_S = 1 / FULL_PER_S
 FULL_ONE_IN = 128
-"""At least one iteration in so many is looked at whole."""
+"""At least one iteration in this many is measured in full."""
 PLAIN_STEPS = 8
-"""So many iterations have to be plain first, and two more after one that was left."""
+"""This many plain iterations must come first; after one that ended early, two more."""
 WRITE_EVERY_S = 0.045
 WRITE_STEPS_MIN = 8
-"""What the iterations of so long have left is written by the training itself, where they are so many: a thread that comes for
-it stops the training for longer."""
+"""The training thread itself writes the records of this period, if it holds at least this many iterations: a thread that
+fetches them stops the training for longer."""
 NO_FEED = object()
-"""In place of a DataLoader's feed, where none feeds the training."""
+"""Stands for a DataLoader's feed if no loader feeds the training."""
 FastStep = tuple[int, float, float, float, float]
-"""What an iteration leaves: its number; its end, by ``perf_counter`` (which reads the journal's clock on Linux); how long it
-took, in s; its loss; how long it waited for data, in s, or 0."""
+"""The record of a fast iteration: its step; its end, by ``perf_counter`` (on Linux the journal's clock); its duration in s;
+its loss; its wait for data in s, or 0."""
 _GOLDEN = 0x9E3779B1
 """2**32 divided by the golden ratio."""
 _ALL = 1 << 32
 
 
 def full_share(step_s: float) -> int:
-    """Return the share of iterations of ``step_s`` seconds that are looked at whole, in parts of 2**32."""
+    """Return which share of iterations of ``step_s`` seconds is measured in full, in units of 2**-32."""
     part = 1
     while part < FULL_ONE_IN and step_s * part < FULL_FROM_S:
         part *= 2
@@ -58,12 +58,12 @@ def full_share(step_s: float) -> int:
 
 
 def is_full(step: int, share: int) -> bool:
-    """Return whether an iteration is looked at whole."""
+    """Return whether an iteration is measured in full; ``share`` is in units of 2**-32."""
     return step * _GOLDEN % _ALL < share
 
 
 class Stretch:
-    """Consecutive iterations that went the short way, as far as their records are not written yet."""
+    """Consecutive fast iterations whose records are not written yet."""
 
     __slots__ = ("waiting",)
 
@@ -74,7 +74,7 @@ class Stretch:
         return bool(self.waiting)
 
     def __iter__(self) -> Iterator[Deferred]:
-        """Hand over each record once; on any thread."""
+        """Yield each record once. Safe on any thread."""
         while self.waiting:
             step, now, step_s, loss, data_s = self.waiting.popleft()
             if data_s:
@@ -84,7 +84,7 @@ class Stretch:
 
 
 class FastPath:
-    """The iterations that go the short way. Slots, side by side in memory: every wrapper looks at some of them."""
+    """The state of the fast path. Slots, adjacent in memory, because every wrapper reads some of them."""
 
     __slots__ = (
         "_fetches",
@@ -115,49 +115,49 @@ class FastPath:
         self._plain_steps = 0
         self._share = _ALL
         self._write_every = 0
-        """After how many iterations the training writes; 0: never."""
+        """The training writes pending records after this many iterations; 0: never."""
         self._fetches = False
         """Whether each iteration fetches a batch from a DataLoader."""
         self._site: Site | None = None
         self._stretch = Stretch()
         self.supported = True
-        """Whether the wrapper of backward knows the short way."""
+        """Whether the wrapper of backward supports the fast path."""
         self.on = False
-        """Whether the present iteration goes the short way."""
+        """Whether the current iteration is on the fast path."""
         self.in_backward = False
-        """Whether a backward is going on, of whichever way."""
+        """Whether a backward is running, on either path."""
         self.feed: object = NO_FEED
-        """The DataLoader's feed whose batches are waited for, while ``on``."""
+        """While ``on``, the feed of the DataLoader whose wait counts."""
         self.loss: float | None = None
         self.data_s = 0.0
         self.mark = 0.0
         """When the last iteration ended, in seconds of ``perf_counter``."""
         self.step = self._last_step = self.pause_at = -1
-        """Numbers of the last iteration, of the last one before another is looked at whole, and of the one to ``halt`` at."""
+        """Numbers of the last iteration, of the last one before the next full one, and of the one at which to ``pause``."""
         self.limit_s = FULL_FROM_S
-        """An iteration that takes longer is looked at; 0 where the present one is to be."""
+        """An iteration that takes longer ends the fast path; 0 forces this for the current one."""
         self.thread = 0
         self.optimizer_id = 0
-        """The id of the only one."""
+        """The ``id`` of the only optimizer."""
         self.record: Callable[[FastStep], None] = self._stretch.waiting.append
-        """Takes what an iteration leaves."""
+        """Stores the record of an iteration."""
 
     def __reduce__(self) -> Any:
-        """Go along, as nothing, with a class that is pickled by value and whose call has a wrapper of ours."""
+        """Pickle as a stub: a class that is pickled by value and whose call we wrapped takes this object along."""
         return SimpleNamespace, (), {"on": False}
 
     @property
     def reached(self) -> int:
-        """The step that was taken last, whichever way; from any thread."""
+        """The last step, on either path. Safe on any thread."""
         return self.step if self.on else self._steps.step
 
     @property
     def marked(self) -> float | None:
-        """When that was, in seconds of ``perf_counter``."""
+        """When the last step ended, in seconds of ``perf_counter``."""
         return self.mark if self.on else self._steps.mark
 
     def is_plain(self) -> bool:
-        """Return whether there was nothing special about the iteration that is ending the long way."""
+        """Return whether the iteration that is ending on the full path had nothing special."""
         steps = self._steps
         pending = steps.sites.pending
         self._fetches = steps.fetched == 1
@@ -169,7 +169,7 @@ class FastPath:
         )
 
     def decide(self, plain: bool) -> None:
-        """An iteration has gone the long way; ``plain``: there was nothing special about it. May the next ones be light?"""
+        """Decide after a full-path iteration whether the next ones are fast; ``plain``: it had nothing special."""
         steps = self._steps
         if plain:
             self._plain_steps += 1
@@ -203,7 +203,7 @@ class FastPath:
         self.pause_at = min(self._last_step, self.step + self._write_every) if self._write_every else self._last_step
 
     def pause(self) -> None:
-        """Between two iterations: write what they have left, or let the next one be looked at whole."""
+        """Between two iterations: write pending records, or make the next iteration a full one."""
         journal = self._steps.journal
         if not self.on or self.step >= self._last_step:
             self.finish()
@@ -213,7 +213,7 @@ class FastPath:
             journal.catch_up(int(WRITE_EVERY_S / 2 * 1e9))
 
     def finish(self) -> None:
-        """Between two iterations: the next one is looked at whole."""
+        """Between two iterations: leave the fast path, so that the next iteration is measured in full."""
         steps = self._steps
         self.on = steps.partial = False
         self.feed = NO_FEED
@@ -229,22 +229,22 @@ class FastPath:
         steps.fetched, steps.gc_s = 0, 0.0
 
     def abort(self) -> None:
-        """Begin anew, and hand over nothing."""
+        """Leave the fast path without handing anything over."""
         self.on = False
         self.feed = NO_FEED
 
     def disqualify(self) -> None:
-        """Something is not plain, and will not be in the next iterations."""
+        """End early and require ``PLAIN_STEPS`` plain iterations again: the next ones will not be plain either."""
         self.end_early()
         self._plain_steps = 0
 
     def end_early(self) -> None:
-        """In the middle of an iteration: the rest of it goes the long way. From another thread: nothing."""
+        """In the middle of an iteration: put the rest of it on the full path. A no-op on any thread but the training's."""
         if not self.on or get_ident() != self.thread:
             return
         try:
             self._end_early()
-        except Exception as error:  # noqa: BLE001 - the training goes on
+        except Exception as error:  # noqa: BLE001 - the training continues
             self._steps.failed(error)
 
     def _end_early(self) -> None:

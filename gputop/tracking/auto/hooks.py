@@ -1,8 +1,8 @@
-"""The places in torch that are listened at: backward, optimizer steps, GradScaler, DataLoader and torch.save.
+"""The hooks into torch: backward, optimizer steps, GradScaler, DataLoader and torch.save.
 
-No module hook is used anywhere: a global one slows every layer and makes torch.compile warn, and one on a module would
-be pickled with it. Each wrapper calls the original exactly once, hands on what it returns and raises, and does nothing
-else when tracking is off, on another thread than the one that trains, or while torch.compile traces.
+Uses no module hooks: a global one slows every layer and makes torch.compile warn, and one on a module would be pickled with
+it. Each wrapper calls the original exactly once, passes on what it returns or raises, and does nothing else when tracking
+is off, on a thread other than the one that trains, or while torch.compile traces.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from gputop.tracking.auto.steps import GC_S, Steps
 
 
 def patch(torch: Any, steps: Steps) -> None:
-    """Put the wrappers in place; once per process."""
+    """Install the wrappers; once per process."""
     _exclude_own_classes(torch)
     _patch_backward(torch, steps)
     _patch_optimizers(torch, steps)
@@ -57,7 +57,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
     fast, tensor = steps.fast, torch.Tensor
 
     def full(tensors: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        # One inside of another is a part of it (reentrant checkpointing), also where autograd's own thread runs it for a GPU.
+        # A nested backward is part of the outer one (reentrant checkpointing), even if autograd's own thread runs it for a GPU.
         if fast.in_backward:
             return original(tensors, *args, **kwargs)
         fast.end_early()
@@ -65,7 +65,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
             return original(tensors, *args, **kwargs)
         try:
             steps.before_backward(tensors)
-        except Exception as error:  # noqa: BLE001 - the user's backward follows, whatever we made of its loss
+        except Exception as error:  # noqa: BLE001 - the user's backward runs next, whatever went wrong with its loss
             steps.failed(error)
         clock = steps.clock
         mark = clock.start() if clock is not None and clock.running else None
@@ -95,17 +95,17 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         grad_variables: Any = None,
         inputs: Any = None,
     ) -> Any:
-        # Arguments one by one: to pack them and unpack them again takes longer than all else here.
+        # List the arguments one by one: packing and unpacking them takes longer than everything else here.
         if fast.on and fast.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == fast.thread:
             try:
                 fast.loss = tensors.item()
-            except Exception:  # noqa: BLE001 - of more than one value: backward says what it makes of that
+            except Exception:  # noqa: BLE001 - more than one value: backward itself reports that
                 fast.end_early()
             fast.in_backward = True
             try:
                 return original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
             except BaseException:
-                fast.loss = None  # nothing was learnt from it; it may be tried again
+                fast.loss = None  # no step came of it; the script may retry
                 raise
             finally:
                 fast.in_backward = False
@@ -122,7 +122,7 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
 
 
 def takes(original: Any, wrapper: Any) -> bool:
-    """Return whether a function takes the same arguments as a wrapper of it."""
+    """Return whether a function takes the same arguments as its wrapper."""
 
     def arguments(function: Any) -> list[tuple[Any, ...]]:
         found = inspect.signature(function, follow_wrapped=False).parameters.values()
@@ -136,11 +136,11 @@ def takes(original: Any, wrapper: Any) -> bool:
 
 def _patch_optimizers(torch: Any, steps: Steps) -> None:
     fast = steps.fast
-    # Both are True while torch.compile traces; the second one is cheaper to ask, where there is one.
+    # Both return True while torch.compile traces; the first is cheaper to call, but not every torch has it.
     compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
 
     def traced() -> None:
-        # Marked as a constant, it is called when torch.compile traces, and leaves nothing in the graph.
+        # Marked as a constant, so torch.compile calls it while tracing, and it leaves nothing in the graph.
         steps.blind = True
 
     traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
@@ -157,7 +157,7 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
                 now = perf_counter()
                 took = now - fast.mark
                 usual = took < fast.limit_s and id(optimizer) == fast.optimizer_id
-                # At once: a signal's handler that saves a checkpoint ends the short way between any two calls.
+                # Take it at once: a signal handler that saves a checkpoint can end the fast path between any two calls.
                 loss, fast.loss = fast.loss, None
                 if loss is not None and usual:
                     fast.step = step = fast.step + 1
@@ -180,7 +180,7 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
 
     no_compile(torch, before)
     no_compile(torch, after)
-    optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim hides the module's name
+    optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim shadows the module's name
     optimizers.register_optimizer_step_pre_hook(before)
     optimizers.register_optimizer_step_post_hook(after)
 
@@ -302,7 +302,7 @@ def _listen_to_gc(torch: Any, steps: Steps) -> None:
             took = perf_counter() - started
             steps.gc_s += took
             if took >= GC_S:
-                steps.fast.limit_s = 0  # and no more: it may run between any two lines of ours
+                steps.fast.limit_s = 0  # nothing more: this may run between any two of our lines
 
     no_compile(torch, collected)
     gc.callbacks.append(collected)

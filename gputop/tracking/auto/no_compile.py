@@ -1,4 +1,4 @@
-"""Keeps torch.compile from compiling functions of ours."""
+"""Keeps torch.compile from compiling our functions."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def no_compile(torch: Any, function: Any, inside: bool = True) -> None:
-    """Keep torch.compile from compiling a function of ours, and (``inside``) what it calls.
+    """Keep torch.compile from compiling one of our functions, and (``inside``) what it calls.
 
-    Code that is called from a compiled region after a graph break would be compiled too, at a price in time and warnings.
+    Code that a compiled region calls after a graph break would be compiled too, which costs time and causes warnings.
     """
     frames: Any = getattr(torch._C._dynamo, "eval_frame", None)
-    skip = getattr(frames, "skip_code", None)  # torch before 2.7 or so: without a word on what is inside
+    skip = getattr(frames, "skip_code", None)  # torch before about 2.7: cannot cover what the function calls
     strategy = getattr(frames, "set_code_exec_strategy", None)
     if skip is not None:
         skip(function.__code__)
