@@ -286,22 +286,22 @@ class Transcript:
         yield from self.feed(b"\n")
 
     def _take(self, line: str) -> tuple[int, dict[str, float]] | None:
-        said = parse(strip_escapes(line))
-        if said is None:
+        printed = parse(strip_escapes(line))
+        if printed is None:
             return None
-        if said.epoch is not None:
-            self._epoch, self._epochs = said.epoch, said.epochs or self._epochs
-        if not said.metrics:
+        if printed.epoch is not None:
+            self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
+        if not printed.metrics:
             return None
-        metrics = {**said.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
-        if said.step is not None and said.step < _STEP_MAX:
-            self._count(said, said.step)
+        metrics = {**printed.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
+        if printed.step is not None and printed.step < _STEP_MAX:
+            self._count(printed, printed.step)
         elif self._last is None and any(_MEASURED.search(name) and not _is_evaluation(name) for name in metrics):
             self._step += 1
         return self._step, metrics
 
-    def _count(self, said: Printed, step: int) -> None:
-        last, self._last = self._last, said
+    def _count(self, printed: Printed, step: int) -> None:
+        last, self._last = self._last, printed
         if last is not None and last.step is not None:
             new_epoch = self._epoch != self._last_epoch
             if step < last.step and (new_epoch or last.step == last.steps):
@@ -312,9 +312,9 @@ class Transcript:
         self._last_epoch = self._epoch
         self._step = self._base + step
         if self._per_epoch:
-            self.total_steps = said.steps * self._epochs if said.steps and self._epochs else None
-        elif self._per_epoch is False or (self._epoch is None and not said.bar):
-            self.total_steps = said.steps
+            self.total_steps = printed.steps * self._epochs if printed.steps and self._epochs else None
+        elif self._per_epoch is False or (self._epoch is None and not printed.bar):
+            self.total_steps = printed.steps
 
 
 def _is_evaluation(name: str) -> bool:

@@ -117,8 +117,8 @@ class Facts:
         self._collect_next = (step // self._stride + 1) * self._stride
         self._steps.batches_from = self._collect_next - RECENT_BATCHES
         self._collected_at = now
-        for name, look in self._expensive.items():
-            self._guarded(name, lambda name=name, look=look: self._steps.update_fact(name, look()))  # type: ignore[misc]
+        for name, collect in self._expensive.items():
+            self._guarded(name, lambda name=name, collect=collect: self._steps.update_fact(name, collect()))  # type: ignore[misc]
         self.flush()
         if step >= SETTLED_STEPS:
             self._guarded("waits", self._open_window)
@@ -131,8 +131,8 @@ class Facts:
         feed = self._steps.loader
         if feed is not None and feed.trains and self._steps.run is not None:
             self._guarded("loader", lambda: feed.record_facts(self._steps.run))
-        for name, look in self._cheap.items():
-            self._guarded(name, lambda name=name, look=look: self._steps.update_fact(name, look()))  # type: ignore[misc]
+        for name, collect in self._cheap.items():
+            self._guarded(name, lambda name=name, collect=collect: self._steps.update_fact(name, collect()))  # type: ignore[misc]
 
     def finish(self) -> None:
         """Record the remaining facts at the end of the run."""

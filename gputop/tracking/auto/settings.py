@@ -94,8 +94,8 @@ def _at_launch(name: str) -> str | None:
     return None if found is None else found[len(prefix) :].decode("utf-8", "replace")
 
 
-def _read(look: Callable[[], Any]) -> Any:
+def _read(getter: Callable[[], Any]) -> Any:
     try:
-        return look()
+        return getter()
     except Exception:  # noqa: BLE001 - torch rejects reading some switches, and older versions lack some
         return None

@@ -125,10 +125,10 @@ class OpenJournal:
 
     def _make_ring(self, identity: form.Identity, directory: Path, wanted: int) -> mmap.mmap:
         found = os.statvfs(directory)
-        room = found.f_bavail * found.f_frsize // TMPFS_SHARE
-        capacity = min(wanted, room, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
+        free = found.f_bavail * found.f_frsize // TMPFS_SHARE
+        capacity = min(wanted, free, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
         if capacity < form.RING_BYTES_MIN:
-            raise OSError("too little room for a ring")
+            raise OSError("too little space for a ring")
         stem = f"{identity.run_id}-{form.file_stem(identity.rank, identity.attempt)}"
         path = directory / (f"{stem}.ring" if self._archive_path else f"{stem}-{identity.pid}.ring")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -235,9 +235,9 @@ class OpenJournal:
         self.journal.words[form.W_DROPPED] += start - position
         tell("the disk is slower than the log calls: some records are not kept.")
         for record in self.journal.statements():
-            room = form.SEGMENT_BYTES - position % form.SEGMENT_BYTES
-            if len(record) > room:
-                position += room  # zeros make a reader continue at the next segment
+            left = form.SEGMENT_BYTES - position % form.SEGMENT_BYTES
+            if len(record) > left:
+                position += left  # zeros make a reader continue at the next segment
             if position + len(record) > start:
                 break
             form.write_all(self.journal.archive_fd, record, form.HEADER_BYTES + position)

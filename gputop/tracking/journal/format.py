@@ -153,10 +153,10 @@ def pack_header(part: int, capacity: int, identity: Identity, partner: str) -> b
         identity.created_ns,
     )
     texts = (identity.boot_id, identity.run_id, identity.hostname, partner)
-    for (offset, room), text in zip(_STRINGS, texts, strict=True):
+    for (offset, size), text in zip(_STRINGS, texts, strict=True):
         raw = text.encode("utf-8", "surrogateescape")
-        if len(raw) > room:
-            raise FormatError(f"{text[:60]!r} is longer than the journal's header has room for ({room} bytes)")
+        if len(raw) > size:
+            raise FormatError(f"{text[:60]!r} is longer than the journal's header has room for ({size} bytes)")
         page[offset : offset + len(raw)] = raw
     return page
 
@@ -185,7 +185,7 @@ def unpack_header(page: bytes) -> Header:
     if not sound:
         raise FormatError("damaged header: impossible sizes")
     numbers = _IDENTITY.unpack_from(page, _IDENTITY_OFFSET)
-    texts = [page[offset : offset + room].rstrip(b"\0").decode("utf-8", "replace") for offset, room in _STRINGS]
+    texts = [page[offset : offset + size].rstrip(b"\0").decode("utf-8", "replace") for offset, size in _STRINGS]
     pid, start_ticks, namespace, uid, rank, local_rank, world_size, restarts, attempt, created_ns = numbers
     if not texts[1] or not 0 <= rank < 2**31 or not 0 <= attempt < 2**31 or pid <= 0:
         raise FormatError("damaged header: no run or rank")

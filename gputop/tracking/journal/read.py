@@ -68,27 +68,27 @@ class JournalReader:
                 self.header = form.unpack_header(os.pread(self._archive, form.HEADER_BYTES, 0))
                 ring = Path(self.header.partner) if self.header.partner else None
             if ring is not None:
-                self._open_ring(ring, alone=archive is None)
+                self._open_ring(ring, only_ring=archive is None)
         except BaseException:
             self.close()
             raise
         self.live = self._read_live()
 
-    def _open_ring(self, ring: Path, alone: bool) -> None:
+    def _open_ring(self, ring: Path, only_ring: bool) -> None:
         try:
             self._ring = open_checked(ring)
             header = form.unpack_header(os.pread(self._ring, form.HEADER_BYTES, 0))
-            if header.part != form.RING or not (alone or header.identity == self.header.identity):
+            if header.part != form.RING or not (only_ring or header.identity == self.header.identity):
                 raise FormatError("not this journal's ring")
         except (OSError, FormatError):
             if self._ring >= 0:
                 os.close(self._ring)
                 self._ring = -1
-            if alone:
+            if only_ring:
                 raise
             return
         self._ring_header = header
-        if alone:
+        if only_ring:
             self.header = header
 
     @property
@@ -184,18 +184,18 @@ class JournalReader:
         while offset < usable:
             word = words[offset >> 3]
             kind, schema, size = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFFFFFF
-            room = form.SEGMENT_BYTES - (base + offset) % form.SEGMENT_BYTES
-            if kind == form.PADDING and 8 <= size <= room and size % 8 == 0:
+            left = form.SEGMENT_BYTES - (base + offset) % form.SEGMENT_BYTES
+            if kind == form.PADDING and 8 <= size <= left and size % 8 == 0:
                 offset += size
                 continue
-            if kind > form.EVENT or size < form.RECORD_HEAD.size or size % 8 or size > room:
+            if kind > form.EVENT or size < form.RECORD_HEAD.size or size % 8 or size > left:
                 self.damaged += 1
-                offset += room
+                offset += left
                 continue
             if offset + size > usable:
                 break
             if kind == form.SCALARS:
-                count = _alike(words, offset, word, size, min(room, usable - offset) // size)
+                count = _alike(words, offset, word, size, min(left, usable - offset) // size)
                 self._scalars(sink, words, doubles, offset >> 3, schema, size >> 3, count)
                 offset += count * size
                 continue

@@ -62,8 +62,8 @@ class Stream:
     def _put(self, record: bytes) -> None:
         segment_end = (self._position // form.SEGMENT_BYTES + 1) * form.SEGMENT_BYTES
         if self._position + len(record) > segment_end:
-            room = segment_end - self._position
-            self._copy(form.PADDING_HEAD.pack(form.PADDING, 0, room) + bytes(room - form.PADDING_HEAD.size))
+            padding = segment_end - self._position
+            self._copy(form.PADDING_HEAD.pack(form.PADDING, 0, padding) + bytes(padding - form.PADDING_HEAD.size))
         self._copy(record)
 
     def _copy(self, raw: bytes) -> None:

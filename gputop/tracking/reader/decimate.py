@@ -67,8 +67,8 @@ class Decimator:
     def points(self) -> list[Point]:
         """Return the kept points, in order of arrival: (index, step, wall-clock seconds, value)."""
         buckets = self._buckets
-        room = self.limit - 1
-        while sum(map(len, buckets)) > room and len(buckets) > 1:
+        limit = self.limit - 1
+        while sum(map(len, buckets)) > limit and len(buckets) > 1:
             buckets = [_merge(sum(buckets[index : index + 2], ())) for index in range(0, len(buckets), 2)]
         kept = [point for bucket in buckets for point in bucket]
         if self._last is not None and (not kept or kept[-1][0] != self._last[0]):

@@ -61,12 +61,12 @@ class RankLog:
             before = self.reader.position
             # Judge the state first: the read that follows then contains all that a dead process wrote.
             self.judge()
-            ended, said = not self.alive, self._reported()
+            ended, before_poll = not self.alive, self._reported()
             read = self.reader.poll(self, budget)
         except (OSError, FormatError):
             self.settle()
             return 0
-        if self._reported() != said or self.state == "starting":
+        if self._reported() != before_poll or self.state == "starting":
             # The process was checked a moment ago, so only a newer entry of the journal can change the state.
             self.judge()
         at_end = self.reader.position - before < budget

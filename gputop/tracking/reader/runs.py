@@ -246,10 +246,10 @@ class RunReader:
         """Drop runs whose directory is gone, and the oldest ended runs beyond the limit."""
         ended = [run for run in self._followed.values() if not run.alive]
         ended.sort(key=lambda run: run.changed_ns, reverse=True)
-        room = max(0, self._recent_runs - (len(self._followed) - len(ended)))
+        free = max(0, self._recent_runs - (len(self._followed) - len(ended)))
         for index, run in enumerate(ended):
             gone = run.run_id not in self._directories and all(log.archive is not None for log in run.logs.values())
-            if index >= room or gone:
+            if index >= free or gone:
                 for log in run.logs.values():
                     log.close()
                 del self._followed[run.run_id]
