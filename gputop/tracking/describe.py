@@ -1,4 +1,4 @@
-"""What a model and an optimizer are, as facts: read from live objects, without a value of any tensor."""
+"""Facts about a model and an optimizer, read from live objects without reading any tensor's values."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _WRAPPERS_MAX = 8
 
 
 def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
-    """Return the fact ``model``: the class, what wraps it from the outside in, its parameters and telling layers.
+    """Return the fact ``model``: the class, its wrappers from the outside in, its parameters and notable layers.
 
-    ``mesh`` are the names of a device mesh's dimensions that are known otherwise than from the parameters.
+    ``mesh`` holds the names of a device mesh's dimensions, if known from a source other than the parameters.
     """
     wrappers, inner = unwrap(root)
     parameters = list(root.parameters())
@@ -41,7 +41,7 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
 
 
 def unwrap(root: Any) -> tuple[list[str], Any]:
-    """Return the names of what wraps a model, from the outside in, and the model itself."""
+    """Return the class names of a model's wrappers, from the outside in, and the model itself."""
     wrappers: list[str] = []
     inner = root
     while len(wrappers) < _WRAPPERS_MAX:
@@ -78,9 +78,9 @@ def _mesh_of(parameter: Any) -> list[str]:
 
 
 def mesh_names(mesh: Any) -> list[str]:
-    """Return the names of a device mesh's dimensions; "" for each of several without names.
+    """Return the names of a device mesh's dimensions; "" for each one if there are several without names.
 
-    Nothing for no mesh, and for one dimension without a name: that is how FSDP makes its own, over all ranks.
+    Empty for no mesh, and for a single unnamed dimension: FSDP creates such a mesh itself, over all ranks.
     """
     names = getattr(mesh, "mesh_dim_names", None)
     if names:
@@ -90,19 +90,19 @@ def mesh_names(mesh: Any) -> list[str]:
 
 
 def describe_optimizer(optimizer: Any) -> dict[str, Any]:
-    """Return the fact ``optimizer``: the class, and the plain settings of its first group."""
+    """Return the fact ``optimizer``: the class, and the scalar settings of its first parameter group."""
     first = optimizer.param_groups[0]
     settings = {name: value for name, value in first.items() if isinstance(value, bool | int | float | str)}
     return {"type": getattr(optimizer, "kind", type(optimizer).__name__), "groups": len(optimizer.param_groups), **settings}
 
 
 def direct(module: Any) -> list[Any]:
-    """Return a module's own parameters, without those of the modules in it."""
+    """Return a module's own parameters, without those of its submodules."""
     return [item for item in module.__dict__["_parameters"].values() if item is not None]
 
 
 def defines_forward(torch: Any, module: Any) -> bool:
-    """Return whether a module is made to be called: containers such as ModuleList are not."""
+    """Return whether a module is meant to be called; containers such as ModuleList are not."""
     forward = getattr(type(module), "forward", None)
     unimplemented = torch.nn.Module.forward
     return forward is not None and forward is not unimplemented

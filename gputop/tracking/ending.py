@@ -1,16 +1,16 @@
-"""How this process ends, for the run that it leaves: the exit code, and the exception if that is what ends it.
+"""How this process ends: finds the exit code, and the exception if one ends it, and ends the active run accordingly.
 
-Python tells nobody its exit code. An uncaught exception passes ``sys.excepthook``; ``sys.exit`` is wrapped, as other
-trackers do, because the SystemExit that it raises passes nothing. One that the script catches, to train on, is forgotten
-at its next step.
+Python exposes its exit code to nobody. An uncaught exception reaches ``sys.excepthook``; ``sys.exit`` is wrapped, as other
+trackers do, because the SystemExit that it raises reaches no hook. If the script catches that exception and trains on, the
+exit code is discarded at its next step.
 
-A bare ``raise SystemExit(3)`` is not seen: such a run counts as finished. When atexit calls us nothing of it is left:
-``sys.exc_info()`` and ``sys.last_value`` are empty, and among the collector's objects there is no SystemExit (3.11). The
-frame of ``__main__`` tells by its last instruction that it was left, and not with which code: ``raise SystemExit(main())``
-is how many scripts end well. A SystemExit of our own in ``builtins`` would not be the one that scripts compare with, and
-to be told of every exception (``sys.monitoring``) costs each of them. From outside, ``gputop run`` becomes the command, so
-that nobody waits for it; of a launched job the supervisor knows the code, and the list of jobs shows it. It does not take
-the place of the run's state: a script may finish its run and leave with a code for something that came after.
+A bare ``raise SystemExit(3)`` goes unnoticed: such a run counts as finished. By the time atexit calls us, no trace is left:
+``sys.exc_info()`` and ``sys.last_value`` are empty, and the garbage collector tracks no SystemExit (3.11). The last
+instruction of the ``__main__`` frame shows that it was left, but not with which code, and many scripts end successfully with
+``raise SystemExit(main())``. A SystemExit of our own in ``builtins`` would not be the class that scripts compare with, and
+observing every exception (``sys.monitoring``) slows each of them down. Nor does the outside help: ``gputop run`` becomes the
+command, so no parent waits for it. For a launched job the supervisor knows the code, and the list of jobs shows it. That
+code does not replace the run's state: a script may finish its run and then exit with a code for something later.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _known_libraries: Callable[[str], bool] | None = None
 
 
 def use_libraries(is_library: Callable[[str], bool]) -> None:
-    """Tell libraries from the script by ``is_library``: automatic tracking knows frameworks from packages that train."""
+    """Use ``is_library`` to tell libraries from the script: automatic tracking knows which packages are frameworks."""
     global _known_libraries
     _known_libraries = is_library
 
@@ -50,37 +50,37 @@ def exit_code_of(error: BaseException | None) -> int | None:
 
 
 def hook(current: Callable[[], Recorder]) -> None:
-    """End the run that is then active with the process: at exit, on an uncaught exception, at a multiprocessing child's end."""
+    """End the active run with the process: at exit, on an uncaught exception, or when a multiprocessing child ends."""
     global _hooked_pid
     if _hooked_pid == os.getpid():
         return
     _hooked_pid = os.getpid()
-    asked = _Asked()
-    atexit.register(lambda: current().finish(asked.code(current())))
-    leave, show = sys.exit, sys.excepthook
+    exit_call = _ExitCall()
+    atexit.register(lambda: current().finish(exit_call.code(current())))
+    original_exit, original_hook = sys.exit, sys.excepthook
 
-    def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - the function that it stands for
-        with suppress(Exception):  # whatever we make of it, the script leaves
-            asked.note(status, current())
-        leave(status)
+    def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - it replaces the function of this name
+        with suppress(Exception):  # the script exits, whatever goes wrong here
+            exit_call.note(status, current())
+        original_exit(status)
 
-    exit.__doc__ = leave.__doc__
+    exit.__doc__ = original_exit.__doc__
     sys.exit = exit
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        say(current(), error)
+        record_error(current(), error)
         current().finish(exit_code_of(error))
-        show(kind, error, trace)
+        original_hook(kind, error, trace)
 
     sys.excepthook = failed
     multiprocessing: Any = sys.modules.get("multiprocessing.util")
     if multiprocessing is not None:
-        # Such a child ends by os._exit, past atexit; its finalizers run while the exception, if any, is being handled.
+        # Such a child ends with os._exit, which skips atexit; its finalizers run while the exception, if any, is being handled.
         multiprocessing.Finalize(None, lambda: current().finish(exit_code_of(sys.exc_info()[1])), exitpriority=0)
 
 
-class _Asked:
-    """The last ``sys.exit`` of the main thread, and the step that the run was at."""
+class _ExitCall:
+    """The last ``sys.exit`` of the main thread, and the run's step at that time."""
 
     def __init__(self) -> None:
         self._code: int | None = None
@@ -95,16 +95,16 @@ class _Asked:
         return self._code if run.step == self._step else None
 
 
-def say(run: Recorder, error: BaseException | None) -> None:
-    """Record the fact ``error``: what ends the script; an exit is none, and neither is a person's Ctrl-C."""
+def record_error(run: Recorder, error: BaseException | None) -> None:
+    """Record the fact ``error``: the exception that ends the script, unless it is an exit or the user's Ctrl-C."""
     if error is None or run.disabled or isinstance(error, KeyboardInterrupt | SystemExit) or "error" in run.facts:
         return
-    with suppress(Exception):  # the script's own end matters, not our word on it
+    with suppress(Exception):  # how the script ends matters more than our record of it
         run.fact("error", error_fact(error, _is_library()))
 
 
 def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the fact ``error``: the exception, and the innermost line of it that is no library's."""
+    """Return the fact ``error``: the exception, and its innermost line outside libraries."""
     where = innermost = None
     trace = error.__traceback__
     while trace is not None:
@@ -121,7 +121,7 @@ def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[
 
 
 def shortened(message: str) -> str:
-    """Return the beginning of a message; of a long one with several lines (names of a checkpoint), that of each line."""
+    """Shorten a message to its beginning; if it has several lines (a checkpoint's names), shorten each line."""
     lines = message.splitlines()
     if len(message) > _MESSAGE_CHARACTERS and len(lines) > 1:
         each = max(_LINE_CHARACTERS, _MESSAGE_CHARACTERS // len(lines) - 1)
@@ -130,10 +130,10 @@ def shortened(message: str) -> str:
 
 
 def _is_library() -> Callable[[str], bool]:
-    """Return what tells libraries from the script."""
+    """Return a function that tells a library's file from the script's."""
     if _known_libraries is not None:
         return _known_libraries
-    import sysconfig  # loaded for this alone
+    import sysconfig  # only needed here
 
     paths = sysconfig.get_paths()
     libraries = tuple(paths[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib"))

@@ -1,6 +1,6 @@
-"""What a rank can say of its torch and its device without loading torch, initializing CUDA, or waiting for it.
+"""Facts about a rank's torch and device, read without loading torch, initializing CUDA, or waiting for it.
 
-``news`` runs on the flusher's thread and looks at plain Python attributes alone; ``record`` runs on a logging thread.
+``news`` runs on the flusher's thread and reads only plain Python attributes; ``record`` runs on a logging thread.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gputop.tracking.recorder import Recorder
 
 
 def cuda() -> Any | None:
-    """Return ``torch.cuda`` when torch is loaded and CUDA is initialized in this process, else None."""
+    """Return ``torch.cuda`` if torch is loaded and CUDA is initialized in this process, else None."""
     torch: Any = sys.modules.get("torch")
     module = getattr(torch, "cuda", None)
     try:
@@ -22,7 +22,7 @@ def cuda() -> Any | None:
 
 
 def torch_fact(ask_cuda: bool = False) -> dict[str, Any] | None:
-    """Return the fact ``torch``; None when torch is not loaded. ``ask_cuda`` lets torch look for devices."""
+    """Return the fact ``torch``; None if torch is not loaded. ``ask_cuda`` lets torch query the devices."""
     torch: Any = sys.modules.get("torch")
     version = getattr(torch, "__version__", None)
     if version is None or not hasattr(torch, "cuda"):
@@ -39,7 +39,7 @@ def torch_fact(ask_cuda: bool = False) -> dict[str, Any] | None:
 
 
 def device_fact(module: Any) -> dict[str, Any] | None:
-    """Return the current CUDA device as an entry of the fact ``devices``; None while a graph is captured."""
+    """Return the current CUDA device as an entry of the fact ``devices``; None while a graph is being captured."""
     if module.is_current_stream_capturing():
         return None
     index = int(module.current_device())
@@ -54,31 +54,31 @@ def device_fact(module: Any) -> dict[str, Any] | None:
 
 
 class Watcher:
-    """Notices, once each, that torch was loaded and that CUDA was initialized."""
+    """Detects, once each, that torch was loaded and that CUDA was initialized."""
 
     def __init__(self, run: Recorder) -> None:
         self._run = run
-        self._torch_told = False
-        self._device_told = False
+        self._torch_recorded = False
+        self._device_recorded = False
 
     def news(self) -> bool:
-        """Return whether ``record`` would have something to say."""
+        """Return whether ``record`` would have something new to record."""
         torch: Any = sys.modules.get("torch")
         if torch is None:
             return False
-        return (not self._torch_told and hasattr(torch, "cuda")) or (not self._device_told and cuda() is not None)
+        return (not self._torch_recorded and hasattr(torch, "cuda")) or (not self._device_recorded and cuda() is not None)
 
     def record(self) -> None:
-        """Record the facts ``torch`` and ``devices`` when they are new."""
+        """Record the facts ``torch`` and ``devices`` if they are new."""
         module = cuda()
-        if not self._torch_told or (module is not None and not self._device_told):
+        if not self._torch_recorded or (module is not None and not self._device_recorded):
             found = torch_fact()
             if found is not None:
-                self._torch_told = True
+                self._torch_recorded = True
                 self._run.fact("torch", found)
-        if module is not None and not self._device_told:
+        if module is not None and not self._device_recorded:
             entry = device_fact(module)
             if entry is not None:
-                self._device_told = True
+                self._device_recorded = True
                 if "devices" not in self._run.facts:
                     self._run.fact("devices", [entry])

@@ -1,4 +1,4 @@
-"""``logging.getLogger().addHandler(gputop.GputopHandler())``: log messages become the run's text."""
+"""``logging.getLogger().addHandler(gputop.GputopHandler())`` records log messages as the run's text."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gputop.tracking import session
 from gputop.tracking.run import Run
 
 MESSAGES_PER_S = 200
-"""Beyond, messages are dropped and counted: a log in an inner loop must not fill the journal."""
+"""Messages above this rate are dropped and counted, so that logging in an inner loop does not fill the journal."""
 
 
 class GputopHandler(logging.Handler):
-    """Records messages in ``run``, or in whichever run is active."""
+    """Records messages in ``run``, or by default in the active run."""
 
     def __init__(self, level: int | str = logging.NOTSET, run: Run | None = None) -> None:
         super().__init__(level)
@@ -35,7 +35,7 @@ class GputopHandler(logging.Handler):
                 return
             self._taken += 1
             self._target().text(self.format(record), record.levelname.lower())
-        except Exception:  # noqa: BLE001 - logging's own rule: a handler reports its error in its own way
+        except Exception:  # noqa: BLE001 - by logging's contract a handler reports its own errors
             self.handleError(record)
 
     def _target(self) -> Run:

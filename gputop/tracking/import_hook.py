@@ -1,7 +1,7 @@
-"""Notices that a script imports torch, and turns automatic tracking on then; never imports torch itself.
+"""Turns automatic tracking on when a script imports torch; never imports torch itself.
 
-Stands alone (it imports nothing of gputop at its top): ``gputop run`` loads this file by its path into Pythons where
-gputop may not be installed, and ``import gputop`` must stay cheap. The price for an import of anything else is one
+Self-contained: it must not import anything of gputop at module level. ``gputop run`` loads this file by path into Python
+interpreters where gputop may not be installed, and ``import gputop`` must stay cheap. Every other import costs one
 comparison of names.
 """
 
@@ -11,16 +11,16 @@ import os
 import sys
 
 TYPE_CHECKING = False
-if TYPE_CHECKING:  # typing and collections.abc would be most of the price of ``import gputop``
+if TYPE_CHECKING:  # typing and collections.abc would be most of the cost of ``import gputop``
     from collections.abc import Callable
     from typing import Any
 
 _install: Callable[[Any], None] | None = None
-_answer: Callable[[], None] | None = None
+_on_ask: Callable[[], None] | None = None
 
 
 class TorchFinder:
-    """A finder for ``torch`` alone: lets the others find it, and calls ``install(torch)`` when it is loaded."""
+    """A finder for ``torch`` only: lets the other finders find it, and calls ``install(torch)`` once it is loaded."""
 
     gputop = True
 
@@ -28,7 +28,7 @@ class TorchFinder:
         self._install = install
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return what the other finders find, with a loader that tells when it is done."""
+        """Return the spec that the other finders return, with a loader that reports when it is done."""
         if name != "torch":
             return None
         for finder in list(sys.meta_path):
@@ -47,24 +47,24 @@ class TorchFinder:
             return
 
         def exec_module(module: Any) -> None:
-            # The loader is the user's to look at (inspect, pkgutil): it is itself again before torch runs.
+            # User code may inspect the loader (inspect, pkgutil), so it is restored before torch's code runs.
             del loader.exec_module
             execute(module)
             if self in sys.meta_path:
                 sys.meta_path.remove(self)
             try:
                 self._install(module)
-            except Exception:  # noqa: BLE001 - torch is loaded; that it cannot be watched must not break its import
+            except Exception:  # noqa: BLE001 - torch is loaded; a failure to track it must not break its import
                 return
 
         try:
             loader.exec_module = exec_module
-        except AttributeError:  # a loader without room for it: this process is not tracked
+        except AttributeError:  # the loader takes no new attributes: this process is not tracked
             return
 
 
 def arm(install: Callable[[Any], None]) -> None:
-    """Call ``install(torch)`` once torch is loaded, now if it is; not at all where the environment says so."""
+    """Call ``install(torch)`` once torch is loaded, or now if it is; never if the environment turns tracking off."""
     global _install
     _install = install
     env = os.environ
@@ -78,14 +78,14 @@ def arm(install: Callable[[Any], None]) -> None:
 
 
 def ask() -> None:
-    """Add automatic values to the run that the script opened: ``gputop.watch(model, optimizer)`` asks for it."""
+    """Add automatic values to the run that the script opened, as ``gputop.watch(model, optimizer)`` requests."""
     if _install is not None:
         arm(_install)
-    if _answer is not None:
-        _answer()
+    if _on_ask is not None:
+        _on_ask()
 
 
 def answer_with(answer: Callable[[], None]) -> None:
-    """Call ``answer`` whenever somebody asks: automatic tracking does, once it is installed."""
-    global _answer
-    _answer = answer
+    """Call ``answer`` on every ``ask``; automatic tracking registers itself here once it is installed."""
+    global _on_ask
+    _on_ask = answer

@@ -1,10 +1,10 @@
-"""Metrics from printed lines: what a program without a journal says of itself, labelled "from the log".
+"""Metrics from printed lines, for programs without a journal; shown with the label "from the log".
 
-``parse`` is pure: one line in, what it says out, or None. It believes a line only when a measured quantity (a loss, an
-accuracy …) stands in it as a name with a number; settings (``lr=0.1`` alone, ``Namespace(…)``) and prose are passed over.
-``Transcript`` holds what lines say only together: the epoch of a heading, the step behind a bar that starts again with
-each epoch. Read so far: JSON lines, the dictionaries of the Hugging Face Trainer, tqdm's and Lightning's bars, Keras,
-Megatron, torchvision's and PyTorch's examples, and ``name: number`` in any order.
+``parse`` is pure: it takes one line and returns its contents, or None. It accepts a line only if a measured quantity (a
+loss, an accuracy …) appears in it as a name with a number; it ignores settings (``lr=0.1`` on its own, ``Namespace(…)``)
+and prose. ``Transcript`` holds what only several lines together show: the epoch of a heading, the step behind a bar that
+restarts with each epoch. Supported formats: JSON lines, the dictionaries of the Hugging Face Trainer, tqdm's and
+Lightning's bars, Keras, Megatron, torchvision's and PyTorch's examples, and ``name: number`` in any order.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from typing import Any
 from gputop.terminal_text import strip_escapes
 
 LINE_CHARACTERS = 4000
-"""What of a line is looked at: a progress line is short."""
+"""Only this much of a line is parsed: progress lines are short."""
 SOURCE = "log"
 """The fact ``source`` of a run whose values were printed."""
 
 _NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\b)"
-# Not a part of a date, a range, a fraction, a version, or a number with another decimal mark.
+# Not part of a date, a range, a fraction, a version, or a number with another decimal separator.
 _END = r"(?![\w/]|[.,:]\d|-\d|\s*\*)"
 _PAIR = re.compile(rf"(?<![\w./@-])([A-Za-z][\w/.@-]*)[\"']?(\s*[:=]\s*|\s+)(?:tensor\(\s*)?({_NUMBER}){_END}", re.IGNORECASE)
 _BEFORE = re.compile(r"([A-Za-z]+)[ _-]$")
@@ -57,7 +57,7 @@ _EVALUATION = re.compile(
     r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing)\b(?!\w*[_/])", re.IGNORECASE
 )
 _KINDS = {"v": "val", "e": "eval", "t": "test"}
-# Words before a name that say nothing new about it, and those that make it something else.
+# Words before a name that add nothing to it; then words that make it something other than a metric.
 _NEUTRAL = frozenset(
     [
         "the",
@@ -86,20 +86,20 @@ _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line
 
 @dataclass(frozen=True, slots=True)
 class Printed:
-    """What one line says. ``step`` counts within an epoch or over all: the line does not tell."""
+    """The contents of one line. ``step`` counts within an epoch or over the whole run: the line does not show which."""
 
     metrics: Mapping[str, float] = field(default_factory=dict)
     step: int | None = None
     steps: int | None = None
-    """Out of how many."""
+    """The total that ``step`` counts toward."""
     epoch: float | None = None
     epochs: int | None = None
     bar: bool = False
-    """Whether ``step`` is a progress bar's count, which may be of one epoch or of the whole training."""
+    """Whether ``step`` is a progress bar's count, which may cover one epoch or the whole training."""
 
 
 def parse(line: str) -> Printed | None:
-    """Return what a line says of a training's progress; None for any other line. Never raises."""
+    """Return the training progress that a line reports; None for any other line. Never raises."""
     line = line[:LINE_CHARACTERS]
     if _HEADING.fullmatch(line):
         epoch = _EPOCH.search(line)
@@ -188,7 +188,7 @@ def _from_text(line: str) -> Printed | None:
 
 
 def _name(line: str, match: re.Match[str], every: bool) -> str | None:
-    """Return the metric's name, with the word before it; None for what is no metric. ``every``: all pairs of a bar are."""
+    """Return the metric's name with the word before it, or None if it is no metric. ``every``: all pairs count (a bar)."""
     name, separator = match[1].rstrip("."), match[2].strip()
     before = _BEFORE.search(line, max(0, match.start() - 30), match.start())
     word = before[1].lower() if before else ""
@@ -248,15 +248,15 @@ def _float(value: int | float | str) -> float | None:
 
 
 class Transcript:
-    """Follows one stream of output: pieces of bytes in, steps and metrics out.
+    """Follows one output stream: takes chunks of bytes, yields steps and metrics.
 
-    A carriage return ends a line too, so that each state of a progress bar counts. Without any number of a step, lines
-    with a loss are counted. A number that starts again with the next epoch goes on from where the last one ended.
+    A carriage return also ends a line, so that each state of a progress bar counts. If no line shows a step, lines with a
+    loss are counted. A step number that restarts with each epoch continues from where the previous epoch ended.
     """
 
     def __init__(self) -> None:
         self.total_steps: int | None = None
-        """How many there will be in all, once the lines have shown whether they count within an epoch."""
+        """The total number of steps, once the lines have shown whether they count within an epoch."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
         self._base = 0
@@ -268,7 +268,7 @@ class Transcript:
         self._per_epoch: bool | None = None
 
     def feed(self, data: bytes) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield (step, metrics) for each line that is now whole."""
+        """Yield (step, metrics) for each line that is now complete."""
         *lines, partial = re.split(r"[\r\n]+", self._partial + self._decoder.decode(data))
         self._partial = partial[-LINE_CHARACTERS:]
         for line in lines:
@@ -277,31 +277,31 @@ class Transcript:
                 yield found
 
     def skip(self) -> None:
-        """Forget the unfinished line: a part of the output is left out, and what is fed next begins a line."""
+        """Discard the incomplete line: part of the output is skipped, and the next data fed starts a new line."""
         self._partial = ""
         self._decoder.reset()
 
     def end(self) -> Iterator[tuple[int, dict[str, float]]]:
-        """Yield what the last line says, which had no end."""
+        """Yield the contents of the last line, which had no line ending."""
         yield from self.feed(b"\n")
 
     def _take(self, line: str) -> tuple[int, dict[str, float]] | None:
-        said = parse(strip_escapes(line))
-        if said is None:
+        printed = parse(strip_escapes(line))
+        if printed is None:
             return None
-        if said.epoch is not None:
-            self._epoch, self._epochs = said.epoch, said.epochs or self._epochs
-        if not said.metrics:
+        if printed.epoch is not None:
+            self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
+        if not printed.metrics:
             return None
-        metrics = {**said.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
-        if said.step is not None and said.step < _STEP_MAX:
-            self._count(said, said.step)
+        metrics = {**printed.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
+        if printed.step is not None and printed.step < _STEP_MAX:
+            self._count(printed, printed.step)
         elif self._last is None and any(_MEASURED.search(name) and not _is_evaluation(name) for name in metrics):
             self._step += 1
         return self._step, metrics
 
-    def _count(self, said: Printed, step: int) -> None:
-        last, self._last = self._last, said
+    def _count(self, printed: Printed, step: int) -> None:
+        last, self._last = self._last, printed
         if last is not None and last.step is not None:
             new_epoch = self._epoch != self._last_epoch
             if step < last.step and (new_epoch or last.step == last.steps):
@@ -312,9 +312,9 @@ class Transcript:
         self._last_epoch = self._epoch
         self._step = self._base + step
         if self._per_epoch:
-            self.total_steps = said.steps * self._epochs if said.steps and self._epochs else None
-        elif self._per_epoch is False or (self._epoch is None and not said.bar):
-            self.total_steps = said.steps
+            self.total_steps = printed.steps * self._epochs if printed.steps and self._epochs else None
+        elif self._per_epoch is False or (self._epoch is None and not printed.bar):
+            self.total_steps = printed.steps
 
 
 def _is_evaluation(name: str) -> bool:

@@ -1,11 +1,11 @@
-"""Listens to what this process prints under ``gputop run``, for a training that nothing else tells of: one without torch.
+"""Reads what this process prints under ``gputop run``, for a training that nothing else records: one without torch.
 
-The streams stay what they are; only their ``write`` is followed by a look at the text, on the thread that printed it. A run
-is opened once lines have shown a measured quantity a few times (see ``printed``), and is labelled "from the log". It steps
-aside for any other run: the script's own, or that of automatic tracking. A launched job's output lies in files, which are
-read where somebody looks: this is for the rest.
+The streams stay the same objects; only their ``write`` is wrapped, to parse the text on the thread that printed it. A run
+opens once lines have shown a measured quantity a few times (see ``printed``), with the label "from the log". It gives way
+to any other run: the script's own, or that of automatic tracking. A launched job's output goes to files, which the viewer
+parses; this module serves everything else.
 
-Stands alone at its top, as ``import_hook``: any Python under ``gputop run`` reads this file.
+Self-contained at module level, like ``import_hook``: any Python under ``gputop run`` loads this file.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIGNS = ("loss", "acc", "top1", "ppl", "perplexity", "f1", "reward", "mse", "mae", "bleu", "psnr")
-"""Without one of these in a line nothing is loaded that could read it."""
+"""The parser is loaded only once a line contains one of these."""
 LINES_BEFORE = 50
-"""Of what was printed before the first sign: a heading may say the epoch."""
-ENOUGH = 2
-ENOUGH_WITH_TORCH = 10
-"""Lines with a value after which a run is opened; with torch most will be told by automatic tracking, at its first step."""
+"""Lines kept from before the first sign: a heading may state the epoch."""
+LINES_TO_OPEN = 2
+LINES_TO_OPEN_WITH_TORCH = 10
+"""Lines with a value before a run opens; with torch, automatic tracking usually opens one first, at its first step."""
 LINE_CHARACTERS = 4000
 TEXT_CHARACTERS = 1 << 16
-"""Of what is written at once; more is no progress line, and would be copied."""
-VAIN = 20_000
-"""Lines without a sign after which nothing is to be hoped for: a program that prints much pays no more."""
+"""Parsed per write; a longer text is no progress line, and parsing would copy it."""
+LINES_WITHOUT_SIGN_MAX = 20_000
+"""Lines without a sign after which listening ends, so that a program with much output pays no further cost."""
 SHARE = 0.01
 ALLOWANCE_S = 0.5
-"""How much of the time since the first sign, and how much beside it, may go into reading lines; others are passed over."""
+"""Parsing may take this share of the time since the first sign, plus this allowance; further lines are skipped."""
 
 
 class Listener:
     """Follows one process's standard output and error."""
 
     def __init__(self, load: Callable[[], bool]) -> None:
-        """``load`` makes ``import gputop.…`` work; False where it cannot."""
+        """``load`` makes ``import gputop.…`` work, and returns False if it cannot."""
         self._load = load
         self._pid = os.getpid()
         self._partial: dict[str, str] = {}
@@ -49,20 +49,20 @@ class Listener:
         self._held: list[tuple[int, dict[str, float]]] = []
         self._run: Any = None
         self._total: int | None = None
-        self._vain = 0
+        self._lines_without_sign = 0
         self._busy = False
         self._began = 0.0
         self._spent = 0.0
         self.over = False
 
     def hear(self, stream: str, text: str) -> None:
-        """Take what was written to the stream of this name. Never raises."""
+        """Parse text written to the stream of this name. Never raises."""
         if self.over or self._busy:
             return
-        self._busy = True  # what is said in here, or by another thread meanwhile, is not for us
+        self._busy = True  # ignore what we print in here, and what other threads print meanwhile
         try:
             self._hear(stream, text)
-        except Exception:  # noqa: BLE001 - whatever is wrong with a line, the script prints on
+        except Exception:  # noqa: BLE001 - the script keeps printing, whatever is wrong with a line
             self.over = True
         finally:
             self._busy = False
@@ -78,8 +78,8 @@ class Listener:
             lower = lines.lower()
             if not any(sign in lower for sign in SIGNS):
                 self._before = [*self._before[1 - LINES_BEFORE :], lines[-LINE_CHARACTERS:]]
-                self._vain += 1
-                self.over = self._vain > VAIN
+                self._lines_without_sign += 1
+                self.over = self._lines_without_sign > LINES_WITHOUT_SIGN_MAX
                 return
             if not self._load():
                 self.over = True
@@ -96,7 +96,7 @@ class Listener:
         if self._spent > ALLOWANCE_S + SHARE * (time.perf_counter() - self._began):
             return
         started = time.thread_time()
-        if self._told_elsewhere():
+        if self._recorded_otherwise():
             self.over = True
             return
         assert self._transcripts is not None
@@ -108,8 +108,8 @@ class Listener:
             self._run.fact("progress", {"total_steps": self._total, "epochs": None})
         self._spent += time.thread_time() - started
 
-    def _told_elsewhere(self) -> bool:
-        """Return whether another run is active, or ours is over: the child of a fork has none."""
+    def _recorded_otherwise(self) -> bool:
+        """Return whether another run is active, or ours has ended; a forked child has none."""
         if os.getpid() != self._pid:
             return True
         runs: Any = sys.modules.get("gputop.tracking.session")
@@ -123,7 +123,7 @@ class Listener:
             self._run.log(metrics, step=step)
             return
         self._held.append((step, metrics))
-        if len(self._held) < (ENOUGH_WITH_TORCH if "torch" in sys.modules else ENOUGH):
+        if len(self._held) < (LINES_TO_OPEN_WITH_TORCH if "torch" in sys.modules else LINES_TO_OPEN):
             return
         from gputop.tracking import session
         from gputop.tracking.printed import SOURCE
@@ -131,12 +131,12 @@ class Listener:
         self._run = session.init_unasked()
         self._run.fact("source", SOURCE)
         held, self._held = self._held, []
-        for at, said in held:
-            self._run.log(said, step=at)
+        for at, metrics in held:
+            self._run.log(metrics, step=at)
 
 
 def listen(load: Callable[[], bool]) -> None:
-    """Listen to this process's streams from now on; not in a launched job, whose output is read from its files."""
+    """Listen to this process's streams from now on, except in a launched job, whose output is read from its files."""
     env = os.environ
     off = env.get("GPUTOP") == "0" or env.get("GPUTOP_MODE") == "disabled" or env.get("GPUTOP_AUTO") == "0"
     if off or env.get("GPUTOP_JOB_ID"):
@@ -151,15 +151,15 @@ def listen(load: Callable[[], bool]) -> None:
 def _follow(stream: Any, name: str, listener: Listener) -> None:
     write = stream.write
 
-    def write_and_tell(text: str, /) -> int:
+    def write_and_hear(text: str, /) -> int:
         count: int = write(text)
         if listener.over:
-            stream.__dict__.pop("write", None)  # the stream is again what it was
+            stream.__dict__.pop("write", None)  # restore the stream
         else:
             listener.hear(name, text)
         return count
 
     try:
-        stream.write = write_and_tell
-    except AttributeError:  # a stream of another kind: this process is not heard
+        stream.write = write_and_hear
+    except AttributeError:  # a stream that takes no new attributes: this process is not followed
         return

@@ -1,4 +1,4 @@
-"""A run's ``config`` and ``summary``: dictionaries whose every change is recorded."""
+"""A run's ``config`` and ``summary``: dictionaries that record every change."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-class Stated(dict[str, Any]):
-    """A dictionary whose every change is recorded; entries are attributes too."""
+class RecordedDict(dict[str, Any]):
+    """A dictionary that records every change; its entries are also attributes."""
 
     def __init__(self, changed: Callable[[str, Any], None]) -> None:
         super().__init__()
@@ -27,7 +27,7 @@ class Stated(dict[str, Any]):
         self[name] = value
 
     def update(self, *others: Any, **entries: Any) -> None:
-        """Take in mappings, pairs, objects with attributes (argparse), or keywords; ``allow_val_change`` is ignored."""
+        """Update from mappings, pairs, objects with attributes (argparse), or keywords; ``allow_val_change`` is ignored."""
         entries.pop("allow_val_change", None)
         for other in (*others, entries):
             found = other if isinstance(other, Mapping) else getattr(other, "__dict__", other)
@@ -35,13 +35,13 @@ class Stated(dict[str, Any]):
                 self[str(name)] = value
 
     def setdefault(self, name: str, default: Any = None) -> Any:
-        """Return the entry, made with ``default`` when it is missing."""
+        """Return the entry; create it with ``default`` if it is missing."""
         if name not in self:
             self[name] = default
         return self[name]
 
     def setdefaults(self, entries: Mapping[str, Any]) -> None:
-        """Make the entries that are missing."""
+        """Create the entries that are missing."""
         for name, value in entries.items():
             self.setdefault(str(name), value)
 
@@ -50,7 +50,7 @@ class Stated(dict[str, Any]):
         self._changed(str(name), None)
 
     def pop(self, name: str, *default: Any) -> Any:
-        """Remove an entry and return it; its last word is that it is none."""
+        """Remove an entry and return it; the removal is recorded as None."""
         found = super().pop(name, *default)
         self._changed(str(name), None)
         return found

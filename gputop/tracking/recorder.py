@@ -1,4 +1,4 @@
-"""What takes facts about a rank: a ``Run``, as seen by the modules that report to it. A run imports them, never they it."""
+"""The part of a ``Run`` that modules reporting facts need. ``run`` imports those modules; they never import ``run``."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import Any, Protocol
 
 
 class Recorder(Protocol):
-    """A run, as far as what reports to it needs one."""
+    """A run, as seen by the modules that report facts to it."""
 
     facts: dict[str, Any]
     """The last value of each fact."""
 
     @property
     def disabled(self) -> bool:
-        """Whether nothing is recorded."""
+        """Whether this run records nothing."""
 
     @property
     def step(self) -> int:
-        """The step of the next ``log`` that names none."""
+        """The step of the next ``log`` call without a ``step``."""
 
     def fact(self, name: str, value: Any) -> None:
-        """Record something that is true of this rank from now on."""
+        """Record something that holds for this rank from now on."""
 
     def finish(self, exit_code: int | None = None) -> None:
         """End the run."""

@@ -1,15 +1,15 @@
-"""One rank of a run, as a training script sees it: the ``Run`` that ``init`` returns. No call here raises or waits.
+"""The ``Run`` that ``init`` returns: one rank of a run, as a training script sees it. No call here raises or blocks.
 
-Facts that other rooms read (``Rank.facts``), each the last one said by a rank:
+Facts that other packages read (``Rank.facts``); the last value that a rank recorded counts:
 
 * ``progress``: {"total_steps", "epochs"}, from ``init``.
 * ``devices``: [{"name", "uuid", "virtual_index", "thread_id", "memory_bytes"}], recorded once CUDA is initialized, or by
   the script itself.
-* ``torch``: {"version", "cuda_built", "cuda_available", "device_count"}, when torch is loaded; never loads it.
+* ``torch``: {"version", "cuda_built", "cuda_available", "device_count"}, once the script has loaded torch; never loads it.
 * ``model``, ``data_parallel``: see ``watch``.
-* ``summary``, ``metrics`` (what ``define_metric`` said), ``alert`` (the last one), ``group``, ``tags``.
+* ``summary``, ``metrics`` (the ``define_metric`` calls), ``alert`` (the last one), ``group``, ``tags``.
 
-``with run.phase("data")`` writes the metric ``phase/data``: seconds, at the step that is going on.
+``with run.phase("data")`` writes the metric ``phase/data``: seconds, at the current step.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.writer import Journal
-from gputop.tracking.recorded import Stated
+from gputop.tracking.recorded import RecordedDict
 
 _GOALS = {"minimize": "min", "maximize": "max"}
 
@@ -42,11 +42,11 @@ class LogCall(Protocol):
 
 
 def _no_log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
-    """Record nothing: this run is disabled, or ``init`` failed."""
+    """Ignore the call: this run is disabled, or ``init`` failed."""
 
 
 class Run:
-    """One rank of a run. Every method works, and does nothing, on a run that is disabled or finished."""
+    """One rank of a run. On a disabled or finished run every method is a no-op."""
 
     log: LogCall
 
@@ -58,13 +58,13 @@ class Run:
         self._card: dict[str, Any] = {"name": name}
         self.project = project
         self.log = self._journal.log if self._journal else _no_log
-        self.config = Stated(lambda key, value: self._state("config", key, value))
+        self.config = RecordedDict(lambda key, value: self._state("config", key, value))
         self._metrics: dict[str, Any] = {}
-        self.summary = Stated(lambda key, value: self._state("fact", "summary", dict(self.summary)))
+        self.summary = RecordedDict(lambda key, value: self._state("fact", "summary", dict(self.summary)))
         self.facts: dict[str, Any] = {}
-        """What this rank said of itself so far."""
+        """The facts that this rank has recorded so far."""
         self.before_end: Callable[[], None] | None = None
-        """Called once when the run ends, for what is still to be written."""
+        """Called once when the run ends, to write what is still pending."""
         self.start_time = time.time()
         """Seconds since the epoch."""
         self.resumed = opened is not None and opened.identity.attempt > 0
@@ -72,22 +72,22 @@ class Run:
 
     @property
     def disabled(self) -> bool:
-        """Whether nothing is recorded."""
+        """Whether this run records nothing."""
         return self._journal is None or self._journal.closed
 
     @property
     def journal(self) -> Journal | None:
-        """Where this rank's records go; None when nothing is recorded."""
+        """The journal of this rank; None when nothing is recorded."""
         return self._journal
 
     @property
     def step(self) -> int:
-        """The step of the next ``log`` that names none."""
+        """The step of the next ``log`` call without a ``step``."""
         return self._journal.step + 1 if self._journal else 0
 
     @property
     def name(self) -> str:
-        """What the run is called; a new name is recorded, and readers show it."""
+        """The display name; assigning a new one records it, and readers show it."""
         return self._name
 
     @name.setter
@@ -97,7 +97,7 @@ class Run:
 
     @property
     def tags(self) -> tuple[str, ...]:
-        """Labels; new ones are recorded."""
+        """Labels; assigning new ones records them."""
         return tuple(self.facts.get("tags", ()))
 
     @tags.setter
@@ -106,7 +106,7 @@ class Run:
 
     @property
     def notes(self) -> str | None:
-        """A remark; a new one is recorded."""
+        """A remark; assigning a new one records it."""
         return self.facts.get("notes")
 
     @notes.setter
@@ -125,7 +125,7 @@ class Run:
 
     @property
     def dir(self) -> str | None:
-        """The run's directory, None where nothing is kept on disk."""
+        """The run's directory; None when nothing is kept on disk."""
         path = self._opened.archive_path if self._opened else None
         return str(path.parent) if path else None
 
@@ -137,7 +137,7 @@ class Run:
         raise AttributeError(f"'Run' object has no attribute {name!r}")
 
     def describe(self, **card: Any) -> None:
-        """Record what the run is, for the lists of runs."""
+        """Record the run's card: name, project, job and command, as lists of runs show them."""
         self._card.update(card)
         self._state("card", "run", dict(self._card))
 
@@ -146,7 +146,7 @@ class Run:
             self._journal.state(kind, name, value)
 
     def fact(self, name: str, value: Any) -> None:
-        """Record something that is true of this rank from now on; the last one per name counts."""
+        """Record something that holds for this rank from now on; the last value per name counts."""
         self.facts[name] = value
         self._state("fact", name, value)
 
@@ -156,7 +156,7 @@ class Run:
             self._journal.text(str(message), level)
 
     def alert(self, title: str, text: str = "", level: str = "warning", **ignored: Any) -> None:
-        """Record something that a person should see."""
+        """Record something that the user should see."""
         self.text(f"{title}: {text}" if text else title, str(level))
         self.fact("alert", {"title": title, "text": text, "level": str(level), "time": time.time()})
 
@@ -169,13 +169,13 @@ class Run:
         unit: str | None = None,
         **ignored: Any,
     ) -> None:
-        """Say how to read a metric: the metric that serves as its steps, ``goal`` "min" or "max", its unit."""
+        """Define how to read a metric: the metric that serves as its x axis, ``goal`` "min" or "max", and its unit."""
         self._metrics[name] = {"goal": _GOALS.get(goal or "", goal), "unit": unit, "step_metric": step_metric}
         self.fact("metrics", self._metrics)
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Time a part of the step: ``with run.phase("data"): …`` (CPU time stamps; a GPU works on behind them)."""
+        """Time a part of the step: ``with run.phase("data"): …`` (CPU timestamps; the GPU runs asynchronously)."""
         started = time.perf_counter()
         try:
             yield
@@ -186,9 +186,9 @@ class Run:
     def watch(self, model: Any, *others: Any, **ignored: Any) -> None:
         """Record what a model is and how its batches are split; see ``tracking.watch`` for the facts.
 
-        ``model`` is the wrapper if there is one: ``watch(nn.DataParallel(net))``. With anything else beside the model,
-        ``watch(model, optimizer, loader)``, loss, learning rate, throughput and times are recorded from now on without a
-        call of ``log``.
+        Pass the wrapper if there is one: ``watch(nn.DataParallel(net))``. With further arguments, as in
+        ``watch(model, optimizer, loader)``, loss, learning rate, throughput and times are recorded from now on without
+        calls of ``log``.
         """
         from gputop.tracking.watch import watch
 
@@ -197,16 +197,16 @@ class Run:
         watch(model, self)
 
     def finish(self, exit_code: int | None = None, **ignored: Any) -> None:
-        """End the run: "finished", or "failed" with an exit code other than 0. At most two seconds; also done at exit."""
+        """End the run as "finished", or as "failed" for a nonzero exit code. Takes at most two seconds; also called at exit."""
         try:
             if exit_code:
-                ending.say(self, sys.exc_info()[1])
+                ending.record_error(self, sys.exc_info()[1])
             before_end, self.before_end = self.before_end, None
             if before_end is not None:
                 before_end()
             if self._opened is not None:
                 self._opened.finish(form.FAILED if exit_code else form.FINISHED, exit_code)
-        except Exception as error:  # noqa: BLE001 - the end of a training must not fail for its log
+        except Exception as error:  # noqa: BLE001 - a training must not fail at its end because of its log
             tell(f"finish failed ({type(error).__name__}: {error}).")
         self.log = _no_log
 
@@ -218,7 +218,7 @@ class Run:
 
 
 def labels(tags: Any) -> list[str]:
-    """Return tags, however they were given, as a list of texts."""
+    """Return tags, in whatever form they were given, as a list of strings."""
     if tags is None or isinstance(tags, str) or not isinstance(tags, Iterable):
         return [] if tags in (None, "") else [str(tags)]
     return [str(tag) for tag in tags]

@@ -1,6 +1,6 @@
-"""The run of this process: ``init`` opens it, and the functions of the package ``gputop`` go to it.
+"""The active run of this process: ``init`` opens it, and the functions of the package ``gputop`` act on it.
 
-No call here raises, waits, or starts a process.
+No call here raises, blocks, or starts a process.
 """
 
 from __future__ import annotations
@@ -37,27 +37,27 @@ def init(
     epochs: int | None = None,
     **ignored: Any,
 ) -> Run:
-    """Start to record this process as one rank of a run; also a context manager.
+    """Start recording this process as one rank of a run; also usable as a context manager.
 
     Args:
-        project: A name over several runs; else ``GPUTOP_PROJECT``.
-        name: What the run is called; else ``GPUTOP_NAME``, else the script's name.
-        config: Hyper-parameters: a mapping, or an object such as argparse's.
-        group: Any label; else ``GPUTOP_GROUP``.
+        project: A name that several runs share; default ``GPUTOP_PROJECT``.
+        name: The run's name; default ``GPUTOP_NAME``, else the script's name.
+        config: Hyperparameters: a mapping, or an object such as argparse's.
+        group: Any label; default ``GPUTOP_GROUP``.
         tags: Labels.
-        dir: Where runs are kept; else ``$GPUTOP_DIR/runs`` or ``~/.local/state/gputop/runs``.
-        mode: "disabled" records nothing; else ``GPUTOP_MODE``. ``GPUTOP=0`` does the same.
-        resume: The id of a run to go on with; "allow", "must", "auto" and True take the id from the keyword ``id``. Steps
-            that ``log`` counts itself go on from the last one.
-        id: The id of the run; of a single process with "-2" after it where one of that id was recorded before.
+        dir: Where runs are stored; default ``$GPUTOP_DIR/runs`` or ``~/.local/state/gputop/runs``.
+        mode: "disabled" records nothing; default ``GPUTOP_MODE``. ``GPUTOP=0`` does the same.
+        resume: The id of a run to continue; "allow", "must", "auto" and True take the id from the keyword ``id``. Steps
+            that ``log`` counts itself continue from the last one.
+        id: The id of the run. A single process gets "-2" appended if a run of that id was recorded before.
         notes, job_type: A remark, and a label.
-        total_steps: How many steps there will be, for the time left.
-        epochs: How many epochs there will be.
-        ignored: Keywords of other trackers are accepted.
+        total_steps: The total number of steps, for the estimate of the time left.
+        epochs: The total number of epochs.
+        ignored: Keywords of other trackers; accepted and ignored.
 
     Returns:
-        A Run, always: one that records nothing when disabled or when no file can be made (told once on stderr).
-        A run that was active in this process is finished first.
+        Always a Run: one that records nothing if disabled or if no file can be created (reported once on stderr).
+        A run that is already active in this process is finished first.
     """
     global _current, _initialized
     _current.finish()
@@ -68,7 +68,7 @@ def init(
         for label in ("notes", "job_type"):
             if ignored.get(label):
                 _current.fact(label, str(ignored[label]))
-    except Exception as error:  # noqa: BLE001 - a training starts whether or not it can be recorded
+    except Exception as error:  # noqa: BLE001 - the training starts whether or not it can be recorded
         reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
         tell(f"the run is not recorded, the training goes on: {reason}.")
         _current = Run(None)
@@ -80,7 +80,7 @@ def init(
 
 
 def init_unasked() -> Run:
-    """Start a run that the script did not ask for; whoever asks for one later takes its place."""
+    """Start a run that the script did not ask for; a later ``init`` of the script replaces it."""
     global _initialized
     run = init()
     _initialized = False
@@ -107,7 +107,7 @@ def _start(
     runs_dir = Path(directory).absolute() if directory else state_dir().absolute() / "runs"
     resuming = bool(resume) and resume != "never"
     wanted = resume if isinstance(resume, str) and resume not in ("allow", "must", "never", "auto") else given_id
-    # Ranks cannot agree on another id: each would see which of them recorded one before, and not all did.
+    # Only for a single process: ranks cannot agree on another id, because not all of them recorded the earlier run.
     if wanted and not resuming and where.world_size <= 1 and not where.restart_count:
         wanted = identity.untaken(wanted, runs_dir, where.rank)
     run_id = identity.run_id(where, wanted)
@@ -123,7 +123,7 @@ def _start(
         ring_bytes=int(ring) * 1024 if ring.isdigit() else None,
     )
     if resuming:
-        opened.go_on()
+        opened.continue_steps()
     run = Run(opened, run_id, name, project)
     command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
     run.describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), command=command)
@@ -141,12 +141,12 @@ def _start(
 
 
 def initialized() -> bool:
-    """Return whether a run was started in this process, by ``init``."""
+    """Return whether ``init`` started a run in this process."""
     return _initialized
 
 
 def current() -> Run:
-    """Return the active run; one that records nothing before ``init``."""
+    """Return the active run; before ``init`` one that records nothing."""
     return _current
 
 
@@ -168,14 +168,14 @@ def text(message: str, level: str = "info") -> None:
 
 
 def alert(title: str, text: str = "", level: str = "warning", **ignored: Any) -> None:
-    """Record something that a person should see in the active run."""
+    """Record something that the user should see in the active run."""
     _current.alert(title, text, level)
 
 
 def define_metric(
     name: str, step_metric: str | None = None, *, goal: str | None = None, unit: str | None = None, **ignored: Any
 ) -> None:
-    """Say how to read a metric of the active run: see ``Run.define_metric``."""
+    """Define how to read a metric of the active run: see ``Run.define_metric``."""
     _current.define_metric(name, step_metric, goal=goal, unit=unit)
 
 
@@ -185,7 +185,7 @@ def phase(name: str) -> AbstractContextManager[None]:
 
 
 def active(name: str) -> Any:
-    """Return what ``gputop.config``, ``gputop.summary`` and ``gputop.run`` are at this moment; ``run`` is None without one."""
+    """Return the current ``gputop.config``, ``gputop.summary`` or ``gputop.run``; ``run`` is None while no run is active."""
     if name == "run":
         return None if _current.disabled else _current
     return getattr(_current, name)

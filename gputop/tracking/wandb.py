@@ -1,7 +1,7 @@
-"""Names of wandb's for what gputop does not keep: a script under ``import gputop as wandb`` runs on, and is told once.
+"""wandb's names for what gputop does not keep: a script with ``import gputop as wandb`` keeps running, with one notice.
 
-Pictures, tables, artifacts and the like become an object that accepts every call and is logged as nothing. Names that a
-script needs an answer from (``Api``, ``sweep``, ``agent``, ``restore``) do not exist: they fail as any missing name does.
+Pictures, tables, artifacts and the like become an object that accepts every call and is logged as nothing. Names whose
+result a script needs (``Api``, ``sweep``, ``agent``, ``restore``) do not exist: they fail like any missing name.
 ``gputop/__init__.py`` lists the module's names.
 """
 
@@ -21,11 +21,11 @@ RUN_ATTRIBUTES: dict[str, Any] = {
     "offline": True,
     "starting_step": 0,
 }
-"""What a run on a server has, as one that is on none would say it."""
+"""Attributes of a run on a server, with the values that a run without a server reports."""
 
 
 class AlertLevel:
-    """wandb's levels, as text."""
+    """wandb's alert levels, as strings."""
 
     INFO = "info"
     WARN = "warning"
@@ -33,7 +33,7 @@ class AlertLevel:
 
 
 class util:  # noqa: N801 - wandb's name
-    """What scripts use of ``wandb.util``."""
+    """The part of ``wandb.util`` that scripts use."""
 
     @staticmethod
     def generate_id(length: int = 8) -> str:

@@ -1,7 +1,7 @@
-"""``gputop.watch(model)``: what the model is, and how ``nn.DataParallel`` splits its batches.
+"""``gputop.watch(model)``: records what the model is, and how ``nn.DataParallel`` splits its batches.
 
-Shapes alone are looked at, on the host: nothing here touches a value or waits for a device. The formulas are those of
-``tensor.chunk``, which DataParallel's scatter uses; the tests compare them with the real one.
+Reads only shapes, on the host: nothing here touches a value or waits for a device. The formulas are those of
+``tensor.chunk``, which DataParallel's scatter uses; the tests compare them with torch's own results.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from gputop.tracking.journal.notice import tell
 from gputop.tracking.recorder import Recorder
 
 UNEVEN_BELOW = 0.75
-"""Smallest over largest share of rows below which a call counts as uneven (docs/rules.md#b02)."""
+"""A call counts as uneven if its smallest share of rows over its largest is below this (docs/rules.md#b02)."""
 LEAVES_MAX = 64
-"""Tensors in the arguments of a call that are looked at."""
+"""At most this many tensors of a call's arguments are read."""
 WRITE_EVERY = 20
-"""Calls after which the counts are written again while the rows stay the same."""
+"""The counts are written again after this many calls while the rows stay the same."""
 
 
 def replica_rows(batch: int, replicas: int) -> list[int]:
-    """Return the rows that each replica gets of a batch: ``tensor.chunk``'s split, with 0 for replicas left out.
+    """Return the rows of a batch that each replica gets: ``tensor.chunk``'s split, with 0 for replicas without a chunk.
 
-    5 rows on 4 replicas are 2, 2, 1, 0: chunks have ``ceil(batch / replicas)`` rows, and the last replica gets none.
+    5 rows on 4 replicas split into 2, 2, 1, 0: chunks have ``ceil(batch / replicas)`` rows, and the last replica gets none.
 
     Raises:
-        ValueError: there is no replica.
+        ValueError: ``replicas`` is below 1.
     """
     if replicas < 1:
         raise ValueError("at least one replica is needed")
@@ -41,9 +41,9 @@ def replica_rows(batch: int, replicas: int) -> list[int]:
 
 
 def parts(value: Any, replicas: int, dim: int = 0) -> int:
-    """Return into how many pieces scatter splits an argument: a tensor along ``dim``, a container by its smallest part.
+    """Return how many pieces scatter splits an argument into: a tensor along ``dim``, a container by its smallest part.
 
-    Anything else is handed to every replica whole, and so sets no limit.
+    Anything else goes to every replica as a whole, and so sets no limit.
     """
     shape = _shape(value)
     if shape:
@@ -57,7 +57,7 @@ def parts(value: Any, replicas: int, dim: int = 0) -> int:
 
 
 def batch_rows(value: Any, dim: int = 0) -> int | None:
-    """Return the size along ``dim`` of the first tensor in an argument tree; None where there is none."""
+    """Return the size along ``dim`` of the first tensor in an argument tree; None if there is none."""
     return next(iter(leaf_sizes(value, dim)), None)
 
 
@@ -95,10 +95,10 @@ class SplitCounter:
         self._output = None if output is None else str(output)
 
     def __call__(self, wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None) -> None:
-        """Take note of one call (a forward pre-hook); never changes its arguments."""
+        """Count one call (as a forward pre-hook); never changes its arguments."""
         try:
             self._count(wrapper, args, kwargs or {})
-        except Exception as error:  # noqa: BLE001 - the user's forward follows, whatever its arguments are
+        except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
             tell(f"watch could not read a call of {self._class} ({type(error).__name__}: {error}).")
 
     def _count(self, wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
@@ -139,9 +139,9 @@ class SplitCounter:
 
 
 def is_data_parallel(model: Any) -> bool:
-    """Return whether the wrapper splits its batch over devices: nn.DataParallel, or what has its attributes.
+    """Return whether the wrapper splits its batch over devices: nn.DataParallel, or a class with its attributes.
 
-    DistributedDataParallel has them too on CUDA, and gives each rank's batch to one device as it is.
+    DistributedDataParallel also has them on CUDA, but passes each rank's whole batch to one device.
     """
     if any(base.__name__ == "DistributedDataParallel" for base in type(model).__mro__):
         return False
@@ -153,26 +153,26 @@ def is_data_parallel(model: Any) -> bool:
 def watch(model: Any, run: Recorder) -> None:
     """Record the facts ``model``, ``torch`` and, for a data-parallel wrapper, ``data_parallel``.
 
-    ``model`` is the wrapper if there is one: ``watch(nn.DataParallel(net))``. ``data_parallel`` counts calls in
-    training mode with gradients enabled: {"device_ids", "replicas", "batch_rows", "rows_per_device", "calls",
-    "underused_calls" (a replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module",
-    "output_device", "dim", and of the last call "tensor_leaves" and "leaf_sizes" (of each tensor along "dim")}.
+    Pass the wrapper if there is one: ``watch(nn.DataParallel(net))``. ``data_parallel`` counts calls in training mode
+    with gradients enabled: {"device_ids", "replicas", "batch_rows", "rows_per_device", "calls", "underused_calls" (a
+    replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module", "output_device", "dim", and
+    for the last call "tensor_leaves" and "leaf_sizes" (of each tensor along "dim")}.
     """
     if run.disabled:
         return
     try:
-        if hasattr(model, "_modules"):  # what is no torch module has nothing to tell
+        if hasattr(model, "_modules"):  # only torch modules can be described
             run.fact("model", describe_model(model, []))
         found = evidence.torch_fact(ask_cuda=True)
         if found is not None:
             run.fact("torch", found)
         if is_data_parallel(model):
             model.register_forward_pre_hook(SplitCounter(run, model), with_kwargs=True)
-    except Exception as error:  # noqa: BLE001 - a model may be anything; the training goes on
+    except Exception as error:  # noqa: BLE001 - a model may be any object; the training continues
         tell(f"watch could not look at {type(model).__name__} ({type(error).__name__}: {error}).")
 
 
 def splits(module: Any) -> bool:
-    """Return whether a module is a DataParallel with devices whose calls ``watch`` does not count already."""
+    """Return whether a module is a DataParallel with devices whose calls ``watch`` does not already count."""
     watched = any(isinstance(hook, SplitCounter) for hook in module._forward_pre_hooks.values())
     return not watched and is_data_parallel(module) and not hasattr(module, "process_group")

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.snapshot import Points, Snapshot
-from gputop.tracking.auto.light import is_whole, share
+from gputop.tracking.auto.fast_path import full_share, is_full
 from tests.doctor.scenes import pace
 from tests.doctor.scenes.base import Scene, ids, play
 
@@ -20,7 +20,7 @@ WAITED_FOR = [row for row in pace.FAULTS if row[0] in ("F01", "F02", "F03", "F04
 
 def quick(scene: Scene) -> Scene:
     """The same training in steps that follow each other quickly: their times are those of the scene, by which all rules go."""
-    part = share(QUICK_STEP_S)
+    part = full_share(QUICK_STEP_S)
 
     def played(second: int) -> Snapshot:
         base = scene(second)
@@ -34,7 +34,7 @@ def thinned(points: Points, part: int) -> Points:
         (TIMES * step + more, time + more / TIMES / 3, value)
         for step, time, value in zip(points.steps, points.times, points.values, strict=True)
         for more in range(TIMES)
-        if points.metric in DENSE or is_whole(TIMES * step + more, part)
+        if points.metric in DENSE or is_full(TIMES * step + more, part)
     ]
     steps, times, values = zip(*rows, strict=True) if rows else ((), (), ())
     return replace(points, steps=steps, times=times, values=values)

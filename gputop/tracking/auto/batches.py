@@ -1,11 +1,11 @@
-"""Fingerprints: of the batches that a rank trains on, and of its weights; and how much each call was given.
+"""Fingerprints of the batches that a rank trains on, and of its weights; and the input size of each call.
 
 Readers compare them between ranks and epochs.
 
-A batch's is the CRC of the first bytes of its first tensor, if that is on the CPU; the bytes are read where they lie, by
-no operation of torch. The weights' is the CRC and the sum of a few values from a few parameters, in the same places on
-each rank. Of weights on a GPU the sum alone is taken, on the device, and read when it has arrived (``late``); that is
-unproven on a GPU until tests/gpu has run.
+A batch's fingerprint is the CRC of the first bytes of its first tensor, if that is on the CPU; the bytes are read in place,
+without a torch operation. The weights' fingerprint is the CRC and the sum of a few values from a few parameters, the same
+ones on each rank. For weights on a GPU it is only the sum, computed on the device and read once it has arrived
+(``gpu_values``); that is unproven on a GPU until tests/gpu has run.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ BATCH_BYTES = 256
 RECENT_BATCHES = 16
 CALLED_STEPS = 32
 EPOCH_BATCHES = 4
-"""So many first batches make an epoch's checksum."""
+"""This many first batches make up an epoch's checksum."""
 RECENT_EPOCHS = 4
 PROBE_EVERY = 10
 RECENT_PROBES = 8
 PROBED_PARAMETERS = 8
 PROBED_VALUES = 32
-"""Values of each probed parameter."""
+"""Values read from each probed parameter."""
 GPU_PARAMETERS = 2
-"""Parameters that are probed on a GPU: each costs a kernel or two."""
+"""Parameters probed on a GPU; each costs a kernel or two."""
 _FORMATS = {"torch.float32": "f", "torch.float64": "d", "torch.float16": "e", "torch.bfloat16": "H"}
 
 
@@ -46,20 +46,20 @@ class Batches:
         self.elements: int | None = None
         self._first: int | None = None
         self.counting = True
-        """Whether the next batch belongs to an epoch's checksum."""
+        """Whether the next batch is part of an epoch's checksum."""
         self._seen = 0
         self._checksum = 0
         self._blind = False
 
     def begin(self, epoch: int) -> None:
-        """An iteration over the loader begins."""
+        """Note that an iteration over the loader begins."""
         self._first, self._seen, self._checksum = epoch, 0, 0
         self.counting = not self._blind
 
     def take(self, tensor: Any, step: int, wanted_from: int) -> None:
-        """Take in a batch's first tensor, that will be trained on in ``step``.
+        """Checksum the first tensor of a batch for ``step``.
 
-        Its checksum is made at an epoch's beginning, and from the step ``wanted_from`` on: shortly before it is told.
+        Only at the beginning of an epoch, and from step ``wanted_from`` on, shortly before the fact is recorded.
         """
         if self._blind or (step < wanted_from and self._seen >= EPOCH_BATCHES):
             return
@@ -73,7 +73,7 @@ class Batches:
                     self.recent.append((step, checksum))
                     if self._seen < EPOCH_BATCHES:
                         self._count(checksum)
-        except Exception:  # noqa: BLE001 - sparse, fake and wrapped tensors have no bytes of their own
+        except Exception:  # noqa: BLE001 - sparse, fake and wrapped tensors own no bytes
             self._blind, self.counting = True, False
 
     def _count(self, checksum: int) -> None:
@@ -84,13 +84,13 @@ class Batches:
             self.epochs.append((self._first, self._checksum))
 
     def ended(self) -> None:
-        """The loader had no more batches: an epoch of fewer than four is complete too."""
+        """Complete the checksum of an epoch with fewer than four batches: the loader has no more."""
         if 0 < self._seen < EPOCH_BATCHES and self._first is not None:
             self.epochs.append((self._first, self._checksum))
             self._seen, self.counting = EPOCH_BATCHES, False
 
     def fact(self) -> dict[str, Any] | None:
-        """Return the fact ``batches``; None while there is none."""
+        """Return the fact ``batches``; None before the first batch."""
         if not self.recent:
             return None
         return {
@@ -102,14 +102,14 @@ class Batches:
 
 
 class Called:
-    """How large the input of the training's calls was, by step: a script may cut or pack what its loader gave it."""
+    """The input size of the training's calls, by step: a script may crop or pack what its loader yields."""
 
     def __init__(self) -> None:
         self._sizes: deque[list[int]] = deque(maxlen=CALLED_STEPS)
         self._blind = False
 
     def take(self, given: Iterable[Any], step: int) -> None:
-        """Take in the arguments of a call in ``step``; the calls of one step are added up."""
+        """Add the arguments of a call in ``step``; the calls of one step are summed."""
         if self._blind:
             return
         rows = elements = 0
@@ -118,7 +118,7 @@ class Called:
                 parts = value if isinstance(value, list | tuple) else (value,)
                 tensors = [part for part in parts if hasattr(part, "grad_fn") and len(part.shape)]
                 if tensors:
-                    # A list of pictures of different size has as many rows as pictures.
+                    # A list of images of different sizes has one row per image.
                     rows = tensors[0].shape[0] if value is tensors[0] else len(tensors)
                     elements = sum(tensor.numel() for tensor in tensors)
                     break
@@ -133,12 +133,12 @@ class Called:
             self._sizes.append([step, rows, elements])
 
     def fact(self) -> list[list[int]] | None:
-        """Return [[step, rows, elements], ...]; None while nothing was seen."""
+        """Return [[step, rows, elements], ...]; None before the first call."""
         return list(self._sizes) or None
 
 
 class Probe:
-    """Looks at a few values of the trained parameters every few steps."""
+    """Samples a few values of the trained parameters every few steps."""
 
     def __init__(self, torch: Any, parameters: Iterable[Any]) -> None:
         self._torch = torch
@@ -151,7 +151,7 @@ class Probe:
         self._late = LateValues()
 
     def take(self, step: int) -> None:
-        """Look at the parameters now, after the step."""
+        """Sample the parameters now, after the step."""
         alive = [item for item in (reference() for reference in self._parameters) if item is not None]
         if not alive:
             return
@@ -182,12 +182,12 @@ class Probe:
             self._late.stage("sum", parts[0] if len(parts) == 1 else parts[0] + parts[1], step, 0)
 
     def fact(self) -> dict[str, Any] | None:
-        """Return the fact ``parameters``; None while nothing was looked at, or nothing has arrived."""
+        """Return the fact ``parameters``; None before the first sample, or before its values have arrived."""
         for _, value, step, _ in self._late.landed():
             self._recent.append([step, None, value])
         return {"recent": [list(entry) for entry in self._recent]} if self._recent else None
 
 
 def _is_plain(parameter: Any) -> bool:
-    """Return whether a parameter holds its own values: those of DTensor and the like are in pieces."""
+    """Return whether a parameter holds all of its values; a DTensor and the like hold only a part."""
     return type(parameter).__name__ in ("Parameter", "Tensor")

@@ -1,8 +1,8 @@
-"""DistributedDataParallel and torch.distributed: what DDP says of itself, which backwards it reduced, who calls collectives.
+"""DistributedDataParallel and torch.distributed: DDP's logging data, the backwards it reduced, and calls of collectives.
 
-``DistributedDataParallel.__init__`` is wrapped to remember dtype and device of each parameter when it was wrapped, because
-DDP reduces those tensors and no others. Collectives are counted where Python hands them to a ProcessGroup: below the
-functions that torch.compile knows by their identity, and beside the reducer of DDP, which is C++ and not counted.
+``DistributedDataParallel.__init__`` is wrapped to remember each parameter with its dtype and device at that time, because DDP
+reduces those tensors and no others. Collectives are counted where Python passes them to a ProcessGroup: below the functions
+that torch.compile recognizes by identity, and without those of DDP's reducer, which is C++ and does not pass there.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ COLLECTIVES = {
     "recv": "recv",
     "recv_anysource": "recv",
 }
-"""Methods of a ProcessGroup, and what ``torch.distributed`` calls them."""
+"""Methods of a ProcessGroup, and their names in ``torch.distributed``."""
 _NANOSECONDS = 1e-9
 _SHARDED = frozenset({"FSDPModule", "FullyShardedDataParallel", "DeepSpeedEngine"})
 
 collectives: dict[str, int] = {}
-"""Calls made from Python in this process, by name."""
+"""Calls from Python in this process, by name."""
 _wrapped_as: weakref.WeakKeyDictionary[Any, dict[int, tuple[Any, Any, Any]]] = weakref.WeakKeyDictionary()
-"""Of each DDP: the parameters that it reduces, by id, with their dtype and device when it was made."""
+"""For each DDP the parameters that it reduces, by id, with their dtype and device when it was created."""
 
 
-def listen(torch: Any, unseen: Callable[..., None]) -> None:
-    """Put the wrappers in place, where this torch has torch.distributed; once per process."""
+def listen(torch: Any, no_compile: Callable[..., None]) -> None:
+    """Install the wrappers if this torch has torch.distributed; once per process."""
     ddp: Any = getattr(torch.nn.parallel, "DistributedDataParallel", None)
     group: Any = getattr(getattr(torch._C, "_distributed_c10d", None), "ProcessGroup", None)
     if ddp is None or group is None:
@@ -61,52 +61,52 @@ def listen(torch: Any, unseen: Callable[..., None]) -> None:
         try:
             found = [item for item in self.module.parameters() if item.requires_grad]
             _wrapped_as[self] = {id(item): (weakref.ref(item), item.dtype, item.device) for item in found}
-        except Exception:  # noqa: BLE001 - what cannot be remembered is not told
+        except Exception:  # noqa: BLE001 - what cannot be remembered is not reported
             return
 
-    unseen(torch, made, inside=False)
+    no_compile(torch, made, inside=False)
     ddp.__init__ = made
     for method, name in COLLECTIVES.items():
         if method in group.__dict__:
-            setattr(group, method, _counted(torch, getattr(group, method), name, unseen))
+            setattr(group, method, _counted(torch, getattr(group, method), name, no_compile))
 
 
-def _counted(torch: Any, original: Any, name: str, unseen: Callable[..., None]) -> Any:
+def _counted(torch: Any, original: Any, name: str, no_compile: Callable[..., None]) -> Any:
     @functools.wraps(original)
     def call(*args: Any, **kwargs: Any) -> Any:
         collectives[name] = collectives.get(name, 0) + 1
         return original(*args, **kwargs)
 
-    unseen(torch, call, inside=False)
+    no_compile(torch, call, inside=False)
     return call
 
 
 class Gradients:
-    """Backwards per optimizer step, and which of them DDP reduced over the ranks."""
+    """Counts backwards per optimizer step, and which of them DDP reduced over the ranks."""
 
     def __init__(self) -> None:
         self.steps = self.backwards = self.synced = self.unsynced_steps = self.accumulation = 0
         self.judged = False
-        """Whether a training call of a DDP was ever looked at; without, nobody can say what was reduced."""
+        """Whether a training call of a DDP was ever observed; otherwise it is unknown what was reduced."""
         self.watching = False
-        """Whether ``backward`` is to be called, as a DDP is at work; ``backwards`` is counted by who calls."""
+        """Whether callers must call ``backward``, because a DDP is in use; they count ``backwards`` themselves."""
         self._armed = self._reduced = False
         self._before = 0
 
     def forward(self, syncs: bool) -> None:
-        """A DDP was called in training; ``syncs``: outside of ``no_sync``."""
+        """Note a training call of a DDP; ``syncs``: outside of ``no_sync``."""
         self.judged = self.watching = True
         self._armed = self._armed or syncs
 
     def backward(self) -> None:
-        """A backward begins."""
+        """Note that a backward begins."""
         self._reduced = self._armed
         if self._armed:
             self.synced += 1
             self._armed = False
 
     def stepped(self, in_ddp: bool) -> None:
-        """An optimizer has stepped; ``in_ddp``: on parameters of a DDP."""
+        """Note that an optimizer has stepped; ``in_ddp``: on parameters of a DDP."""
         since = self.backwards - self._before
         self._before = self.backwards
         if since:
@@ -133,16 +133,16 @@ def is_ddp(module: Any) -> bool:
 
 
 def is_sharded(module: Any) -> bool:
-    """Return whether a module, or one in it, is sharded over the ranks: by fully_shard, FSDP, or as DeepSpeed's engine."""
+    """Return whether a module or one of its submodules is sharded over the ranks: by fully_shard, FSDP or DeepSpeed."""
     kinds = {type(part) for part in module.modules()}
     return any(base.__name__ in _SHARDED for kind in kinds for base in kind.__mro__)
 
 
 def ddp_fact(module: Any) -> dict[str, Any]:
-    """Return the fact ``ddp``; keys that this torch does not know are None."""
+    """Return the fact ``ddp``; values that this torch does not provide are None."""
     try:
         said: dict[str, Any] = module._get_ddp_logging_data()
-    except Exception:  # noqa: BLE001 - a prototype interface: it may go, or refuse
+    except Exception:  # noqa: BLE001 - a prototype interface: it may disappear or raise
         said = {}
     devices = [int(item) for item in str(said.get("device_ids", "")).replace(",", " ").split() if item.isdigit()]
     kept = _wrapped_as.get(module, {})
@@ -168,7 +168,7 @@ def ddp_fact(module: Any) -> dict[str, Any]:
 
 
 def _replaced(module: Any, kept: dict[int, tuple[Any, Any, Any]]) -> int:
-    """Return how many trained parameters are not those that DDP was given, or of another dtype or device than then."""
+    """Return how many trained parameters were replaced, or changed dtype or device, since DDP received them."""
     count = 0
     for item in module.module.parameters():
         if item.requires_grad:
@@ -178,7 +178,7 @@ def _replaced(module: Any, kept: dict[int, tuple[Any, Any, Any]]) -> int:
 
 
 def group_fact(torch: Any, mesh: list[str]) -> dict[str, Any] | None:
-    """Return the fact ``process_group``; None where torch.distributed is not initialized. ``mesh``: dimensions' names."""
+    """Return the fact ``process_group``; None if torch.distributed is not initialized. ``mesh``: names of its dimensions."""
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None

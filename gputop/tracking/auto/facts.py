@@ -1,8 +1,8 @@
-"""When facts are looked at and told: at steps that are the same on all ranks, some seconds apart, and only what is new.
+"""Schedules facts: collected at the same steps on all ranks, a few seconds apart, and recorded only if they changed.
 
-Looks come at multiples of a power of two that grows, in leaps at first, until two of them are ``EVERY_S`` apart, so that
-ranks which step together say what they know of the same steps. All looks together take at most 1/``SHARE`` of the time. One
-that fails is not tried again; the others go on.
+Collections happen at multiples of a power of two, which grows, in leaps at first, until two of them are ``EVERY_S`` apart, so
+that ranks in step with each other report on the same steps. All collections together take at most 1/``SHARE`` of the time.
+A fact whose collection fails is not tried again; the others continue.
 """
 
 from __future__ import annotations
@@ -17,35 +17,35 @@ from gputop.tracking.auto import ddp, gpu, settings, stall
 from gputop.tracking.auto.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
 from gputop.tracking.auto.gpu import EVERY_STEPS, Clock
 from gputop.tracking.auto.models import Models
+from gputop.tracking.auto.no_compile import no_compile
 from gputop.tracking.auto.state import Training
-from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.auto.waits import Waits
 
 EVERY_S = 2.0
 SHARE = 400
 NEVER = 1 << 62
 SETTLED_STEPS = 5
-"""Steps before waits and copies are counted: the first ones are not like the others."""
+"""Waits and copies are counted from this step on, because the first steps are not typical."""
 
 
 class Facts:
-    """What the present run is told, and what is looked at next."""
+    """The facts of the current run, and when to collect them next."""
 
     def __init__(self, torch: Any, steps: Training, models: Models) -> None:
         self._torch = torch
         self._steps = steps
         self._models = models
         steps.facts_due = 0
-        self._look_next = self._probe_next = 0
+        self._collect_next = self._probe_next = 0
         self._clock_next = NEVER
         self._stride = 1
-        self._looked_at = 0.0
+        self._collected_at = 0.0
         self._took_s = 0.0
         self._probe: Probe | None = None
         self._clock: Clock | None = None
         self._waits: Waits | None = None
         self._window_from = -1
-        self.stall = stall.Stall(steps, models.light, lambda: models.evaluating, self.flush)
+        self.stall = stall.Stall(steps, models.fast, lambda: models.evaluating, self.flush)
         self._failed: set[str] = set()
         self._cheap: dict[str, Callable[[], Any]] = {
             "wrapper_calls": models.wrapper_calls,
@@ -55,8 +55,8 @@ class Facts:
             "process_group": self._group,
             "parameters": self._parameters,
         }
-        """Those that look at nothing but numbers: also looked at by the thread that finds the training stalled."""
-        self._dear: dict[str, Callable[[], Any]] = {
+        """Facts that only read numbers; the thread that detects a stall collects them too."""
+        self._expensive: dict[str, Callable[[], Any]] = {
             "torch": self._about_torch,
             "settings": lambda: settings.settings(torch, models.autocast),
             "environment": lambda: settings.environment(evidence.cuda()),
@@ -67,18 +67,18 @@ class Facts:
             "transfers": lambda: self._waits.transfers() if self._waits is not None else None,
             "cuda_memory": self._memory,
         }
-        for room in (Facts, Probe, Batches, Called, Clock, Waits):
-            for item in vars(room).values():
+        for cls in (Facts, Probe, Batches, Called, Clock, Waits):
+            for item in vars(cls).values():
                 if isinstance(item, FunctionType):
-                    unseen(torch, item)
+                    no_compile(torch, item)
 
     def begin(self) -> None:
-        """The run was opened: watch over its steps."""
+        """Start watching the steps of the run that was just opened."""
         self.stall.start()
 
-    def trains(self, optimizer: Any) -> None:
-        """An optimizer has stepped for the first time: look at everything after this step."""
-        self._steps.facts_due = self._look_next = 0
+    def optimizer_added(self, optimizer: Any) -> None:
+        """Schedule a full collection after an optimizer's first step."""
+        self._steps.facts_due = self._collect_next = 0
         if self._probe is None:
             self._guarded("parameters", lambda: self._make_probe(optimizer))
 
@@ -86,39 +86,39 @@ class Facts:
         self._probe = Probe(self._torch, [item for group in optimizer.param_groups for item in group["params"]])
 
     def due(self, step: int) -> None:
-        """Do what is due after this step; in the thread that trains."""
+        """Do what is due after this step, on the thread that trains."""
         now = perf_counter()
         if self.stall.stalled:
             self.stall.stalled = False
-            self._steps.tell("stalled", None)
+            self._steps.update_fact("stalled", None)
         if self._window_from >= 0:
             self._close_window(step)
         if self._clock is not None and self._clock.running:
             self._clock.end()
         if step >= self._probe_next and self._probe is not None:
             self._guarded("parameters", lambda: self._probe.take(step))  # type: ignore[union-attr]
-        if step >= self._look_next:
-            self._look(step, now)
-        # Only what will be in the next words is looked at.
-        soon = max(step + 1, self._look_next - PROBE_EVERY * RECENT_PROBES)
+        if step >= self._collect_next:
+            self._collect(step, now)
+        # Probe only the steps that the next collection will report.
+        soon = max(step + 1, self._collect_next - PROBE_EVERY * RECENT_PROBES)
         self._probe_next = -(-soon // PROBE_EVERY) * PROBE_EVERY
         if step >= self._clock_next:
             self._clock_next = (step // EVERY_STEPS + 1) * EVERY_STEPS
             self._begin_clock(self._clock)
         running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
-        self._steps.facts_due = step + 1 if running else min(self._look_next, self._probe_next, self._clock_next)
+        self._steps.facts_due = step + 1 if running else min(self._collect_next, self._probe_next, self._clock_next)
 
-    def _look(self, step: int, now: float) -> None:
-        since, limit = now - self._looked_at, max(EVERY_S, SHARE * self._took_s)
+    def _collect(self, step: int, now: float) -> None:
+        since, limit = now - self._collected_at, max(EVERY_S, SHARE * self._took_s)
         if step and since < limit:
             self._stride *= 8 if since < limit / 16 else 2
         elif since > 4 * limit:
             self._stride = max(1, self._stride // 2)
-        self._look_next = (step // self._stride + 1) * self._stride
-        self._steps.batches_from = self._look_next - RECENT_BATCHES
-        self._looked_at = now
-        for name, look in self._dear.items():
-            self._guarded(name, lambda name=name, look=look: self._steps.tell(name, look()))  # type: ignore[misc]
+        self._collect_next = (step // self._stride + 1) * self._stride
+        self._steps.batches_from = self._collect_next - RECENT_BATCHES
+        self._collected_at = now
+        for name, collect in self._expensive.items():
+            self._guarded(name, lambda name=name, collect=collect: self._steps.update_fact(name, collect()))  # type: ignore[misc]
         self.flush()
         if step >= SETTLED_STEPS:
             self._guarded("waits", self._open_window)
@@ -127,22 +127,22 @@ class Facts:
         self._took_s = perf_counter() - now
 
     def flush(self) -> None:
-        """Tell what is counted all the time and not yet told; from any thread."""
+        """Record the continuously counted facts that changed. Safe on any thread."""
         feed = self._steps.loader
         if feed is not None and feed.trains and self._steps.run is not None:
-            self._guarded("loader", lambda: feed.tell(self._steps.run))
-        for name, look in self._cheap.items():
-            self._guarded(name, lambda name=name, look=look: self._steps.tell(name, look()))  # type: ignore[misc]
+            self._guarded("loader", lambda: feed.record_facts(self._steps.run))
+        for name, collect in self._cheap.items():
+            self._guarded(name, lambda name=name, collect=collect: self._steps.update_fact(name, collect()))  # type: ignore[misc]
 
     def finish(self) -> None:
-        """The run ends: tell what is left."""
+        """Record the remaining facts at the end of the run."""
         self.abandon()
         self.flush()
         if self.stall.stalled:
-            self._steps.tell("stalled", None)
+            self._steps.update_fact("stalled", None)
 
     def abandon(self) -> None:
-        """Look no more, and leave nothing behind."""
+        """Stop collecting, and restore what was wrapped."""
         self.stall.stop()
         self._close_window(-1)
 
@@ -151,7 +151,7 @@ class Facts:
             return
         try:
             action()
-        except Exception:  # noqa: BLE001 - a model, a loader, torch itself may be of any version and kind
+        except Exception:  # noqa: BLE001 - the model, the loader and torch itself may be of any version and kind
             self._failed.add(name)
 
     def _batches(self) -> dict[str, Any] | None:
@@ -167,18 +167,18 @@ class Facts:
         return None if found is None else {**found, "recent": self._numbered(found["recent"])}
 
     def _numbered(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
-        """Return [step, ...] with the steps as the run numbers them: in the script's own, they are the script's."""
+        """Return [step, ...] with the run's step numbers: in the script's own run, the script's."""
         ahead = self._steps.records.ahead if self._steps.records is not None else 0
         return [[step + ahead, *more] for step, *more in rows]
 
     def _about_torch(self) -> dict[str, Any] | None:
-        """Return the fact ``torch``; torch is asked for devices only if CUDA is in use, and an answer is not taken back."""
+        """Return the fact ``torch``; queries devices only if CUDA is in use, and keeps an earlier answer."""
         found = evidence.torch_fact()
         known = self._steps.run.facts.get("torch") if self._steps.run is not None else None
         return known if known is not None and found is not None and found["device_count"] is None else found
 
     def _group(self) -> dict[str, Any] | None:
-        """Return the fact ``process_group``; after the group is destroyed the last one, with all that was counted."""
+        """Return the fact ``process_group``; once the group is destroyed, the last one with the final counts."""
         found = ddp.group_fact(self._torch, self._models.mesh)
         known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
         return {**known, "collectives": dict(ddp.collectives)} if found is None and known is not None else found
@@ -191,9 +191,9 @@ class Facts:
         if evidence.cuda() is None or self._models.compiles():
             return
         if self._waits is None:
-            self._waits = Waits(self._torch, unseen, self._steps.sites.user_frame)
+            self._waits = Waits(self._torch, no_compile, self._steps.sites.user_frame)
         self._window_from = self._steps.step
-        self._waits.open(self._steps.elsewhere)
+        self._waits.open(self._steps.on_other_thread)
 
     def _close_window(self, step: int) -> None:
         if self._waits is not None and self._window_from >= 0:

@@ -1,7 +1,7 @@
-"""What a rank can say of its GPU without waiting for it: memory, and how long the parts of a step took there.
+"""Facts about a rank's GPU that need no waiting: memory, and how long the parts of a step took there.
 
-Times come from CUDA events around the parts of single steps. They are read some steps later, when a query says that they
-have passed, and never while a graph is being captured. Unproven on a GPU until tests/gpu has run.
+Times come from CUDA events around the parts of single steps. They are read a few steps later, once a query shows that the
+events have completed, and never while a graph is being captured. Unproven on a GPU until tests/gpu has run.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Callable
 from typing import Any
 
 EVERY_STEPS = 10
-"""Steps from one that is timed with events to the next."""
+"""One step in this many is timed with events."""
 PAIRS_MAX = 16
-"""Parts of one step that are timed."""
+"""At most this many parts of one step are timed."""
 _MILLISECONDS = 1e-3
 
 empty_cache_calls = 0
-"""Of this process."""
+"""Calls of ``torch.cuda.empty_cache`` in this process."""
 
 
-def listen(torch: Any, unseen: Callable[..., None]) -> None:
+def listen(torch: Any, no_compile: Callable[..., None]) -> None:
     """Count the calls of ``torch.cuda.empty_cache``; once per process."""
     original = torch.cuda.empty_cache
 
@@ -30,12 +30,12 @@ def listen(torch: Any, unseen: Callable[..., None]) -> None:
         empty_cache_calls += 1
         original()
 
-    unseen(torch, empty_cache, inside=False)
+    no_compile(torch, empty_cache, inside=False)
     torch.cuda.empty_cache = empty_cache
 
 
 def memory_fact(cuda: Any) -> dict[str, Any]:
-    """Return the fact ``cuda_memory`` of the current device; asks the allocator and the driver, and waits for neither."""
+    """Return the fact ``cuda_memory`` of the current device; queries the allocator and the driver without waiting."""
     stats: dict[str, Any] = cuda.memory_stats()
     return {
         "allocated_bytes": stats.get("allocated_bytes.all.current"),
@@ -49,10 +49,10 @@ def memory_fact(cuda: Any) -> dict[str, Any]:
 
 
 class Clock:
-    """The GPU's times of one step in ``EVERY_STEPS``. No method raises: a clock that fails once stands still."""
+    """Times one step in ``EVERY_STEPS`` on the GPU. No method raises: after a first failure the clock stops."""
 
     def __init__(self, event: Callable[[], Any], capturing: Callable[[], bool]) -> None:
-        """``event`` makes a timing event, ``capturing`` tells whether a graph is being captured on the current stream."""
+        """``event`` creates a timing event; ``capturing`` returns whether a graph is being captured on the current stream."""
         self._event = event
         self._capturing = capturing
         self._free: list[Any] = []
@@ -61,16 +61,16 @@ class Clock:
         self._under_way: list[tuple[str, Any, Any]] = []
         self._broken = False
         self.running = False
-        """Whether the present step is timed."""
+        """Whether the current step is timed."""
 
     def begin(self) -> None:
-        """Time the step that begins now, unless the last one's times are still on their way."""
+        """Time the step that begins now, unless the previous times are still pending."""
         if not self._under_way:
             self._pairs, self._begun = [], self.start()
             self.running = self._begun is not None
 
     def start(self) -> Any:
-        """A part of the step begins; return its mark, None where it is not timed."""
+        """Mark the start of a part of the step; return the mark, or None if the part is not timed."""
         if self._broken or len(self._pairs) >= PAIRS_MAX:
             return None
         try:
@@ -78,19 +78,19 @@ class Clock:
                 return None
             event = self._free.pop() if self._free else self._event()
             event.record()
-        except Exception:  # noqa: BLE001 - a broken context is the training's to find out about
+        except Exception:  # noqa: BLE001 - a broken context is for the training to discover
             self._broken = True
             return None
         return event
 
     def stop(self, name: str, started: Any) -> None:
-        """A part of the step has ended."""
+        """Mark the end of a part of the step."""
         stopped = self.start()
         if stopped is not None:
             self._pairs.append((name, started, stopped))
 
     def end(self) -> None:
-        """The step is over."""
+        """Mark the end of the step."""
         self.running = False
         self._pairs = self._pairs[: PAIRS_MAX - 1]
         self.stop("cuda/step_s", self._begun)
@@ -98,7 +98,7 @@ class Clock:
         self._pairs, self._begun = [], None
 
     def arrived(self) -> dict[str, float]:
-        """Return the times of the last timed step once all of it has passed on the GPU, by name; else nothing."""
+        """Return the times of the last timed step by name, once the GPU has completed it; else an empty dict."""
         found: dict[str, float] = {}
         try:
             if self._broken or not self._under_way or self._capturing() or not self._under_way[-1][2].query():

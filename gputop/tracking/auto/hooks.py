@@ -1,8 +1,8 @@
-"""The places in torch that are listened at: backward, optimizer steps, GradScaler, DataLoader and torch.save.
+"""The hooks into torch: backward, optimizer steps, GradScaler, DataLoader and torch.save.
 
-No module hook is used anywhere: a global one slows every layer and makes torch.compile warn, and one on a module would
-be pickled with it. Each wrapper calls the original exactly once, hands on what it returns and raises, and does nothing
-else when tracking is off, on another thread than the one that trains, or while torch.compile traces.
+Uses no module hooks: a global one slows every layer and makes torch.compile warn, and one on a module would be pickled with
+it. Each wrapper calls the original exactly once, passes on what it returns or raises, and does nothing else when tracking
+is off, on a thread other than the one that trains, or while torch.compile traces.
 """
 
 from __future__ import annotations
@@ -22,63 +22,63 @@ from typing import Any
 from gputop.tracking.auto import ddp, gpu
 from gputop.tracking.auto.batches import Batches
 from gputop.tracking.auto.ddp import Gradients
-from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.loader import Feed, counts, first_tensor, is_integer
 from gputop.tracking.auto.loss import Site, Sites, caller, divisor, label
+from gputop.tracking.auto.no_compile import no_compile
 from gputop.tracking.auto.state import Training
 from gputop.tracking.auto.steps import GC_S, Steps
-from gputop.tracking.auto.unseen import unseen
 
 
 def patch(torch: Any, steps: Steps) -> None:
-    """Put the wrappers in place; once per process."""
-    _unseen_rooms(torch)
+    """Install the wrappers; once per process."""
+    _exclude_own_classes(torch)
     _patch_backward(torch, steps)
     _patch_optimizers(torch, steps)
     _patch_scaler(torch, steps)
     _patch_loader(torch, steps)
     _patch_save(torch, steps)
-    ddp.listen(torch, unseen)
-    gpu.listen(torch, unseen)
+    ddp.listen(torch, no_compile)
+    gpu.listen(torch, no_compile)
     _listen_to_gc(torch, steps)
 
 
-def _unseen_rooms(torch: Any) -> None:
-    for room in (Training, Steps, Light, Sites, Site, Feed, Batches, Gradients):
-        for item in vars(room).values():
+def _exclude_own_classes(torch: Any) -> None:
+    for cls in (Training, Steps, FastPath, Sites, Site, Feed, Batches, Gradients):
+        for item in vars(cls).values():
             if isinstance(item, FunctionType):
-                unseen(torch, item)
+                no_compile(torch, item)
     for function in (first_tensor, counts, is_integer, divisor, caller, label):
-        unseen(torch, function)
+        no_compile(torch, function)
 
 
 def _patch_backward(torch: Any, steps: Steps) -> None:
     original = torch.autograd.backward  # Tensor.backward calls it by this name
-    light, tensor = steps.lightly, torch.Tensor
+    fast, tensor = steps.fast, torch.Tensor
 
-    def whole(tensors: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        # One inside of another is a part of it (reentrant checkpointing), also where autograd's own thread runs it for a GPU.
-        if light.inside:
+    def full(tensors: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # A nested backward is part of the outer one (reentrant checkpointing), even if autograd's own thread runs it for a GPU.
+        if fast.in_backward:
             return original(tensors, *args, **kwargs)
-        light.leave()
+        fast.end_early()
         if steps.off or (steps.thread and get_ident() != steps.thread):
             return original(tensors, *args, **kwargs)
         try:
             steps.before_backward(tensors)
-        except Exception as error:  # noqa: BLE001 - the user's backward follows, whatever we made of its loss
+        except Exception as error:  # noqa: BLE001 - the user's backward runs next, whatever went wrong with its loss
             steps.failed(error)
         clock = steps.clock
         mark = clock.start() if clock is not None and clock.running else None
         started = perf_counter()
-        light.inside = True
+        fast.in_backward = True
         try:
             result = original(tensors, *args, **kwargs)
         except BaseException:
             steps.sites.take_back()
-            steps.gradients.backwards -= not steps.partly
+            steps.gradients.backwards -= not steps.partial
             raise
         finally:
-            light.inside = False
+            fast.in_backward = False
         took = perf_counter() - started
         steps.backward_s += took
         steps.inside_step += took
@@ -95,34 +95,34 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         grad_variables: Any = None,
         inputs: Any = None,
     ) -> Any:
-        # Arguments one by one: to pack them and unpack them again takes longer than all else here.
-        if light.on and light.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == light.thread:
+        # List the arguments one by one: packing and unpacking them takes longer than everything else here.
+        if fast.on and fast.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == fast.thread:
             try:
-                light.loss = tensors.item()
-            except Exception:  # noqa: BLE001 - of more than one value: backward says what it makes of that
-                light.leave()
-            light.inside = True
+                fast.loss = tensors.item()
+            except Exception:  # noqa: BLE001 - more than one value: backward itself reports that
+                fast.end_early()
+            fast.in_backward = True
             try:
                 return original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
             except BaseException:
-                light.loss = None  # nothing was learnt from it; it may be tried again
+                fast.loss = None  # no step came of it; the script may retry
                 raise
             finally:
-                light.inside = False
-        return whole(tensors, (grad_tensors, retain_graph, create_graph, grad_variables, inputs), {})
+                fast.in_backward = False
+        return full(tensors, (grad_tensors, retain_graph, create_graph, grad_variables, inputs), {})
 
     @functools.wraps(original)
-    def of_other_arguments(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-        return whole(tensors, args, kwargs)
+    def with_other_arguments(tensors: Any, *args: Any, **kwargs: Any) -> Any:
+        return full(tensors, args, kwargs)
 
-    for function in (whole, backward, of_other_arguments):
-        unseen(torch, function)
-    light.able = takes(original, backward)
-    torch.autograd.backward = backward if light.able else of_other_arguments
+    for function in (full, backward, with_other_arguments):
+        no_compile(torch, function)
+    fast.supported = takes(original, backward)
+    torch.autograd.backward = backward if fast.supported else with_other_arguments
 
 
 def takes(original: Any, wrapper: Any) -> bool:
-    """Return whether a function takes the same arguments as a wrapper of it."""
+    """Return whether a function takes the same arguments as its wrapper."""
 
     def arguments(function: Any) -> list[tuple[Any, ...]]:
         found = inspect.signature(function, follow_wrapped=False).parameters.values()
@@ -135,12 +135,12 @@ def takes(original: Any, wrapper: Any) -> bool:
 
 
 def _patch_optimizers(torch: Any, steps: Steps) -> None:
-    light = steps.lightly
-    # Both are True while torch.compile traces; the second one is cheaper to ask, where there is one.
+    fast = steps.fast
+    # Both return True while torch.compile traces; the first is cheaper to call, but not every torch has it.
     compiling: Callable[[], bool] = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
 
     def traced() -> None:
-        # Marked as a constant, it is called when torch.compile traces, and leaves nothing in the graph.
+        # Marked as a constant, so torch.compile calls it while tracing, and it leaves nothing in the graph.
         steps.blind = True
 
     traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
@@ -148,27 +148,27 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if compiling():
             traced()
-        elif not light.on and not steps.off:
+        elif not fast.on and not steps.off:
             steps.before_step()
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if light.on:
+        if fast.on:
             try:
                 now = perf_counter()
-                took = now - light.mark
-                usual = took < light.longest and id(optimizer) == light.optimizer
-                # At once: a signal's handler that saves a checkpoint ends the short way between any two calls.
-                loss, light.loss = light.loss, None
+                took = now - fast.mark
+                usual = took < fast.limit_s and id(optimizer) == fast.optimizer_id
+                # Take it at once: a signal handler that saves a checkpoint can end the fast path between any two calls.
+                loss, fast.loss = fast.loss, None
                 if loss is not None and usual:
-                    light.step = step = light.step + 1
-                    light.append((step, now, took, loss, light.data_s))
-                    light.data_s = 0.0
-                    light.mark = now
-                    if step == light.pause or not light.on:
-                        light.halt()
+                    fast.step = step = fast.step + 1
+                    fast.record((step, now, took, loss, fast.data_s))
+                    fast.data_s = 0.0
+                    fast.mark = now
+                    if step == fast.pause_at or not fast.on:
+                        fast.pause()
                     return
-                light.loss = loss
-                light.leave()
+                fast.loss = loss
+                fast.end_early()
             except Exception as error:  # noqa: BLE001 - as above
                 steps.failed(error)
         if steps.off or compiling():
@@ -178,9 +178,9 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
         except Exception as error:  # noqa: BLE001 - as above
             steps.failed(error)
 
-    unseen(torch, before)
-    unseen(torch, after)
-    optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim hides the module's name
+    no_compile(torch, before)
+    no_compile(torch, after)
+    optimizers: Any = sys.modules["torch.optim.optimizer"]  # torch.optim shadows the module's name
     optimizers.register_optimizer_step_pre_hook(before)
     optimizers.register_optimizer_step_post_hook(after)
 
@@ -200,10 +200,10 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
 
     @functools.wraps(original_step)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        taken = steps.taken + steps.lightly.step
+        taken = steps.taken + steps.fast.step
         result = original_step(self, optimizer, *args, **kwargs)
-        if not steps.off and steps.taken + steps.lightly.step == taken:
-            steps.lightly.leave()
+        if not steps.off and steps.taken + steps.fast.step == taken:
+            steps.fast.end_early()
             try:
                 steps.after_step(optimizer, skipped=True)
             except Exception as error:  # noqa: BLE001 - as above
@@ -219,7 +219,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
     original_iter, original_next = loader.__iter__, iterator.__next__
     feeds: weakref.WeakKeyDictionary[Any, Feed] = weakref.WeakKeyDictionary()
     grad_enabled: Callable[[], bool] = torch.is_grad_enabled
-    light = steps.lightly
+    fast = steps.fast
     iterator._gputop_feed = None
 
     @functools.wraps(original_iter)
@@ -231,12 +231,12 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                 feed = feeds.get(self)
                 if feed is None:
                     feed = feeds[self] = Feed()
-                steps.lightly.leave()
+                steps.fast.end_early()
                 feed.began_s = perf_counter() - started
                 feed.begin(self)
                 result._gputop_feed = feed
                 if feed.trains and steps.run is not None:
-                    feed.tell(steps.run)
+                    feed.record_facts(steps.run)
             except Exception as error:  # noqa: BLE001 - as above
                 steps.failed(error)
         return result
@@ -244,16 +244,16 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
     @functools.wraps(original_next)
     def fetch(self: Any) -> Any:
         started = perf_counter()
-        if self._gputop_feed is light.feed:
+        if self._gputop_feed is fast.feed:
             try:
                 batch = original_next(self)
             except StopIteration:
                 _exhausted(steps, self._gputop_feed)
                 raise
-            light.data_s += perf_counter() - started
+            fast.data_s += perf_counter() - started
             return batch
-        if light.on:
-            light.leave()
+        if fast.on:
+            fast.end_early()
         if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
             return original_next(self)
         try:
@@ -275,18 +275,18 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
             steps.failed(error)
         return batch
 
-    unseen(torch, iterate)
-    unseen(torch, fetch)
+    no_compile(torch, iterate)
+    no_compile(torch, fetch)
     loader.__iter__, iterator.__next__ = iterate, fetch
 
 
 def _exhausted(steps: Steps, feed: Any) -> None:
     try:
-        steps.lightly.leave()
+        steps.fast.end_early()
         if feed is not None:
             feed.ended()
             if feed.trains and steps.run is not None:
-                feed.tell(steps.run)
+                feed.record_facts(steps.run)
     except Exception as error:  # noqa: BLE001 - as above
         steps.failed(error)
 
@@ -302,9 +302,9 @@ def _listen_to_gc(torch: Any, steps: Steps) -> None:
             took = perf_counter() - started
             steps.gc_s += took
             if took >= GC_S:
-                steps.lightly.longest = 0  # and no more: it may run between any two lines of ours
+                steps.fast.limit_s = 0  # nothing more: this may run between any two of our lines
 
-    unseen(torch, collected)
+    no_compile(torch, collected)
     gc.callbacks.append(collected)
 
 
@@ -314,12 +314,12 @@ def _patch_save(torch: Any, steps: Steps) -> None:
     @functools.wraps(original)
     def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> Any:
         run = steps.run
-        if steps.off or run is None or steps.elsewhere():
+        if steps.off or run is None or steps.on_other_thread():
             return original(obj, f, *args, **kwargs)
         started = perf_counter()
         result = original(obj, f, *args, **kwargs)
         try:
-            steps.lightly.leave()
+            steps.fast.end_early()
             seconds = perf_counter() - started
             steps.interrupted = True
             path = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", None)

@@ -1,16 +1,15 @@
 """Tracking without a change to the script: turned on by ``gputop run``, by ``import gputop``, or by ``gputop.watch``.
 
 * ``gputop run -- CMD``: every process of the command that imports torch and steps an optimizer becomes a rank of a run.
-  In a run that the script opens itself with ``gputop.init`` the automatic values are added beside its own.
-* ``import gputop`` alone: the same, as long as the script never calls ``gputop.init``. Who calls it has decided what is
-  recorded, and gets exactly that; ``GPUTOP_AUTO=1`` adds the automatic values there too.
+  If the script opens a run itself with ``gputop.init``, the automatic values are added to its own.
+* ``import gputop`` only: the same, unless the script calls ``gputop.init``. A script that does decides what is recorded, and
+  gets exactly that; ``GPUTOP_AUTO=1`` adds the automatic values there too.
 * ``gputop.watch(model, optimizer, loader)``: adds them to the script's run, wherever it is called.
 
-``GPUTOP=0``, ``GPUTOP_MODE=disabled`` and ``GPUTOP_AUTO=0`` turn all of it off. A script's own values win: a name that
-it logs is not logged here, and steps are numbered as it numbers them.
+``GPUTOP=0``, ``GPUTOP_MODE=disabled`` and ``GPUTOP_AUTO=0`` turn all of it off. The script's own values win: names that
+it logs are not logged here, and its step numbers apply.
 
-What is recorded, metrics and facts, is listed in docs/facts.md. All times are the CPU's, but for those that begin with
-``cuda/``.
+docs/facts.md lists the recorded metrics and facts. All times are CPU times, except those that begin with ``cuda/``.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _steps: Steps | None = None
 
 
 def install(torch: Any) -> None:
-    """Listen to torch, once per process; nothing is recorded before an optimizer steps. Never raises."""
+    """Hook into torch, once per process; nothing is recorded before an optimizer steps. Never raises."""
     global _steps
     if _steps is not None:
         return
@@ -37,11 +36,11 @@ def install(torch: Any) -> None:
         os.register_at_fork(after_in_child=steps.reset)
         ending.use_libraries(lambda path: steps.sites.is_library(path))
         import_hook.answer_with(steps.join)
-    except Exception as error:  # noqa: BLE001 - an unknown torch: the script goes on, untracked
+    except Exception as error:  # noqa: BLE001 - an unknown torch: the script continues, untracked
         if _steps is not None:
             _steps.failed(error)
 
 
 def tracked() -> Steps | None:
-    """Return the iterations of this process; None before torch was imported."""
+    """Return the tracked state of this process; None before torch is imported."""
     return _steps

@@ -1,8 +1,8 @@
-"""Steps of Keras's own optimizers on torch, which are no torch optimizers and have no hooks.
+"""Steps of Keras's own optimizers on torch, which are not torch optimizers and have no hooks.
 
-Keras's trainer calls ``loss.backward()`` on a torch tensor, and then ``apply`` of its optimizer: the first such backward,
-before any optimizer has stepped, puts a wrapper around ``BaseOptimizer.apply``. The learning rate is read only where that
-needs no waiting for a device.
+Keras's trainer calls ``loss.backward()`` on a torch tensor, and then its optimizer's ``apply``. The first such backward,
+before any optimizer has stepped, wraps ``BaseOptimizer.apply``. The learning rate is read only if that does not wait for a
+device.
 """
 
 from __future__ import annotations
@@ -12,28 +12,28 @@ import sys
 import weakref
 from typing import Any, Protocol
 
-_ROOM = "keras.src.optimizers.base_optimizer"
+_OPTIMIZERS = "keras.src.optimizers.base_optimizer"
 _listening = False
 
 
 class Stepping(Protocol):
-    """What is told of an optimizer's steps."""
+    """Receives an optimizer's steps."""
 
     off: bool
     stepping: bool
 
     def before_step(self) -> None:
-        """A step begins."""
+        """Note that a step begins."""
 
     def after_step(self, optimizer: Any) -> None:
-        """A step is done."""
+        """Note that a step has ended."""
 
     def failed(self, error: Exception) -> None:
-        """Give up."""
+        """Stop tracking after an error."""
 
 
 class Seen:
-    """A Keras optimizer with the attributes of a torch one that are looked at."""
+    """A Keras optimizer with those attributes of a torch optimizer that tracking reads."""
 
     def __init__(self, optimizer: Any) -> None:
         self._optimizer = weakref.ref(optimizer)
@@ -41,7 +41,7 @@ class Seen:
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
-        """Return one group with the parameters and, if it is known without waiting, the learning rate."""
+        """Return one group with the parameters and, if it can be read without waiting, the learning rate."""
         optimizer = self._optimizer()
         found: list[Any] = list(getattr(optimizer, "_trainable_variables", ()))
         group: dict[str, Any] = {"params": [item.value for item in found]}
@@ -55,10 +55,10 @@ class Seen:
 
 
 def listen(torch: Any, steps: Stepping) -> None:
-    """Listen to Keras's optimizers if Keras trains on torch in this process; once."""
+    """Hook into Keras's optimizers, once, if Keras trains on torch in this process."""
     global _listening
-    room: Any = sys.modules.get(_ROOM)
-    base = getattr(room, "BaseOptimizer", None)
+    module: Any = sys.modules.get(_OPTIMIZERS)
+    base = getattr(module, "BaseOptimizer", None)
     if _listening or base is None:
         return
     _listening = True
@@ -67,7 +67,7 @@ def listen(torch: Any, steps: Stepping) -> None:
 
     @functools.wraps(original)
     def apply(self: Any, *args: Any, **kwargs: Any) -> Any:
-        # One that scales losses calls the one inside it.
+        # An optimizer that scales losses calls its inner optimizer.
         if steps.off or steps.stepping or torch.compiler.is_compiling():
             return original(self, *args, **kwargs)
         steps.before_step()
@@ -77,7 +77,7 @@ def listen(torch: Any, steps: Stepping) -> None:
             if known is None:
                 known = seen[self] = Seen(self)
             steps.after_step(known)
-        except Exception as error:  # noqa: BLE001 - the training goes on without tracking
+        except Exception as error:  # noqa: BLE001 - the training continues without tracking
             steps.failed(error)
         return result
 

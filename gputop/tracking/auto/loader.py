@@ -1,7 +1,7 @@
-"""What a DataLoader hands out: how long the loop waited for it, how many samples and tokens, which epoch.
+"""Follows what a DataLoader yields: how long the loop waited for it, how many samples and tokens, which epoch.
 
-Only loaders whose batches are followed by a backward count as training. The rows of a batch are the first dimension of
-its first tensor, checked against the loader's batch size, because some collate time first.
+Only loaders whose batches are followed by a backward count as training. The rows of a batch are the first dimension of its
+first tensor, checked against the loader's batch size, because some loaders collate time-first.
 """
 
 from __future__ import annotations
@@ -17,37 +17,37 @@ _INTEGERS = ("torch.int64", "torch.int32")
 
 
 class Feed:
-    """One DataLoader as it is iterated over."""
+    """One DataLoader and its iterations."""
 
     def __init__(self) -> None:
         self._batch_size: int | None = None
         self.iterations = 0
-        """How often it was iterated over, the present one included."""
+        """How many iterations over it have begun, including the current one."""
         self.rows = self.tokens = 0
-        """Fetched and not yet seen in a backward."""
+        """Rows and tokens fetched but not yet seen in a backward."""
         self.trains = False
         self.epoch: int | None = None
         self.sampler_epoch: int | None = None
         self.epoch_was_set: bool | None = None
         """Whether the sampler's ``set_epoch`` was called between iterations; None before the second one."""
         self.exhausted = False
-        """Whether the last iteration ended by itself."""
+        """Whether the last iteration was exhausted."""
         self.handed_out = 0
-        """Batches of the present iteration."""
+        """Batches of the current iteration."""
         self.began_s = 0.0
-        """How long it took to begin the present iteration: with workers, to start them."""
+        """How long the current iteration took to begin; with workers, to start them."""
         self.batches = Batches()
         self._shape: Any = None
         self._dtype: Any = None
-        """Of the batch before; while they stay, so do its numbers of rows and tokens."""
+        """Shape and dtype of the previous batch; while they stay the same, so do its rows and tokens."""
         self._rows = self._tokens = 0
         self._lengths: dict[str, Any] = {}
         self._described: dict[str, Any] = {}
         self._sampler: dict[str, Any] | None = None
 
     def begin(self, loader: Any) -> None:
-        """An iteration over ``loader`` begins."""
-        self._batch_size = _whole(getattr(loader, "batch_size", None))
+        """Note that an iteration over ``loader`` begins."""
+        self._batch_size = _int(getattr(loader, "batch_size", None))
         self._shape = None
         self.iterations += 1
         self.rows = self.tokens = 0
@@ -60,11 +60,11 @@ class Feed:
         self.batches.begin(self.epoch)
         if self.iterations == 1:
             self._lengths = lengths(loader)
-        # Now, because a loader that is made for a loop is gone while the loop goes on.
+        # Now, because a loader created for a loop may be gone while the loop runs.
         self._described, self._sampler = {**describe(loader), **self._lengths}, self._describe_sampler(loader)
 
     def fetched(self, batch: Any, step: int, wanted_from: int) -> None:
-        """A batch was handed out, to be trained on in ``step``; its checksum is wanted from a step on."""
+        """Count a batch for training in ``step``; it is checksummed from step ``wanted_from`` on."""
         self.handed_out += 1
         kind = type(batch)
         tensor = batch[0] if (kind is list or kind is tuple) and batch else None
@@ -82,12 +82,12 @@ class Feed:
         self.tokens += self._tokens
 
     def ended(self) -> None:
-        """It had no more batches."""
+        """Note that the loader has no more batches."""
         self.exhausted = True
         self.batches.ended()
 
-    def tell(self, run: Any) -> None:
-        """Record what this loader and its sampler are, and how far it is, when that is new."""
+    def record_facts(self, run: Any) -> None:
+        """Record what this loader and its sampler are, and its progress, if that changed."""
         counted = {"iterations": self.iterations, "exhausted": self.exhausted, "batches": self.handed_out}
         for name, value in (("loader", {**self._described, **counted}), ("sampler", self._sampler)):
             if value is not None and run.facts.get(name) != value:
@@ -103,33 +103,33 @@ class Feed:
             "type": kind,
             "shuffle": shuffle if isinstance(shuffle, bool) else None,
             "set_epoch": self.epoch_was_set if hasattr(sampler, "set_epoch") else None,
-            "replicas": _whole(getattr(sampler, "num_replicas", None)),
-            "rank": _whole(getattr(sampler, "rank", None)),
+            "replicas": _int(getattr(sampler, "num_replicas", None)),
+            "rank": _int(getattr(sampler, "rank", None)),
         }
 
 
 def describe(loader: Any) -> dict[str, Any]:
-    """Return a loader's settings; reads plain attributes, never the data set itself."""
-    batch_size = _whole(getattr(loader, "batch_size", None))
+    """Return a loader's settings; reads plain attributes, never the dataset itself."""
+    batch_size = _int(getattr(loader, "batch_size", None))
     if batch_size is None:
-        batch_size = _whole(getattr(getattr(loader, "batch_sampler", None), "batch_size", None))
+        batch_size = _int(getattr(getattr(loader, "batch_sampler", None), "batch_size", None))
     return {
         "type": type(loader).__name__,
         "dataset": type(getattr(loader, "dataset", None)).__name__,
         "batch_size": batch_size,
-        "num_workers": _whole(getattr(loader, "num_workers", None)),
+        "num_workers": _int(getattr(loader, "num_workers", None)),
         "pin_memory": bool(getattr(loader, "pin_memory", False)),
         "drop_last": bool(getattr(loader, "drop_last", False)),
         "persistent_workers": bool(getattr(loader, "persistent_workers", False)),
-        "prefetch_factor": _whole(getattr(loader, "prefetch_factor", None)),
+        "prefetch_factor": _int(getattr(loader, "prefetch_factor", None)),
     }
 
 
 def lengths(loader: Any) -> dict[str, Any]:
-    """Return how many batches and samples there are; None where asking would run code that torch has not run anyway.
+    """Return the number of batches and samples; None if finding out would run code that torch has not run anyway.
 
-    A sampler of torch's or Accelerate's own has asked the data set for its length when it was made. Another one, or a batch
-    sampler of the user's, may make all batches to count them.
+    A sampler of torch or Accelerate has asked the dataset for its length at creation. Any other sampler, or a batch sampler
+    of the user's, may generate all batches to count them.
     """
     dataset = getattr(loader, "dataset", None)
     iterable = any(base.__name__ == "IterableDataset" for base in type(dataset).__mro__)
@@ -147,12 +147,12 @@ def lengths(loader: Any) -> dict[str, Any]:
 
 
 def is_integer(tensor: Any) -> bool:
-    """Return whether a tensor may hold tokens."""
+    """Return whether a tensor's dtype may hold tokens."""
     return not tensor.is_floating_point() and str(tensor.dtype) in _INTEGERS
 
 
 def first_tensor(value: Any, depth: int = 0) -> Any | None:
-    """Return the first tensor of one dimension or more in a batch; None where there is none."""
+    """Return the first tensor with at least one dimension in a batch; None if there is none."""
     if isinstance(value, list | tuple):
         items: Any = value
     elif isinstance(value, Mapping):
@@ -161,7 +161,7 @@ def first_tensor(value: Any, depth: int = 0) -> Any | None:
         return value if len(value.shape) else None
     else:
         data = getattr(value, "data", None)
-        # Hugging Face's BatchEncoding keeps its tensors in a mapping called data.
+        # Hugging Face's BatchEncoding keeps its tensors in a mapping named data.
         items = data.values() if isinstance(data, Mapping) else ()
     if depth >= _DEPTH:
         return None
@@ -173,11 +173,11 @@ def first_tensor(value: Any, depth: int = 0) -> Any | None:
 
 
 def counts(shape: Sequence[int], integers: bool, batch_size: int | None) -> tuple[int, int]:
-    """Return (samples, tokens) of a batch; 0 is unknown. Tokens are the elements of a two-dimensional batch of integers."""
+    """Return (samples, tokens) of a batch; 0 means unknown. Tokens are the elements of a two-dimensional integer batch."""
     rows = shape[0]
     tokens = shape[0] * shape[1] if integers and len(shape) == 2 else 0
     if batch_size is not None and rows > batch_size:
-        # More rows than were asked for: dimension 0 is time, or the collate function made something of its own.
+        # More rows than requested: dimension 0 is time, or the collate function uses a layout of its own.
         rows = shape[1] if len(shape) > 1 and shape[1] <= batch_size else 0
     return rows, tokens
 
@@ -190,8 +190,8 @@ def _sampler(loader: Any) -> Any:
 
 
 def _sampler_epoch(sampler: Any) -> int | None:
-    return _whole(getattr(sampler, "epoch", None)) if hasattr(sampler, "set_epoch") else None
+    return _int(getattr(sampler, "epoch", None)) if hasattr(sampler, "set_epoch") else None
 
 
-def _whole(value: Any) -> int | None:
+def _int(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,9 +1,9 @@
-"""Which number is the loss: what backward ran on, by call site, until the optimizer steps.
+"""Finds the loss: the value that backward ran on, by call site, until the optimizer steps.
 
-A site is a line of the user's code. Several backwards of one site within one optimizer step are gradient accumulation
-and are averaged; if the script divides each by their number, as accumulation does, that division is undone. One site is
-called ``loss``; several are ``loss/<variable>``, the name read from the source line, and then there is no plain
-``loss``, because nobody said how they add up.
+A site is a line of the user's code. Several backwards from one site within one optimizer step are gradient accumulation
+and are averaged; if the script divides each by their number, as accumulation does, that division is undone. A single site
+is named ``loss``; several are named ``loss/<variable>``, with the name from the source line, and then there is no plain
+``loss``, because it is unknown how they add up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LIBRARIES = frozenset(
     ("gputop", "torch", *(name for known in FRAMEWORKS.values() if known.runs_backward for name in known.modules))
 )
 _FRAMES_MAX = 40
-"""How far up the stack the user's line is looked for; a trainer of a framework is about 30 deep."""
+"""How many frames up the stack to search for the user's line; a framework's trainer is about 30 frames deep."""
 _NAME = r"([A-Za-z_][\w.]*)"
 _PATTERNS = (
     rf"\.scale\(\s*{_NAME}\s*[)/*]",
@@ -33,36 +33,36 @@ _PATTERNS = (
     rf"\(\s*{_NAME}\s*[/*][^()]*\)\s*\.backward\(",
 )
 DIVISIONS = ("DivBackward0", "MulBackward0")
-"""The last operation of a loss that was divided by, or multiplied with the inverse of, a number."""
+"""The last operation of a loss that was divided by a number, or multiplied by its inverse."""
 _DIVISIONS_MAX = 3
 UNKNOWN = 0.0
-"""As a divisor: not looked at, because reading ``grad_fn`` takes longer than all else here together."""
+"""A divisor that was not read, because reading ``grad_fn`` takes longer than everything else here together."""
 _MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "model", "model_engine"))
-"""What stands before ``.backward(`` and is no loss."""
+"""Names before ``.backward(`` that are not a loss."""
 
 
 class Site:
-    """One line that runs backward, and what it has run on since the optimizer's last step."""
+    """A line that runs backward, and the losses it has run on since the optimizer's last step."""
 
     __slots__ = ("accumulates", "code", "count", "divisor", "label", "line", "name", "step_divisor", "total")
 
     def __init__(self, frame: FrameType | None) -> None:
         self.code = frame.f_code if frame is not None else None
-        """Kept, so that no other code gets its address."""
+        """Kept alive, so that no other code object gets its address."""
         self.line = frame.f_lineno if frame is not None else 0
         self.label = label(frame.f_code.co_filename, self.line) if frame is not None else "line0"
         self.name: str | None = None
         self.total: Any = 0.0
         self.count = 0
         self.step_divisor: float | None = None
-        """What each of the losses of this step was divided by last; None when they differ, or nothing did."""
+        """The last divisor of each loss of this step; None if they differ, or if there was none."""
         self.accumulates = False
-        """Whether it ever ran more than once in a step; only then is it worth looking at what its losses were divided by."""
+        """Whether it ever ran more than once in a step; only then are the divisors of its losses worth reading."""
         self.divisor = 1.0
-        """The number of accumulated losses by which the script is known to divide each of them."""
+        """The number of accumulated losses, if the script is known to divide each of them by it."""
 
     def take(self) -> Any:
-        """Return the loss of this step, and start anew."""
+        """Return the loss of this step, and reset."""
         if self.count > 1:
             self.accumulates = True
             if self.step_divisor == self.count:
@@ -74,21 +74,21 @@ class Site:
 
 
 class Sites:
-    """All sites of a process. Names are given once, when a whole iteration has been seen (``settle``)."""
+    """All sites of a process. They are named once, after a complete iteration (``settle``)."""
 
     def __init__(self, torch_directory: str = "") -> None:
         self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
         self._by_place: dict[tuple[int, int], Site] = {}
         self._library: dict[str, bool] = {}
         self.inside: set[int] = set()
-        """Those that ran in the closure of the present optimizer's step: of each the first loss counts, which it returns."""
+        """Sites that ran in the closure of the current optimizer step; of each, the first loss counts, which is returned."""
         self.pending: list[Site] = []
         self.settled = False
         self.added: tuple[Site, Any] | None = None
-        """What was taken in of the backward that is going on."""
+        """The site and loss added by the running backward."""
 
     def take_back(self) -> None:
-        """Leave out the loss of a backward that failed: it may be tried again."""
+        """Remove the loss of a backward that failed, because the script may retry it."""
         added, self.added = self.added, None
         if added is None or not added[0].count:
             return
@@ -99,12 +99,12 @@ class Sites:
             self.pending.remove(site)
 
     def add(self, frame: FrameType | None, value: Any, divided: float | None, tensor: Any, in_closure: bool) -> bool:
-        """Take in a backward that was called in ``frame`` or, through a library, further up; False where it is left out.
+        """Add a backward that ``frame`` called or, through a library, a frame further up; return False if it does not count.
 
-        ``divided`` is what the loss was divided by, UNKNOWN where that is to be read from ``tensor`` if it matters.
+        ``divided`` is what the loss was divided by; UNKNOWN means to read it from ``tensor`` if it matters.
         """
         frame = self.user_frame(frame)
-        # By identity and instruction: hashing a code object and finding a line number take microseconds each.
+        # Keyed by identity and instruction: hashing a code object and finding a line number take microseconds each.
         place = (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
         site = self._by_place.get(place)
         if site is None:
@@ -129,10 +129,11 @@ class Sites:
         return True
 
     def add_plain(self, value: Any) -> bool:
-        """Take in a backward if there is nothing special about it: the first, since a step, of a known line of the user's.
+        """Add a backward if it has nothing special: the first one since a step, from a known line of the user's code.
 
-        Most are, and are called by ``Tensor.backward``: that line's frame is four above this one. To look at that one alone
-        takes a fifth of a walk, which makes objects of all frames between. False says that ``add`` has to look.
+        Most are like that, and come through ``Tensor.backward``: the line's frame is four above this one. Reading only that
+        frame takes a fifth of the time of walking the stack, which creates objects for all frames between. False means that
+        ``add`` has to find out.
         """
         try:
             frame = sys._getframe(4)
@@ -147,7 +148,7 @@ class Sites:
         return True
 
     def take_plain(self, values: dict[str, Any]) -> bool:
-        """Put the loss into ``values`` if there is one alone, under its name and with no division to undo; else False."""
+        """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""
         site = self.pending[0]
         if len(self.pending) > 1 or site.count > 1 or site.divisor != 1.0 or site.name is None:
             return False
@@ -157,12 +158,12 @@ class Sites:
         return True
 
     def take(self) -> list[tuple[Site, Any]]:
-        """Return (site, loss) of what ran since the last call."""
+        """Return (site, loss) for each site that ran since the last call."""
         pending, self.pending = self.pending, []
         return [(site, site.take()) for site in pending]
 
     def user_frame(self, frame: FrameType | None) -> FrameType | None:
-        """Return the nearest frame that is no library's, else the nearest that is not backward's own."""
+        """Return the nearest frame outside libraries, else the nearest one outside backward itself."""
         first, library = None, self._library
         for _ in range(_FRAMES_MAX):
             if frame is None:
@@ -178,21 +179,21 @@ class Sites:
         return first
 
     def is_library(self, filename: str) -> bool:
-        """Return whether a file is torch's, a framework's, Python's own, or ours."""
+        """Return whether a file belongs to torch, a framework, Python itself, or gputop."""
         parts = filename.split(os.sep)
         if "site-packages" in parts or "dist-packages" in parts:
             return any(part in _LIBRARIES for part in parts[:-1])
         return filename.startswith((_OWN, *self._roots))
 
     def only(self) -> Site | None:
-        """Return the one line that runs backward, if there is one alone, and nothing special about it."""
+        """Return the only line that runs backward, if there is just one with nothing special."""
         if len(self._by_place) != 1 or not self.settled:
             return None
         site = next(iter(self._by_place.values()))
         return None if site.name != "loss" or site.accumulates or site.count or site.divisor != 1.0 else site
 
     def settle(self, groups: Iterable[list[Site]]) -> None:
-        """Name the sites of a whole iteration; ``groups`` are the sites of each optimizer step of it."""
+        """Name the sites of a complete iteration; ``groups`` holds the sites of each of its optimizer steps."""
         found = list({id(site): site for group in groups for site in group}.values())
         if not found:
             return
@@ -205,7 +206,7 @@ class Sites:
             site.name = f"loss/{site.label}" if twins == 1 else f"loss/{site.label}:{site.line}"
 
     def name(self, site: Site, taken: Iterable[str]) -> str:
-        """Return a site's name; a late one shares the name of an earlier one for the same variable, unless that is taken."""
+        """Return a site's name; a late site shares the name of an earlier one for the same variable, unless that is taken."""
         if site.name is None:
             shared = next((known.name for known in self._by_place.values() if known.name and known.label == site.label), None)
             site.name = shared if shared and shared not in taken else f"loss/{site.label}"
@@ -213,7 +214,7 @@ class Sites:
 
 
 def label(filename: str, line: int) -> str:
-    """Return the variable on which this line of source runs backward, else "line<N>"."""
+    """Return the variable that this source line runs backward on, else "line<N>"."""
     source = linecache.getline(filename, line)
     for pattern in _PATTERNS:
         found = re.search(pattern, source)
@@ -225,9 +226,9 @@ def label(filename: str, line: int) -> str:
 
 
 def divisor(tensor: Any) -> float | None:
-    """Return by what plain number a loss was divided last; None when it was not. Looks at numbers on the CPU alone.
+    """Return the plain number that a loss was last divided by; None if there was none. Reads only numbers on the CPU.
 
-    Divisions by 1 are looked through: a trainer above another divides once more (Hugging Face's above Accelerate's).
+    Skips divisions by 1: nested trainers each divide once (Hugging Face's on top of Accelerate's).
     """
     function = tensor.grad_fn
     found: float | None = None
@@ -246,7 +247,7 @@ def divisor(tensor: Any) -> float | None:
 
 
 def caller(depth: int) -> FrameType | None:
-    """Return the frame ``depth`` above the caller's, None where there is none."""
+    """Return the frame ``depth`` levels above the caller's; None if there is none."""
     try:
         return sys._getframe(depth + 1)
     except ValueError:

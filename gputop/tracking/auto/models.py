@@ -1,9 +1,9 @@
-"""Which module is trained, what wraps it, and how long its forward takes.
+"""Finds which module is trained, what wraps it, and how long its forward takes.
 
-Found at an optimizer's first step, by looking once through the live objects for the modules that own its parameters,
-and up to the outermost. Forward is timed in the ``__call__`` of those modules' classes: a class is pickled by its name,
-so no checkpoint carries it, and the layers inside cost nothing. Where torch.compile has compiled anything, only
-``OptimizedModule`` is touched, because its call is outside of every graph.
+At an optimizer's first step, searches the live objects once for the modules that own its parameters, and from there up to
+the outermost ones. Forward is timed in the ``__call__`` of those modules' classes: a class is pickled by name, so no
+checkpoint carries the wrapper, and inner layers cost nothing. If torch.compile has compiled anything, only
+``OptimizedModule`` is wrapped, because its call is outside of every graph.
 """
 
 from __future__ import annotations
@@ -20,62 +20,62 @@ from typing import Any
 
 from gputop.tracking.auto.batches import Called
 from gputop.tracking.auto.ddp import ddp_fact, is_ddp, is_sharded
-from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.loader import counts, first_tensor, is_integer
+from gputop.tracking.auto.no_compile import no_compile
 from gputop.tracking.auto.settings import autocast_is_on
 from gputop.tracking.auto.state import Training
-from gputop.tracking.auto.unseen import unseen
 from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer, direct, mesh_names
 from gputop.tracking.watch import SplitCounter, splits
 
 CLASSES_MAX = 24
 UNUSED_AFTER = (2, 4, 8)
-"""Iterations after which a root that was never called gives way to the modules in it (a LightningModule, a ModuleList)."""
+"""After these iterations a root that was never called is replaced by its submodules (a LightningModule, a ModuleList)."""
 AUTOCAST_CALLS = 3
-"""The first calls, of each module, that are asked whether autocast is on."""
+"""The number of first calls of each module in which autocast is checked."""
 WRAPPERS = ("DataParallel", "DistributedDataParallel")
 _FRAMES_UP = 4
 _PARALLEL = os.path.join("torch", "nn", "parallel") + os.sep
 
 
 models: Models | None = None
-"""Those of this process, for the calls below."""
+"""The models of this process, for the wrapped calls below."""
 
 
-def _serve(found: Models) -> None:
+def _publish(found: Models) -> None:
     global models
     models = found
 
 
-def _call_of(torch: Any, cls: Any, light: Light) -> Any:
-    """Return a ``__call__`` for a class that lets ``models`` take the time of the one that it has.
+def _timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
+    """Return a ``__call__`` for a class that lets ``models`` time the class's own one.
 
-    It finds ``models`` by name, and all that it holds of gputop is pickled as nothing of ours: a class that is pickled by value
-    (cloudpickle, for those of ``__main__``) takes it along into processes that know no gputop. Traced by torch.compile it is
-    the plain call.
+    It looks ``models`` up by name, and whatever it holds of gputop is pickled as a stub: a class that is pickled by value
+    (cloudpickle, for classes of ``__main__``) takes the wrapper along into processes without gputop. While torch.compile
+    traces, it is the plain call.
     """
     own = cls.__dict__.get("__call__")
-    # Both are True while torch.compile traces; the second one is cheaper to ask, where there is one.
+    # Both return True while torch.compile traces; the first is cheaper to call, but not every torch has it.
     tracing = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
     grad_enabled = torch.is_grad_enabled
 
     def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
         onward = super(cls, self).__call__ if own is None else own.__get__(self)
-        if tracing() or (light.on and self.training and grad_enabled()):
+        if tracing() or (fast.on and self.training and grad_enabled()):
             return onward(*args, **kwargs)
         if torch.compiler.is_compiling():
             return onward(*args, **kwargs)
-        room = sys.modules.get("gputop.tracking.auto.models")
-        if room is None or room.models is None:
+        ours = sys.modules.get("gputop.tracking.auto.models")
+        if ours is None or ours.models is None:
             return onward(*args, **kwargs)
-        return room.models.timed(self, onward, args, kwargs)
+        return ours.models.timed(self, onward, args, kwargs)
 
-    unseen(torch, call_module, inside=False)
+    no_compile(torch, call_module, inside=False)
     return functools.wraps(cls.__call__)(call_module)
 
 
 class Top:
-    """A module whose calls are looked at: an outermost one, or (``inner``) the one in a data-parallel wrapper."""
+    """A module whose calls are observed: an outermost one, or (``inner``) the one in a data-parallel wrapper."""
 
     __slots__ = ("calls", "ddp", "inner", "module", "plain", "rows_known", "sized", "split", "wraps")
 
@@ -87,28 +87,28 @@ class Top:
         self.split: Any = None
         base = getattr(module, "_orig_mod", module)
         self.ddp: Any = weakref.ref(base) if is_ddp(base) else None
-        """The DDP whose call this is."""
+        """The DDP that this call belongs to."""
         self.sized = self.ddp is not None or (not inner and is_sharded(base))
-        """Whether each rank has a share of the work, whose size is looked at."""
+        """Whether each rank has a share of the work, so that the size of its inputs is recorded."""
         self.plain = False
-        """Whether there is nothing more to look at in its calls, but for their rows where no loader tells them."""
+        """Whether its calls need no further inspection, except for their rows if no loader provides them."""
         self.wraps = not inner and type(base).__name__ in WRAPPERS
 
 
 class Models:
-    """The modules that are trained in this process."""
+    """The modules that this process trains."""
 
-    def __init__(self, torch: Any, steps: Training, light: Light) -> None:
+    def __init__(self, torch: Any, steps: Training, fast: FastPath) -> None:
         self._torch = torch
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._steps = steps
-        self.light = light
+        self.fast = fast
         self.splits = False
-        """Whether a DataParallel is called, whose calls are counted."""
+        """Whether the calls of a DataParallel are being counted."""
         self.tops: dict[int, Top] = {}
         self.inside = False
         self.settling = True
-        """Whether ``later`` is to be called."""
+        """Whether ``after_iteration`` must be called."""
         self._classes: set[type] = set()
         self._parameters: set[int] = set()
         self._largest = 0
@@ -117,52 +117,52 @@ class Models:
         self._ddp: weakref.ref[Any] | None = None
         self._ddp_parameters: set[int] = set()
         self.ddp_optimizers: set[int] = set()
-        """Those, by number, that step on parameters of a DDP."""
+        """The numbers of the optimizers that step on parameters of a DDP."""
         self.mesh: list[str] = []
         self.wrapped = False
-        """Whether a data-parallel wrapper is among the modules that are looked at."""
+        """Whether a data-parallel wrapper is among the observed modules."""
         self._wrapped = self._bypassed = self._bypassed_steps = 0
         self._counted = (0, 0)
         self._bypassed_class: str | None = None
         self._bypassed_where: str | None = None
         self.called = Called()
-        """What the wrapper of a rank's model was called with of late."""
+        """The sizes of recent inputs to the wrapper of this rank's model."""
         self.autocast = False
         """Whether autocast was on in a forward."""
         self.evaluating = False
-        """Whether the module that is being called, if any, is not being trained."""
+        """Whether the module that is being called, if any, is being evaluated."""
         self._evaluations = 0
         self._evaluation_s = 0.0
         self._evaluated: tuple[str | None, bool] = (None, False)
-        _serve(self)
+        _publish(self)
         for item in vars(Models).values():
             if isinstance(item, FunctionType) and item.__name__ != "timed":
-                unseen(torch, item)
-        unseen(torch, Models.timed, inside=False)
+                no_compile(torch, item)
+        no_compile(torch, Models.timed, inside=False)
 
-    def look(self, run: Any, optimizer: Any) -> None:
-        """Find the modules of an optimizer and say what they are; at its first step."""
+    def add_optimizer(self, run: Any, optimizer: Any) -> None:
+        """Find the modules of an optimizer, at its first step, and record what they are."""
         own = {id(item) for group in optimizer.param_groups for item in group["params"]}
         roots = self._roots(own)
         self._parameters |= own
         for root in roots:
             self._add(root)
             self._find_ddp(root)
-        self._tell(roots, own)
+        self._record_model(roots, own)
         number = len(self._steps.optimizers) - 1
         if own & self._ddp_parameters:
             self.ddp_optimizers.add(number)
         name = "optimizer" if number == 0 else f"optimizer/{number}"
         run.fact(name, describe_optimizer(optimizer))
 
-    def later(self, step: int) -> None:
-        """An iteration has ended."""
+    def after_iteration(self, step: int) -> None:
+        """Replace roots that were never called, after the iterations ``UNUSED_AFTER``."""
         self.settling = step < UNUSED_AFTER[-1]
         if step in UNUSED_AFTER:
             self._descend()
 
     def stepped(self) -> None:
-        """An optimizer has stepped on what a wrapper wraps: were its calls, since the last step, those of the wrapper?"""
+        """Count, after an optimizer's step, whether the calls since the last step went through the wrapper or bypassed it."""
         wrapped, bypassed = self._counted
         self._counted = self._wrapped, self._bypassed
         if self._wrapped > wrapped:
@@ -171,7 +171,7 @@ class Models:
             self._bypassed_steps += 1
 
     def wrapper_calls(self) -> dict[str, Any] | None:
-        """Return the fact ``wrapper_calls``; None where there is no wrapper, or where nobody can say."""
+        """Return the fact ``wrapper_calls``; None if there is no wrapper, or if it is unknown."""
         if not self.wrapped or not (self._wrapped or self._bypassed):
             return None
         return {
@@ -183,7 +183,7 @@ class Models:
         }
 
     def evaluation(self) -> dict[str, Any] | None:
-        """Return the fact ``evaluation``; None before there was one."""
+        """Return the fact ``evaluation``; None before the first one."""
         if not self._evaluations:
             return None
         device, through = self._evaluated
@@ -200,12 +200,12 @@ class Models:
         return None if root is None else describe_model(root, self.mesh)
 
     def ddp(self) -> dict[str, Any] | None:
-        """Return the fact ``ddp``; None where nothing is wrapped in one."""
+        """Return the fact ``ddp``; None if no module is wrapped in DDP."""
         module = self._ddp() if self._ddp is not None else None
         return None if module is None else ddp_fact(module)
 
     def judges_ddp(self) -> bool:
-        """Return whether it is known which backwards a DDP reduced: its calls are seen, or those past it."""
+        """Return whether it is known which backwards a DDP reduced: calls of it, or calls that bypass it, are observed."""
         return any(top.ddp is not None for top in self.tops.values())
 
     def _find_ddp(self, root: Any) -> None:
@@ -233,7 +233,7 @@ class Models:
                 if child is not None:
                     parents.setdefault(id(child), []).append(module)
         owners = [module for module in modules.values() if any(id(item) in own for item in direct(module))]
-        if not owners:  # ZeRO steps on flat copies of the weights, which no module owns
+        if not owners:  # ZeRO steps on flat copies of the weights, which belong to no module
             owners = [module for module in modules.values() if type(module).__name__ == "DeepSpeedEngine"]
             own.update(id(item) for module in owners for item in module.parameters())
         found: dict[int, Any] = {}
@@ -274,7 +274,7 @@ class Models:
             if len(self._classes) >= CLASSES_MAX:
                 return
             self._classes.add(cls)
-            cls.__call__ = _call_of(self._torch, cls, self.light)
+            cls.__call__ = _timed_call(self._torch, cls, self.fast)
         top = self.tops[id(module)] = Top(module, inner, rows_known)
         self.wrapped = self.wrapped or top.wraps
 
@@ -289,25 +289,32 @@ class Models:
                     self._add(child)
 
     def compiles(self) -> bool:
-        """Return whether torch.compile has been at work in this process."""
+        """Return whether torch.compile has run in this process."""
         utils: Any = sys.modules.get("torch._dynamo.utils")
         counted = getattr(utils, "counters", None)
         return bool(counted and (counted["stats"] or counted["frames"]))
 
     def timed(self, module: Any, onward: Any, args: Any, kwargs: Any) -> Any:
-        """Call a module, and take the time if it is one of those that are trained and the outermost now."""
+        """Call a module, and time the call if the module is tracked and the call is the outermost one."""
         steps = self._steps
         top = self.tops.get(id(module))
-        if top is None or self.inside or steps.off or self.light.inside or top.module() is not module or steps.elsewhere():
+        if (
+            top is None
+            or self.inside
+            or steps.off
+            or self.fast.in_backward
+            or top.module() is not module
+            or steps.on_other_thread()
+        ):
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
-        self.light.leave()
+        self.fast.end_early()
         if trains:
             if top.plain and steps.loader is not None:
                 self._wrapped += 1
                 top.calls += 1
             else:
-                self.trains(top, module, args, kwargs)
+                self.training_call(top, module, args, kwargs)
         self.inside = True
         self.evaluating = not trains
         clock = steps.clock
@@ -328,21 +335,21 @@ class Models:
                 self._evaluation_s += took
                 self._evaluations += 1
                 if self._evaluations == 1 or steps.evaluation_s == took:  # the first one after a step
-                    self._look_at_evaluation(top, module)
+                    self._note_evaluation(top, module)
 
-    def _look_at_evaluation(self, top: Top, module: Any) -> None:
+    def _note_evaluation(self, top: Top, module: Any) -> None:
         first = next(module.parameters(), None)
         self._evaluated = (None if first is None else str(first.device), not top.inner)
 
-    def trains(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
-        """Look at a training call of a top module."""
+    def training_call(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
+        """Inspect a training call of a top module."""
         try:
             top.calls += 1
             if top.calls <= AUTOCAST_CALLS and not self.autocast:
                 self.autocast = autocast_is_on(self._torch)
             if top.inner and not self._through_wrapper():
                 self._bypassed += 1
-                self._look_at_bypass(module)
+                self._note_bypass(module)
                 return
             self._wrapped += 1
             self._count_sync(top)
@@ -364,11 +371,11 @@ class Models:
                     rows, tokens = counts(tensor.shape, is_integer(tensor), None)
                     self._steps.rows += rows if top.rows_known and len(tensor.shape) > 1 else 0
                     self._steps.tokens += tokens
-        except Exception as error:  # noqa: BLE001 - the user's forward follows, whatever its arguments are
+        except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
             self._steps.failed(error)
 
     def _through_wrapper(self) -> bool:
-        """Return whether the module inside a wrapper is called by the wrapper, whose ``forward`` was called itself."""
+        """Return whether the wrapper calls its inner module because the script called the wrapper's ``forward`` directly."""
         frame: Any = sys._getframe(3)
         for _ in range(_FRAMES_UP):
             if frame is None:
@@ -383,16 +390,16 @@ class Models:
         if reference is None and top.inner:
             reference = self._ddp
         module = reference() if reference is not None else None
-        if module is not None and not self._steps.partly:
+        if module is not None and not self._steps.partial:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
 
-    def _look_at_bypass(self, module: Any) -> None:
+    def _note_bypass(self, module: Any) -> None:
         frame = self._steps.sites.user_frame(sys._getframe(3))
         self._bypassed_class = type(module).__name__
         self._bypassed_where = None if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
-    def _tell(self, roots: Iterable[Any], own: set[int]) -> None:
-        """Record the fact ``model``: that of the root with the most trained parameters so far."""
+    def _record_model(self, roots: Iterable[Any], own: set[int]) -> None:
+        """Record the fact ``model`` for the root with the most trained parameters so far."""
         sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
         if not sized:
             return
@@ -401,4 +408,4 @@ class Models:
             return
         self._largest = size
         self._root = weakref.ref(root)
-        self._steps.tell("model", describe_model(root, self.mesh))
+        self._steps.update_fact("model", describe_model(root, self.mesh))

@@ -1,8 +1,8 @@
-"""Writes the automatic values of each step into a run, beside what the script and a framework's adapter log there.
+"""Writes the automatic values of each step into a run, in addition to what the script and a framework's adapter log.
 
-In a run of our own everything is written. In one that the script opened its word counts: a name that it logs is not
-logged here, and steps are numbered as it numbers them. It may speak late, so the first steps wait for it. An adapter says
-beforehand what it will log (``claim``): a Trainer that logs its loss every 500 steps would else say it twice at those.
+In our own run everything is written. In a run that the script opened, the script takes precedence: names that it logs are
+not logged here, and its step numbers apply. It may log late, so the first steps are held back. An adapter announces what it
+will log (``claim``): otherwise a Trainer that logs its loss every 500 steps would record it twice at those steps.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
     from gputop.tracking.run import Run
 
 PATIENCE = 20
-"""Steps after which a run that the script opened, and has not logged to, gets the automatic values all the same."""
+"""After this many steps the automatic values go into the script's run even if the script has not logged anything."""
 
 _claimed: set[str] = set()
 
 
 def claim(*names: str) -> None:
-    """Say that an adapter logs these names from now on, so that nobody else does."""
+    """Reserve these names for an adapter, which logs them from now on."""
     _claimed.update(names)
 
 
 def release() -> None:
-    """Say that no adapter is at work any more."""
+    """Release all names: no adapter is active any more."""
     _claimed.clear()
 
 
 class Records:
-    """The records of one run; ``own``: nobody else opened it."""
+    """The records of one run; ``own``: tracking opened it itself."""
 
     def __init__(self, run: Run, own: bool) -> None:
         self._run = run
@@ -39,11 +39,11 @@ class Records:
         self._shapes_seen = -1
         self._waiting: list[tuple[int, dict[str, Any]]] = []
         self.ahead = 0
-        """By how much the script's number of a step, under which ours are written, is above our own."""
+        """The script's step number, under which our values are written, minus our own."""
 
     @property
     def direct(self) -> bool:
-        """Whether nobody else has a say in what is written."""
+        """Whether neither a script nor an adapter affects what is written."""
         return self._own and not _claimed
 
     def write(self, values: dict[str, Any], step: int) -> None:
@@ -51,10 +51,10 @@ class Records:
         journal = self._run.journal
         if self._own and not _claimed and journal is not None:
             for value in values.values():
-                if type(value) is not float:  # on a GPU: its copy has to be asked for now
+                if type(value) is not float:  # on a GPU: its copy must be queued now
                     break
             else:
-                journal.later(values, step)
+                journal.defer(values, step)
                 return
         if _claimed:
             values = {name: value for name, value in values.items() if name not in _claimed and not _is_loss_of(name, _claimed)}
@@ -78,14 +78,14 @@ class Records:
             self.write_waiting()
 
     def write_waiting(self) -> None:
-        """Write what waited for the script's own first words, which did not come."""
+        """Write the values that were held back for the script's first log call, which did not come."""
         waiting, self._waiting = self._waiting, []
         for step, values in waiting:
             self._remember(values)
             self._run.log(values, step)
 
     def note(self, step: int, **metrics: float) -> None:
-        """Write metrics that belong to no step's record, such as a checkpoint's time."""
+        """Write metrics outside of a step's record, such as the time of a checkpoint."""
         journal = self._run.journal
         if self._own:
             self._run.log(metrics, step)
@@ -100,12 +100,12 @@ class Records:
         return self._their_names
 
     def _remember(self, values: dict[str, Any]) -> None:
-        """Keep which sets of names are ours: a value that is on a GPU is written later, by itself."""
+        """Remember which sets of names are ours; a value on a GPU is written later, on its own."""
         late = [name for name, value in values.items() if type(value) is not float]
         self._own_shapes.add(tuple(name for name in values if name not in late))
         self._own_shapes.update((name,) for name in late)
 
 
 def _is_loss_of(name: str, others: frozenset[str] | set[str]) -> bool:
-    """Return whether this is a loss of ours, and the others tell one of their own."""
+    """Return whether this is one of our losses while the others include a loss of their own."""
     return name.partition("/")[0] == "loss" and any("loss" in other.lower() for other in others)

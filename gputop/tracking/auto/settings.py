@@ -1,7 +1,7 @@
-"""How this process is set up: torch's switches, the environment's device variables, and which frameworks are loaded.
+"""The setup of this process: torch's switches, the environment's device variables, and the loaded frameworks.
 
-Plain attributes alone are read, each by itself, because torch refuses some of them in some combinations; what cannot be
-read is None. Nothing here initializes CUDA.
+Reads only plain attributes, each separately, because torch rejects some of them in some combinations; what cannot be read is
+None. Nothing here initializes CUDA.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any
 from gputop.frameworks import FRAMEWORKS
 
 _AUTOCASTS = ("fp16", "bf16", "fp8")
-"""Accelerate's names of the precisions for which it puts autocast into a model's forward."""
+"""Accelerate's names for the precisions for which it puts autocast into a model's forward."""
 
 _launched: str | None = None
 _launch_read = False
 
 
 def frameworks() -> list[str]:
-    """Return the frameworks that this process has imported."""
+    """Return the names of the frameworks that this process has imported."""
     return sorted(name for name, known in FRAMEWORKS.items() if any(module in sys.modules for module in known.modules))
 
 
 def settings(torch: Any, autocast: bool) -> dict[str, Any]:
-    """Return torch's switches; ``autocast`` is whether it was on in a forward that was looked at."""
+    """Return torch's switches; ``autocast``: whether it was on in an observed forward."""
     backends = torch.backends
     precision = _read(lambda: backends.cuda.matmul.fp32_precision)
     allow_tf32 = precision == "tf32" if precision not in (None, "none") else _read(lambda: backends.cuda.matmul.allow_tf32)
@@ -44,9 +44,9 @@ def settings(torch: Any, autocast: bool) -> dict[str, Any]:
 
 
 def environment(cuda: Any | None) -> dict[str, Any]:
-    """Return the variables that say which devices there are; ``cuda`` is ``torch.cuda`` once it is initialized.
+    """Return the variables that select devices; ``cuda`` is ``torch.cuda`` once it is initialized.
 
-    The devices that CUDA really sees are asked for by UUID only then; unproven on a GPU until tests/gpu has run.
+    Only then are the UUIDs of the devices that CUDA actually sees queried; unproven on a GPU until tests/gpu has run.
     """
     global _launched, _launch_read
     if not _launch_read:
@@ -66,13 +66,13 @@ def environment(cuda: Any | None) -> dict[str, Any]:
 
 
 def autocast_is_on(torch: Any) -> bool:
-    """Return whether autocast is on now, for any device."""
+    """Return whether autocast is currently on, for any device."""
     anywhere = getattr(torch._C, "_is_any_autocast_enabled", None)
     return bool(anywhere() if anywhere is not None else torch.is_autocast_enabled() or torch.is_autocast_cpu_enabled())
 
 
 def _accelerate_casts() -> bool:
-    """Return whether Accelerate puts autocast into the forward itself, where a call's outside does not show it."""
+    """Return whether Accelerate puts autocast inside the forward, where it is not visible from outside the call."""
     state: Any = getattr(sys.modules.get("accelerate.state"), "AcceleratorState", None)
     return getattr(state, "_shared_state", {}).get("_mixed_precision") in _AUTOCASTS
 
@@ -83,7 +83,7 @@ def _uuid(properties: Any) -> str | None:
 
 
 def _at_launch(name: str) -> str | None:
-    """Return a variable as it was when this program was started: Python's own assignments are not in it."""
+    """Return a variable's value at the start of this program, without later assignments by Python code."""
     try:
         with open("/proc/self/environ", "rb") as file:
             entries = file.read().split(b"\0")
@@ -94,8 +94,8 @@ def _at_launch(name: str) -> str | None:
     return None if found is None else found[len(prefix) :].decode("utf-8", "replace")
 
 
-def _read(look: Callable[[], Any]) -> Any:
+def _read(getter: Callable[[], Any]) -> Any:
     try:
-        return look()
-    except Exception:  # noqa: BLE001 - torch refuses some switches, and older ones lack some
+        return getter()
+    except Exception:  # noqa: BLE001 - torch rejects reading some switches, and older versions lack some
         return None

@@ -1,7 +1,7 @@
-"""What a Python under ``gputop run`` does first: arms the import of torch, and listens to what is printed.
+"""The startup code of a Python under ``gputop run``: arms the import of torch, and listens to printed lines.
 
-Loaded by its path, from ``tracking/site/sitecustomize.py``, into Pythons where gputop may not be installed; so are the two
-modules that it needs then. Imports nothing of gputop before torch is there, or printed lines show a loss.
+``tracking/site/sitecustomize.py`` loads this file by path into Python interpreters where gputop may not be installed; the two
+modules that it needs are loaded the same way. Imports nothing of gputop until torch is loaded or printed lines show a loss.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def start() -> None:
 
 
 def _standalone(name: str) -> ModuleType | None:
-    """Return a module of the training side that stands alone, loaded by its path."""
+    """Return a self-contained module of the training side, loaded by path."""
     return _load_file(f"_gputop_{name}", os.path.join(_TRACKING, f"{name}.py"))
 
 
@@ -53,7 +53,7 @@ def _install(torch: Any) -> None:
 
 
 def _load() -> bool:
-    """Make ``import gputop.…`` work in a Python where gputop is not installed; False where another package has the name."""
+    """Make ``import gputop.…`` work where gputop is not installed; return False if another package has that name."""
     if "gputop" in sys.modules:
         return True
     found = PathFinder.find_spec("gputop")

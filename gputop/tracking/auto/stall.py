@@ -1,7 +1,7 @@
-"""Says where a training stands when no step comes: a thread of ours looks at the stack of the one that trains.
+"""Reports where a training is stuck when no step comes: a thread of ours samples the stack of the thread that trains.
 
-The stack is that of Python, from ``sys._current_frames()``, in this process: no ptrace, no signal, no debugger. The thread
-keeps no process alive, holds no lock of the training, sleeps while steps come, and speaks again while none does.
+The stack is the Python stack, from ``sys._current_frames()``, in this process: no ptrace, no signal, no debugger. The thread
+keeps no process alive, holds no lock of the training, sleeps while steps come, and repeats its report while none does.
 """
 
 from __future__ import annotations
@@ -16,34 +16,34 @@ from statistics import median
 from types import FrameType
 from typing import Any
 
-from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.state import Training
 
 STALL_S = 30.0
-"""Without a step for so long (``GPUTOP_STALL_S`` says otherwise), and for so many median steps: it stalls."""
+"""Without a step for this long (``GPUTOP_STALL_S`` overrides it), and for ten median steps, the training is stalled."""
 STALL_STEPS = 10
 EARLY_SHARE = 1 / 3
 EARLY_STEPS = 20
 EARLY_PAUSES = 2
 EARLY_FROM_STEP = 20
-"""A first word, that it may stall, comes after a third of ``STALL_S`` if that is also 20 times the longest of the last steps
-and twice the longest pause so far (an evaluation, a checkpoint, a loader's start), and the warm-up is over."""
+"""An early report of a possible stall comes after a third of ``STALL_S``, if that is also 20 times the longest recent step and
+twice the longest pause so far (an evaluation, a checkpoint, a loader's start), and the warm-up is over."""
 LOOK_S = 2.5
 AGAIN_S = 10.0
 FRAMES_MAX = 30
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The package gputop.tracking."""
 _PHASES = {"backward": "backward", "call_module": "forward", "fetch": "data", "save": "checkpoint"}
-"""Functions of ours that stand on the training's stack, and the phase that they mean."""
+"""Names of our functions on the training's stack, and the phase that each one indicates."""
 _OPTIMIZER = os.path.join("torch", "optim", "optimizer.py")
 
 
 class Stall:
-    """The thread that waits for steps not to come."""
+    """The thread that detects missing steps."""
 
-    def __init__(self, steps: Training, light: Light, evaluating: Callable[[], bool], flush: Callable[[], None]) -> None:
+    def __init__(self, steps: Training, fast: FastPath, evaluating: Callable[[], bool], flush: Callable[[], None]) -> None:
         self._steps = steps
-        self._light = light
+        self._fast = fast
         self._evaluating = evaluating
         self._flush = flush
         given = os.environ.get("GPUTOP_STALL_S", "")
@@ -53,19 +53,19 @@ class Stall:
             self.floor_s = STALL_S
         self.stalled = False
         self._pause_s = 0.0
-        """The longest time without a step that was followed by one, as far as looks can tell."""
+        """The longest time without a step that a step ended, at the resolution of the polls."""
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="gputop-stall", daemon=True)
 
     def start(self) -> None:
-        """Begin to look; a process that can have no more threads goes without."""
+        """Start polling; skip it if the process cannot start another thread."""
         try:
             self._thread.start()
         except RuntimeError:
             self._over.set()
 
     def stop(self) -> None:
-        """Stop to look: the run is over."""
+        """Stop polling: the run is over."""
         self._over.set()
 
     def _limit_s(self) -> float:
@@ -74,7 +74,7 @@ class Stall:
 
     def _early_s(self) -> float:
         times = list(self._steps.recent_s)
-        if self._light.reached < EARLY_FROM_STEP or not times:
+        if self._fast.reached < EARLY_FROM_STEP or not times:
             return math.inf
         return max(EARLY_SHARE * self.floor_s, EARLY_STEPS * max(times), EARLY_PAUSES * self._pause_s)
 
@@ -83,7 +83,7 @@ class Stall:
             said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
             look_s = min(LOOK_S, self.floor_s / 4)
             while not self._over.wait(look_s):
-                mark, run = self._light.marked, self._steps.run
+                mark, run = self._fast.marked, self._steps.run
                 now = time.perf_counter()
                 if run is None or mark is None:
                     continue
@@ -99,10 +99,10 @@ class Stall:
                 said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
                 found = {**self._where(now - mark), **({"early": True} if early else {})}
-                if self._light.marked == mark and not self._over.is_set():
+                if self._fast.marked == mark and not self._over.is_set():
                     self.stalled = True
                     run.fact("stalled", found)
-        except Exception:  # noqa: BLE001 - the interpreter is ending, or has changed: no word rather than noise
+        except Exception:  # noqa: BLE001 - the interpreter is shutting down, or has changed: stay silent
             return
 
     def _where(self, since_s: float) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class Stall:
         wall = time.time()
         return {
             "since": wall - since_s,
-            "step": self._light.reached,
+            "step": self._fast.reached,
             "phase": self._phase(frame),
             "stack": stack_of(frame),
             "at": wall,
@@ -129,7 +129,7 @@ class Stall:
 
 
 def stack_of(frame: FrameType | None) -> list[str]:
-    """Return a stack as "file.py:12 function", innermost first, without gputop's own frames."""
+    """Format a stack as lines of "file.py:12 function", innermost first, without gputop's own frames."""
     found: list[str] = []
     while frame is not None and len(found) < FRAMES_MAX:
         code = frame.f_code

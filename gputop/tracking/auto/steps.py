@@ -1,12 +1,12 @@
-"""What is known of the iteration that is going on, and its record when the optimizer has stepped.
+"""Follows the current iteration, and writes its record once the optimizer has stepped.
 
-An iteration ends with an optimizer's step. A further optimizer that steps on the same batch (the generator of a GAN,
-the second of two optimizers) belongs to the same iteration: a new one begins when an optimizer steps that already has,
-or when a batch was fetched since. Times are the CPU's: with CUDA they say when work was queued, not when it was done.
-What an evaluation or a checkpoint stretched is left out rather than reported as training.
+An iteration ends with an optimizer's step. Another optimizer that steps on the same batch (the generator of a GAN, the
+second of two optimizers) belongs to the same iteration: a new one begins when an optimizer steps a second time, or after
+another batch was fetched. Times are CPU times: with CUDA they show when work was queued, not when it was done. Iterations
+that an evaluation or a checkpoint lengthened are omitted rather than reported as training.
 
-The run is opened by the first step, so that no other process ever makes one. In a run that the script opened itself
-the script's word counts: names that it logs are not logged here, and steps are numbered as it numbers them.
+The first step opens the run, so that processes that do not train never create one. In a run that the script opened itself
+the script takes precedence: names that it logs are not logged here, and its step numbers apply.
 """
 
 from __future__ import annotations
@@ -18,41 +18,41 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto.ddp import Gradients
-from gputop.tracking.auto.light import Light
+from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.loss import UNKNOWN, Site, caller, divisor
 from gputop.tracking.auto.records import Records
 from gputop.tracking.auto.state import Training
 from gputop.tracking.journal.notice import tell
 
-if TYPE_CHECKING:  # else when the first step is taken: ``import gputop`` stays cheap
+if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` stays cheap
     from gputop.tracking.auto.facts import Facts
     from gputop.tracking.auto.models import Models
     from gputop.tracking.run import Run
 
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
-"""Tensors that have no value of their own on this rank, or none at all."""
+"""Tensors without a value of their own on this rank, or without any value."""
 MEMORY_EVERY_S = 1.0
 GC_S = 1e-3
-"""Garbage collection of a step that is worth a value."""
+"""A step's garbage collection time is recorded from this duration on."""
 
 
 class Steps(Training):
-    """Moves the state of the training from iteration to iteration."""
+    """Advances the state of the training from iteration to iteration."""
 
     def __init__(self, torch: Any) -> None:
         self.tensor = torch.Tensor
         self.beside = False
-        """Whether a run that the script opened itself is added to."""
+        """Whether to add values to a run that the script opened itself."""
         self.gave_up = False
-        """Whether it is off only because the script has a run of its own."""
+        """Whether tracking is off only because the script has its own run."""
         self._ours: Run | None = None
         self._session: Any = None
-        """The module ``gputop.tracking.session``, once it is needed."""
+        """The module ``gputop.tracking.session``, imported when first needed."""
         self.models: Models | None = None
         self.facts: Facts | None = None
         super().__init__(torch)
         self.on_failure = self._abandon
-        self.lightly = Light(self)
+        self.fast = FastPath(self)
         self._begin()
 
     def _begin(self) -> None:
@@ -64,36 +64,39 @@ class Steps(Training):
         self._memory_at = 0.0
         self._step_from = self.first_batch_s = 0.0
         self.feeds = 0
-        """How many loaders have fed the training: a script that makes a new one for each epoch does not tell us which it is."""
-        self.lightly.inside = False
+        """How many loaders have fed the training; with a new one for each epoch, a loader no longer knows its epoch."""
+        self.fast.in_backward = False
 
     def reset(self) -> None:
-        """Forget the run: in a forked child, which opens its own if it trains."""
+        """Reset in a forked child, which opens its own run if it trains."""
         self._abandon()
         self.facts = None
         self.clear()
         self._begin()
 
     def _abandon(self) -> None:
-        self.lightly.drop()
+        self.fast.abort()
         if self.facts is not None:
             self.facts.abandon()
 
     def join(self) -> None:
-        """Add to the run that the script opened, also after it was found that it has one."""
+        """Add values to the run that the script opened, even if tracking has already stopped because of it."""
         self.beside = True
         if self.gave_up:
             self.off = self.gave_up = False
 
     def scaled(self, result: Any, loss: Any) -> None:
-        """Remember which loss a GradScaler made larger."""
-        self.lightly.give_up()
+        """Remember the loss that a GradScaler scaled."""
+        self.fast.disqualify()
         self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
 
     def before_backward(self, tensors: Any) -> None:
-        """Look at what backward is about to run on; called on the thread that trains, by what was called as ``backward``."""
+        """Read the loss that backward is about to run on.
+
+        Called on the training thread, by the wrapper that runs as ``backward``; ``caller(3)`` relies on that depth.
+        """
         self.sites.added = None
-        if not self.partly:
+        if not self.partial:
             gradients = self.gradients
             gradients.backwards += 1
             if gradients.watching:
@@ -120,7 +123,7 @@ class Steps(Training):
             if not feed.trains:
                 feed.trains = True
                 self.feeds += 1
-                self._look_at_loader(feed)
+                self._record_loader(feed)
         value = tensor
         divided: float | None = UNKNOWN
         if self._scaled is not None:
@@ -147,7 +150,7 @@ class Steps(Training):
             listen(self.torch, self)
 
     def before_step(self) -> None:
-        """An optimizer's step begins; closures run inside of it."""
+        """Note that an optimizer's step begins; closures run inside it."""
         self.inside_step = 0.0
         self.stepping = True
         if self.clock is not None and self.clock.running:
@@ -156,7 +159,7 @@ class Steps(Training):
         self._step_from = perf_counter()
 
     def after_step(self, optimizer: Any, skipped: bool = False) -> None:
-        """An optimizer has stepped (or its scaler skipped the step): write what is known."""
+        """Write the record after an optimizer stepped (or its scaler skipped the step)."""
         if self.thread and get_ident() != self.thread:
             return
         now = perf_counter()
@@ -167,7 +170,7 @@ class Steps(Training):
             self._on_clock = None
         if not skipped:
             self.taken += 1
-        if not skipped and not self.partly:
+        if not skipped and not self.partial:
             spent = now - self._step_from - self.inside_step
             if spent > 0.0:
                 self.optimizer_s += spent
@@ -177,13 +180,13 @@ class Steps(Training):
             known = optimizer in self.optimizers
             index = self.optimizers.setdefault(optimizer, len(self.optimizers))
             self.last, self._index = weakref.ref(optimizer), index
-        # A run that another one takes the place of is finished first, and so is its journal.
+        # A run that another one replaces is finished first, and so is its journal.
         opened = self.journal is None or self.journal.closed
         if opened:
             if not self._open():
                 return
             self._begin_facts()
-        plain = known and not skipped and self.lightly.is_plain()
+        plain = known and not skipped and self.fast.is_plain()
         values: dict[str, Any] = {}
         if self.step < 0 or self.fetched or index in self._stepped:
             self._close_iteration()
@@ -207,30 +210,30 @@ class Steps(Training):
         facts, models = self.facts, self._models()
         assert facts is not None
         if opened:
-            # What came before was not looked at, as nobody knew the modules: no word on it.
+            # Backwards before this point were not observed, because the modules were unknown: do not report on them.
             self.gradients = Gradients()
         if opened or not known:
-            facts.trains(optimizer)
+            facts.optimizer_added(optimizer)
         if not known:
-            models.look(self.run, optimizer)
+            models.add_optimizer(self.run, optimizer)
         if models.wrapped:
             models.stepped()
-        if not self.partly:
+        if not self.partial:
             self.gradients.stepped(known and index in models.ddp_optimizers)
         if self.step >= self.facts_due or facts.stall.stalled:
             facts.due(self.step)
         if not known:
             self.mark = perf_counter()
-        self.lightly.choose(plain and not (models.settling or models.splits))
+        self.fast.decide(plain and not (models.settling or models.splits))
 
     def _close_iteration(self) -> None:
-        """Begin a new iteration; the first one that ends decides what the losses are called."""
+        """Begin a new iteration; the first one to end determines the names of the losses."""
         self._stepped.clear()
         if self._held and not self.sites.settled:
             self.name_held()
         self.step += 1
         if self.models is not None and self.models.settling:
-            self.models.later(self.step)
+            self.models.after_iteration(self.step)
 
     def name_held(self) -> None:
         """Name the losses of the first iteration, and write them."""
@@ -244,9 +247,9 @@ class Steps(Training):
             self.records.write(values, self.step)
 
     def finish(self) -> None:
-        """Write what is held back, at the end of the run."""
+        """Write everything that is still held back, at the end of the run."""
         try:
-            self.lightly.leave()
+            self.fast.end_early()
             if self._held:
                 self.name_held()
             if self.records is not None:
@@ -264,7 +267,7 @@ class Steps(Training):
             took = now - mark
             values["step_s"] = took
             self.recent_s.append(took)
-            # Without a loader the rows are those of the model's calls: known if each call is one loss.
+            # Without a loader, rows are counted in the model's calls, which is valid only if each call has one loss.
             if self.loader is None and self.calls != self.losses:
                 self.rows = self.tokens = 0
             if self.rows:
@@ -274,9 +277,9 @@ class Steps(Training):
             if self.data_s:
                 values["phase/data"] = self.data_s
         if self.first_batch_s:
-            # Also where an evaluation stretched the step, as it does between two epochs.
+            # Even if an evaluation lengthened the step, as happens between two epochs.
             values["first_batch_s"], self.first_batch_s = self.first_batch_s, 0.0
-        if not self.partly:
+        if not self.partial:
             if self.forward_s:
                 values["phase/forward"] = self.forward_s
             if self.backward_s:
@@ -303,12 +306,12 @@ class Steps(Training):
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
 
     def note(self, **metrics: float) -> None:
-        """Write metrics that belong to no step's record, such as a checkpoint's time."""
+        """Write metrics outside of a step's record, such as the time of a checkpoint."""
         if self.records is not None:
             self.records.note(self.step, **metrics)
 
     def _open(self) -> bool:
-        """Return whether there is a run to write to: the script's, or one of our own, opened now."""
+        """Return whether there is a run to write to: the script's, or our own, which this opens."""
         if self._session is None:
             from gputop.tracking import session
 
@@ -318,7 +321,7 @@ class Steps(Training):
             return not run.disabled
         self.thread = get_ident()
         if self._session.initialized() and run is not self._ours:
-            # The script opened it (or opened another one later): it is used only where that was asked for.
+            # The script opened this run (or another one later): write to it only if that was requested.
             self.run, self.records = run, Records(run, own=False)
             self.off = self.gave_up = not self.beside
             run.before_end = self.finish if self.beside else None
@@ -344,9 +347,9 @@ class Steps(Training):
         if self.models is None:
             from gputop.tracking.auto.models import Models
 
-            self.models = Models(self.torch, self, self.lightly)
+            self.models = Models(self.torch, self, self.fast)
         return self.models
 
-    def _look_at_loader(self, feed: Any) -> None:
+    def _record_loader(self, feed: Any) -> None:
         if self.run is not None and not self.run.disabled:
-            feed.tell(self.run)
+            feed.record_facts(self.run)

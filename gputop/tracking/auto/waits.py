@@ -1,8 +1,8 @@
-"""What waits for a GPU within a step, and what is copied to it: looked at in single steps, a few seconds apart.
+"""Counts waits for a GPU and copies to it within a step, in single steps that are a few seconds apart.
 
-``Tensor.item`` and its like are wrapped while such a step lasts, and are torch's own again after it: all other steps cost
-nothing, and a script that compiles is never looked at. Calls on CPU tensors are handed on at once. Unproven on a GPU
-until tests/gpu has run.
+``Tensor.item`` and the like are wrapped only during such a step, and restored after it: all other steps cost nothing, and a
+script that compiles is never sampled. Calls on CPU tensors are passed on at once. Unproven on a GPU until tests/gpu has
+run.
 """
 
 from __future__ import annotations
@@ -25,47 +25,47 @@ WAITS = {
     "__float__": "float",
     "__int__": "int",
 }
-"""Methods of a tensor that wait for its device."""
+"""Tensor methods that wait for the device."""
 COPIES = ("to", "cuda")
 
 
 class Waits:
-    """Counts, in the steps that it is opened for, calls that wait for a device, and copies to one."""
+    """Counts calls that wait for a device, and copies to one, in the steps for which it is open."""
 
     def __init__(
         self,
         torch: Any,
-        unseen: Callable[..., None],
+        no_compile: Callable[..., None],
         user_frame: Callable[[FrameType | None], FrameType | None],
         on_gpu: Callable[[Any], bool] = lambda tensor: bool(tensor.is_cuda),
     ) -> None:
         self._tensor = torch.Tensor
         self._thread_is_other: Callable[[], bool] = lambda: False
-        self._unseen = unseen
+        self._no_compile = no_compile
         self._user_frame = user_frame
         self._on_gpu = on_gpu
         self.is_open = False
         self.steps = 0
-        """How many steps were looked at."""
+        """How many steps were sampled."""
         self.waits = self.copies = self.bytes = self.pageable = self.blocking = 0
         self.seconds = 0.0
         self._wait_lines: Counter[str] = Counter()
         self._copy_lines: Counter[str] = Counter()
         self._wrappers = {name: self._waiting(name) for name in WAITS} | {name: self._copying(name) for name in COPIES}
 
-    def open(self, elsewhere: Callable[[], bool]) -> None:
-        """Look from now on; ``elsewhere`` tells whether the caller is on another thread than the one that trains.
+    def open(self, on_other_thread: Callable[[], bool]) -> None:
+        """Start counting; ``on_other_thread`` returns whether the caller is on a thread other than the one that trains.
 
-        Methods that somebody else has put on ``torch.Tensor`` are left alone.
+        Methods that other code has put on ``torch.Tensor`` are left alone.
         """
-        self._thread_is_other = elsewhere
+        self._thread_is_other = on_other_thread
         self.is_open = True
         for name, wrapper in self._wrappers.items():
             if name not in self._tensor.__dict__:
                 setattr(self._tensor, name, wrapper)
 
     def close(self, counts: bool) -> None:
-        """Look no more; ``counts``: a whole step was looked at."""
+        """Stop counting; ``counts``: whether exactly one complete step was sampled."""
         self.is_open = False
         self.steps += counts
         for name, wrapper in self._wrappers.items():
@@ -85,11 +85,11 @@ class Waits:
                 if self.is_open and self._on_gpu(tensor) and not self._thread_is_other():
                     self.waits += 1
                     self._wait_lines[self._line()] += 1
-            except Exception:  # noqa: BLE001 - what we cannot look at is still the script's to call
+            except Exception:  # noqa: BLE001 - the script's call must work even if we cannot inspect it
                 self.is_open = False
             return original(tensor, *args, **kwargs)
 
-        self._unseen(call)
+        self._no_compile(call)
         return call
 
     def _copying(self, name: str) -> Any:
@@ -108,7 +108,7 @@ class Waits:
                 self.is_open = False
             return result
 
-        self._unseen(call)
+        self._no_compile(call)
         return call
 
     def _copied(self, tensor: Any, result: Any, seconds: float, args: Any, kwargs: Any) -> None:
@@ -120,19 +120,19 @@ class Waits:
             self.copies += 1
             self.bytes += tensor.numel() * tensor.element_size()
             self.pageable += not tensor.is_pinned()
-            # ``to(device, dtype, non_blocking)`` and ``cuda(device, non_blocking)`` take it by position too.
+            # ``to(device, dtype, non_blocking)`` and ``cuda(device, non_blocking)`` also take it by position.
             self.blocking += not (kwargs.get("non_blocking") or any(item is True for item in args[1:3]))
             self.seconds += seconds
             self._copy_lines[self._line()] += 1
 
     def synchronizations(self) -> dict[str, Any] | None:
-        """Return the fact ``synchronizations``; None before a step was looked at."""
+        """Return the fact ``synchronizations``; None before the first sampled step."""
         if not self.steps:
             return None
         return {"per_step": self.waits / self.steps, "steps": self.steps, "where": _most(self._wait_lines)}
 
     def transfers(self) -> dict[str, Any] | None:
-        """Return the fact ``transfers``; None before a step was looked at."""
+        """Return the fact ``transfers``; None before the first sampled step."""
         if not self.steps:
             return None
         return {

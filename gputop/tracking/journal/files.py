@@ -1,9 +1,9 @@
-"""Opens a journal's files, and the thread that copies the ring to the archive; knows when to do with one of the two.
+"""Opens a journal's files, and runs the thread that copies the ring to the archive; falls back to one file if need be.
 
-The thread runs almost no bytecode (a busy Python thread would make the training wait for the interpreter's lock): it
-wakes every half second, slices the ring once and writes once; while automatic tracking leaves records behind it wakes every
-30 ms to put them into the ring if the training itself does not, so that who looks is not late. It holds no lock that ``log``
-or a forked child needs.
+The thread runs almost no bytecode (a busy Python thread would make the training wait for the interpreter lock): it wakes
+every half second, slices the ring once and writes once. While automatic tracking defers records, it wakes every 30 ms to put
+them into the ring if the training itself does not, so that viewers stay up to date. It holds no lock that ``log`` or a
+forked child needs.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from gputop.tracking.journal.writer import Journal
 FLUSH_S = 0.5
 QUICK_S = 0.032
 QUICK_FOR_S = 1.0
-"""So often the thread looks after records that wait for others (``Journal.later``), and so long after the last ones."""
+"""The thread polls deferred records (``Journal.defer``) at the first interval, for the second after the last of them."""
 FINISH_S = 2.0
 """How long ``finish`` waits for the disk."""
 ARCHIVE_BYTES_MAX = 4 << 30
-"""About 70 million records of four metrics; beyond, the live view goes on and the archive stops."""
+"""About 70 million records of four metrics; beyond this the archive stops and the live view continues."""
 TMPFS_SHARE = 16
-"""A ring takes at most this part of what is free: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""
+"""A ring takes at most 1/16 of the free space: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""
 ATTEMPTS = 1000
 
 
@@ -43,10 +43,10 @@ class OpenJournal:
         """Open the files.
 
         Raises:
-            OSError: neither a ring nor an archive can be made.
+            OSError: neither a ring nor an archive can be created.
         """
         self.on_tick: Callable[[], None] | None = None
-        """Called on the flusher's thread about once a second; must be quick."""
+        """Called on the flusher's thread about once a second; must return quickly."""
         self._pid = os.getpid()
         self._thread: threading.Thread | None = None
         self._alarm = _thread.allocate_lock()
@@ -80,19 +80,19 @@ class OpenJournal:
             except OSError as error:
                 self._stop_archive(error)
 
-    def go_on(self) -> None:
-        """Count steps on from the last one that this rank's journals before this one hold, if they can be read."""
+    def continue_steps(self) -> None:
+        """Continue counting from the last step in this rank's earlier journals, if they can be read."""
         for attempt in reversed(range(self.identity.attempt)):
             if self._archive_path is not None:
                 name = f"{form.file_stem(self.identity.rank, attempt)}.gpr"
                 found = last_step(self._archive_path.with_name(name))
                 if found is not None:
-                    self.journal.go_on_from(found)
+                    self.journal.continue_from(found)
                     return
 
     @property
     def archive_path(self) -> Path | None:
-        """Where the run is kept, None where it is not."""
+        """The run's file on disk; None if it is not kept."""
         return self._archive_path
 
     def _open_archive(self, identity: form.Identity, runs_dir: Path) -> tuple[int, form.Identity, OSError | None]:
@@ -125,24 +125,24 @@ class OpenJournal:
 
     def _make_ring(self, identity: form.Identity, directory: Path, wanted: int) -> mmap.mmap:
         found = os.statvfs(directory)
-        room = found.f_bavail * found.f_frsize // TMPFS_SHARE
-        capacity = min(wanted, room, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
+        free = found.f_bavail * found.f_frsize // TMPFS_SHARE
+        capacity = min(wanted, free, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
         if capacity < form.RING_BYTES_MIN:
-            raise OSError("too little room for a ring")
+            raise OSError("too little space for a ring")
         stem = f"{identity.run_id}-{form.file_stem(identity.rank, identity.attempt)}"
         path = directory / (f"{stem}.ring" if self._archive_path else f"{stem}-{identity.pid}.ring")
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(path, flags, 0o600)
         try:
             size = form.RING_DATA_OFFSET + capacity
-            # A sparse file on a full tmpfs would kill the training with SIGBUS at some later record: take the room now.
+            # A sparse file on a full tmpfs would kill the training with SIGBUS at a later record, so allocate the space now.
             os.posix_fallocate(fd, 0, size)
             ring = mmap.mmap(fd, size)
             page = form.pack_header(form.RING, capacity, identity, str(self._archive_path or ""))
             ring[: len(page)] = bytes(page)
             for offset in range(form.HEADER_BYTES, size, mmap.PAGESIZE):
-                ring[offset] = 0  # so that no record has to wait for a page
-            # Nobody but root can make it shorter then without meaning to (`> FILE`), which would kill the training.
+                ring[offset] = 0  # so that no record waits for a page fault
+            # After this only root can truncate it by accident (`> FILE`), which would kill the training.
             os.fchmod(fd, 0o400)
         except BaseException:
             os.unlink(path)
@@ -157,7 +157,7 @@ class OpenJournal:
             thread = threading.Thread(target=self._run, name="gputop-flusher", daemon=True)
             try:
                 thread.start()
-            except RuntimeError:  # no more threads, or the interpreter is shutting down: finish() flushes
+            except RuntimeError:  # no more threads available, or the interpreter is shutting down: finish() flushes
                 return
             self._thread = thread
 
@@ -189,7 +189,7 @@ class OpenJournal:
                     self._tick()
             except OSError as error:
                 self._stop_archive(error)
-            except Exception as error:  # noqa: BLE001 - a thread that dies prints a traceback into the user's log
+            except Exception as error:  # noqa: BLE001 - a dying thread would print a traceback into the user's log
                 tell(f"the flusher failed ({type(error).__name__}: {error}).")
 
     def _fills(self) -> bool:
@@ -230,14 +230,14 @@ class OpenJournal:
             words[form.W_FLUSHED] = position = end
 
     def _skip(self, position: int, oldest: int) -> int:
-        """Give up what was overwritten: say into the hole what later records cannot be read without; return where to go on."""
+        """Skip what was overwritten, and return where to continue; write what later records depend on into the hole."""
         start = -(-oldest // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
         self.journal.words[form.W_DROPPED] += start - position
         tell("the disk is slower than the log calls: some records are not kept.")
         for record in self.journal.statements():
-            room = form.SEGMENT_BYTES - position % form.SEGMENT_BYTES
-            if len(record) > room:
-                position += room  # zeros send a reader to the next segment
+            left = form.SEGMENT_BYTES - position % form.SEGMENT_BYTES
+            if len(record) > left:
+                position += left  # zeros make a reader continue at the next segment
             if position + len(record) > start:
                 break
             form.write_all(self.journal.archive_fd, record, form.HEADER_BYTES + position)
@@ -245,7 +245,7 @@ class OpenJournal:
         return start
 
     def _write_live(self) -> None:
-        """Write the live words to the archive: state and exit code, and how far the stream is."""
+        """Write the live words to the archive: state, exit code, and the end of the stream."""
         words = self.journal.words
         fields = [words[index] for index in range(form.W_HEAD, form.W_ARCHIVE + 1)]
         form.write_all(self.journal.archive_fd, form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
@@ -255,7 +255,7 @@ class OpenJournal:
         tell(f"recording to {self._archive_path or 'disk'} stops, the training goes on: {error.strerror or error}.")
 
     def finish(self, state: int, exit_code: int | None) -> None:
-        """Write the last state, flush within ``FINISH_S``, and remove the ring when all of it is on disk."""
+        """Write the final state, flush within ``FINISH_S``, and remove the ring once all of it is on disk."""
         journal = self.journal
         if journal.closed or os.getpid() != self._pid:
             return
@@ -280,7 +280,7 @@ class OpenJournal:
             journal.archive_fd = -1
 
     def _start_last_flush(self, deadline: float) -> None:
-        """Let a thread do the last flush, so that a disk that hangs does not hold up the training's end."""
+        """Do the last flush on a thread, so that a hanging disk does not delay the end of the training."""
         previous, last = self._thread, threading.Thread(target=self._last_flush, name="gputop-finish", daemon=True)
         if previous is not None:
             self._kick()
@@ -290,7 +290,7 @@ class OpenJournal:
         try:
             last.start()
             self._thread = last
-        except RuntimeError:  # the interpreter starts no thread any more
+        except RuntimeError:  # the interpreter no longer starts threads
             self._thread = None
             self._last_flush()
 
@@ -311,5 +311,5 @@ class OpenJournal:
         try:
             os.unlink(self._ring_path)
             os.rmdir(self._ring_path.parent)
-        except OSError:  # already gone, or other ranks still have rings there
+        except OSError:  # already gone, or other ranks still keep rings there
             return

@@ -1,40 +1,40 @@
-"""The journal's format: what one rank writes, byte for byte. Only this module and its ``journal_*`` neighbours know it.
+"""The journal's format: what one rank writes, byte for byte. Only the modules of this package know it.
 
-One rank writes one *stream* of records, and the stream lies in two files:
+One rank writes one *stream* of records, which is stored in two files:
 
 * the **ring**, on tmpfs, mapped into the training process: the last ``capacity`` bytes of the stream. ``log()`` packs
-  a record into it and stores the new end (``HEAD``); no system call, no lock that could wait, no allocation.
-* the **archive**, on a local disk: byte ``p`` of the stream stands at ``HEADER_BYTES + p`` of the file. A thread of the
+  a record into it and stores the new end (``HEAD``); no system call, no lock that could block, no allocation.
+* the **archive**, on a local disk: byte ``p`` of the stream is at offset ``HEADER_BYTES + p`` of the file. A thread of the
   training process copies the ring's bytes there, unparsed, every half second. Bytes that never reached it are a hole
-  of zeros. Because positions are the same in both files, a reader joins them by position, and anyone may copy the rest
-  of a dead process's ring into its archive (``read.salvage``): the copy is the same whoever makes it.
+  of zeros. Positions are the same in both files, so a reader joins them by position, and any process may copy the rest
+  of a dead process's ring into its archive (``read.salvage``): the result is the same whoever copies.
 
-Where no tmpfs is to be had (or with ``GPUTOP_THREAD=0``) there is no ring: each record is one ``pwrite`` to the archive.
+Without a tmpfs (or with ``GPUTOP_THREAD=0``) there is no ring: each record is one ``pwrite`` to the archive.
 
 Layout, little-endian, 8-byte aligned:
 
-* header, ``HEADER_BYTES``: magic, version, sizes; *live words* (64-bit, one writer); who writes (``Identity``); the
+* header, ``HEADER_BYTES``: magic, version, sizes; *live words* (64-bit, one writer); the writer (``Identity``); the
   path of the other file. Both files start with the same header; the archive's live words are written at state changes.
-* ring only, ``AREA_BYTES``: lines of JSON, the card and the names of each schema, for a reader that finds no archive.
-* data. A record is ``u16 kind, u16 schema, u32 size`` (size with this head, a multiple of 8) and, except for padding,
+* ring only, ``AREA_BYTES``: JSON lines with the card and the names of each schema, for a reader without an archive.
+* data. A record is ``u16 kind, u16 schema, u32 size`` (the size includes this head, a multiple of 8) and, except for padding,
   ``i64 step, i64 time`` (CLOCK_MONOTONIC, ns: one clock for all ranks of a host), then ``n`` doubles (scalars) or JSON
-  padded with spaces. No record crosses a multiple of ``SEGMENT_BYTES``; padding fills up. So a reader that was
-  overtaken, or that met a hole or damage, goes on at the next segment.
+  padded with spaces. No record crosses a multiple of ``SEGMENT_BYTES``; padding fills the gap. So a reader that was
+  overtaken, or that met a hole or damage, resumes at the next segment.
 
-What each kind of death loses:
+What each kind of failure loses:
 
-* exception, ``sys.exit``, kill -9, out-of-memory killer: nothing that ``log()`` returned from, where a ring exists (the
-  ring outlives the process); a record in the making is not seen at all. Automatic tracking writes the steps of 30 to
-  80 ms together: a kill takes those of the last 80 ms along; an exception and an exit do not.
-* machine crash: at most the last half second (more if the disk itself lies about writes: nothing is fsynced).
-* full or failing disk: what left the ring after that; the live view goes on, and ``ARCHIVE`` says "stopped".
-* a writer that outruns the disk by more than a ring: whole segments, seen as holes and counted in ``DROPPED``.
-* the ring's file truncated by someone: the training dies of SIGBUS. gputop never truncates one, its directory is closed to
-  others, and the file is read-only once it is mapped, so that only root can do it by accident; ``GPUTOP_THREAD=0`` does
+* exception, ``sys.exit``, kill -9, out-of-memory killer: nothing for which ``log()`` returned, if there is a ring (the
+  ring outlives the process); a half-written record is never visible. Automatic tracking writes the steps of 30 to
+  80 ms together: a kill loses those of the last 80 ms; an exception or an exit does not.
+* machine crash: at most the last half second (more if the disk reports writes too early: nothing is fsynced).
+* full or failing disk: what leaves the ring after that; the live view continues, and ``ARCHIVE`` reads "stopped".
+* a writer that outruns the disk by more than a ring: whole segments, visible as holes and counted in ``DROPPED``.
+* the ring's file is truncated: the training dies of SIGBUS. gputop never truncates a ring, its directory is closed to other
+  users, and the file is read-only once it is mapped, so that only root can do it by accident; ``GPUTOP_THREAD=0`` works
   without a mapping.
-* the ring's file removed by someone (``RemoveIPC``): nothing at first; a later kill -9 then loses half a second.
+* the ring's file is removed (``RemoveIPC``): nothing at first; a later kill -9 then loses half a second.
 
-A reader uses ``pread`` (a mapping would die of SIGBUS when someone truncates the file) and trusts no number in a file.
+A reader uses ``pread`` (a mapping would die of SIGBUS if the file were truncated) and trusts no number in a file.
 """
 
 from __future__ import annotations
@@ -75,19 +75,19 @@ PADDING_HEAD = struct.Struct("<HHI")
 NAMES_PER_RECORD = 256
 NAME_CHARACTERS = 200
 JSON_BYTES = 32_000
-"""The longest JSON in one record: two fit into a segment."""
+"""The longest JSON in one record; two fit into a segment."""
 SCHEMAS = 65_535
 
 _FIXED = struct.Struct("<8sHHIQQII")
 _IDENTITY = struct.Struct("<10q")
 _IDENTITY_OFFSET = 256
 _STRINGS = ((384, 40), (424, 72), (496, 72), (1024, 2048))
-"""Offset and room of: boot id, run id, host name, path of the other file."""
+"""Offset and size in bytes of: boot id, run id, host name, path of the other file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who writes a journal. ``start_ticks`` is field 22 of /proc/<pid>/stat: with the boot id it makes a PID unique."""
+    """The writer of a journal. ``start_ticks`` is field 22 of /proc/<pid>/stat; with the boot id it makes a PID unique."""
 
     run_id: str
     rank: int
@@ -121,15 +121,15 @@ class Live:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """The first page of a file, checked."""
+    """The first page of a file, validated."""
 
     part: int
     data_offset: int
     capacity: int
-    """Bytes of stream that a ring holds; 0 in an archive."""
+    """Bytes of the stream that a ring holds; 0 in an archive."""
     identity: Identity
     partner: str
-    """Path of the other file, or "" where there is none."""
+    """Path of the other file; "" if there is none."""
 
 
 def pack_header(part: int, capacity: int, identity: Identity, partner: str) -> bytearray:
@@ -153,19 +153,19 @@ def pack_header(part: int, capacity: int, identity: Identity, partner: str) -> b
         identity.created_ns,
     )
     texts = (identity.boot_id, identity.run_id, identity.hostname, partner)
-    for (offset, room), text in zip(_STRINGS, texts, strict=True):
+    for (offset, size), text in zip(_STRINGS, texts, strict=True):
         raw = text.encode("utf-8", "surrogateescape")
-        if len(raw) > room:
-            raise FormatError(f"{text[:60]!r} is longer than the journal's header has room for ({room} bytes)")
+        if len(raw) > size:
+            raise FormatError(f"{text[:60]!r} is longer than the journal's header has room for ({size} bytes)")
         page[offset : offset + len(raw)] = raw
     return page
 
 
 def unpack_header(page: bytes) -> Header:
-    """Read the first page of a file.
+    """Parse the first page of a file.
 
     Raises:
-        FormatError: no journal, one of a newer major version, or one whose sizes cannot be.
+        FormatError: it is no journal, has a newer major version, or has impossible sizes.
     """
     if len(page) < HEADER_BYTES:
         raise FormatError("shorter than a journal's header")
@@ -185,7 +185,7 @@ def unpack_header(page: bytes) -> Header:
     if not sound:
         raise FormatError("damaged header: impossible sizes")
     numbers = _IDENTITY.unpack_from(page, _IDENTITY_OFFSET)
-    texts = [page[offset : offset + room].rstrip(b"\0").decode("utf-8", "replace") for offset, room in _STRINGS]
+    texts = [page[offset : offset + size].rstrip(b"\0").decode("utf-8", "replace") for offset, size in _STRINGS]
     pid, start_ticks, namespace, uid, rank, local_rank, world_size, restarts, attempt, created_ns = numbers
     if not texts[1] or not 0 <= rank < 2**31 or not 0 <= attempt < 2**31 or pid <= 0:
         raise FormatError("damaged header: no run or rank")
@@ -208,10 +208,10 @@ def unpack_header(page: bytes) -> Header:
 
 
 def unpack_live(page: bytes, offset: int = LIVE_OFFSET) -> Live:
-    """Read the live words.
+    """Parse the live words.
 
     Raises:
-        FormatError: they cannot be.
+        FormatError: their values are impossible.
     """
     if len(page) < offset + LIVE_WORDS.size:
         raise FormatError("shorter than a journal's header")
@@ -222,7 +222,7 @@ def unpack_live(page: bytes, offset: int = LIVE_OFFSET) -> Live:
 
 
 def scalars_word(schema: int, count: int) -> int:
-    """Return kind, schema and size of a scalars record as its first 64-bit word."""
+    """Pack kind, schema and size of a scalars record into its first 64-bit word."""
     return SCALARS | schema << 16 | (RECORD_HEAD.size + 8 * count) << 32
 
 
@@ -230,7 +230,7 @@ def pack_json(kind: int, schema: int, step: int, time_ns: int, value: Any) -> by
     """Return a record that carries JSON.
 
     Raises:
-        ValueError, TypeError: the value has no JSON form, or one longer than ``JSON_BYTES``.
+        ValueError, TypeError: the value has no JSON form, or its JSON is longer than ``JSON_BYTES``.
     """
     body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
     if len(body) > 2 * JSON_BYTES - RECORD_HEAD.size - 8:
@@ -240,7 +240,7 @@ def pack_json(kind: int, schema: int, step: int, time_ns: int, value: Any) -> by
 
 
 def with_attempt(identity: Identity, attempt: int) -> Identity:
-    """Return the same writer as its ``attempt``-th journal of this run and rank."""
+    """Return the same writer, for its ``attempt``-th journal of this run and rank."""
     return replace(identity, attempt=attempt)
 
 
@@ -253,7 +253,7 @@ def write_all(fd: int, raw: bytes, offset: int) -> None:
     """Write all bytes at ``offset``.
 
     Raises:
-        OSError: the file system refuses.
+        OSError: the file system rejects the write.
     """
     view = memoryview(raw)
     while view:

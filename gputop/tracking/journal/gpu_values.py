@@ -1,12 +1,12 @@
-"""Values that are still on a GPU when they are logged: copied without waiting, and recorded when they have arrived.
+"""Values that are still on a GPU when they are logged: copied asynchronously, and recorded once they have arrived.
 
-``float(t)``, ``t.item()`` and ``t.cpu()`` wait until the GPU has done all that was asked of it before. Here a copy into
-pinned memory is queued behind that work instead, on the current stream. The slot holds a bit pattern that no
-kernel writes (a NaN of our own), so plain memory tells whether the copy has landed: no event, no query, nothing that
-could break the capture of a CUDA graph. The record then gets the step and the time of its ``log`` call.
+``float(t)``, ``t.item()`` and ``t.cpu()`` wait until the GPU has finished all earlier work. Here a copy into pinned memory
+is queued behind that work instead, on the current stream. The slot holds a bit pattern that no kernel writes (a NaN of our
+own), so a plain memory read shows whether the copy has landed: no event, no query, nothing that could break the capture of
+a CUDA graph. The record then gets the step and the time of its ``log`` call.
 
-A slot is given away again only after its copy has landed. When all wait, new values are dropped with a notice; they are
-never waited for. While a CUDA graph is being captured nothing is copied at all.
+A slot is reused only after its copy has landed. When all slots are pending, new values are dropped with a notice; nothing
+ever waits for a slot. While a CUDA graph is being captured nothing is copied at all.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from typing import Any
 from gputop.tracking.journal.notice import tell
 
 SLOTS = 256
-"""Values of one width that may be under way at once."""
+"""How many values of one width may be in flight at once."""
 _EMPTY = {4: 0x7FC0DEAD, 8: 0x7FF8DEADDEADDEAD}
 _FLOATS = {4: struct.Struct("=f"), 8: struct.Struct("=d")}
 _WORDS = {4: struct.Struct("=I"), 8: struct.Struct("=Q")}
 
 
 class Pool:
-    """Slots of one width in one piece of pinned memory; ``buffer`` is a tensor of ``SLOTS`` floats of that width."""
+    """Slots of one width in one block of pinned memory; ``buffer`` is a tensor of ``SLOTS`` floats of that width."""
 
     def __init__(self, buffer: Any) -> None:
         self.buffer = buffer
@@ -39,7 +39,7 @@ class Pool:
         self._free = deque(range(SLOTS))
 
     def take(self) -> int | None:
-        """Return an empty slot; None when all are under way."""
+        """Return an empty slot; None when all are in flight."""
         try:
             slot = self._free.popleft()
         except IndexError:
@@ -48,7 +48,7 @@ class Pool:
         return slot
 
     def landed(self, slot: int) -> float | None:
-        """Return the value that has arrived in a slot, and free the slot; None while there is none."""
+        """Return the value that has arrived in a slot, and free the slot; None if none has arrived yet."""
         word = self._words[slot]
         if word == _EMPTY[self.width]:
             return None
@@ -58,7 +58,7 @@ class Pool:
 
 
 class LateValues:
-    """The values of one journal that are under way."""
+    """The values of one journal that are in flight."""
 
     def __init__(self) -> None:
         self._pools: dict[int, Pool] = {}
@@ -68,7 +68,7 @@ class LateValues:
         return len(self._under_way)
 
     def stage(self, name: str, tensor: Any, step: int, time_ns: int) -> None:
-        """Queue the copy of a tensor of one value on a CUDA device. Never waits and never raises."""
+        """Queue the copy of a one-element tensor on a CUDA device. Never waits and never raises."""
         try:
             self._stage(name, tensor, step, time_ns)
         except Exception as error:  # noqa: BLE001 - no pinned memory, a broken context: other metrics must not suffer
@@ -81,7 +81,7 @@ class LateValues:
             tell(f"metric {name!r} is not logged while a CUDA graph is being captured: log it after the replay.")
             return
         value = tensor.detach().reshape(1)
-        # A copy that changes the type would go through pageable memory and wait, so the type is changed on the device.
+        # A copy that changes the dtype would go through pageable memory and wait, so convert on the device first.
         if value.dtype not in (torch.float32, torch.float64):
             value = value.to(torch.float32 if value.is_floating_point() else torch.float64)
         width = int(value.element_size())
@@ -99,7 +99,7 @@ class LateValues:
         self._under_way.append((pool, slot, name, step, time_ns))
 
     def landed(self) -> Iterator[tuple[str, float, int, int]]:
-        """Yield (name, value, step, time) of what has arrived, in order; looks at plain memory alone."""
+        """Yield (name, value, step, time) of each value that has arrived, in order; only reads plain memory."""
         while self._under_way:
             pool, slot, name, step, time_ns = self._under_way[0]
             value = pool.landed(slot)

@@ -1,6 +1,6 @@
-"""Who this process is: rank, run id, and what makes a PID unique. Read when ``init`` is called, never at import.
+"""Identifies this process: rank, run id, and what makes a PID unique. Read when ``init`` is called, never at import.
 
-No collective is ever called: ranks find the same run id from what their launcher gave all of them.
+Never calls a collective: ranks derive the same run id from what their launcher passed to all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _inits = 0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A process's place in its job. ``world_size`` is 1 where nothing says that there are others."""
+    """A process's place in its job. ``world_size`` is 1 unless something indicates that there are more processes."""
 
     rank: int
     local_rank: int | None
@@ -37,7 +37,7 @@ class Place:
 
 
 def place() -> Place:
-    """Return rank, local rank and world size: from torch.distributed where it is initialized, else the environment."""
+    """Return rank, local rank and world size: from torch.distributed if it is initialized, else from the environment."""
     rank, world = _first(_RANKS), _first(_WORLDS)
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
@@ -46,7 +46,7 @@ def place() -> Place:
 
 
 def run_id(where: Place, resume: str | None) -> str:
-    """Return the id that all ranks of this job share; a second ``init`` in one process gets "-2" and so on."""
+    """Return the id that all ranks of this job share; a second ``init`` in the same process gets "-2", and so on."""
     global _inits
     _inits += 1
     if resume:
@@ -58,7 +58,7 @@ def run_id(where: Place, resume: str | None) -> str:
 
 
 def untaken(run_id: str, runs_dir: Path, rank: int) -> str:
-    """Return this id, or with the first number after it under which this rank has recorded nothing yet."""
+    """Return this id; if this rank has already recorded under it, append the first free number."""
     root = places.archive_root(runs_dir)
     first = f"{file_stem(rank, 0)}.gpr"
     found, number = clean(run_id), 1
@@ -75,8 +75,8 @@ def _shared(where: Place) -> str | None:
     elastic = os.environ.get("TORCHELASTIC_RUN_ID")
     if elastic:
         address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
-        # torchrun's own id is "none" unless one is given, and its default port is the same for each job: what belongs to
-        # this agent alone tells two jobs apart, where all ranks have the same agent.
+        # torchrun's own id is "none" unless one is given, and its default port is the same for every job: a mark of this
+        # agent tells two jobs apart, if all ranks have the same agent.
         agent = _agent_mark() if os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE") else ""
         return _digest("elastic", elastic, address, port, str(where.restart_count), agent)
     slurm = os.environ.get("SLURM_JOB_ID")
@@ -89,7 +89,7 @@ def _shared(where: Place) -> str | None:
 
 
 def _agent_mark() -> str:
-    # …/torchelastic_<random>/<id>_<random>/attempt_<n>/<local rank>/error.json, from torchrun to each of its workers.
+    # torchrun passes …/torchelastic_<random>/<id>_<random>/attempt_<n>/<local rank>/error.json to each of its workers.
     errors = os.environ.get("TORCHELASTIC_ERROR_FILE", "").split("/attempt_")
     return errors[0] if len(errors) == 2 else _parent_mark()
 
@@ -99,18 +99,18 @@ def _parent_mark() -> str:
 
 
 def _starter_mark() -> str:
-    """Return a mark of the process that started the ranks: this one's parent, or this one itself.
+    """Return a mark of the process that started the ranks: this process's parent, or this process itself.
 
-    Lightning's first rank starts the others and sets LOCAL_RANK for itself, so that it was not born with it.
+    Lightning's first rank starts the others and sets its own LOCAL_RANK, which is therefore not in its initial environment.
     """
     multiprocessing: Any = sys.modules.get("multiprocessing")
     is_child = multiprocessing is not None and multiprocessing.parent_process() is not None
-    if "LOCAL_RANK" in os.environ and not is_child and b"LOCAL_RANK" not in _born_with():
+    if "LOCAL_RANK" in os.environ and not is_child and b"LOCAL_RANK" not in _initial_variables():
         return _mark(os.getpid())
     return _parent_mark()
 
 
-def _born_with() -> set[bytes]:
+def _initial_variables() -> set[bytes]:
     try:
         raw = Path("/proc/self/environ").read_bytes()
     except OSError:
@@ -129,7 +129,7 @@ def _digest(*parts: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return a run id that may name a directory."""
+    """Return a run id that is safe as a directory name."""
     return re.sub(r"[^A-Za-z0-9._-]", "_", text)[:64].lstrip(".")
 
 
@@ -142,13 +142,13 @@ def _first(names: tuple[str, ...]) -> int | None:
 
 
 def hostname() -> str:
-    """Return this machine's name, as journals carry it."""
+    """Return this machine's name, as journals store it."""
     return socket.gethostname()[:64]
 
 
 @lru_cache(maxsize=1)
 def boot_id() -> str:
-    """Return the kernel's id of this boot, "" where there is none."""
+    """Return the kernel's id of this boot; "" if there is none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:36]
     except OSError:
@@ -157,7 +157,7 @@ def boot_id() -> str:
 
 @lru_cache(maxsize=1)
 def pid_namespace() -> int:
-    """Return the inode of this process's PID namespace, 0 where it is unknown."""
+    """Return the inode of this process's PID namespace; 0 if unknown."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:
@@ -165,7 +165,7 @@ def pid_namespace() -> int:
 
 
 def process_state(pid: int) -> tuple[int, str] | None:
-    """Return (start time in clock ticks since boot, state letter) of a process; None when there is none."""
+    """Return (start time in clock ticks since boot, state letter) of a process; None if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
@@ -175,7 +175,7 @@ def process_state(pid: int) -> tuple[int, str] | None:
 
 
 def identify(where: Place, run: str) -> Identity:
-    """Return who this process is in the run ``run``."""
+    """Return the identity of this process in the run ``run``."""
     pid = os.getpid()
     own = process_state(pid)
     return Identity(
@@ -196,9 +196,9 @@ def identify(where: Place, run: str) -> Identity:
 
 
 def launched_id() -> str | None:
-    """Return the id that joins the ranks which one ``gputop run`` started by other means than torchrun; else None.
+    """Return the id shared by the ranks that one ``gputop run`` started without torchrun; else None.
 
-    A single process gets an id of its own: one command may train several times.
+    A single process gets its own id instead, because one command may train several times.
     """
     env = os.environ
     launched = env.get("GPUTOP_LAUNCH_ID")

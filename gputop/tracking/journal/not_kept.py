@@ -1,4 +1,4 @@
-"""What stands for an object that a script logs and gputop does not record: a picture, a table, an artifact."""
+"""A placeholder for objects that a script logs and gputop does not record: pictures, tables, artifacts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 from gputop.tracking.journal.notice import tell
 
 _QUIET = frozenset(["Settings", "login", "setup", "unwatch", "mark_preempting"])
-"""What changes nothing when it is left out."""
+"""Calls that make no difference when they are skipped."""
 
 
 class NotKept:
-    """Accepts every call and attribute, and is nothing."""
+    """Accepts every call and attribute access, and does nothing."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __call__(self, *ignored: Any, **also: Any) -> NotKept:
-        """Say once that this is not kept."""
+        """Report once that this is not kept."""
         if self._name not in _QUIET:
             tell(f"{self._name} is not kept: gputop records numbers and text. The training goes on.")
         return self
@@ -47,7 +47,7 @@ class NotKept:
         return self
 
     def __setitem__(self, key: object, value: object) -> None:
-        """Keep nothing."""
+        """Ignore the item."""
 
     def __repr__(self) -> str:
         return f"<{self._name}, which gputop does not keep>"

@@ -1,8 +1,8 @@
-"""Where a run's files go: rings on tmpfs, archives on a local disk; and whether a directory is safe to use.
+"""Chooses where a run's files go: rings on tmpfs, archives on a local disk; and checks that a directory is safe to use.
 
-Directories below /dev/shm and /var/tmp are shared with other users, so each is checked to be a real directory of this
-user, closed to everybody else. Their last part is a mark of the runs directory, so that two states (``GPUTOP_DIR``) of
-one user never mix.
+/dev/shm and /var/tmp are shared with other users, so each directory below them is checked to be a real directory of this
+user, closed to everyone else. Its last component is a hash of the runs directory, so that two state directories
+(``GPUTOP_DIR``) of one user never mix.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _NETWORK_NAMES = (
     "nfs,nfs4,cifs,smb3,smbfs,lustre,gpfs,ceph,beegfs,glusterfs,panfs,wekafs,afs,9p,virtiofs,orangefs,pvfs2,ocfs2,gfs2"
 )
 NETWORK_FILE_SYSTEMS = frozenset(_NETWORK_NAMES.split(","))
-"""An append to one of these can block for as long as its server is away, in a state that no signal ends."""
+"""An append to one of these can block as long as its server is unreachable, in a state that no signal interrupts."""
 
 
 def file_system(path: Path) -> str | None:
-    """Return the type of the file system under ``path`` from /proc/self/mountinfo, without touching it; None if unknown."""
+    """Return the type of the file system under ``path`` from /proc/self/mountinfo, without accessing it; None if unknown."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
     except OSError:
@@ -47,12 +47,12 @@ def is_network(kind: str | None) -> bool:
 
 
 def mark(runs_dir: Path) -> str:
-    """Return a short name of a runs directory."""
+    """Return a short hash that identifies a runs directory."""
     return f"{zlib.crc32(os.fsencode(os.path.abspath(runs_dir))):08x}"
 
 
 def live_dirs(runs_dir: Path) -> list[Path]:
-    """Return where rings of ``runs_dir`` may be, best first; only those on tmpfs."""
+    """Return the directories that may hold rings of ``runs_dir``, best first; only those on tmpfs."""
     own = f"gputop-{os.geteuid()}"
     candidates = [Path("/dev/shm") / own]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
@@ -63,21 +63,21 @@ def live_dirs(runs_dir: Path) -> list[Path]:
 
 
 def archive_roots(runs_dir: Path) -> list[Path]:
-    """Return where run directories may be: ``runs_dir``, and the local stand-in for one on a network file system."""
+    """Return the parents of run directories: ``runs_dir``, and its local substitute if it is on a network file system."""
     return [runs_dir, Path(f"/var/tmp/gputop-{os.geteuid()}") / mark(runs_dir)]
 
 
 def archive_root(runs_dir: Path) -> Path:
-    """Return where a new run's directory goes."""
+    """Return the parent directory for a new run."""
     own, local = archive_roots(runs_dir)
     return local if is_network(file_system(runs_dir)) else own
 
 
 def secure_dir(path: Path) -> Path:
-    """Make a directory below a shared place, and its parent, and check both.
+    """Create a directory below a shared one, and its parent, and check both.
 
     Raises:
-        OSError: one of them cannot be made, is a link, belongs to somebody else, or is open to others.
+        OSError: one of them cannot be created, is a link, belongs to another user, or is open to others.
     """
     for part in (path.parent, path):
         make_private_dir(part)
@@ -87,7 +87,7 @@ def secure_dir(path: Path) -> Path:
 
 
 def is_ours(path: Path) -> bool:
-    """Return whether ``path`` is a directory of this user and no link."""
+    """Return whether ``path`` is a directory of this user and not a link."""
     try:
         found = path.lstat()
     except OSError:

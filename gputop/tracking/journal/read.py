@@ -1,7 +1,7 @@
-"""Reads one rank's journal, live or long after: the archive first, the ring's rest after it.
+"""Reads one rank's journal, live or long after it ended: first the archive, then the rest of the ring.
 
-Files are foreign until proven: every number is checked, damage costs the rest of its segment, and nothing read here
-can raise past ``FormatError`` and ``OSError``. Files are read with ``pread``, never mapped.
+Files are untrusted: every number is checked, damage loses only the rest of its segment, and reading raises nothing but
+``FormatError`` and ``OSError``. Files are read with ``pread``, never mapped.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from gputop.wire import FormatError
 
 CHUNK_BYTES = 16 * form.SEGMENT_BYTES
 GALLOP = 8
-"""How many records of one shape are tried at once after the first two agree; doubled while it lasts."""
+"""How many records are compared at once after the first two have the same shape; doubles while they match."""
 
 
 class Sink(Protocol):
-    """Takes what a journal says, in order."""
+    """Receives a journal's records, in order."""
 
     def scalars(
         self, names: Sequence[str], steps: Sequence[int], times_ns: Sequence[int], columns: Sequence[Sequence[float]]
     ) -> None:
-        """Take records of one shape: a column of values for each name."""
+        """Receive records of one shape: a column of values for each name."""
 
     def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
-        """Take a text or an event."""
+        """Receive a text or an event."""
 
 
 def open_checked(path: Path) -> int:
     """Open a file of this user for reading.
 
     Raises:
-        OSError: it is gone, a link, no file, or another user's.
+        OSError: it is gone, is a link, is not a regular file, or belongs to another user.
     """
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
     found = os.fstat(fd)
@@ -48,52 +48,52 @@ def open_checked(path: Path) -> int:
 
 
 class JournalReader:
-    """Follows one journal. ``poll`` hands over what is new and returns how many bytes that were."""
+    """Follows one journal. ``poll`` passes on new records and returns how many bytes they took."""
 
     def __init__(self, archive: Path | None, ring: Path | None = None) -> None:
-        """Open what there is.
+        """Open the files that exist.
 
         Raises:
             OSError: neither file can be read.
-            FormatError: it is no journal, or a newer one.
+            FormatError: it is no journal, or one of a newer version.
         """
         self._archive = self._ring = -1
         self._names: dict[int, tuple[str, ...]] = {}
         self.position = 0
         self.damaged = 0
-        """Segments that were cut short by damage or holes."""
+        """Segments cut short by damage or holes."""
         try:
             if archive is not None:
                 self._archive = open_checked(archive)
                 self.header = form.unpack_header(os.pread(self._archive, form.HEADER_BYTES, 0))
                 ring = Path(self.header.partner) if self.header.partner else None
             if ring is not None:
-                self._open_ring(ring, alone=archive is None)
+                self._open_ring(ring, only_ring=archive is None)
         except BaseException:
             self.close()
             raise
         self.live = self._read_live()
 
-    def _open_ring(self, ring: Path, alone: bool) -> None:
+    def _open_ring(self, ring: Path, only_ring: bool) -> None:
         try:
             self._ring = open_checked(ring)
             header = form.unpack_header(os.pread(self._ring, form.HEADER_BYTES, 0))
-            if header.part != form.RING or not (alone or header.identity == self.header.identity):
+            if header.part != form.RING or not (only_ring or header.identity == self.header.identity):
                 raise FormatError("not this journal's ring")
         except (OSError, FormatError):
             if self._ring >= 0:
                 os.close(self._ring)
                 self._ring = -1
-            if alone:
+            if only_ring:
                 raise
             return
         self._ring_header = header
-        if alone:
+        if only_ring:
             self.header = header
 
     @property
     def has_ring(self) -> bool:
-        """Whether the ring is (still) there."""
+        """Whether the ring (still) exists."""
         return self._ring >= 0
 
     def close(self) -> None:
@@ -108,10 +108,10 @@ class JournalReader:
         return form.unpack_live(os.pread(fd, form.LIVE_WORDS.size, form.LIVE_OFFSET), 0)
 
     def poll(self, sink: Sink, budget: int = 1 << 62) -> int:
-        """Read on, at most about ``budget`` bytes.
+        """Read further, at most about ``budget`` bytes.
 
         Raises:
-            OSError, FormatError: the files cannot be read any more; what was handed over stands.
+            OSError, FormatError: the files can no longer be read; records already passed on remain valid.
         """
         self.live = self._read_live()
         started = self.position
@@ -142,7 +142,7 @@ class JournalReader:
         if self.position < oldest:
             self._learn_names()
             self.damaged += 1
-            # One segment more, so that a fast writer does not overtake the reading that follows at once.
+            # One extra segment, so that a fast writer does not overtake the read that follows.
             self.position = min(self.live.head, (-(-oldest // form.SEGMENT_BYTES) + 1) * form.SEGMENT_BYTES)
             end = (self.position // CHUNK_BYTES + 1) * CHUNK_BYTES
         elif self.position == 0 and self._archive < 0:
@@ -165,7 +165,7 @@ class JournalReader:
         return os.pread(self._archive, max(0, end - self.position), form.HEADER_BYTES + self.position)
 
     def _learn_names(self) -> None:
-        """Read the ring's area: the names of schemas whose records may be overwritten."""
+        """Read the ring's area: the names of schemas whose records may already be overwritten."""
         for line in os.pread(self._ring, self.live.area_end, form.HEADER_BYTES).split(b"\n"):
             try:
                 value = json.loads(line)
@@ -175,7 +175,7 @@ class JournalReader:
                 continue
 
     def _decode(self, raw: bytes, sink: Sink) -> int:
-        """Hand over the records in ``raw``; return how many bytes are done with."""
+        """Pass on the records in ``raw``; return how many bytes were consumed."""
         usable = len(raw) // 8 * 8
         words = memoryview(raw)[:usable].cast("q")
         doubles = memoryview(raw)[:usable].cast("d")
@@ -184,18 +184,18 @@ class JournalReader:
         while offset < usable:
             word = words[offset >> 3]
             kind, schema, size = word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32 & 0xFFFFFFFF
-            room = form.SEGMENT_BYTES - (base + offset) % form.SEGMENT_BYTES
-            if kind == form.PADDING and 8 <= size <= room and size % 8 == 0:
+            left = form.SEGMENT_BYTES - (base + offset) % form.SEGMENT_BYTES
+            if kind == form.PADDING and 8 <= size <= left and size % 8 == 0:
                 offset += size
                 continue
-            if kind > form.EVENT or size < form.RECORD_HEAD.size or size % 8 or size > room:
+            if kind > form.EVENT or size < form.RECORD_HEAD.size or size % 8 or size > left:
                 self.damaged += 1
-                offset += room
+                offset += left
                 continue
             if offset + size > usable:
                 break
             if kind == form.SCALARS:
-                count = _alike(words, offset, word, size, min(room, usable - offset) // size)
+                count = _alike(words, offset, word, size, min(left, usable - offset) // size)
                 self._scalars(sink, words, doubles, offset >> 3, schema, size >> 3, count)
                 offset += count * size
                 continue
@@ -247,7 +247,7 @@ def _alike(words: memoryview[int], offset: int, word: int, size: int, limit: int
 
 
 def last_step(archive: Path) -> int | None:
-    """Return the largest step of a journal's last records; None where it holds none, or cannot be read."""
+    """Return the largest step of a journal's last records; None if it holds none or cannot be read."""
     try:
         reader = JournalReader(archive)
     except (OSError, FormatError):
@@ -272,7 +272,7 @@ def last_step(archive: Path) -> int | None:
 
 
 def _records(raw: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where each whole record with a step starts, and its size; up to the first damage."""
+    """Yield offset and size of each complete record with a step, up to the first damage."""
     at = 0
     while at + form.RECORD_HEAD.size <= len(raw):
         kind, _, size = form.PADDING_HEAD.unpack_from(raw, at)
@@ -284,9 +284,9 @@ def _records(raw: bytes) -> Iterator[tuple[int, int]]:
 
 
 def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
-    """Copy what a dead process left in its ring to its archive, then remove the ring; True when all of it is there.
+    """Copy what a dead process left in its ring to its archive, then remove the ring; return True if all of it was copied.
 
-    Any number of viewers may do this at once: all write the same bytes to the same places.
+    Any number of viewers may do this at once: all write the same bytes to the same offsets.
     """
     live, capacity = reader.live, reader._ring_header.capacity
     safe = max(0, -(-(live.head - capacity + form.SEGMENT_BYTES) // form.SEGMENT_BYTES) * form.SEGMENT_BYTES)

@@ -1,4 +1,4 @@
-"""The stream of a journal as it is written: bytes into the ring, or through to the archive. Without a lock: see ``Journal``."""
+"""Writes a journal's stream: bytes into the ring, or straight to the archive. Takes no lock: see ``Journal``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal.notice import tell
 
 Plan = tuple[int, int]
-"""How the record of a set of names is written: its first word, its size in bytes."""
+"""How to write the record of a set of names: its first word, its size in bytes."""
 
 
 class Stream:
-    """The end of one rank's stream. ``ring`` is the mapping to write to; ``archive_fd`` is -1 where there is no archive.
+    """The writing end of one rank's stream. ``ring`` is the mapping to write to; ``archive_fd`` is -1 without an archive.
 
-    ``through`` means: no ring to keep (``ring`` is private memory), every record is one write to the archive.
+    ``through`` means write-through: there is no ring file (``ring`` is private memory), and every record is one write to
+    the archive.
     """
 
     def __init__(self, ring: mmap.mmap, archive_fd: int, *, through: bool, kick: Callable[[], None] | None) -> None:
@@ -41,8 +42,8 @@ class Stream:
         """The last step that was logged; -1 before the first."""
         return self._step
 
-    def go_on_from(self, step: int) -> None:
-        """Count steps from here on: the run was recorded before, up to this one."""
+    def continue_from(self, step: int) -> None:
+        """Continue counting from this step: the run was recorded before, up to it."""
         self._step = step
 
     @property
@@ -51,7 +52,7 @@ class Stream:
         return self._position
 
     def _note(self, line: dict[str, Any]) -> None:
-        """Add a line to the ring's area, while there is room: it serves readers that find no archive."""
+        """Add a line to the ring's area if it fits, for readers that find no archive."""
         raw = form.pack_json(form.EVENT, 0, 0, 0, line)[form.RECORD_HEAD.size :] + b"\n"
         end = self.words[form.W_AREA_END]
         if end + len(raw) <= form.AREA_BYTES:
@@ -61,8 +62,8 @@ class Stream:
     def _put(self, record: bytes) -> None:
         segment_end = (self._position // form.SEGMENT_BYTES + 1) * form.SEGMENT_BYTES
         if self._position + len(record) > segment_end:
-            room = segment_end - self._position
-            self._copy(form.PADDING_HEAD.pack(form.PADDING, 0, room) + bytes(room - form.PADDING_HEAD.size))
+            padding = segment_end - self._position
+            self._copy(form.PADDING_HEAD.pack(form.PADDING, 0, padding) + bytes(padding - form.PADDING_HEAD.size))
         self._copy(record)
 
     def _copy(self, raw: bytes) -> None:
@@ -87,7 +88,7 @@ class Stream:
             self._restate()
 
     def statements(self) -> list[bytes]:
-        """Return records of all names and of all that holds now, for a stream that lost its past; from any thread."""
+        """Return records of all names and current statements, for a stream that lost its past. Safe on any thread."""
         now = monotonic_ns()
         schemas = [
             form.pack_json(
@@ -98,7 +99,7 @@ class Stream:
         return schemas + [form.pack_json(form.EVENT, 0, self._step, now, event) for event in list(self._stated.values())]
 
     def _restate(self) -> None:
-        """Without an archive the ring is all there is: say again, once a segment, what holds, before it is overwritten."""
+        """Repeat the current statements, once per segment, before the ring overwrites them: there is no other copy."""
         now = monotonic_ns()
         for event in list(self._stated.values()):
             record = form.pack_json(form.EVENT, 0, self._step, now, event)

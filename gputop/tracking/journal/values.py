@@ -1,6 +1,6 @@
-"""What may be logged: everything becomes a float, a text, or nothing with one notice. Never waits for a device.
+"""Converts logged values: each becomes a float, a text, or nothing with one notice. Never waits for a device.
 
-A value on a GPU is not read here: see ``late``.
+A value on a GPU is not read here: see ``gpu_values``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _DEPTH = 8
 
 
 def flatten(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Yield (name, value); nested mappings become names with "/"."""
+    """Yield (name, value); nested mappings yield names joined with "/"."""
     for key, value in data.items():
         name = f"{prefix}{key}"
         if isinstance(value, Mapping) and depth < _DEPTH:
@@ -25,8 +25,8 @@ def flatten(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterat
             yield name, value
 
 
-def sort_out(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], list[tuple[str, Any]]]:
-    """Return what can be recorded now as floats, what is text ("name: text"), and what is still on a GPU."""
+def classify(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], list[tuple[str, Any]]]:
+    """Sort metrics into floats that can be recorded now, texts ("name: text"), and values still on a GPU."""
     numbers: dict[str, float] = {}
     texts: list[str] = []
     late: list[tuple[str, Any]] = []
@@ -46,14 +46,14 @@ def sort_out(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], l
 
 
 def number(name: str, value: Any) -> float | str | None:
-    """Return a float, a text, or None for what cannot be logged (a notice says why, once per name)."""
+    """Return a float, a text, or None for what cannot be logged (a notice gives the reason, once per name)."""
     kind = type(value)
     if kind is float or kind is bool:
         return float(value)
     if value is None or kind is str:
         return value  # type: ignore[no-any-return]
     if kind is NotKept:
-        return None  # told where it was made
+        return None  # reported where it was created
     home = kind.__module__.partition(".")[0]
     if home == "torch" or hasattr(value, "is_cuda"):
         return _tensor(name, value)
@@ -71,7 +71,7 @@ def number(name: str, value: Any) -> float | str | None:
 
 
 def on_gpu(value: Any) -> bool:
-    """Return whether ``value`` is one plain number on a CUDA device."""
+    """Return whether ``value`` is a single real number on a CUDA device."""
     if getattr(value, "is_cuda", False) is not True or type(value).__name__ == "DTensor":
         return False
     try:
@@ -100,8 +100,8 @@ def _tensor(name: str, value: Any) -> float | None:
         return None
 
 
-def whole(step: Any) -> int | None:
-    """Return a step as an int without asking a device; None when it is no number."""
+def to_int(step: Any) -> int | None:
+    """Return a step as an int without querying a device; None if it is no number."""
     if type(step).__module__.partition(".")[0] == "torch" and getattr(getattr(step, "device", None), "type", "cpu") != "cpu":
         tell("a step on a GPU cannot be read without waiting: steps are counted instead. Pass an int.")
         return None
@@ -113,7 +113,7 @@ def whole(step: Any) -> int | None:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """Return ``value`` as JSON can hold it: scalars as they are, containers walked, everything else as a short text."""
+    """Return ``value`` in a form that JSON can hold: scalars as they are, containers recursively, all else as a short text."""
     kind = type(value)
     if value is None or kind in (str, bool, int, float):
         return value if kind is not str else value[:10_000]

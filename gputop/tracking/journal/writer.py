@@ -1,11 +1,11 @@
-"""The writer of a journal: the hot path. ``Journal.log`` packs a record into the ring; it never waits and never raises.
+"""The writer of a journal, the hot path: ``Journal.log`` packs a record into the ring. It never blocks and never raises.
 
-Who writes is settled without a lock (``turns``). Values are turned into floats outside, because that can run the
+Calls take turns without a lock (``turns``). Values are converted to floats outside of a turn, because that can run the
 user's code.
 
-One comparison against ``_limit`` covers all that is rare: the end of a segment, the start of the flusher, write-through
-without a ring, and a request of the flusher for attention. A closed journal (finished, or inherited by fork) is one
-without plans, so that the hot path needs no check for it.
+One comparison against ``_limit`` covers everything rare: the end of a segment, the start of the flusher, write-through
+without a ring, and the flusher's request for attention. A closed journal (finished, or inherited by fork) simply has no
+plans, so that the hot path needs no check for it.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from gputop.tracking.journal.gpu_values import LateValues
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.stream import Plan, Stream
 from gputop.tracking.journal.turns import Turns
-from gputop.tracking.journal.values import plain, sort_out, whole
+from gputop.tracking.journal.values import classify, plain, to_int
 
 LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""
 CLOSE_S = 1.0
-"""How long it waits for a record in the making."""
-BEHIND = 512
-BEHIND_NS = 50_000_000
-"""Records given to ``later`` wait for so many others, or for so long, whichever comes first."""
+"""How long it waits for a record that is being written."""
+DEFERRED_MAX = 512
+DEFERRED_NS = 50_000_000
+"""Records passed to ``defer`` wait until this many are pending, or for this long, whichever comes first."""
 ANCHOR_SHIFT_NS = 20_000_000
-"""A wall clock that moved against the monotonic one by this much is written down again."""
+"""The clock offset is recorded again once the wall clock has moved by this much against the monotonic one."""
 
-Behind = tuple[tuple[str, ...], tuple[float, ...], int, int]
-"""A record that waits to be written with others: names, values, step, time."""
+Deferred = tuple[tuple[str, ...], tuple[float, ...], int, int]
+"""A record that is waiting to be written together with others: names, values, step, time."""
 
 _all: weakref.WeakSet[Journal] = weakref.WeakSet()
 
@@ -59,18 +59,18 @@ class Journal(Turns, Stream):
         Turns.__init__(self)
         self.closed = False
         self.attend: Callable[[], None] | None = None
-        """Called on a logging thread, outside the lock, after ``want_attention``."""
+        """Called on a logging thread, outside of a turn, after ``want_attention``."""
         self._start_flusher = start_flusher
         self._schemas = 0
-        self.behind: deque[Iterable[Behind]] = deque()
-        """Records that wait for others, each of which is handed out once."""
-        self.stretch: Iterable[Behind] | None = None
-        """More of them, which automatic tracking adds to without a call; false while there are none."""
+        self.deferred: deque[Iterable[Deferred]] = deque()
+        """Records that are waiting to be written together; each is yielded once."""
+        self.stretch: Iterable[Deferred] | None = None
+        """Further such records, which automatic tracking appends without a call; falsy while there are none."""
         self.own_ns = 0
-        """So long after the training has written what waits, the thread leaves more of it to the training."""
+        """For this long after the training has written deferred records, the thread leaves further ones to the training."""
         self._caught_up = 0
         self.quick = False
-        """Whether the flusher's thread looks often: records are left behind."""
+        """Whether the flusher's thread polls often, because records are deferred."""
         self._anchor_shift = 0
         self._late = LateValues()
         _all.add(self)
@@ -85,9 +85,10 @@ class Journal(Turns, Stream):
     ) -> None:
         """Record metrics: ``log(loss=0.4, step=3)`` or ``log({"train/loss": 0.4})``.
 
-        Without ``step`` each call counts one up, but for one with ``commit=False``: what follows it has the same step. Any
-        name at any time, any step in any order; NaN and infinities are data. Strings become text records, nested mappings
-        names with "/". Never raises and never waits for a disk or a GPU: what cannot be logged is told once on stderr.
+        Without ``step`` each call advances the step by one, except with ``commit=False``: the next call then has the same
+        step. Names and steps may come at any time and in any order; NaN and infinities are data. Strings become text
+        records, nested mappings names with "/". Never raises and never waits for a disk or a GPU: what cannot be logged is
+        reported once on stderr.
         """
         now = monotonic_ns()
         written = False
@@ -96,7 +97,7 @@ class Journal(Turns, Stream):
                 metrics = {**data, **metrics}
             if type(step) is not int:
                 if step is not None:
-                    step = whole(step)
+                    step = to_int(step)
                 elif commit is False:
                     self.aside(metrics)
                     return
@@ -111,7 +112,7 @@ class Journal(Turns, Stream):
                         if end <= self._limit:
                             if step is None:
                                 step = self._step + 1
-                            # Stores into views of the ring: cheaper than a packer, whose call has to be put together.
+                            # Stores into views of the ring are cheaper than a packer, whose arguments have to be assembled.
                             words = self.words
                             at = position + self._shift >> 3
                             words[at] = word
@@ -130,51 +131,54 @@ class Journal(Turns, Stream):
                                 written = True
                     del writing[0]
             except BaseException:
-                self._leave(metrics)
+                self._release(metrics)
                 raise
             if not written:
-                self._other(metrics, step, now)
+                self._log_slowly(metrics, step, now)
             elif self._parked:
                 self._drain()
-        except Exception as error:  # noqa: BLE001 - a logger must never end a training; the reason is told and counted
+        except Exception as error:  # noqa: BLE001 - a logger must never end a training; the error is reported and counted
             self._failed(error)
 
-    def _other(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
-        """Record what is not floats alone, has new names, meets the end of a segment, or finds another call writing."""
+    def _log_slowly(self, metrics: dict[str, Any], step: int | None, now: int) -> None:
+        """Record metrics that are not all floats, have new names, reach the end of a segment, or find another call writing."""
         for value in metrics.values():
             if type(value) is not float:
                 metrics = self._numbers(metrics, step, now)
                 break
-        self._guarded(partial(self._unplanned, metrics, step, now))
+        self._enqueue(partial(self._unplanned, metrics, step, now))
 
-    def later(self, metrics: dict[str, float], step: int) -> None:
-        """Record floats soon: with the ones that follow, about 80 ms from now at most.
+    def defer(self, metrics: dict[str, float], step: int) -> None:
+        """Record floats soon, together with those that follow: within about 80 ms.
 
-        For a caller between two operations of torch, whose code has to be fetched from memory each time: written
-        together, records cost a fifth. A process that is killed loses those that wait.
+        For a caller between two torch operations, whose code has to be fetched from memory each time: written together,
+        records cost a fifth. A process that is killed loses the pending ones.
         """
         now = monotonic_ns()
         self._step = step
-        self.behind.append(iter((((*metrics,), (*metrics.values(),), step, now),)))
-        if now - self._caught_up > BEHIND_NS or len(self.behind) >= BEHIND or self.through:
+        self.deferred.append(iter((((*metrics,), (*metrics.values(),), step, now),)))
+        if now - self._caught_up > DEFERRED_NS or len(self.deferred) >= DEFERRED_MAX or self.through:
             self.catch_up()
             self._drain()
         elif not self.quick:
             self.hurry()
 
     def hurry(self) -> None:
-        """Let the flusher's thread look after what waits, from now on often."""
+        """Make the flusher's thread poll often for pending records from now on."""
         self.quick = True
         if self._kick is not None:
             self._kick()
 
     @property
     def waits(self) -> bool:
-        """Whether records wait."""
-        return bool(self.behind or self.stretch)
+        """Whether records are pending."""
+        return bool(self.deferred or self.stretch)
 
     def catch_up(self, after_ns: int = 0) -> bool:
-        """Write the records that wait, if none were written for so long, and return whether any waited; from any thread."""
+        """Write pending records, unless some were written within ``after_ns``; return whether any were pending.
+
+        Safe on any thread.
+        """
         if not self.waits:
             return False
         now = monotonic_ns()
@@ -182,22 +186,22 @@ class Journal(Turns, Stream):
             return True
         self._caught_up = now
         try:
-            self._alone(self._write_behind)
-            self._do_left()
+            self._exclusively(self._write_deferred)
+            self._run_parked()
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
         return True
 
-    def _waiting(self) -> Iterator[Behind]:
-        behind = self.behind
-        while behind:
-            # First emptied and then taken out: what raises in between leaves the others in place.
-            yield from behind[0]
-            behind.popleft()
+    def _waiting(self) -> Iterator[Deferred]:
+        deferred = self.deferred
+        while deferred:
+            # Exhaust it before removing it, so that an exception in between leaves the others in place.
+            yield from deferred[0]
+            deferred.popleft()
         if self.stretch:
             yield from self.stretch
 
-    def _write_behind(self) -> None:
+    def _write_deferred(self) -> None:
         words, doubles = self.words, self._doubles
         for names, values, step, now in self._waiting():
             plan = self._plans.get(names)
@@ -214,7 +218,7 @@ class Journal(Turns, Stream):
             words[form.W_HEAD] = self._position
 
     def state(self, kind: str, name: str, value: Any) -> None:
-        """Record something that holds from now on (a fact, a configuration): the last one per kind and name counts."""
+        """Record something that holds from now on (a fact, a configuration); the last value per kind and name counts."""
         event = {"type": kind, "name": name, "value": plain(value)}
         self._event(form.EVENT, event, (kind, name))
 
@@ -225,35 +229,35 @@ class Journal(Turns, Stream):
     def _event(self, kind: int, event: dict[str, Any], key: tuple[str, str] | None) -> None:
         now = monotonic_ns()
         try:
-            # Packed before the lock: it may refuse. Stamped with the step that is going on.
+            # Pack before taking a turn, because packing may raise. Stamp it with the current step.
             record = form.pack_json(kind, 0, self._step, now, event)
-            self._guarded(lambda: self._put_event(record, key, event))
+            self._enqueue(lambda: self._put_event(record, key, event))
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
 
     def aside(self, metrics: Mapping[str, Any]) -> None:
-        """Record metrics at the step that is going on, without counting a step."""
+        """Record metrics at the current step, without advancing it."""
         now = monotonic_ns()
         try:
             numbers = self._numbers(dict(metrics), self._step + 1, now)
-            self._guarded(lambda: self._unplanned(numbers, self._step + 1, now, count=False))
+            self._enqueue(lambda: self._unplanned(numbers, self._step + 1, now, count=False))
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
 
     def anchor(self) -> None:
-        """Write down how the wall clock stands against the monotonic one, if that changed."""
+        """Record the offset of the wall clock from the monotonic one, if it changed."""
         shift = time_ns() - monotonic_ns()
         if abs(shift - self._anchor_shift) > ANCHOR_SHIFT_NS:
             self._anchor_shift = shift
             self._event(form.EVENT, {"type": "anchor", "name": "clock", "value": shift}, ("anchor", "clock"))
 
     def want_attention(self) -> None:
-        """Ask that the next ``log`` calls ``attend``; from the flusher's thread."""
+        """Make the next ``log`` call ``attend``; called on the flusher's thread."""
         self._wants_attention = True
         self._limit = 0
 
     def close(self) -> None:
-        """Accept no more records; what is parked is written first, and what is on its way from a GPU, if it comes soon."""
+        """Stop accepting records, after writing the parked ones and those from a GPU that arrive soon."""
         end = monotonic_ns() + int(LATE_S * 1e9)
         self.catch_up()
         self.collect()
@@ -261,48 +265,48 @@ class Journal(Turns, Stream):
             sleep(0.005)
             self.collect()
         end = monotonic_ns() + int(CLOSE_S * 1e9)
-        while not self._alone(self._shut):
+        while not self._exclusively(self._shut):
             if monotonic_ns() > end:
-                # Whoever writes hangs, or its thread ended in the middle of it.
+                # The writing call hangs, or its thread died while writing.
                 self.closed, self._plans = True, {}
                 return
             sleep(0.005)
 
     def _shut(self) -> None:
-        self._do_parked()
+        self._empty_parked()
         self.closed, self._plans, self._limit = True, {}, 0
 
     def after_fork_in_child(self) -> None:
-        """Make this a dead journal: the ring belongs to the parent, and so may the lock."""
+        """Disable this journal: the ring belongs to the parent, and so may the current turn."""
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
-        self.behind, self.stretch, self._late = deque(), None, LateValues()
+        self.deferred, self.stretch, self._late = deque(), None, LateValues()
         self.archive_fd = -1
 
     def named(self) -> list[tuple[str, ...]]:
-        """Return the sets of names that were logged so far."""
+        """Return the sets of names that have been logged so far."""
         return list(self._plans)
 
     def _numbers(self, metrics: dict[str, Any], step: Any, now: int) -> dict[str, Any]:
         if self.closed:
             return {}
-        good, texts, late = sort_out(metrics)
+        good, texts, late = classify(metrics)
         for text in texts:
             self.text(text)
         if late:
-            given = None if step is None else whole(step)
+            given = None if step is None else to_int(step)
             at = self._step + 1 if given is None else given
             for name, value in late:
                 self._late.stage(name, value, at, now)
             if not good:
-                self._step = at  # no record now: the step counts all the same
+                self._step = at  # there is no record yet, but the step counts
         self.collect()
         return good
 
     def collect(self) -> None:
-        """Record the values that have arrived from a GPU since the last call; from any thread."""
+        """Record the values that have arrived from a GPU since the last call. Safe on any thread."""
         if len(self._late):
-            self._guarded(self._write_landed)
+            self._enqueue(self._write_landed)
 
     def _write_landed(self) -> None:
         for name, value, step, logged_at in self._late.landed():
@@ -316,7 +320,7 @@ class Journal(Turns, Stream):
             self.attend()
 
     def _unplanned(self, metrics: Mapping[str, Any], step: int | None, now: int, count: bool = True) -> None:
-        """Write a record whose set of names may be new, or too large for one record; the lock is held."""
+        """Write a record whose set of names may be new, or too large for one record. Must run in a turn."""
         if self.closed or not metrics:
             return
         if step is None:
@@ -329,7 +333,7 @@ class Journal(Turns, Stream):
             part = names[start : start + form.NAMES_PER_RECORD]
             plan = self._plans.get(part) or self._new_plan(part, now)
             if plan is not None:
-                self._rare(plan[0], step, now, [metrics[name] for name in part])
+                self._put_scalars(plan[0], step, now, [metrics[name] for name in part])
         if count:
             self._step = step
 
@@ -356,8 +360,8 @@ class Journal(Turns, Stream):
                 self._note(event)
         self._put(record)
 
-    def _rare(self, word: int, step: int, now: int, values: Iterable[float]) -> None:
-        """Write a scalars record the long way; the lock is held."""
+    def _put_scalars(self, word: int, step: int, now: int, values: Iterable[float]) -> None:
+        """Write a scalars record without the fast path. Must run in a turn."""
         if self.words[form.W_STATE] == form.STARTING:
             self.words[form.W_STATE] = form.RUNNING
             if self._start_flusher is not None:

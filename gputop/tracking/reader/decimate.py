@@ -1,4 +1,4 @@
-"""Bounded series from unbounded ones: keeps the smallest and largest value of each stretch, so that no spike is lost."""
+"""Reduces unbounded series to bounded ones: keeps the minimum and maximum of each bucket, so that no spike is lost."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 from collections.abc import Callable, Sequence
 
 Point = tuple[int, int, float, float]
-"""Number in the series, step, wall-clock seconds, value."""
+"""Index in the series, step, wall-clock seconds, value."""
 
 
 class Decimator:
-    """Keeps at most ``limit`` points of a series however long it is: the smallest and largest of each stretch stay.
+    """Keeps at most ``limit`` points of a series of any length: the minimum and maximum of each bucket.
 
-    A NaN or infinity stays too, and so does the last point. Stretches are equally many values; when they are too many,
+    NaN, infinities and the last point are kept too. All buckets cover the same number of values; when there are too many,
     neighbors are merged.
     """
 
@@ -29,10 +29,10 @@ class Decimator:
     def extend(
         self, steps: Sequence[int], times_ns: Sequence[int], values: Sequence[float], wall: Callable[[int], float]
     ) -> None:
-        """Add points; ``wall`` turns a record's time into wall-clock seconds."""
+        """Add points; ``wall`` converts a record's time to wall-clock seconds."""
         index, total = 0, len(values)
         if self._width == 1 and len(self._buckets) + total < self.limit:
-            # As long as every point has its place, none is chosen.
+            # While all points fit, keep every one.
             numbers = range(self._seen, self._seen + total)
             self._buckets += zip(zip(numbers, steps, map(wall, times_ns), values, strict=True))
             self._seen, index = self._seen + total, total
@@ -65,10 +65,10 @@ class Decimator:
         self._width *= 2
 
     def points(self) -> list[Point]:
-        """Return the points that stay, in order of arrival: (number, step, wall-clock seconds, value)."""
+        """Return the kept points, in order of arrival: (index, step, wall-clock seconds, value)."""
         buckets = self._buckets
-        room = self.limit - 1
-        while sum(map(len, buckets)) > room and len(buckets) > 1:
+        limit = self.limit - 1
+        while sum(map(len, buckets)) > limit and len(buckets) > 1:
             buckets = [_merge(sum(buckets[index : index + 2], ())) for index in range(0, len(buckets), 2)]
         kept = [point for bucket in buckets for point in bucket]
         if self._last is not None and (not kept or kept[-1][0] != self._last[0]):
@@ -77,7 +77,7 @@ class Decimator:
 
 
 def _extremes(values: Sequence[float]) -> set[int]:
-    """Return where the smallest, the largest and the first of each kind of non-finite value stand."""
+    """Return the indices of the minimum, the maximum, and the first of each kind of non-finite value."""
     if len(values) == 1:
         return {0}
     if math.isfinite(sum(values)):

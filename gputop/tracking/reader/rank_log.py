@@ -1,4 +1,4 @@
-"""What one journal has said so far: the latest metrics and facts, the state of its process, and points not yet handed on."""
+"""What one journal has recorded so far: latest metrics and facts, the state of its process, and points not yet passed on."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ STATEMENTS_MAX = 10_000
 
 
 class RankLog:
-    """Follows the journal of one rank (one attempt of it) until it has ended and is read to its end."""
+    """Follows one rank's journal (one attempt) until its process has ended and the journal is read to its end."""
 
     def __init__(self, archive: Path | None, ring: Path | None = None) -> None:
         """Open the journal.
 
         Raises:
-            OSError, FormatError: it cannot be read.
+            OSError, FormatError: the journal cannot be read.
         """
         self.reader = JournalReader(archive, ring)
         self.identity = self.reader.header.identity
@@ -49,25 +49,25 @@ class RankLog:
 
     @property
     def alive(self) -> bool:
-        """Whether its process is (or may be) there."""
+        """Whether its process is (or may be) alive."""
         return self.state in LIVE_STATES
 
     def poll(self, budget: int, backlog_points: int, poll_points: int) -> int:
-        """Read what is new, at most about ``budget`` bytes; return how many were read."""
+        """Read new records, at most about ``budget`` bytes; return how many bytes were read."""
         if self.done:
             return 0
         self._limit = poll_points if self._caught_up else backlog_points
         try:
             before = self.reader.position
-            # The state first: all that a process wrote before it was seen dead is then in what is read next.
+            # Judge the state first: the read that follows then contains all that a dead process wrote.
             self.judge()
-            ended, said = not self.alive, self._said()
+            ended, before_poll = not self.alive, self._reported()
             read = self.reader.poll(self, budget)
         except (OSError, FormatError):
             self.settle()
             return 0
-        if self._said() != said or self.state == "starting":
-            # Its process was looked at a moment ago: only what the journal says since can change the state.
+        if self._reported() != before_poll or self.state == "starting":
+            # The process was checked a moment ago, so only a newer entry of the journal can change the state.
             self.judge()
         at_end = self.reader.position - before < budget
         self._caught_up = self._caught_up or at_end
@@ -75,11 +75,11 @@ class RankLog:
             self.settle()
         return read
 
-    def _said(self) -> tuple[int, int | None]:
+    def _reported(self) -> tuple[int, int | None]:
         return self.reader.live.state, self.reader.live.exit_code
 
     def settle(self) -> None:
-        """Stop following; what a dead process left in its ring goes to its archive, and the ring's memory is freed."""
+        """Stop following; copy what a dead process left in its ring to its archive, and free the ring's memory."""
         self.done = True
         self.judge()
         if not self.alive and self.archive and self.ring and self.reader.has_ring:
@@ -92,7 +92,7 @@ class RankLog:
         self.reader.close()
 
     def judge(self) -> None:
-        """Decide the state: by what the journal says, else by whether its process lives. Never by age."""
+        """Determine the state: from the journal, else from whether its process is alive. Never from age."""
         live = self.reader.live
         state: RunState
         if live.state == form.FINISHED:
@@ -109,7 +109,7 @@ class RankLog:
     def scalars(
         self, names: Sequence[str], steps: Sequence[int], times_ns: Sequence[int], columns: Sequence[Sequence[float]]
     ) -> None:
-        """Take in records of one shape (``journal/read.Sink``)."""
+        """Receive records of one shape (``journal/read.Sink``)."""
         for name, column in zip(names, columns, strict=True):
             fresh = self._fresh.get(name)
             if fresh is None:
@@ -123,7 +123,7 @@ class RankLog:
         self._rank = None
 
     def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
-        """Take in a statement (``journal/read.Sink``); what has no known form is left alone."""
+        """Receive a statement (``journal/read.Sink``); ignore it if its form is unknown."""
         if kind != form.EVENT or not isinstance(value, dict):
             return
         what, name, content = value.get("type"), value.get("name"), value.get("value")
@@ -154,7 +154,7 @@ class RankLog:
         return result
 
     def rank(self) -> Rank:
-        """Return the rank as a snapshot shows it; the same object while nothing changed."""
+        """Return the rank as a snapshot shows it; the same object as long as nothing changes."""
         if self._rank is None:
             who = self.identity
             self._rank = Rank(
@@ -173,7 +173,7 @@ class RankLog:
         return self._rank
 
     def text(self, name: str) -> str | None:
-        """Return an entry of the card that is a text."""
+        """Return an entry of the card if it is a string."""
         value = self.card.get(name)
         return value if isinstance(value, str) else None
 
@@ -184,7 +184,7 @@ class RankLog:
         return tuple(str(part) for part in value) if isinstance(value, list) else None
 
     def ended_at(self) -> float | None:
-        """Return when the journal was last written, for one that has ended."""
+        """Return when the journal was last written, if it has ended."""
         if self.alive:
             return None
         try:
@@ -194,19 +194,19 @@ class RankLog:
 
 
 def _clock_shift(who: form.Identity) -> int:
-    """Return wall clock minus monotonic clock until the journal says it: exact on the same boot."""
+    """Return wall clock minus monotonic clock, until the journal records it; exact on the same boot."""
     if who.boot_id == identity.boot_id():
         return time.time_ns() - time.monotonic_ns()
     return who.created_ns
 
 
 def _process_state(who: form.Identity) -> RunState | None:
-    """Return "running", "stalled" (stopped by a signal) or "killed"; None where this cannot be seen from here."""
+    """Return "running", "stalled" (stopped by a signal) or "killed"; None if this process cannot tell."""
     boot = identity.boot_id()
     if not boot or not who.boot_id:
         return None
     if who.boot_id != boot:
-        # Another boot of this machine ended it; on another machine that shares the directory it may well go on.
+        # If this machine rebooted, the process is gone; on another machine that shares the directory it may still run.
         return "killed" if who.hostname == identity.hostname() else None
     if who.pid_namespace != identity.pid_namespace():
         return None
@@ -217,7 +217,7 @@ def _process_state(who: form.Identity) -> RunState | None:
 
 
 def merged(configs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return one configuration; the first rank that says something is believed."""
+    """Merge configurations; for each name the first rank's value wins."""
     result: dict[str, Any] = {}
     for config in configs:
         for name, value in config.items():

@@ -1,8 +1,7 @@
-"""Finds runs and follows them: ``RunReader.poll`` returns every run's state and the points that are new.
+"""Finds runs and follows them: ``RunReader.poll`` returns every run's state and the new points.
 
-Polling is cheap: a ``stat`` of each directory, and for each rank that lives one ``pread`` and its /proc entry. Ended
-runs are read once. Nothing in a file is trusted; a file that is no journal is remembered as a problem and left alone
-until it changes.
+Polling is cheap: one ``stat`` per directory, and for each live rank one ``pread`` and its /proc entry. Ended runs are read
+once. Nothing in a file is trusted; a file that is no journal is remembered as a problem and skipped until it changes.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from gputop.tracking.reader.stopped import as_stopped
 
 WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "finished")
 POLL_POINTS = 500
-"""New points per metric, rank and poll; a faster log is decimated by smallest and largest."""
+"""New points per metric, rank and poll; a faster log is decimated to minima and maxima."""
 POLL_BYTES = 64 << 20
-"""Read in one poll at most, about half a second's work; the rest follows in the next."""
+"""At most this much is read per poll, about half a second of work; the next polls read the rest."""
 _RANK_FILE = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
 
 
 @dataclass(frozen=True, slots=True)
 class RunUpdate:
-    """All runs as they stand, and the points since the poll before."""
+    """All runs in their current state, and the points since the previous poll."""
 
     runs: tuple[Run, ...] = ()
     points: tuple[Points, ...] = ()
@@ -39,16 +38,16 @@ class RunUpdate:
 
 @dataclass(slots=True)
 class _Followed:
-    """One run that is followed."""
+    """A run that is being followed."""
 
     run_id: str
     changed_ns: int = 0
     logs: dict[tuple[int, int], RankLog] = field(default_factory=dict)
     """By rank and attempt."""
     files: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    """What was opened, or found to be no journal: path -> (mtime, size) at that time."""
-    told: Run | None = None
-    """The run once all of its ranks are read to their end, before its job was asked whether somebody stopped it."""
+    """Files that were opened, or found to be no journal: path -> (mtime, size) at that time."""
+    finished: Run | None = None
+    """The run once all of its ranks are read to their end, before its job's record is checked for a request to stop."""
 
     @property
     def alive(self) -> bool:
@@ -61,10 +60,10 @@ class _Followed:
 
 
 class RunReader:
-    """Follows the runs below a directory: the newest ``recent_runs``, and all that are alive."""
+    """Follows the runs below a directory: the newest ``recent_runs``, and all live ones."""
 
     def __init__(self, runs_dir: Path | None = None, *, backlog_points: int = 2000, recent_runs: int = 20) -> None:
-        """Nothing is read before ``poll``; directories may come later."""
+        """Read nothing yet: ``poll`` does, and directories may be created later."""
         self._runs_dir = Path(os.path.abspath(runs_dir or default_runs_dir()))
         self._backlog_points = backlog_points
         self._recent_runs = recent_runs
@@ -75,12 +74,13 @@ class RunReader:
         self._live_dirs = places.live_dirs(self._runs_dir)
         self._first = True
         self.problems: dict[Path, str] = {}
-        """Files that are no journals, and why."""
+        """Files that are not journals, and why."""
 
     def poll(self, lost: Callable[[Exception], None] = reraise) -> RunUpdate:
-        """Return all followed runs, and the points that are new since the last poll.
+        """Return all followed runs, and the new points since the last poll.
 
-        What files say never raises. ``lost`` is called with what nobody foresaw at one run; the others are read.
+        The contents of files never make it raise. ``lost`` is called with an unexpected error in one run; the others are
+        still read.
         """
         self._find_runs()
         for run_id, directory in self._directories.items():
@@ -96,7 +96,7 @@ class RunReader:
                     if budget > 0:
                         budget -= log.poll(budget, self._backlog_points, POLL_POINTS)
                         points.extend(log.take_points())
-            except Exception as error:  # noqa: BLE001 - the caller tells of it
+            except Exception as error:  # noqa: BLE001 - the caller reports it
                 lost(error)
         self._forget()
         runs = []
@@ -117,7 +117,7 @@ class RunReader:
         self._followed.clear()
 
     def _changed(self, directory: Path) -> bool:
-        """Return whether a directory's list of names changed since the last call."""
+        """Return whether a directory's entries changed since the last call."""
         try:
             mtime = directory.stat().st_mtime_ns
         except OSError:
@@ -165,7 +165,7 @@ class RunReader:
                 self._open(followed, Path(entry.path), None)
 
     def _unsettled(self, followed: _Followed) -> bool:
-        """Return whether a file of this run was no journal (yet): it may have been read while it was being made."""
+        """Return whether a file of this run was no journal (yet): it may have been read while it was being created."""
         return any(path in self.problems for path in followed.files)
 
     def _open(self, followed: _Followed, archive: Path | None, ring: Path | None) -> None:
@@ -192,7 +192,7 @@ class RunReader:
             followed.logs[key] = log
 
     def _find_rings(self) -> None:
-        """Find runs that have no archive (a read-only or deleted directory): their rings stand alone."""
+        """Find runs that have only rings, because their archive's directory is read-only or deleted."""
         for directory in self._live_dirs:
             if not self._changed(directory) and not self._first:
                 continue
@@ -201,10 +201,10 @@ class RunReader:
             for entry in _entries(directory):
                 path = Path(entry.path)
                 if path.suffix == ".ring" and not any(path == log.ring for log in self._logs()):
-                    self._open_alone(path)
+                    self._open_ring_only(path)
         self._first = False
 
-    def _open_alone(self, path: Path) -> None:
+    def _open_ring_only(self, path: Path) -> None:
         try:
             found = path.lstat()
             stamp = (found.st_mtime_ns, found.st_size)
@@ -218,7 +218,7 @@ class RunReader:
         self.problems.pop(path, None)
         partner = log.reader.header.partner
         if partner and (os.path.exists(partner) or not log.alive):
-            self._leave(log, path, Path(partner))
+            self._leave_to_archive(log, path, Path(partner))
             return
         followed = self._followed.setdefault(log.identity.run_id, _Followed(log.identity.run_id))
         key = (log.identity.rank, log.identity.attempt)
@@ -226,8 +226,8 @@ class RunReader:
             key = (key[0], key[1] + 1)
         followed.logs[key] = log
 
-    def _leave(self, log: RankLog, ring: Path, archive: Path) -> None:
-        """Leave a ring to its archive; free its memory if its process is dead, also for a run too old to be followed."""
+    def _leave_to_archive(self, log: RankLog, ring: Path, archive: Path) -> None:
+        """Leave a ring to its archive; free its memory if its process is dead, even for a run too old to be followed."""
         log.close()
         if log.alive:
             return
@@ -243,13 +243,13 @@ class RunReader:
         return (log for followed in self._followed.values() for log in followed.logs.values())
 
     def _forget(self) -> None:
-        """Drop runs whose directory is gone, and the oldest ended ones beyond the number that is followed."""
+        """Drop runs whose directory is gone, and the oldest ended runs beyond the limit."""
         ended = [run for run in self._followed.values() if not run.alive]
         ended.sort(key=lambda run: run.changed_ns, reverse=True)
-        room = max(0, self._recent_runs - (len(self._followed) - len(ended)))
+        free = max(0, self._recent_runs - (len(self._followed) - len(ended)))
         for index, run in enumerate(ended):
             gone = run.run_id not in self._directories and all(log.archive is not None for log in run.logs.values())
-            if index >= room or gone:
+            if index >= free or gone:
                 for log in run.logs.values():
                     log.close()
                 del self._followed[run.run_id]
@@ -266,9 +266,9 @@ def _entries(directory: Path) -> list[os.DirEntry[str]]:
 def _describe(followed: _Followed) -> Run:
     logs = followed.newest()
     ranks = tuple(log.rank() for log in logs)
-    told, ended = followed.told, all(log.done for log in followed.logs.values())
-    if ended and told is not None and _same(ranks, told.ranks):
-        return as_stopped(told)
+    finished, ended = followed.finished, all(log.done for log in followed.logs.values())
+    if ended and finished is not None and _same(ranks, finished.ranks):
+        return as_stopped(finished)
     states = {rank.state for rank in ranks}
     state = next(state for state in WORST_FIRST if state in states)
     first = logs[0]
@@ -288,7 +288,7 @@ def _describe(followed: _Followed) -> Run:
         command=first.command,
         ranks=ranks,
     )
-    followed.told = run if ended else None
+    followed.finished = run if ended else None
     return as_stopped(run)
 
 

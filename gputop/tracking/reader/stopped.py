@@ -1,6 +1,6 @@
-"""Whether somebody asked for the end of a run: what a job's record says (``jobs/record.py``), read and never written.
+"""Whether the user asked to stop a run, from its job's record (``jobs/record.py``), which is only read here.
 
-A rank that ended by a signal cannot tell a stop from an accident; the job that gputop launched it as can.
+A rank that ended by a signal cannot tell a requested stop from an accident; the job that gputop launched can.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from gputop.places import jobs_dir
 from gputop.snapshot import FAILED_STATES, Run
 
 _known: dict[str, bool] = {}
-"""Ended jobs, which stay as they are."""
+"""Ended jobs, whose answer no longer changes."""
 
 
 def asked_to_stop(job_id: str) -> bool:
-    """Return whether the job's record holds a request to stop; False where there is none to be read."""
+    """Return whether the job's record holds a request to stop; False if it cannot be read."""
     if job_id in _known:
         return _known[job_id]
     if not job_id or os.sep in job_id or job_id.startswith("."):
@@ -35,7 +35,7 @@ def asked_to_stop(job_id: str) -> bool:
 
 
 def as_stopped(run: Run) -> Run:
-    """Return the run with the state "stopped" for itself and its ranks where its job was stopped on request."""
+    """Return the run with the state "stopped", for itself and its failed ranks, if its job was stopped on request."""
     if run.state not in FAILED_STATES or run.job_id is None or not asked_to_stop(run.job_id):
         return run
     ranks = tuple(replace(rank, state="stopped") if rank.state in FAILED_STATES else rank for rank in run.ranks)

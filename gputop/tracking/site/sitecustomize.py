@@ -1,10 +1,10 @@
-"""What ``gputop run`` puts first on PYTHONPATH: notices when a script imports torch, then steps aside.
+"""The sitecustomize that ``gputop run`` puts first on PYTHONPATH: arms automatic tracking, then steps aside.
 
-Python imports a module of this name when it starts. This one takes its directory off ``sys.path``, arms the import of
-torch, and hands over to the user's own sitecustomize, if there is one, exactly as if it had been found alone: its
-errors are shown by Python as always, and where there is none nothing of this name stays loaded. A process that never
-imports torch pays for reading this file. PYTHONPATH in ``os.environ`` keeps the entry, so that ranks and other children
-are tracked too. Flat and plain on purpose: any Python 3 may read it, and nothing here may fail.
+Python imports a module of this name at startup. This one removes its directory from ``sys.path``, arms the import of
+torch, and hands over to the user's own sitecustomize, if there is one, exactly as if Python had found only that one: Python
+reports its errors as usual, and if there is none, no module of this name stays loaded. A process that never imports torch
+pays only for reading this file. PYTHONPATH in ``os.environ`` keeps the entry, so that ranks and other child processes are
+tracked too. Deliberately flat and simple: any Python 3 may read it, and nothing here may fail.
 """
 
 import sys
@@ -23,12 +23,12 @@ try:
             _module = module_from_spec(_spec)
             _spec.loader.exec_module(_module)
             _module.start()
-except Exception:  # noqa: BLE001 - whatever is wrong here, the user's program starts as it would without gputop
+except Exception:  # noqa: BLE001 - whatever goes wrong here, the user's program starts as it would without gputop
     pass
 
 _theirs = PathFinder.find_spec("sitecustomize")
 if _theirs is None or _theirs.loader is None:
-    # What Python's own site module expects of a missing sitecustomize: it goes on without a word.
+    # Python's site module expects this error of a missing sitecustomize, and continues silently.
     raise ImportError("No module named 'sitecustomize'", name="sitecustomize")
 _module = module_from_spec(_theirs)
 sys.modules["sitecustomize"] = _module

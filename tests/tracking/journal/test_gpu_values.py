@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from time import monotonic_ns
 
 import gputop
-from gputop.tracking.journal.writer import BEHIND, Behind, Journal
+from gputop.tracking.journal.writer import DEFERRED_MAX, Deferred, Journal
 from gputop.tracking.run import Run
 from tests.tracking.kit import Home, eventually, home, read_all
 
@@ -30,24 +30,24 @@ def points(home: Home, name: str) -> list[tuple[int, float]]:
 
 def test_all_are_written_in_order_whatever_stands_between(home: Home) -> None:
     run, written = journal()
-    for step in range(3 * BEHIND + 5):
-        written.later({"loss": float(step)} if step % 3 else {"loss": float(step), "lr": 0.5}, step)
+    for step in range(3 * DEFERRED_MAX + 5):
+        written.defer({"loss": float(step)} if step % 3 else {"loss": float(step), "lr": 0.5}, step)
         if step == 40:
             run.log({"note": 1.0})  # counted from the step that is going on, though its record still waits
             run.fact("at", 40)
     run.finish()
-    assert points(home, "loss") == [(step, float(step)) for step in range(3 * BEHIND + 5)]
+    assert points(home, "loss") == [(step, float(step)) for step in range(3 * DEFERRED_MAX + 5)]
     assert points(home, "note") == [(41, 1.0)]
 
 
 def test_each_keeps_the_time_at_which_it_was_given(home: Home) -> None:
     run, written = journal()
-    written.later({"loss": 1.0}, 0)
+    written.defer({"loss": 1.0}, 0)
     given = []
     for step in range(1, 4):
         time.sleep(0.01)
         given.append(time.monotonic_ns())
-        written.later({"loss": 1.0}, step)
+        written.defer({"loss": 1.0}, step)
     ended = time.monotonic_ns()
     run.finish()
     (archive,) = home.archives()
@@ -58,11 +58,12 @@ def test_each_keeps_the_time_at_which_it_was_given(home: Home) -> None:
 
 def test_the_last_ones_before_a_pause_are_seen_all_the_same(home: Home) -> None:
     run, written = journal()
-    for step in range(BEHIND // 2):
-        written.later({"loss": float(step)}, step)
+    for step in range(DEFERRED_MAX // 2):
+        written.defer({"loss": float(step)}, step)
     ring = eventually(lambda: next(iter(home.rings()), None), "the ring")
     last = eventually(
-        lambda: read_all(None, ring).series["loss"][-1] == (BEHIND // 2 - 1, float(BEHIND // 2 - 1)) or None, "the last record"
+        lambda: read_all(None, ring).series["loss"][-1] == (DEFERRED_MAX // 2 - 1, float(DEFERRED_MAX // 2 - 1)) or None,
+        "the last record",
     )
     assert last
     run.finish()
@@ -72,8 +73,8 @@ def test_the_thread_looks_often_while_records_wait_and_not_longer(home: Home) ->
     run, written = journal()
     run.log(loss=0.0, step=0)  # the thread runs from here on
     assert not written.quick
-    written.later({"loss": 1.0}, 1)
-    written.later({"loss": 2.0}, 2)
+    written.defer({"loss": 1.0}, 1)
+    written.defer({"loss": 2.0}, 2)
     assert written.quick, "the second one is left behind"
     eventually(lambda: not written.waits or None, "that nothing waits")
     eventually(lambda: not written.quick or None, "that the thread sleeps again")
@@ -106,7 +107,7 @@ def test_a_signal_handler_and_another_thread_may_log_meanwhile(home: Home) -> No
     thread.start()
     try:
         for step in range(20_000):
-            written.later({"loss": float(step)}, step)
+            written.defer({"loss": float(step)}, step)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, previous)
@@ -124,20 +125,20 @@ def test_a_killed_process_loses_those_that_wait_and_no_others(home: Home) -> Non
 import os, signal, sys, gputop
 run = gputop.init(name="killed")
 run.journal.quick = True  # the thread that would write them soon is not told
-run.journal.later({{"loss": 0.0}}, 0)
-for step in range(1, {BEHIND} + 5):
-    run.journal.later({{"loss": float(step)}}, step)
-print(len(run.journal.behind), flush=True)
+run.journal.defer({{"loss": 0.0}}, 0)
+for step in range(1, {DEFERRED_MAX} + 5):
+    run.journal.defer({{"loss": float(step)}}, step)
+print(len(run.journal.deferred), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     )
     said, _ = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGKILL
     waited = int(said)
-    assert waited < BEHIND
+    assert waited < DEFERRED_MAX
     (archive,) = home.archives()
     (ring,) = home.rings()
-    assert [step for step, _ in read_all(archive, ring).series["loss"]] == list(range(BEHIND + 5 - waited))
+    assert [step for step, _ in read_all(archive, ring).series["loss"]] == list(range(DEFERRED_MAX + 5 - waited))
 
 
 def test_without_a_ring_none_waits(home: Home) -> None:
@@ -146,7 +147,7 @@ def test_without_a_ring_none_waits(home: Home) -> None:
 import os, signal, gputop
 run = gputop.init(name="through")
 for step in range(5):
-    run.journal.later({"loss": float(step)}, step)
+    run.journal.defer({"loss": float(step)}, step)
 os.kill(os.getpid(), signal.SIGKILL)
 """,
         GPUTOP_THREAD="0",
@@ -167,7 +168,7 @@ def test_what_raises_while_they_are_written_leaves_the_others_for_later_and_writ
         def __bool__(self) -> bool:
             return bool(left)
 
-        def __iter__(self) -> Iterator[Behind]:
+        def __iter__(self) -> Iterator[Deferred]:
             nonlocal raises
             while left:
                 if len(left) == 5 and raises:
@@ -175,8 +176,8 @@ def test_what_raises_while_they_are_written_leaves_the_others_for_later_and_writ
                     raise InterruptError  # as a signal's handler does, in the middle
                 yield ("loss",), (0.5,), left.popleft(), monotonic_ns()
 
-    written.behind.append(Stretch())
-    written.later({"loss": 1.0}, 10)
+    written.deferred.append(Stretch())
+    written.defer({"loss": 1.0}, 10)
     written.catch_up()
     assert not raises
     written.catch_up()
@@ -188,8 +189,8 @@ def test_what_raises_while_they_are_written_leaves_the_others_for_later_and_writ
 def test_those_that_the_training_has_just_written_others_of_are_left_to_it(home: Home) -> None:
     _, written = journal()
     written.quick = True
-    written.later({"loss": 0.0}, 0)
-    written.later({"loss": 1.0}, 1)
+    written.defer({"loss": 0.0}, 0)
+    written.defer({"loss": 1.0}, 1)
     assert written.catch_up(10**12), "they wait"
     assert written.waits
     written.catch_up()
@@ -201,14 +202,14 @@ def test_what_another_thread_logs_while_they_are_written_is_written_with_them(ho
     run, written = journal()
     run.log(loss=0.0, step=0)
 
-    def slowly() -> Iterator[Behind]:
+    def slowly() -> Iterator[Deferred]:
         yield ("loss",), (1.0,), 1, monotonic_ns()
         thread = threading.Thread(target=run.log, args=({"other": 1.0},), kwargs={"step": 1})
         thread.start()
         thread.join()
         yield ("loss",), (2.0,), 2, monotonic_ns()
 
-    written.behind.append(slowly())
+    written.deferred.append(slowly())
     written.catch_up()
     (archive,), (ring,) = home.archives(), home.rings()
     found = read_all(archive, ring).series  # as after a kill -9: nothing comes after

@@ -1,6 +1,7 @@
 """Trainings drawn at random, each in a forked process: most of their iterations are plain, some are not.
 
-mixed.py SEEDS: each seed is trained twice, with every iteration looked at whole ("SEED-whole") and as it comes ("SEED-light").
+mixed.py SEEDS: trains each seed twice, once with every iteration measured in full ("SEED-full") and once with the fast path
+("SEED-fast").
 """
 
 import contextlib
@@ -16,7 +17,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import gputop
-from gputop.tracking.auto import install, light
+from gputop.tracking.auto import fast_path, install
 
 torch.set_num_threads(1)
 ITERATIONS, PLAIN_FIRST = 1200, 50
@@ -191,28 +192,28 @@ LATE = ("accumulation", "in_a_list", "second_loss", "second_optimizer")
 NOT_KINDS = ("__init__", "batch", "loss", "back", "run", "plain", *LATE)
 
 
-def train(seed, whole):
-    os.environ["GPUTOP_NAME"] = f"{seed}-{'whole' if whole else 'light'}"
-    if whole:
-        light.LEAST_SHARE = 1
-    light.PLAIN_STEPS = 1
+def train(seed, full):
+    os.environ["GPUTOP_NAME"] = f"{seed}-{'full' if full else 'fast'}"
+    if full:
+        fast_path.FULL_ONE_IN = 1
+    fast_path.PLAIN_STEPS = 1
     looked_at = []
     steps = install.tracked()
     close = type(steps)._close_iteration
     type(steps)._close_iteration = lambda self: (looked_at.append(0), close(self))[1]
     Training(seed).run()
     gputop.finish()
-    if steps.off or (not whole and len(looked_at) > ITERATIONS * 0.7):
-        print(f"seed {seed}: {len(looked_at)} iterations went the long way", file=sys.stderr)
+    if steps.off or (not full and len(looked_at) > ITERATIONS * 0.7):
+        print(f"seed {seed}: {len(looked_at)} iterations took the full path", file=sys.stderr)
         os._exit(1)
 
 
 def main():
     for seed in map(int, sys.argv[1:]):
-        for whole in (True, False):
+        for full in (True, False):
             child = os.fork()
             if not child:
-                train(seed, whole)
+                train(seed, full)
                 sys.stderr.flush()
                 os._exit(0)
             if os.waitpid(child, 0)[1]:

@@ -1,4 +1,4 @@
-"""The short way of most iterations: nothing that is logged differs from that of iterations which are all looked at whole."""
+"""The fast path: it logs nothing that differs from iterations which are all measured in full."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gputop.snapshot import Run
-from gputop.tracking.auto.light import LEAST_SHARE, WHOLE_PER_S, is_whole, share
+from gputop.tracking.auto.fast_path import FULL_ONE_IN, FULL_PER_S, full_share, is_full
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home, read_all
 
@@ -25,16 +25,16 @@ COUNTED = ("gradients", "checkpoint", "evaluation")
 
 
 def steps_of(step_s: float, number: int = 20_000) -> list[int]:
-    part = share(step_s)
-    return [step for step in range(number) if is_whole(step, part)]
+    part = full_share(step_s)
+    return [step for step in range(number) if is_full(step, part)]
 
 
 @pytest.mark.parametrize("step_s", [0.0005, 0.003, 0.008, 0.02, 0.1])
-def test_whole_looks_are_spread_evenly(step_s: float) -> None:
+def test_full_iterations_are_spread_evenly(step_s: float) -> None:
     steps = steps_of(step_s)
     gaps = [after - before for before, after in itertools.pairwise(steps)]
     assert max(gaps) < 3 * min(gaps)  # else the doctor would take a gap for the end of what it may look at
-    assert max(gaps) <= 3 * LEAST_SHARE
+    assert max(gaps) <= 3 * FULL_ONE_IN
     for period in (2, 3, 4, 5, 7, 8, 10, 16, 50):
         # Half of what would be an even share at least, whatever returns every so many steps.
         counts = [sum(step % period == rest for step in steps) for rest in range(period)]
@@ -49,7 +49,7 @@ def test_ranks_of_different_pace_look_at_the_same_steps() -> None:
 def test_slow_iterations_are_all_looked_at_and_quick_ones_often_enough() -> None:
     assert steps_of(0.05, 100) == list(range(100))
     for step_s in (0.001, 0.002, 0.004, 0.01, 0.03):
-        assert len(steps_of(step_s)) / (20_000 * step_s) >= WHOLE_PER_S / 2
+        assert len(steps_of(step_s)) / (20_000 * step_s) >= FULL_PER_S / 2
 
 
 def points(home: Home, run: Run) -> dict[str, dict[int, float]]:
@@ -65,7 +65,7 @@ def same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-def test_what_is_out_of_the_ordinary_is_logged_as_if_every_iteration_were_looked_at_whole(home: Home) -> None:
+def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_full(home: Home) -> None:
     done = home.finish((sys.executable, "mixed.py", "1", "2", "3"), SCRIPTS)
     assert done.returncode == 0, done.stderr
     reader = RunReader(home.runs)
@@ -73,10 +73,10 @@ def test_what_is_out_of_the_ordinary_is_logged_as_if_every_iteration_were_looked
     reader.close()
     assert len(runs) == 6
     for seed in (1, 2, 3):
-        light, whole = runs[f"{seed}-light"], runs[f"{seed}-whole"]
-        few, all_of = points(home, light), points(home, whole)
+        fast, full = runs[f"{seed}-fast"], runs[f"{seed}-full"]
+        few, all_of = points(home, fast), points(home, full)
         assert few.keys() == all_of.keys()
-        assert light.ranks[0].step == whole.ranks[0].step
+        assert fast.ranks[0].step == full.ranks[0].step
         for name, values in few.items():
             if name.startswith(IN_EVERY_STEP):
                 assert list(values) == list(all_of[name]), name
@@ -84,7 +84,7 @@ def test_what_is_out_of_the_ordinary_is_logged_as_if_every_iteration_were_looked
                 assert all(same(value, all_of[name][step]) for step, value in values.items()), name
         for name in WHEN_LOOKED_AT:
             assert few[name].keys() < all_of[name].keys(), name
-        facts, known = light.ranks[0].facts, whole.ranks[0].facts
+        facts, known = fast.ranks[0].facts, full.ranks[0].facts
         assert facts.keys() == known.keys()
         for name in facts.keys() - set(COUNTED):
             assert facts[name] == known[name], name
@@ -119,9 +119,9 @@ def test_quick_iterations_are_written_by_the_training_itself(home: Home) -> None
 writer.Journal.hurry = lambda self: None  # the thread does not come for them
 written, steps = 0, step()
 for number in range(3000):
-    light = steps.lightly.on
+    fast = steps.fast.on
     step()
-    written += light and not steps.journal.waits
+    written += fast and not steps.journal.waits
 print(written)
 """
     )
@@ -131,7 +131,7 @@ print(written)
 
 
 @pytest.mark.parametrize("arguments", ["tensors, grad_tensors=None, *, extra=None", "*tensors, **more"])
-def test_a_backward_with_other_arguments_than_todays_goes_the_long_way(home: Home, arguments: str) -> None:
+def test_a_backward_with_other_arguments_than_todays_takes_the_full_path(home: Home, arguments: str) -> None:
     code, said, error = home.run(
         f"""
 import torch
@@ -144,15 +144,15 @@ def backward({arguments}):
 torch.autograd.backward = backward
 torch.Tensor.backward = lambda self: torch.autograd.backward(self)
 {SMALL}
-light = 0
+fast = 0
 for number in range(200):
-    light += step().lightly.on
-print(losses[-1], torch.autograd.backward.__wrapped__ is backward, light)
+    fast += step().fast.on
+print(losses[-1], torch.autograd.backward.__wrapped__ is backward, fast)
 """
     )
     assert code == 0, error
-    last, wrapped, light = said.split()
-    assert (wrapped, light) == ("True", "0")
+    last, wrapped, fast = said.split()
+    assert (wrapped, fast) == ("True", "0")
     losses = points(home, home.only_run())["loss"]
     assert list(losses) == list(range(200))
     assert losses[199] == float(last)
@@ -175,7 +175,7 @@ for number in range(60):
     assert {"loss/first", "loss/second"} <= points(home, home.only_run()).keys()
 
 
-def test_a_child_that_is_forked_meanwhile_begins_the_long_way(home: Home) -> None:
+def test_a_child_that_is_forked_meanwhile_begins_on_the_full_path(home: Home) -> None:
     code, _, error = home.run(
         """
 import os, torch, gputop
@@ -198,7 +198,7 @@ def train(until):
 
 
 batches = iter(loader)
-train(lambda number: number > 100 and install.tracked().lightly.on)
+train(lambda number: number > 100 and install.tracked().fast.on)
 child = os.fork()
 train(lambda number: number == 20)
 if child:
@@ -232,10 +232,10 @@ quick, slow = iter(torch.utils.data.DataLoader(range(1000))), iter(torch.utils.d
 meant = []
 for number in range(700):
     next(quick)
-    light = install.tracked().lightly
-    if number > 300 and number % 50 == 0 and light.on:
+    fast = install.tracked().fast
+    if number > 300 and number % 50 == 0 and fast.on:
         next(slow)
-        meant.append(light.reached + 1)
+        meant.append(fast.reached + 1)
     step()
 print(*meant)
 """
