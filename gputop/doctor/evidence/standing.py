@@ -1,6 +1,6 @@
-"""What the stack of a rank that makes no step means: it waits for others, rests on purpose, or compiles. Pure.
+"""Interpret the stack of a rank that makes no step: it waits for others, pauses on purpose, or compiles. Pure.
 
-Stacks are those of the fact ``stalled`` (docs/facts.md): "file.py:12 function", innermost first.
+Stacks come from the fact ``stalled`` (docs/facts.md): "file.py:12 function", innermost first.
 """
 
 from __future__ import annotations
@@ -34,29 +34,29 @@ _KERNEL_RUNS_A_CELL = re.compile(r" (run_code|run_ast_nodes|run_cell)$")
 
 
 def communicates(where: Stall) -> bool:
-    """True where a rank waits for the others: in backward, where the gradients meet, or in a collective operation."""
+    """Return whether a rank waits for the others: in backward, where gradients are reduced, or in a collective operation."""
     return where.phase == "backward" or any(
         COLLECTIVE_FILES.search(frame) or _COLLECTIVE_NAMES.search(frame) for frame in where.stack
     )
 
 
 def pauses(where: Stall) -> bool:
-    """True where a rank evaluates or writes a checkpoint, by its phase or by the name of a function that it is in."""
+    """Return whether a rank evaluates or writes a checkpoint, by its phase or by a function name on its stack."""
     return where.phase in _PAUSES or any(_PAUSING.search(frame) for frame in where.stack)
 
 
 def compiles(where: Stall) -> bool:
-    """True where torch.compile is at work: the first calls of a model, or those with new shapes, take minutes."""
+    """Return whether torch.compile is at work: a model's first calls, or those with new shapes, take minutes."""
     return any(_COMPILER.search(frame) and not _COMPILED_CODE_RUNS.search(frame) for frame in where.stack)
 
 
 def debugged(where: Stall) -> bool:
-    """True where a debugger waits at a prompt: a ``breakpoint()`` that was left in the code."""
+    """Return whether a debugger waits at its prompt: a ``breakpoint()`` was left in the code."""
     return any(_DEBUGGER.search(frame) for frame in where.stack)
 
 
 def rests(rank: Rank | None, where: Stall) -> bool:
-    """True where nothing of the script runs: a notebook between two cells, an interpreter at its prompt."""
+    """Return whether none of the script's code runs: a notebook between two cells, an interpreter at its prompt."""
     if where.phase not in (None, "other"):
         return False
     kernel = "ipykernel" in frameworks(rank) or any(frame.startswith(("kernelapp.py", "ipkernel.py")) for frame in where.stack)
