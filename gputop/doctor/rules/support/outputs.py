@@ -1,6 +1,6 @@
-"""What runs said when they failed: known error texts in their output, and the exception in the journal, by run.
+"""The output of failed runs: known error texts, and the exception in the journal, by run.
 
-For rules that judge a text: most such runs have ended, so that no job of theirs is left. Not a rule itself.
+For rules that judge a text: most such runs have ended and have no job left. Not a rule itself.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LINES_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One run (or a launch without a journal) and what it said. ``job`` is None once it has ended on this machine."""
+    """One run (or a launch without a journal) and its known error texts. ``job`` is None once it ended on this machine."""
 
     subject: str
     run: Run | None
@@ -42,33 +42,33 @@ class Told:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """UUIDs of the devices that the run is seen on."""
+        """UUIDs of the devices that the run uses."""
         return tuple(sorted(self.job.used)) if self.job is not None else ()
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """PIDs of the ranks that are still there."""
+        """PIDs of the ranks that are still alive."""
         return self.job.pids if self.job is not None else ()
 
     def first(self, *patterns: str) -> LogMatch | None:
-        """Return the first text of one of the patterns."""
+        """Return the first text that matches one of the patterns."""
         return next((match for match in self.matches if match.pattern in patterns), None)
 
     def rank(self, number: int | None) -> Rank | None:
-        """Return a rank's record; the first one for None."""
+        """Return a rank's record; the first rank's for None."""
         ranks = self.run.ranks if self.run is not None else ()
         return next((rank for rank in ranks if number is None or rank.rank == number), None)
 
     @property
     def launch_state(self) -> JobState | None:
-        """The state of the launched job that said it; None where nobody tells."""
+        """The state of the launched job that printed the text; None if unknown."""
         return next((match.job_state for match in self.matches if match.job_state is not None), None)
 
     @property
     def goes_on(self) -> bool:
-        """The run did not end of what it said: it lives, or ended with exit code 0.
+        """Whether the run survived its error texts: it is alive, or ended with exit code 0.
 
-        A launch without a journal lives as long as its job does, or, where that is not known, as it has processes.
+        A launch without a journal is alive as long as its job is, or, if that is unknown, as long as it has processes.
         """
         launch = self.launch_state
         if launch == "failed":
@@ -79,7 +79,7 @@ class Told:
 
     @property
     def afterwards(self) -> Fact | None:
-        """What tells that the text ended nothing; None where it did, or may have."""
+        """The evidence that the text ended nothing; None if it did, or may have."""
         if not self.goes_on:
             return None
         if (self.run.state if self.run is not None else self.launch_state) == "finished":
@@ -88,7 +88,7 @@ class Told:
 
 
 def told(evidence: Evidence) -> tuple[Told, ...]:
-    """Return every run and launch on this machine that said something known, in the order of the snapshot."""
+    """Return every run and launch on this machine with a known error text, in snapshot order."""
     found: tuple[Told, ...] | None = evidence.memo.get("told")
     if found is None and evidence.snapshot is not None:
         found = evidence.memo["told"] = _told(evidence, evidence.snapshot)
@@ -126,7 +126,7 @@ def _launches(job: Job) -> set[str | None]:
 
 
 def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[LogMatch]:
-    """Return what the exceptions in the journal tell that the output did not, or that nobody captured."""
+    """Return the known texts in the journal's exceptions that the output lacks, or whose output nobody captured."""
     found = []
     for rank in ranks:
         failure = model_facts.failure(rank)
@@ -141,7 +141,7 @@ def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[Log
 
 @lru_cache(maxsize=256)
 def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
-    """Return (name, cause, cascade) of the known failures in an exception; kept, because the same one comes every second."""
+    """Return (name, cause, cascade) of the known failures in an exception. Cached: the same one arrives every second."""
     found: dict[str, tuple[str, str | None, bool]] = {}
     said = []
     for line in text.splitlines()[:_LINES_MAX]:
@@ -154,7 +154,7 @@ def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
 
 
 def others_memory(said: Told) -> LogMatch | None:
-    """Return the text that a GPU is full of a process which is no rank of this run; None where it is full of its own."""
+    """Return the text that blames another process for a full GPU; None if the process is one of the run's own ranks."""
     match = said.first("oom_other_proc")
     row = patterns.pattern_of(match.pattern, match.line) if match is not None else None
     own = {str(pid) for pid in (*said.pids, *(rank.pid for rank in (said.run.ranks if said.run is not None else ())))}
@@ -162,7 +162,7 @@ def others_memory(said: Told) -> LogMatch | None:
 
 
 def softened(said: Told, finding: Finding) -> Finding:
-    """Return a finding that rests on a text alone: where the job went on after it, it is possible at most."""
+    """Limit a text-only finding to "possible" and "warning" if the job survived the text."""
     after = said.afterwards
     if after is None:
         return finding
