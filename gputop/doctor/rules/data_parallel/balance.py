@@ -1,4 +1,4 @@
-"""nn.DataParallel as it uses the GPUs: one does more (B07), all wait (B08), they are unequal (B11), evaluation on one (B13)."""
+"""How nn.DataParallel uses the GPUs: one does more (B07), all wait (B08), they are unequal (B11), evaluation on one (B13)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from gputop.units import bytes_text
 MEMORY_RATIO_MIN = 1.3
 MEMORY_EXCESS_MIN_BYTES = 2**30
 LOAD_EXCESS_MIN_PERCENT = 15.0
-"""Memory of the first GPU over the median of the others, and its utilisation above theirs (docs/rules.md#b07, an estimate)."""
+"""The first GPU's memory over the median of the others, and its excess utilization (docs/rules.md#b07, an estimate)."""
 OVERHEAD_LOAD_MAX_PERCENT = 60.0
 OVERHEAD_DATA_SHARE_MAX = 0.15
-"""Mean utilisation, and share of the wait for data (docs/rules.md#b08, an estimate)."""
+"""Mean utilization, and the share of time waiting for data (docs/rules.md#b08, an estimate)."""
 PAUSE_SHARE_MAX = 0.1
 UNEQUAL_RATIO = 0.75
-"""torch's own check of balance warns below this ratio of memory (docs/rules.md#b11)."""
+"""torch's own balance check warns below this ratio of memory (docs/rules.md#b11)."""
 EVALUATION_SHARE_MIN = 0.15
 EVALUATION_SPAN_MIN_S = 30.0
 EVALUATIONS_MIN = 3
 EVALUATIONS_SPAN_S = 5.0
-"""With so many evaluations in it, as E07 needs of its stalls, a share over so short a time is that of the run (ours)."""
+"""With ``EVALUATIONS_MIN`` evaluations, as many stalls as E07 needs, even a share over 5 s is representative (our choice)."""
 EVALUATION_OTHERS_MAX = 0.2
 _DDP_WRAP = """\
 local_rank = int(os.environ["LOCAL_RANK"])
@@ -42,7 +42,7 @@ model = DDP(net.to(local_rank), device_ids=[local_rank])"""
 
 
 def _wrapper(evidence: Evidence, job: Job) -> tuple[Member, tuple[Device, ...], bool] | None:
-    """Return the process that drives several GPUs by nn.DataParallel, these GPUs in order, and whether it says so itself."""
+    """Return the process that drives several GPUs by nn.DataParallel, these GPUs in order, and whether it reports so."""
     if len(job.members) != 1 or job.virtual:
         return None
     member = job.members[0]
@@ -52,7 +52,7 @@ def _wrapper(evidence: Evidence, job: Job) -> tuple[Member, tuple[Device, ...], 
         return (member, tuple(devices), True) if len(devices) >= 2 else None
     if stated.model_inspected(member.journal) or member.process is None:
         return None
-    # Backward threads that move on several devices at once: replicas, or layers spread over devices.
+    # Backward threads that advance on several devices at once: replicas, or layers spread over devices.
     if len(evidence.history.backward_seconds(member.process)) < 2:
         return None
     devices = [device for device in job.pool if device.uuid in job.used]
@@ -60,7 +60,7 @@ def _wrapper(evidence: Evidence, job: Job) -> tuple[Member, tuple[Device, ...], 
 
 
 def first_is_full(evidence: Evidence, job: Job) -> Judgement:
-    """B07: the GPU on which nn.DataParallel gathers holds far more and works far more than the others."""
+    """Judge B07: the GPU on which nn.DataParallel gathers holds far more and works far more than the others."""
     found = _wrapper(evidence, job)
     if found is None or not evidence.trains(job):
         return None
@@ -146,7 +146,7 @@ def _driven(member: Member, devices: tuple[Device, ...], said: bool) -> Fact:
 
 
 def overhead(evidence: Evidence, job: Job) -> Judgement:
-    """B08: all GPUs of nn.DataParallel idle for much of the time, though data is there."""
+    """Judge B08: all GPUs of nn.DataParallel idle for much of the time although data is ready."""
     found = _wrapper(evidence, job)
     if found is None or not evidence.trains(job) or not evidence.is_warm(job):
         return None
@@ -216,7 +216,7 @@ B08 = Rule(
 
 
 def unequal(evidence: Evidence, job: Job) -> Judgement:
-    """B11: nn.DataParallel gives equal shares to GPUs that are not equal."""
+    """Judge B11: nn.DataParallel gives equal shares to unequal GPUs."""
     if len(job.members) != 1 or job.virtual:
         return None
     match = next((match for match in evidence.logs(job) if match.pattern == "dp_imbalance"), None)
@@ -271,7 +271,7 @@ B11 = Rule(
 
 
 def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
-    """B13: evaluation takes much of the time and runs on one GPU, while the others wait."""
+    """Judge B13: evaluation takes much of the time and runs on one GPU while the others wait."""
     said = [(member, fact) for member in job.members if (fact := evaluation(member.journal)) is not None and fact.calls > 0]
     if not said or len(job.used) < 2 or not evidence.is_warm(job):
         return None
@@ -342,10 +342,11 @@ B13 = Rule(
 
 
 def _evaluates(job: Job, member: Member, fact: Evaluation) -> Device | None:
-    """Return the device on which the model is evaluated; None where nobody says."""
+    """Return the device on which the model is evaluated; None if unknown."""
     if len(job.members) > 1:
         return next((device for device in job.pool if device.uuid == member.main), None)
-    # A process that drives several GPUs is most on the one with most memory, which need not be the one that evaluates.
+    # The main device of a process that drives several GPUs is the one with most memory, which need not be the one that
+    # evaluates.
     kind, _, index = (fact.parameter_device or "").partition(":")
     known = job.visible if kind == "cuda" and index.isdigit() else None
     return known[int(index)] if known is not None and int(index) < len(known) else None

@@ -1,5 +1,5 @@
-"""DistributedDataParallel and gradients that are not averaged: the wrapper is called around (C01), the model was changed after
-wrapping (C02), there is no wrapper (C03), no_sync is at the wrong backward (C04)."""
+"""DistributedDataParallel without gradient averaging: calls bypass the wrapper (C01), the model was changed after wrapping
+(C02), there is no wrapper (C03), no_sync is at the wrong backward (C04)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STEPS_MIN = 20
 UNSYNCED_SHARE_MIN = 0.5
 """The last, shorter accumulation of an epoch may end unsynchronized."""
 COMMUNICATION_SHARE_MIN = 0.1
-"""Reducing every micro-batch is reported when it costs this share of a step (docs/rules.md#c04)."""
+"""Reducing every micro-batch is reported if it costs this share of a step (docs/rules.md#c04)."""
 _RIGHT_ORDER = """\
 model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
 model = DDP(model, device_ids=[local_rank])  # 2 wrap
@@ -45,7 +45,7 @@ if last:
 
 
 def _differ(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool | None, list[Fact]]:
-    """Return whether the ranks' weights differ (None: unknown), and that as evidence."""
+    """Return whether the ranks' weights differ (None: unknown), with the evidence."""
     found = weights_differ(ranks, from_step)
     if found is None:
         return None, []
@@ -55,7 +55,7 @@ def _differ(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool | None, l
 
 
 def goes_around(evidence: Evidence, job: Job) -> Judgement:
-    """C01: the module inside DDP is called, so that its hooks never average the gradients."""
+    """Judge C01: the script calls the module inside DDP, so the hooks never average the gradients."""
     ranks = tracked.ranks_of(job)
     if tracked.world(job) < 2:
         return None
@@ -131,7 +131,7 @@ C01 = Rule(
 
 
 def changed_after_wrapping(evidence: Evidence, job: Job) -> Judgement:
-    """C02: parameters were replaced, or moved to another device or dtype, after DDP had wrapped them."""
+    """Judge C02: parameters were replaced, or moved to another device or dtype, after DDP wrapped them."""
     if tracked.world(job) < 2:
         return None
     ranks = tracked.ranks_of(job)
@@ -203,7 +203,7 @@ def _optimizer(rank: Rank) -> str:
 
 
 def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
-    """C03: several ranks, no wrapper, and nothing that averages gradients: each rank trains a model of its own."""
+    """Judge C03: several ranks, no wrapper, and nothing that averages gradients: each rank trains its own model."""
     size = tracked.world(job)
     if size < 2:
         return None
@@ -283,7 +283,7 @@ def _outside(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _nccl_counts(evidence: Evidence, job: Job) -> bool:
-    """True when NCCL itself counted collectives that may average gradients."""
+    """Return whether NCCL itself counted collectives that may average gradients."""
     return any(
         count > 0 and name.lower() in ("allreduce", "reducescatter", "allgather", "reduce", "alltoall")
         for communicator in evidence.communicators(job)
@@ -293,7 +293,7 @@ def _nccl_counts(evidence: Evidence, job: Job) -> bool:
 
 
 def no_sync_misused(evidence: Evidence, job: Job) -> Judgement:
-    """C04: with gradient accumulation, DDP averages at the wrong backward, or at every one."""
+    """Judge C04: with gradient accumulation, DDP averages at the wrong backward, or at every one."""
     ranks = tracked.ranks_of(job)
     if tracked.world(job) < 2:
         return None

@@ -1,5 +1,5 @@
 """Ranks and tensors in the wrong place: the global rank as a device (A08), a model or batch that was not moved (A13), an
-argument --local-rank that the script refuses (A17), ranks that know nothing of each other (A18), DataParallel in DDP (A19)."""
+argument --local-rank that the script rejects (A17), ranks that do not know each other (A18), DataParallel in DDP (A19)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ A18_HOLD_S = 10.0
 A19_HOLD_S = 20.0
 """docs/rules.md#a18, docs/rules.md#a19."""
 _MEETS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
-"""Threads of a process that has joined others."""
+"""Threads of a process that has joined a process group."""
 _TENSOR_DEVICES = re.compile(r"\b(cuda:\d+|cpu)\b")
 
 _LOCAL_RANK = """\
@@ -51,7 +51,7 @@ model = DDP(model.to(local_rank), device_ids=[local_rank])  # and no nn.DataPara
 
 
 def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
-    """A08: "invalid device ordinal" on a machine where the ranks' numbers are not those of its GPUs."""
+    """Judge A08: "invalid device ordinal" on a machine where rank numbers do not match GPU numbers."""
     judged: dict[str, Judgement] = {}
     for said in told(evidence):
         if (match := said.first("invalid_ordinal")) is None or said.goes_on:
@@ -59,7 +59,7 @@ def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
         number = sum(device.kind == "gpu" for device in evidence.snapshot.devices) if evidence.snapshot is not None else 0
         here = _ranks_here(evidence, said)
         apart = {rank: local for rank, local in here.items() if _beyond(said, rank, local, number)}
-        # torchrun's own prefix tells the local rank: a number that no rank here has.
+        # torchrun's own prefix shows the local rank, a number that no global rank here has.
         failed = match.rank if match.rank in apart else None if match.rank in here else next(iter(apart), None)
         if failed is None:
             continue
@@ -108,13 +108,13 @@ A08 = Rule(
 
 
 def _beyond(said: Told, rank: int, local: int, number: int) -> bool:
-    """Return whether the rank's number is no device that it sees, and its local rank is one: else the mask is too short."""
+    """Return whether only the local rank is a valid device, not the rank; if neither is, the mask is too short."""
     seen = stated.device_count(said.rank(rank)) or number
     return local != rank and (not seen or local < seen <= rank)
 
 
 def _ranks_here(evidence: Evidence, said: Told) -> dict[int, int]:
-    """Return rank -> local rank of this machine's ranks."""
+    """Return rank -> local rank for the ranks on this machine."""
     here = evidence.snapshot.host.hostname if evidence.snapshot is not None else None
     found = {
         rank.rank: rank.local_rank
@@ -128,7 +128,7 @@ def _ranks_here(evidence: Evidence, said: Told) -> dict[int, int]:
 
 
 def not_moved(evidence: Evidence) -> dict[str, Judgement]:
-    """A13: tensors of one operation on two devices, or a model that stays on the CPU beside a GPU that the process opened."""
+    """Judge A13: one operation has tensors on two devices, or the model stays on the CPU though the process opened a GPU."""
     judged: dict[str, Judgement] = {}
     for said in told(evidence):
         match = said.first("two_devices")
@@ -196,7 +196,7 @@ def _left_on_cpu(evidence: Evidence, job: Job) -> Member | None:
         wraps = stated.wrapper(member.journal)
         offloads = "deepspeed" in model_facts.frameworks(member.journal) or (wraps is not None and wraps.startswith("FSDP"))
         devices = model_facts.parameters_by_device(member.journal)
-        # Only where every parameter is on the CPU: a part of it may be offloaded on purpose.
+        # Only if every parameter is on the CPU: some may be offloaded on purpose.
         if not offloads and (not devices or set(devices) == {"cpu"}):
             return member
     return None
@@ -226,7 +226,7 @@ def _model_on_cpu(job: Job, member: Member) -> Finding:
 
 
 def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
-    """A17: the script does not know the argument --local-rank that the launcher passes."""
+    """Judge A17: the script does not know the argument --local-rank that the launcher passes."""
     judged: dict[str, Judgement] = {}
     for said in told(evidence):
         if (match := said.first("local_rank_dash")) is None or said.goes_on:
@@ -272,7 +272,7 @@ A17 = Rule(
 
 
 def _torchrun(command: str) -> str:
-    """Return the command with torchrun in the place of torch.distributed.launch, which passes no argument."""
+    """Return the command with torchrun instead of torch.distributed.launch; torchrun passes no argument."""
     items = shlex.split(command)
     if "torch.distributed.launch" in items:
         rest = [item for item in items[items.index("torch.distributed.launch") + 1 :] if item not in ("--use_env", "--use-env")]
@@ -281,7 +281,7 @@ def _torchrun(command: str) -> str:
 
 
 def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
-    """A18: processes of one command, started together, each of which believes to be alone."""
+    """Judge A18: processes of one command, started together, each of which takes itself for the only one."""
     groups: dict[tuple[object, ...], list[tuple[Job, Member, Process]]] = {}
     for job in evidence.jobs:
         for member in (*job.members, *twins(job)):
@@ -341,7 +341,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) ->
     together = crowd == number and len(job.pool) > 1
     configs = [item.run.config if item.run is not None else None for item, _, _ in found]
     alike = configs[0] is not None and configs[0] and all(config == configs[0] for config in configs)
-    # Without a launcher, processes on a GPU each are a sweep, in which every run has its share on purpose.
+    # Without a launcher, processes on one GPU each are a sweep, in which every run has its share on purpose.
     if not together and launcher is None:
         return None
     devices = [device for device in job.pool if device.uuid in crowds]
@@ -370,7 +370,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) ->
 
 
 def _joined(evidence: Evidence, job: Job, member: Member, process: Process) -> bool:
-    """Return whether the process has met others, or may have: a group of one has the threads of a group, too."""
+    """Return whether the process has joined others, or may have: even a group of one starts the threads of a group."""
     sizes = [item.size for item in evidence.communicators(job) if any(rank.pid == process.pid for rank in item.ranks)]
     group = model_facts.group_size(member.journal)
     if sizes or group is not None:
@@ -393,7 +393,7 @@ def _one_world(job: Job, process: Process, number: int) -> str:
 
 
 def data_parallel_in_ddp(evidence: Evidence, job: Job) -> Judgement:
-    """A19: several ranks, and each of them works on several GPUs."""
+    """Judge A19: several ranks, each working on several GPUs."""
     ranks = [member for member in job.members if member.rank is not None]
     if len(ranks) < 2:
         return None

@@ -1,4 +1,4 @@
-"""Placement: on which devices the ranks sit (A07), and which devices the visibility mask leaves them (A03)."""
+"""Placement: which devices the ranks use (A07), and which devices the visibility mask leaves them (A03)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gputop.units import bytes_text
 A07_HOLD_S = 10.0
 """Contexts come and go while ranks start (docs/rules.md#a07)."""
 A07_STATED_HOLD_S = 3.0
-"""A rank that says itself where it computes leaves nothing to wait for but the other ranks."""
+"""If a rank reports its own device, only the other ranks are left to wait for."""
 A03_HOLD_S = 5.0
 
 _SET_DEVICE = """\
@@ -35,7 +35,7 @@ _LIST_OPTIONS = ("--gpus", "--gpu-ids", "--gpu_ids", "--device", "--devices", "d
 
 
 def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
-    """A07: two or more ranks work mainly on the same device while another one that they may use has none."""
+    """Judge A07: two or more ranks work mainly on one device while another one that they may use has no rank."""
     ranks = [member for member in job.members if member.rank is not None]
     if len(ranks) < 2 or len(job.pool) < 2:
         return None
@@ -159,13 +159,13 @@ def _crowd_fix(job: Job, crowd: list[Member]) -> str:
 
 
 def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
-    """A03: the run sees fewer GPUs than the machine has; a warning when it asks for more than it sees."""
+    """Judge A03: the run sees fewer GPUs than the machine has; a warning if it asks for more than it sees."""
     count = job.visible_count
     if count is None or not 0 < count < len(job.pool) or any(d.mig_enabled for d in job.pool):
         return None
     own = _own_mask(job)
     if job.virtual and own is None:
-        return None  # the mask of a launch says which virtual GPUs were chosen, no more
+        return None  # a launch's mask of virtual GPUs only says which ones were chosen
     wish = wish_for_more(job, count)
     outside = [device for device in job.pool if job.visible is not None and device not in job.visible]
     free = evidence.free(outside)
@@ -202,7 +202,7 @@ def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _asks_for_more(finding: Finding) -> bool:
-    """A mask that leaves too few GPUs explains why ranks share one."""
+    """Return whether the run asks for more GPUs than its mask leaves, which explains why ranks share one."""
     return finding.severity == "warning"
 
 
@@ -228,7 +228,10 @@ A03 = Rule(
 
 
 def _tells_something(evidence: Evidence, job: Job, count: int, free: bool) -> bool:
-    """Only a mask worth a remark: a training run that fills its mask, not chosen in gputop, alone, beside free GPUs."""
+    """Return whether a mask is worth a remark.
+
+    Only for a training run that fills its mask next to free GPUs, is not part of a sweep, and was not placed by gputop.
+    """
     chosen = any(p.environment is not None and p.environment.gputop_job_id for p in job.processes)
     return (
         free
@@ -267,7 +270,7 @@ def _variable(job: Job) -> str:
 
 
 def _own_mask(job: Job) -> str | None:
-    """Return the mask that the script of a single process has set since it was started, and that leaves fewer devices."""
+    """Return a mask that leaves fewer devices and that the script of a single process set after its start."""
     if len(job.members) != 1:
         return None
     journal = job.members[0].journal

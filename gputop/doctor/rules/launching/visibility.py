@@ -1,5 +1,5 @@
-"""Visibility: a mask that came too late (A04), one that CUDA reads otherwise than written (A05), another order than
-nvidia-smi's (A06), and a compute mode that lets one process in (A15)."""
+"""Visibility: a mask that was set too late (A04), one that CUDA reads differently than intended (A05), an order that
+differs from nvidia-smi's (A06), and a compute mode that admits one process only (A15)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspic
 from gputop.snapshot import Device, LogMatch, Process
 
 _HIDDEN_ON_PURPOSE = ("", "-1", "none", "None", "NoDevFiles", "void")
-"""Usual ways of hiding every GPU."""
+"""Common ways to hide every GPU."""
 _SEPARATORS = re.compile(r"[,;\s]+")
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 
@@ -46,7 +46,7 @@ sudo nvidia-smi -c DEFAULT"""
 
 
 def mask_set_late(evidence: Evidence) -> dict[str, Judgement]:
-    """A04: os.environ holds another mask than at launch, and CUDA shows other devices than this mask names."""
+    """Judge A04: os.environ holds another mask than at launch, and CUDA shows other devices than this mask names."""
     judged: dict[str, Judgement] = {}
     for said in told(evidence):
         match = said.first("cuda_unknown_env")
@@ -121,7 +121,7 @@ def _not_started(said: Told, match: LogMatch) -> Finding:
     return Finding(
         id="A04",
         severity="error",
-        # A mask may also be assigned in time, and the driver fail for reasons of its own.
+        # A mask may also be set in time while the driver fails for reasons of its own.
         confidence="likely",
         title="CUDA does not start: CUDA_VISIBLE_DEVICES was changed after the program began",
         evidence=(quoted(match), *changed),
@@ -135,7 +135,7 @@ def _not_started(said: Told, match: LogMatch) -> Finding:
 
 
 def _driver_at_fault(said: Told, match: LogMatch, fact: model_facts.Visibility) -> Finding:
-    """Return the finding for the same text where nobody touched the mask: what it says of the mask is no more than a guess."""
+    """Return the finding for the same text if nobody changed the mask: the text only guesses that the mask is to blame."""
     return Finding(
         id="A12",
         severity="error",
@@ -153,7 +153,7 @@ def _driver_at_fault(said: Told, match: LogMatch, fact: model_facts.Visibility) 
 
 
 def _difference(job: Job, process: Process | None, fact: model_facts.Visibility, count: int | None) -> tuple[Fact, bool] | None:
-    """Return what CUDA shows where that is not what the mask says, and whether it is known by UUID."""
+    """Return what CUDA shows if that differs from the mask, and whether it is known by UUID."""
     entries = parse_mask(fact.now or "")
     if any(entry.startswith("MIG-") for entry in entries):
         return None
@@ -165,14 +165,14 @@ def _difference(job: Job, process: Process | None, fact: model_facts.Visibility,
     names = [device for device in shown if device is not None]
     text = f"CUDA shows {words.gpus(names)}" if len(names) == len(shown) else f"CUDA shows {words.count(len(shown), 'GPU')}"
     told_fact = Fact(text, list(fact.uuids), "torch (journal)")
-    # In a container, and on unequal cards, an ordinal may rightly name another card than NVML's.
+    # In a container, and with unequal cards, an ordinal may rightly name another card than NVML's.
     unequal = len({device.name for device in job.pool}) > 1 and fact.order != "PCI_BUS_ID"
     contained = process is None or process.container is not None
     if (unequal or contained) and not (entries and entries[0].startswith("GPU-")):
         return (told_fact, True) if len(shown) != len(entries) else None
     wanted = devices_behind(fact.now, job.pool)
     if job.used and job.used <= {device.uuid for device in wanted}:
-        return None  # it had no effect, and none was needed (Ultralytics sets it late and chooses the device as well)
+        return None  # it had no effect and needed none (Ultralytics sets it late and chooses the device as well)
     if len(shown) == len(entries) and (len(wanted) != len(entries) or [d.uuid for d in wanted] == [d.uuid for d in names]):
         return None
     return told_fact, True
@@ -187,7 +187,7 @@ def _unmasked_command(command: str) -> str:
 
 
 def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
-    """A05: CUDA takes fewer devices from the mask than are written in it."""
+    """Judge A05: CUDA takes fewer devices from the mask than it lists."""
     if not job.pool:
         return None
     machine: tuple[Device, ...] | None = None
@@ -231,7 +231,7 @@ A05 = Rule(
 
 
 def _machine(evidence: Evidence, job: Job) -> tuple[Device, ...]:
-    """Return every GPU that the mask may have named at launch, also those that were lost since."""
+    """Return every GPU that the mask may have named at launch, including those lost since."""
     if evidence.snapshot is None or job.virtual:
         return job.pool
     listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"]
@@ -281,7 +281,7 @@ def _malformed(job: Job, process: Process, mask: str, written: list[str], taken:
 
 
 def device_order(evidence: Evidence, job: Job) -> Judgement:
-    """A06: on unequal cards, CUDA numbers the devices otherwise than nvidia-smi, and the run means nvidia-smi's numbers."""
+    """Judge A06: on unequal cards, CUDA and nvidia-smi number devices differently, and the run means nvidia-smi's numbers."""
     if job.virtual or len({device.name for device in job.pool}) < 2:
         return None
     for member in job.members:
@@ -359,7 +359,7 @@ def _named(device: Device) -> str:
 
 
 def exclusive_mode(evidence: Evidence) -> dict[str, Judgement]:
-    """A15: a run failed with "busy or unavailable" where a GPU is in an exclusive compute mode."""
+    """Judge A15: a run failed with "busy or unavailable" while a GPU is in an exclusive compute mode."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
     exclusive = [device for device in listed if device.compute_mode in _EXCLUSIVE]
     judged: dict[str, Judgement] = {}

@@ -1,4 +1,4 @@
-"""The GPUs, the driver and gputop's sight of them: Xid and memory errors (I04), a lost GPU (I05), unequal cards (I06), MPS
+"""The GPUs, the driver and gputop's access to them: Xid and memory errors (I04), a lost GPU (I05), unequal cards (I06), MPS
 (I08), persistence mode (I09), and what gputop cannot see (I10)."""
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gputop.snapshot import Device, Problem
 from gputop.units import bytes_text
 
 XID_TOLD_S = 300.0
-"""So long does an error of the application stay in the findings; one of the hardware as long as the driver tells of it."""
+"""An application error is reported for this long; a hardware error for as long as the driver reports it."""
 MEMORY_RATIO = 0.75
-"""Cards with less of their memory in common are unequal (torch's DataParallel warns there; docs/rules.md#i06)."""
+"""Cards whose memory ratio is below this are unequal (torch's DataParallel warns there; docs/rules.md#i06)."""
 STRAGGLER_SHARE = 0.1
-"""The straggler score from which unequal cards are a warning (docs/rules.md#measures)."""
+"""The straggler score above which unequal cards are a warning (docs/rules.md#measures)."""
 STEPS = 20
 START_S = 60.0
 
@@ -39,7 +39,7 @@ _ECC_FIX = "nvidia-smi -q -d ECC,ROW_REMAPPER\n# the GPU that counts uncorrected
 
 
 def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
-    """I04: the driver reported an Xid error, or a GPU's memory has uncorrected errors."""
+    """Judge I04: the driver reported an Xid error, or a GPU's memory has uncorrected errors."""
     snapshot = evidence.snapshot
     judged: dict[str, Judgement] = {}
     for device in snapshot.devices if snapshot is not None else ():
@@ -99,7 +99,7 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
     ]
     if not told_now:
         return None
-    # The worst of them: what the hardware did explains the errors of the applications on it.
+    # Prefer hardware errors: they explain the errors of the applications on the GPU.
     time, xid = next((item for item in told_now if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), told_now[0])
     text, _ = xids.XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", ""))
     job = next((job for job in evidence.jobs if device.uuid in job.used), None)
@@ -155,7 +155,7 @@ def _memory_errors(evidence: Evidence, device: Device) -> Judgement:
 
 
 def lost_gpu(evidence: Evidence) -> dict[str, Judgement]:
-    """I05: a GPU is lost, needs a reset, or is no longer listed."""
+    """Judge I05: a GPU is lost, needs a reset, or is no longer listed."""
     snapshot = evidence.snapshot
     judged: dict[str, Judgement] = {}
     for device in snapshot.devices if snapshot is not None else ():
@@ -217,8 +217,8 @@ def _lost(device: Device, problem: Problem) -> Finding:
 
 
 def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
-    """I06: the job's ranks are on cards of different speed or memory; a step takes as long as the slowest needs."""
-    # In nn.DataParallel unequal cards are a matter of the wrapper (B11).
+    """Judge I06: the job's ranks use cards of different speed or memory; the slowest card sets the step time."""
+    # With nn.DataParallel, unequal cards concern the wrapper (B11).
     if (
         job.virtual
         or any(device.mig_enabled for device in job.pool)
@@ -285,7 +285,7 @@ I06 = Rule(
 
 
 def _slowest(evidence: Evidence, job: Job) -> Fact | None:
-    """Return how much longer one rank's GPU takes for its forward, by CUDA's events; None where that is unknown or little."""
+    """Return how much slower one rank's GPU runs its forward, by CUDA events; None if unknown or small."""
     times = {}
     for member in job.members:
         points = evidence.series(job.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
@@ -302,7 +302,7 @@ def _slowest(evidence: Evidence, job: Job) -> Fact | None:
 
 
 def multi_process_service(evidence: Evidence) -> dict[str, Judgement]:
-    """I08: MPS owns the contexts, so that memory and use per process may be hidden."""
+    """Judge I08: MPS owns the contexts, so memory and utilization per process may be hidden."""
     pid = evidence.snapshot.host.mps_server_pid if evidence.snapshot is not None else None
     if pid is None or not evidence.jobs:
         return {}
@@ -343,7 +343,7 @@ I08 = Rule(
 
 
 def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
-    """I09: without persistence mode the driver initializes the GPU anew for each first client."""
+    """Judge I09: without persistence mode the driver initializes the GPU again for each first client."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
@@ -392,7 +392,7 @@ I09 = Rule(
 
 
 def blind(evidence: Evidence) -> dict[str, Judgement]:
-    """I10: the driver cannot be used or hides something, so that gputop sees less than there is."""
+    """Judge I10: the driver is unusable or hides something, so gputop sees only part of the machine."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
@@ -406,7 +406,7 @@ def blind(evidence: Evidence) -> dict[str, Judgement]:
             judged[device.uuid] = Suspicion(_unseen(device.problem, severity, "certain", (device.uuid,)))
     for note in snapshot.notes:
         if note.code in _NOTED:
-            # It is not wrong in itself (a container), and takes from what can be judged.
+            # It is no fault in itself (a container), but limits what can be judged.
             judged[f"note:{note.message}"] = Suspicion(_unseen(note, "info", "possible", ()))
     for said in told(evidence):
         match = said.first("nvml_mismatch", "nvml_unknown")

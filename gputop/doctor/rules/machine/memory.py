@@ -1,5 +1,5 @@
-"""Memory: ranks that hold a second, small context on another rank's GPU (H01), a GPU that ran out of memory (H02), and a
-machine that did (H05)."""
+"""Memory: ranks with a second, small context on another rank's GPU (H01), a GPU that ran out of memory (H02), and a machine
+that did (H05)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ GHOST_BYTES_MAX = 1.5e9
 GHOST_RATIO_MIN = 2.0
 HOLD_S = 5.0
 ROOM_SHARE_MIN = 0.3
-"""Another GPU has room when so much of it stayed free over the last minute (docs/rules.md#h02)."""
+"""Another GPU has room if this share of its memory stayed free over the last minute (docs/rules.md#h02)."""
 HOST_FREE_SHARE_MIN = 0.05
 H05_HOLD_S = 10.0
-"""MemAvailable below 5 % (docs/rules.md#h05); pages that are dropped under pressure come back within seconds."""
+"""MemAvailable below 5% (docs/rules.md#h05); pages dropped under pressure become available within seconds."""
 _ORDINAL = re.compile(r"\bGPU (\d{1,2})\b")
 _ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]i?B)")
 _KILLED_CODES = (-9, 137)
@@ -51,7 +51,7 @@ free -h; dmesg --ctime | grep -i "out of memory" | tail"""
 
 
 def ghost_contexts(evidence: Evidence, job: Job) -> Judgement:
-    """H01: ranks other than local rank 0 hold a small second context on the GPU of local rank 0."""
+    """Judge H01: ranks other than local rank 0 hold a small second context on the GPU of local rank 0."""
     host = next((member for member in job.members if member.local_rank == 0 and member.main is not None), None)
     others = [m for m in job.members if m.local_rank not in (None, 0) and m.main is not None]
     if job.virtual or host is None or not others:
@@ -90,7 +90,7 @@ H01 = Rule(
 
 
 def _ghost_bytes(member: Member, uuid: str) -> int | None:
-    """Return the size of the rank's context on ``uuid`` when it is a ghost: small, and its own GPU holds far more."""
+    """Return the size of the rank's context on ``uuid`` if it is a ghost: small, with far more on the rank's own GPU."""
     if member.main == uuid:
         return None
     sizes = {use.device_uuid: use.memory_used_bytes for use in member.uses if use.memory_used_bytes is not None}
@@ -141,7 +141,7 @@ def _context_fact(job: Job, member: Member, size: int) -> Fact:
 
 
 def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
-    """H02: a rank ran out of GPU memory; where the other GPUs had room, the model or its copies pile up on one."""
+    """Judge H02: a rank ran out of GPU memory; if other GPUs had room, the model or its copies pile up on one."""
     judged: dict[str, Judgement] = {}
     for said in told(evidence):
         match = said.first("oom")
@@ -246,7 +246,7 @@ def _roomy(evidence: Evidence, said: Told, device: Device) -> tuple[Device, ...]
 
 
 def host_memory(evidence: Evidence) -> dict[str, Judgement]:
-    """H05: the kernel ended processes for want of memory, or hardly any is available while a job runs."""
+    """Judge H05: the kernel's OOM killer ended processes, or hardly any memory is available while a job runs."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
@@ -254,7 +254,7 @@ def host_memory(evidence: Evidence) -> dict[str, Judgement]:
     failed = [run for run in snapshot.runs if run.state in FAILED_STATES]
     said = {item.run_id: m for item in told(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
     match = next(iter(said.values()), None)
-    # Whom the kernel ended may have been somebody else's: a run that failed otherwise is none of its victims.
+    # The OOM killer may have ended somebody else's process: a run that failed otherwise is not its victim.
     victims = [run for run in failed if run.run_id in said or any(rank.exit_code in _KILLED_CODES for rank in run.ranks)]
     host = snapshot.host
     total, available = host.memory_total_bytes, host.memory_available_bytes

@@ -1,4 +1,4 @@
-"""Stragglers: one rank for which all others wait in every step (F01, F02, F05), or another one each time (F03, F04)."""
+"""Stragglers: one rank that all others wait for in every step (F01, F02, F05), or a different one each time (F03, F04)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCORE = f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """Who is waited for, and what is known of it. ``member`` is None where it is another rank each time, or not here."""
+    """The rank that the others wait for. ``member`` is None if it varies from step to step, or is on another machine."""
 
     found: Straggling
     member: Member | None
@@ -33,12 +33,12 @@ class _Known:
 
     @property
     def pid(self) -> int | str:
-        """The PID of the rank that is waited for, or the word in a command where that is to be put in."""
+        """The culprit's PID, or the placeholder for it in a command."""
         return self.member.pid if self.member is not None and self.member.pid is not None else "PID"
 
     @property
     def unequal(self) -> bool:
-        """Whether the ranks' work was measured, and differs."""
+        """Whether the ranks' work was measured and differs."""
         return self.work is not None and self.work.unequal
 
 
@@ -56,7 +56,7 @@ def _known(evidence: Evidence, job: Job) -> _Known | None:
 
 
 def _waited_for(evidence: Evidence, job: Job, *parts: str) -> _Known | None:
-    """Return what is known of the one rank that is waited for, if these parts of its step explain it."""
+    """Return the one rank that the others wait for, if these parts of its step explain the wait."""
     known = _known(evidence, job)
     if known is None or known.found.culprit is None:
         return None
@@ -91,7 +91,7 @@ def _told(job: Job, rule: str, known: _Known, title: str, cause: str, fix: str, 
 
 
 def slow_data(evidence: Evidence, job: Job) -> Judgement:
-    """F01: one rank waits for its data, and all others for that rank."""
+    """Judge F01: one rank waits for its data, and all others wait for that rank."""
     known = _waited_for(evidence, job, "phase/data")
     if known is None:
         return None
@@ -136,7 +136,7 @@ F01 = Rule(
 
 
 def slow_compute(evidence: Evidence, job: Job) -> Judgement:
-    """F02: one rank computes longer at equal work."""
+    """Judge F02: one rank computes longer at equal work."""
     known = _waited_for(evidence, job, "phase/forward")
     if known is None or known.unequal:
         return None
@@ -180,7 +180,7 @@ F02 = Rule(
 
 
 def unequal_work(evidence: Evidence, job: Job) -> Judgement:
-    """F03: the ranks' batches are of different size, so that somebody is always waited for."""
+    """Judge F03: the ranks' batches differ in size, so some rank always waits."""
     known = _known(evidence, job)
     if known is None:
         return _measured(evidence, job)
@@ -236,7 +236,7 @@ def _ratio(work: waits.Work) -> Fact:
 
 
 def _measured(evidence: Evidence, job: Job) -> Judgement:
-    """F03 where the waiting does not show in backward: by the work that was measured, if forward goes with it."""
+    """Judge F03 if the wait does not show in backward: by the measured work, provided that forward follows it."""
     if not tracked.all_speak(job):
         return None
     ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
@@ -265,7 +265,7 @@ def _measured(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _alike(job: Job, work: waits.Work | None) -> bool:
-    """Return whether the ranks' work is equal: on cores that others use too, their forward differs all the same."""
+    """Return whether the ranks' work is equal: on shared CPU cores their forward times differ all the same."""
     if work is not None and work.measured:
         return not work.unequal
     sizes = {(fact.rows, fact.elements) if (fact := batches(rank)) is not None else None for rank in tracked.ranks_of(job)}
@@ -273,7 +273,7 @@ def _alike(job: Job, work: waits.Work | None) -> bool:
 
 
 def jitter(evidence: Evidence, job: Job) -> Judgement:
-    """F04: another rank is slow at each step, and not for its data or its forward: the machine disturbs them."""
+    """Judge F04: the slow rank changes with each step, and neither data nor forward explains it: the machine disturbs them."""
     known = _known(evidence, job)
     if known is None or known.found.culprit is not None or known.unequal:
         return None
@@ -312,7 +312,7 @@ F04 = Rule(
 
 
 def rank_0_does_more(evidence: Evidence, job: Job) -> Judgement:
-    """F05: rank 0 has more to do between steps than the others."""
+    """Judge F05: rank 0 does more between steps than the others."""
     known = _waited_for(evidence, job, "rest", "phase/optimizer")
     if known is None or known.found.culprit != 0:
         return None

@@ -1,4 +1,4 @@
-"""Ranks that do not do the same: they wait for one another in different collectives (C08)."""
+"""Ranks that diverge: they wait for one another in different collectives (C08)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspic
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
-"""Counts that differ between ranks are normal while a job runs; they tell once they no longer move (docs/rules.md#measures)."""
+"""Counts normally differ between ranks while a job runs; they count once they no longer move (docs/rules.md#measures)."""
 _OWN_CODE = re.compile(
     r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
 )
 
 
 def different_paths(evidence: Evidence) -> dict[str, Judgement]:
-    """C08: the ranks wait for one another in different collectives, because their code took different paths."""
+    """Judge C08: the ranks wait for one another in different collectives because their code took different paths."""
     judged = {job.key: _different_paths(evidence, job) for job in evidence.jobs}
     for said in told(evidence):
         match = said.first("param_shape")
@@ -149,7 +149,7 @@ def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -
 
 
 def _place(where: Stall) -> str:
-    """Return the innermost line of the person's own code; the innermost of all if there is none."""
+    """Return the innermost line of the user's own code; the innermost of all if there is none."""
     own = next((frame for frame in where.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
     return own or (where.stack[0] if where.stack else where.phase or "N/A")
 
@@ -159,7 +159,7 @@ def _line(place: str) -> str:
 
 
 def _crossed(communicators: Sequence[Communicator]) -> Fact | None:
-    """Return which ranks are ahead in one operation and behind in another, which no healthy order of calls shows for long."""
+    """Return ranks that are ahead in one operation and behind in another, which no correct call order shows for long."""
     for communicator in communicators:
         ranks = [rank for rank in communicator.ranks if rank.counts]
         for one in ranks:

@@ -1,5 +1,5 @@
-"""No step comes any more, and nothing says why (G01): a collective that one rank never enters, a lock, a process that is
-stopped."""
+"""A run that makes no step, for no visible reason (G01): a collective that one rank never enters, a lock, a stopped
+process."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ STOPPED_HOLD_S = 5.0
 STALL_HOLD_S = 3.0
 EARLY_STILL_S = 5.0
 PAUSE_HOLD_S = 30.0
-"""A rank that evaluates is in a collective now and then: it is told again every 10 s where it stands."""
+"""A rank that evaluates enters a collective now and then; the journal reports its place again every 10 s."""
 SILENT_S = 60.0
-"""For so long the other ranks stand before one that says nothing at all is the one that they wait for."""
+"""A rank silent for this long while all others wait is the culprit."""
 BUSY_PERCENT = 80.0
 WORKERS_BUSY_PERCENT = 50.0
 IDLE_CPU_PERCENT = 10.0
@@ -40,7 +40,7 @@ _Stalls = Mapping[int, tuple[Member, Stall]]
 
 
 def hang(evidence: Evidence, job: Job) -> Judgement:
-    """G01: ranks live and make no step."""
+    """Judge G01: ranks are alive and make no step."""
     stopped = [member for member in job.members if member.process is not None and member.process.state in STOPPED_STATES]
     if stopped:
         return _stopped(job, stopped)
@@ -97,7 +97,7 @@ def _standstills(job: Job) -> _Stalls:
 
 
 def _held_up(evidence: Evidence, job: Job) -> Judgement:
-    """Judge by first words: all ranks wait for one, which rests. One that evaluates, writes or compiles does not rest."""
+    """Judge early reports: all ranks wait for one that rests. A rank that evaluates, writes or compiles does not rest."""
     stalls = _standstills(job)
     places = [where for _, where in stalls.values()]
     if not any(where.early for where in places) or len(stalls) < max(2, len(tracked.ranks_of(job))):
@@ -127,7 +127,7 @@ def _held_up(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _rests(evidence: Evidence, member: Member) -> bool:
-    """Return whether a rank uses neither processor nor GPU nor disk, as far as that is known."""
+    """Return whether a rank uses no CPU, GPU or disk, as far as that is known."""
     process = member.process
     if process is None or process.cpu_percent is None or process.cpu_percent >= IDLE_CPU_PERCENT:
         return False
@@ -174,7 +174,7 @@ def _stopped(job: Job, stopped: Sequence[Member]) -> Judgement:
 
 
 def _not_entered(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -> Judgement:
-    """By NCCL's counts, which no longer move: some ranks have begun an operation that others have not come to."""
+    """Judge by NCCL's counts, which have stopped: some ranks have begun an operation that others have not entered."""
     ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
     working = [rank for rank in late.behind if _works_elsewhere(evidence, job, rank, stalls)]
     facts = [
@@ -212,12 +212,12 @@ def _mains(job: Job, pids: Sequence[int]) -> set[str | None]:
 
 
 def _works_elsewhere(evidence: Evidence, job: Job, rank: CommunicatorRank, stalls: _Stalls) -> bool:
-    """Return whether a rank that has not come may have other work on: its GPU or its processor is busy, its disk moves."""
+    """Return whether a missing rank may have other work: its GPU or its CPU is busy, or it uses a disk."""
     member = next((member for member in job.members if rank.pid is not None and member.pid == rank.pid), None)
     if member is None or member.process is None:
         return False
     if any(known.pid == member.pid for known, _ in stalls.values()):
-        return False  # it said itself that it makes no step, and not for an evaluation or a checkpoint
+        return False  # the rank itself reported that it makes no step, and that it neither evaluates nor writes a checkpoint
     load = evidence.load(member.main) if member.main is not None else None
     cpu = member.process.cpu_percent
     return (
@@ -228,7 +228,7 @@ def _works_elsewhere(evidence: Evidence, job: Job, rank: CommunicatorRank, stall
 
 
 def _several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
-    """Several ranks: whom do they wait for?"""
+    """Judge several ranks: find the one that the others wait for."""
     ranks = tracked.ranks_of(job)
     places = [where for _, where in stalls.values()]
     if any(_paused(where) or standing.compiles(where) for where in places) or all(
@@ -286,14 +286,14 @@ def _several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
 
 
 def _recorder(job: Job) -> str:
-    """Return the command for the next time: torch then records which rank misses in which operation."""
+    """Return a command for the next run that makes torch record which rank is missing from which operation."""
     return (
         f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(job)}  # the next time: who misses where"
     )
 
 
 def _stands_s(evidence: Evidence, stalls: _Stalls) -> float:
-    """Return for how long the rank that came last to a stand has stood."""
+    """Return how many seconds ago the last rank stopped making steps."""
     since = [number(stated.mapping(member.journal, "stalled").get("since")) for member, _ in stalls.values()]
     known = [value for value in since if value is not None]
     return evidence.snapshot.time - max(known) if evidence.snapshot is not None and len(known) == len(stalls) else 0.0
@@ -312,7 +312,7 @@ def _stands(rank: int, stall: Stall) -> Fact:
 
 
 def _odd(stalls: _Stalls) -> Member | None:
-    """Return the rank that stands elsewhere than the others, which agree: in another phase, or at another place."""
+    """Return the one rank whose phase or place differs from that of all others."""
     waiting = {rank for rank, (_, where) in stalls.items() if standing.communicates(where)}
     if len(waiting) == len(stalls) - 1:
         return next(member for rank, (member, _) in stalls.items() if rank not in waiting)
@@ -330,7 +330,7 @@ def _odd(stalls: _Stalls) -> Member | None:
 
 
 def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgement:
-    """One process, which no other rank can hold up."""
+    """Judge a single process, which no other rank can hold up."""
     if standing.pauses(where) or standing.compiles(where) or standing.rests(member.journal, where):
         return None
     process, pid = member.process, member.pid if member.pid is not None else "PID"
@@ -365,7 +365,7 @@ def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgem
         pids = (pid, *(workers.pids[:1] if workers is not None else ()))
         fix = "\n".join([*(f"py-spy dump --pid {item}" for item in pids), least]).rstrip()
     elif where.phase in (None, "other"):
-        # After its last step a script plots, uploads, waits for a person: nothing says that more steps will come.
+        # After its last step a script plots, uploads or waits for input: nothing says that more steps follow.
         confidence = "possible"
     if (fed or busy) and confidence == "likely":
         severity, confidence = "warning", "possible"

@@ -1,4 +1,4 @@
-"""Ranks that are not there: that never came (G03), that died while others wait (G04), or have no shared memory (G05)."""
+"""Missing ranks: some never started (G03), died while others wait (G04), or have no shared memory (G05)."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from gputop.snapshot import FAILED_STATES, LIVE_STATES, Process, Rank, Run
 
 G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
-"""A rank that waits for the others uses less of a core; one that reads a data set uses more (ours)."""
+"""A rank that waits for the others uses less of a core; one that reads a data set uses more (our choice)."""
 G03_AGE_S = 20.0
 G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
-"""So soon it is possible: programs take a few seconds to import torch, and little of a processor while they read (ours)."""
+"""From here on it is "possible": programs import torch for a few seconds and use little CPU while they read (our choice)."""
 G03_AGE_MAX_S = 2400.0
-"""torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer serve, and do not wait (ours)."""
+"""torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer are servers (our choice)."""
 G03_MEMORY_BYTES = 2 * 2**30
-"""A context takes half a GiB: with more on a GPU a rank has its model, and its group long since (ours)."""
+"""A context takes half a GiB: above this the model is loaded, so the process group exists (our choice)."""
 G04_COUNTS_S = 10.0
-"""A job that ends well loses its ranks one by one, and faster than that."""
+"""A job that ends normally loses its ranks one by one, but faster than this."""
 STILL_STEPS = 3.0
-"""Ranks wait for a dead one when they have made no step for ``STILL_S``, and for the time of so many steps (ours)."""
+"""Ranks wait for a dead one after ``STILL_S`` without a step, and at least this many step times (our choice)."""
 NEWS_S = 600.0
-"""A run that ended longer ago is not told of any more."""
+"""A run that ended longer ago is no longer reported."""
 _SAYS_DEATH = ("sigkill",)
-"""Texts that say of a rank's death no more than that it died: torchrun's exit code -9."""
+"""Texts that only report a rank's death, not its cause: torchrun's exit code -9."""
 SHM_NCCL_BYTES = 256 * 2**20
 _TOGETHER = ("rdzv_timeout", "addr_in_use")
 
 
 def never_complete(evidence: Evidence, job: Job) -> Judgement:
-    """G03: ranks wait for the start of a group that is not complete."""
+    """Judge G03: ranks wait for a process group that is not complete."""
     ranks = [member for member in job.members if member.rank is not None and member.process is not None]
     if not ranks or (job.run is not None and any(rank.step is not None for rank in job.run.ranks)):
         return None
@@ -113,7 +113,7 @@ G03 = Rule(
 
 
 def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
-    """Return whether a young process does nothing for so long: no processor, no disk, not much on a GPU."""
+    """Return whether a young process has been idle for ``least_s``: no CPU, no disk, little memory on a GPU."""
     if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT or process.state != "S":
         return False
     if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
@@ -122,14 +122,14 @@ def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
 
 
 def _has_group(evidence: Evidence, job: Job) -> bool:
-    """Return whether the ranks have found each other: one says so, or NCCL knows of them all."""
+    """Return whether the ranks have found each other: one reports its group, or NCCL knows them all."""
     if any(model_facts.group_size(rank) is not None for rank in tracked.ranks_of(job)):
         return True
     return any(len(item.ranks) > 1 for item in evidence.communicators(job))
 
 
 def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
-    """G04: a rank died, and the others wait for it, or went with it."""
+    """Judge G04: a rank died, and the others wait for it, or went down with it."""
     if evidence.snapshot is None:
         return {}
     said = {item.run_id: item for item in told(evidence) if item.run_id is not None}
@@ -161,7 +161,7 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
 
 
 def _others_wait(finding: Finding) -> bool:
-    """Return False for a rank without which the others go on, or for which they may not wait: it explains nothing of theirs."""
+    """Return False if the others go on without the rank or may not wait for it: then it explains none of their findings."""
     return finding.severity != "info" and finding.confidence != "possible"
 
 
@@ -197,7 +197,7 @@ G04 = Rule(
 
 
 def _lost(evidence: Evidence, job: Job) -> Judgement:
-    """By NCCL: the other ranks reach one no more, and wait."""
+    """Judge by NCCL: the other ranks can no longer reach one, and wait."""
     if evidence.progressing(job):
         return None
     for item in evidence.communicators(job):
@@ -237,7 +237,7 @@ def _dead(evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], said
     if not alive and early and all(_follows(rank, said) for rank in bad):
         return left_early.others_failed(run, bad, job)
     if not alive and (failure is not None or (not _was_killed(first) and first.exit_code is None)):
-        return None  # what ended it is known by its text, which another rule tells; or nothing is known
+        return None  # another rule judges the text that ended it; or nothing is known
     if not alive and said is not None and any(not match.cascade and match.pattern not in _SAYS_DEATH for match in said.matches):
         return None
     others = _others(evidence, run, first, alive)
@@ -302,7 +302,7 @@ _WEIGHTS: dict[str, tuple[Severity, Confidence]] = {
 
 
 def _others(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -> str:
-    """Return what the living ranks do since one died: those of a sweep that one srun started have nothing to do with it."""
+    """Return what the live ranks do since one died. Ranks of a sweep that one srun started do not depend on it."""
     if not alive:
         return "gone"
     ended = evidence.ended_s(run.run_id, dead.rank)
@@ -317,7 +317,7 @@ def _others(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -> str:
 
 
 def _usual_s(evidence: Evidence, run: Run, rank: Rank) -> float | None:
-    """Return how far apart a rank's newest steps are, by the clock of whatever it logs; None for too few of them."""
+    """Return the mean time between a rank's newest steps, by whatever it logs; None with too few of them."""
     times = max((evidence.series(run.run_id, rank.rank, name).times[-20:] for name in rank.metrics), key=len, default=[])
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 2 else None
 
@@ -363,7 +363,7 @@ def _how(rank: Rank) -> str:
 
 
 def _follows(rank: Rank, said: Told | None) -> bool:
-    """Return whether a rank's end follows from another rank's: by what it says, or by the SIGTERM of their launcher."""
+    """Return whether a rank's end follows from another rank's: by its error text, or by their launcher's SIGTERM."""
     failure = model_facts.failure(rank)
     if failure is None and rank.exit_code == -15:
         return True
@@ -373,12 +373,12 @@ def _follows(rank: Rank, said: Told | None) -> bool:
 
 
 def small_shared_memory(evidence: Evidence, job: Job) -> Judgement:
-    """G05: NCCL's ranks share less than 256 MB of /dev/shm."""
+    """Judge G05: NCCL's ranks share less than 256 MB of /dev/shm."""
     host = evidence.snapshot.host if evidence.snapshot is not None else None
     nccl = [p for p in job.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
     if host is None or not host.shm_total_bytes or host.shm_total_bytes >= SHM_NCCL_BYTES or len(nccl) < 2:
         return None
-    runs = evidence.progressing(job)  # NCCL takes what it needs when it begins: here that was enough
+    runs = evidence.progressing(job)  # NCCL allocates what it needs at the start: here that was enough
     finding = tracked.about(
         job,
         "G05",

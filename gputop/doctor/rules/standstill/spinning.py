@@ -1,4 +1,4 @@
-"""GPUs that are full of work and draw little: NCCL's kernels poll for ranks that do not come (G02, and G01 from outside)."""
+"""GPUs at full utilization with little power: NCCL kernels poll for missing ranks (G02, and G01 from outside)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPIN_MEMORY_PERCENT = 3.0
 SPIN_HOLD_S = 60.0
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
-"""NCCL's kernels poll: 100 % utilisation at little power (docs/rules.md#g01, estimates)."""
+"""NCCL's kernels poll: 100% utilization at little power (docs/rules.md#g01, estimates)."""
 STANDING = (
     "D01",
     "D02",
@@ -40,7 +40,7 @@ STANDING = (
 
 
 def spins(evidence: Evidence, job: Job) -> Judgement:
-    """From outside: every GPU of the job at 100 %, drawing little, for a minute, and no step known."""
+    """Judge G01 from outside: all GPUs of the job at 100% with little power for a minute, and no step known."""
     devices = tracked.used_devices(job)
     if job.virtual or len(job.members) < 2 or len(devices) < 2 or job.run is not None:
         return None
@@ -70,7 +70,7 @@ def spins(evidence: Evidence, job: Job) -> Judgement:
 
 
 def first_collective(evidence: Evidence, job: Job) -> Judgement:
-    """G02: all ranks are in their first collective operation, and it does not complete."""
+    """Judge G02: all ranks are in their first collective operation, and it does not complete."""
     if job.virtual or evidence.progressing(job) or any(rank.step for rank in tracked.ranks_of(job)):
         return None
     found = [item for item in evidence.communicators(job) if len(item.ranks) > 1]

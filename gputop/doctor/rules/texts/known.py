@@ -1,7 +1,7 @@
-"""LOG: what ended a run or a launch, by the known error text in its output, where no other rule judges that text.
+"""LOG: what ended a run or a launch, by the known error text in its output, unless another rule judges that text.
 
-The finding carries the id of its cause (C08, D09, G03 ...), or the text's own name where no rule has its cause. It
-outlives the run's processes: a job whose ranks are all dead still has its explanation, as long as its output is followed.
+The finding has the id of its cause (C08, D09, G03 ...), or the text's own name if no rule has its cause. It outlives the
+run's processes: a job whose ranks are all dead keeps its explanation as long as its output is followed.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ JUDGED_ELSEWHERE = frozenset(
         *("ecc", "oom", "param_shape", "ready_twice", "sigkill", "unused_idx", "unused_params", "xid"),
     }
 )
-"""Texts that a rule of their own cause takes from the logs."""
+"""Texts whose cause has its own rule, which reads them from the logs."""
 _UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] = {
     "worker_killed": host_memory,
     "invalid_ordinal": global_rank_as_device,
     "devices_busy": exclusive_mode,
 }
-"""Texts of several causes, one of which has a rule: told by their own words where that does not fit."""
+"""Texts with several causes, one of which has a rule: explained by their own words if that rule does not apply."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
 def failed(evidence: Evidence) -> dict[str, Judgement]:
-    """LOG: the first failure in a run's output has a known text, or the run failed with an exception."""
+    """Judge LOG: the first failure in a run's output has a known text, or the run failed with an exception."""
     found: dict[str, Judgement] = {}
     for said in told(evidence):
         match = said.matches[0]
@@ -84,7 +84,7 @@ LOG = Rule(
 
 
 def _of_its_own(said: Told, match: LogMatch) -> bool:
-    """Return whether the text is one of memory that another rank of the run has: H02 judges that."""
+    """Return whether the text blames memory that another rank of the same run holds: H02 judges that."""
     return match.pattern == "oom_other_proc" and others_memory(said) is None
 
 

@@ -1,5 +1,5 @@
-"""What nn.DataParallel and DDP say when they stop: wrapped before the model was moved (B09, C15), state that replicas do not
-share (B10), parameters without a gradient (C09), a checkpoint with other names (C13)."""
+"""What nn.DataParallel and DDP print when they stop: the model was wrapped before it was moved (B09, C15), replicas do not
+share state (B10), parameters get no gradient (C09), a checkpoint has other names (C13)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNUSED_ITERATIONS_MIN = 20
 
 
 def not_on_first_device(evidence: Evidence) -> dict[str, Judgement]:
-    """B09: the weights were not on the first device of the wrapper when it was called."""
+    """Judge B09: the weights were not on the first device of the wrapper when it was called."""
     found: dict[str, Judgement] = {}
     for said in told(evidence):
         match = said.first("dp_not_on_dev0")
@@ -56,7 +56,7 @@ B09 = Rule(
 
 
 def replica_state(evidence: Evidence) -> dict[str, Judgement]:
-    """B10: a replica failed, because a tensor of the model stayed on another GPU, or for a reason that its message tells."""
+    """Judge B10: a replica failed because a tensor of the model stayed on another GPU, or for a reason in its message."""
     found: dict[str, Judgement] = {}
     for said in told(evidence):
         match, inner = said.first("dp_replica_error"), said.first("two_devices")
@@ -109,7 +109,7 @@ B10 = Rule(
 
 
 def _needless_search(evidence: Evidence, job: Job) -> Judgement:
-    """Judge a run that goes on: find_unused_parameters=True, and every parameter is used."""
+    """Judge a live run: find_unused_parameters=True although every parameter is used."""
     if tracked.world(job) < 2:
         return None
     needless: list[Ddp] = []
@@ -146,7 +146,7 @@ def _needless_search(evidence: Evidence, job: Job) -> Judgement:
 
 
 def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
-    """C09: DDP stopped, because parameters got no gradient, or were ready twice; or it looks for unused ones in vain."""
+    """Judge C09: DDP stopped over parameters without a gradient or ready twice, or needlessly searches for unused ones."""
     found: dict[str, Judgement] = {job.key: _needless_search(evidence, job) for job in evidence.jobs}
     for said in told(evidence):
         match = said.first("unused_params", "unused_idx")
@@ -214,7 +214,7 @@ C09 = Rule(
 
 
 def wrapped_too_early(evidence: Evidence) -> dict[str, Judgement]:
-    """C15: DDP refused a module that was on the CPU, or had nothing to train."""
+    """Judge C15: DDP refused a module that was on the CPU, or that had nothing to train."""
     found: dict[str, Judgement] = {}
     for said in told(evidence):
         early, needless = said.first("ddp_devids_cpu"), said.first("ddp_not_needed")
@@ -273,7 +273,7 @@ model.module.load_state_dict(torch.load(path, map_location="cpu"))  # or load be
 
 
 def prefixed_names(evidence: Evidence) -> dict[str, Judgement]:
-    """C13: a checkpoint's names begin with "module.", or the model's do, and the other's do not."""
+    """Judge C13: only one of a checkpoint and its model has names that begin with "module."."""
     found: dict[str, Judgement] = {}
     for said in told(evidence):
         match = said.first("module_prefix")
