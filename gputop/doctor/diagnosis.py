@@ -31,7 +31,7 @@ EPISODES_KEPT = 200
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""
 _ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
-_SECOND_LOOK = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
+_PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
 """Stagger the expensive families: the fraction of its interval that a rule waits between its first and second judgement.
 All other families judge together, so that a root and its symptoms appear at the same moment."""
 
@@ -52,17 +52,17 @@ class _Case:
     began_at: float | None = None
 
 
-class _Asked(NamedTuple):
+class _Judged(NamedTuple):
     """The judgements of a rule on its subjects, and when they expire."""
 
     until: float
-    said: tuple[tuple[tuple[str, str], Judgement], ...]
+    judgements: tuple[tuple[tuple[str, str], Judgement], ...]
     """Subjects without a judgement are left out: replaying them between two judgements would change nothing."""
 
 
-def _until(now: float, rule: Rule, known: _Asked | None) -> float:
+def _next_judgement_s(now: float, rule: Rule, known: _Judged | None) -> float:
     """Return when a rule judges next. The rules of one family judge together because they share computations."""
-    return now + (rule.every_s if known is not None else rule.every_s * _SECOND_LOOK.get(rule.family, 1.0)) - _JITTER_S
+    return now + (rule.every_s if known is not None else rule.every_s * _PHASE_OFFSET.get(rule.family, 1.0)) - _JITTER_S
 
 
 class Doctor:
@@ -72,22 +72,22 @@ class Doctor:
     """For tests: raise when a rule fails, returns something it does not declare, or evidence is lost."""
 
     def __init__(self) -> None:
-        self._evidence = Evidence(self._lose)
+        self._evidence = Evidence(self._record_unprocessed)
         self._failures: dict[str, Abstained] = {}
         self._lost: dict[str, tuple[Abstained, float]] = {}
         """Evidence that was lost: what -> (the first report on it, stream time of the last loss)."""
         self._cases: dict[tuple[str, str], _Case] = {}
-        self._asked: dict[tuple[str, str], _Asked] = {}
+        self._judged: dict[tuple[str, str], _Judged] = {}
         self._last: Snapshot | None = None
         self._wall: float | None = None
         self._abstained: tuple[Abstained, ...] = ()
-        self._told: dict[tuple[str, str], Episode] = {}
+        self._current: dict[tuple[str, str], Episode] = {}
         self._past: deque[Episode] = deque(maxlen=EPISODES_KEPT)
 
     @property
     def episodes(self) -> tuple[Episode, ...]:
         """Every finding shown since the observation began, in order of its start; at most the last 200 that ended."""
-        return tuple(sorted((*self._past, *self._told.values()), key=lambda episode: episode.began_at))
+        return tuple(sorted((*self._past, *self._current.values()), key=lambda episode: episode.began_at))
 
     def verdicts(self) -> tuple[Verdict, ...]:
         """Return the outcome of each rule at the last snapshot: job rules first, then machine rules, each in root order."""
@@ -122,9 +122,9 @@ class Doctor:
     def observe(self, snapshot: Snapshot) -> tuple[Finding, ...]:
         """Process the next snapshot and return the current findings, verdict first."""
         if not math.isfinite(snapshot.monotonic_s):
-            return self._standing()
-        if self._breaks_off(snapshot):
-            self._evidence, self._cases, self._asked = Evidence(self._lose), {}, {}
+            return self._current_findings()
+        if self._is_interrupted(snapshot):
+            self._evidence, self._cases, self._judged = Evidence(self._record_unprocessed), {}, {}
             self._lost.clear()
         self._last = snapshot
         self._wall = snapshot.time
@@ -132,7 +132,7 @@ class Doctor:
         self._evidence.observe(snapshot)
         for note in snapshot.notes:
             if note.code == NOT_READ:
-                self._miss(note.message, Abstained(EVIDENCE, note.message, note.hint))
+                self._record_loss(note.message, Abstained(EVIDENCE, note.message, note.hint))
         self._lost = {what: item for what, item in self._lost.items() if now - item[1] <= KEPT_S}
         abstained = dict.fromkeys(item for item, _ in self._lost.values())
         missing: Judgement = next((item for item, at in self._lost.values() if at == now), None)
@@ -148,47 +148,49 @@ class Doctor:
             # A job that is missing because it could not be read has not ended.
             self._consider(key, missing, now)
         self._abstained = tuple(abstained)
-        return self._standing()
+        return self._current_findings()
 
     def _judgements(self, now: float) -> Iterator[tuple[tuple[str, str], Judgement]]:
         """Yield each rule's judgement on each of its subjects. A rule that judges seldom repeats its last one in between."""
-        asked: dict[tuple[str, str], _Asked] = {}
+        kept: dict[tuple[str, str], _Judged] = {}
         suspected = {rule for rule, _ in self._cases}
         evidence = self._evidence
         for job in evidence.jobs:
             for rule in JOB_RULES:
                 key = (rule.id, job.key)
                 if not rule.every_s or rule.id in suspected:
-                    yield key, self._ask(rule, job)
+                    yield key, self._judge_job(rule, job)
                     continue
-                known = self._asked.get(key)
+                known = self._judged.get(key)
                 if known is None or now >= known.until:
-                    judgement = self._ask(rule, job)
-                    known = _Asked(_until(now, rule, known), ((key, judgement),) if judgement is not None else ())
-                asked[key] = known
-                if known.said:
-                    yield known.said[0]
+                    judgement = self._judge_job(rule, job)
+                    known = _Judged(_next_judgement_s(now, rule, known), ((key, judgement),) if judgement is not None else ())
+                kept[key] = known
+                if known.judgements:
+                    yield known.judgements[0]
         for machine_rule in MACHINE_RULES:
             key = (machine_rule.id, "")
-            known = self._asked.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
+            known = self._judged.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
             if known is None or now >= known.until:
-                said = self._ask_of_machine(machine_rule)
-                judged = [((machine_rule.id, subject), judgement) for subject, judgement in said.items()]
+                by_subject = self._judge_machine(machine_rule)
+                judged = [((machine_rule.id, subject), judgement) for subject, judgement in by_subject.items()]
                 yield from judged
-                known = _Asked(_until(now, machine_rule, known), tuple(item for item in judged if item[1] is not None))
-            elif known.said:
-                yield from known.said
-            asked[key] = known
-        self._asked = asked
+                known = _Judged(
+                    _next_judgement_s(now, machine_rule, known), tuple(item for item in judged if item[1] is not None)
+                )
+            elif known.judgements:
+                yield from known.judgements
+            kept[key] = known
+        self._judged = kept
 
-    def _ask(self, rule: Rule, job: Job) -> Judgement:
+    def _judge_job(self, rule: Rule, job: Job) -> Judgement:
         assert rule.judge is not None
         try:
             return rule.judge(self._evidence, job)
         except Exception as error:  # noqa: BLE001 - one rule that fails takes neither the others nor the screen with it
             return self._failed(rule, error)
 
-    def _ask_of_machine(self, rule: Rule) -> Mapping[str, Judgement]:
+    def _judge_machine(self, rule: Rule) -> Mapping[str, Judgement]:
         assert rule.judge_machine is not None
         try:
             return rule.judge_machine(self._evidence)
@@ -204,19 +206,19 @@ class Doctor:
             self._failures[rule.id] = Abstained(rule.id, f"This rule failed: {told_of(error)}.", PLEASE_REPORT)
         return self._failures[rule.id]
 
-    def _lose(self, what: str, error: Exception) -> None:
+    def _record_unprocessed(self, what: str, error: Exception) -> None:
         """Record that a part of the newest snapshot could not be processed."""
         if self.raises:
             raise error
         why = f"{what[0].upper()}{what[1:]} of a snapshot could not be taken in: {told_of(error)}."
-        self._miss(what, Abstained(EVIDENCE, why, PLEASE_REPORT))
+        self._record_loss(what, Abstained(EVIDENCE, why, PLEASE_REPORT))
 
-    def _miss(self, what: str, words: Abstained) -> None:
+    def _record_loss(self, what: str, report: Abstained) -> None:
         """Record a loss. It is reported once, with its first text, for as long as the evidence reaches back."""
         known = self._lost.get(what)
-        self._lost[what] = (known[0] if known is not None else words, self._evidence.now)
+        self._lost[what] = (known[0] if known is not None else report, self._evidence.now)
 
-    def _breaks_off(self, snapshot: Snapshot) -> bool:
+    def _is_interrupted(self, snapshot: Snapshot) -> bool:
         last = self._last
         if last is None:
             return False
@@ -256,20 +258,20 @@ class Doctor:
         if not case.shown or case.clean >= CLEAR_AFTER:
             del self._cases[key]
 
-    def _standing(self) -> tuple[Finding, ...]:
+    def _current_findings(self) -> tuple[Finding, ...]:
         hidden = self._hidden()
-        standing = {key: case.finding for key, case in self._cases.items() if case.shown and key not in hidden}
-        self._remember(standing)
-        return tuple(sorted(standing.values(), key=_weight))
+        current = {key: case.finding for key, case in self._cases.items() if case.shown and key not in hidden}
+        self._remember(current)
+        return tuple(sorted(current.values(), key=_weight))
 
-    def _remember(self, standing: Mapping[tuple[str, str], Finding]) -> None:
+    def _remember(self, current: Mapping[tuple[str, str], Finding]) -> None:
         now = self._wall if self._wall is not None else 0.0
-        for key in self._told.keys() - standing.keys():
-            self._past.append(replace(self._told.pop(key), ended_at=now))
-        for key, finding in standing.items():
-            known = self._told.get(key)
+        for key in self._current.keys() - current.keys():
+            self._past.append(replace(self._current.pop(key), ended_at=now))
+        for key, finding in current.items():
+            known = self._current.get(key)
             began = known.began_at if known is not None else finding.began_at if finding.began_at is not None else now
-            self._told[key] = Episode(finding, began)
+            self._current[key] = Episode(finding, began)
 
     @property
     def suppressed(self) -> tuple[Finding, ...]:

@@ -89,9 +89,9 @@ def first_batches(evidence: Evidence, job: Job, rank: int) -> tuple[list[float],
 
     None if there are fewer than two.
     """
-    said = evidence.series(job.run_id, rank, FIRST)
-    if said:
-        points = list(said)
+    logged = evidence.series(job.run_id, rank, FIRST)
+    if logged:
+        points = list(logged)
     else:
         firsts = beginnings(evidence, job, rank)
         if len(firsts) < 3:

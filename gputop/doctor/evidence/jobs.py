@@ -99,7 +99,7 @@ def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
     return tuple(use for use in process.devices if use.contexts != "G")
 
 
-def twins(job: Job) -> list[Member]:
+def duplicate_ranks(job: Job) -> list[Member]:
     """Return processes that claim a rank that another process already is: both were given the same run id.
 
     They run the same command under the same parent, and compute; a DataLoader worker is its rank's child instead.

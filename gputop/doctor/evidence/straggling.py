@@ -113,7 +113,7 @@ def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
     steps = backward[0].steps
     if len(steps) < WINDOW_STEPS or steps != sorted(set(steps)) or steps[0] < WARM_UP_STEPS:
         return False
-    whole = [_at(evidence.series(job.run_id, rank, STEP), steps) for rank in ranks]
+    whole = [_points_at(evidence.series(job.run_id, rank, STEP), steps) for rank in ranks]
     if any(series.steps != steps or not series.finite() for series in (*backward, *whole)):
         return False
     waited = 0.0
@@ -121,14 +121,14 @@ def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
         zip(*(series.values for series in backward), strict=True), zip(*(s.values for s in whole), strict=True), strict=True
     )
     for values, times in columns:
-        took = _middle(sorted(times))
+        took = _median(sorted(times))
         if took <= 0:
             return False
         waited += (sorted(values)[len(values) // 2] - min(values)) / took
     return waited / WINDOW_STEPS < SCORE_MIN
 
 
-def _at(points: Series, steps: Sequence[int]) -> Series:
+def _points_at(points: Series, steps: Sequence[int]) -> Series:
     """Return the kept points at these steps; if they are the newest, this is only a slice."""
     newest = points[-len(steps) :]
     if newest.steps == steps:
@@ -137,7 +137,7 @@ def _at(points: Series, steps: Sequence[int]) -> Series:
     return Series(list(known), [0.0] * len(known), list(known.values()))
 
 
-def _middle(times: Sequence[float]) -> float:
+def _median(times: Sequence[float]) -> float:
     """Return the median of sorted values (``statistics.median`` takes ten times as long)."""
     middle = len(times) // 2
     return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
@@ -150,7 +150,7 @@ def _waits(
     waits = []
     for step in steps:
         values = sorted([series[step] for series in backward.values()])
-        took = _middle(sorted([series[step] for series in whole.values()]))
+        took = _median(sorted([series[step] for series in whole.values()]))
         if took <= 0 or not math.isfinite(took) or not math.isfinite(values[-1]):
             return None
         waits.append((values[len(values) // 2] - values[0]) / took)
@@ -225,7 +225,7 @@ def _called(job: Job, ranks: Sequence[int]) -> Work | None:
     return Work(ratio, unit, len(steps), "journal: batches (what the model was called with)", True)
 
 
-def lost_to(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, float, int] | None:
+def cost_of(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, float, int] | None:
     """Return the cost of unequal work if each rank's forward time follows its work, though little waiting is visible.
 
     The result is (share of the step that the mean rank waits, rank correlation of work and forward time, number of

@@ -51,8 +51,8 @@ def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = ST
 def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> Series:
     found = evidence.series(job.run_id, rank, metric)[-limit:]
     if found and min(found.steps) < WARM_UP_STEPS:
-        found = _of([point for point in found if point.step >= WARM_UP_STEPS])
-    if _every(found.steps):
+        found = _series_of([point for point in found if point.step >= WARM_UP_STEPS])
+    if _consecutive(found.steps):
         return found
     distances = list(map(operator.sub, found.steps[1:], found.steps))
     usual = min((distance for distance in distances[-STEPS_MIN:] if distance > 0), default=1)
@@ -63,12 +63,12 @@ def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) ->
     return found[max(at for at, distance in enumerate(distances, 1) if not 0 < distance <= widest) :]
 
 
-def _every(steps: list[int]) -> bool:
+def _consecutive(steps: list[int]) -> bool:
     """Return whether the steps are consecutive; compares without a Python loop."""
     return not steps or (steps[-1] - steps[0] == len(steps) - 1 and steps == list(range(steps[0], steps[-1] + 1)))
 
 
-def _of(points: Sequence[Point]) -> Series:
+def _series_of(points: Sequence[Point]) -> Series:
     return Series(*zip(*points, strict=True)) if points else Series()
 
 
@@ -89,7 +89,7 @@ def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], le
 def since(points: Series, step: int) -> Series:
     """Return the newest points, none of which is before ``step``; the cost depends only on these points."""
     number = points.steps[-1] - step + 1 if points else 0
-    if 0 < number < len(points) and points.steps[-number - 1] < step and _every(points.steps[-number:]):
+    if 0 < number < len(points) and points.steps[-number - 1] < step and _consecutive(points.steps[-number:]):
         return points[-number:]
     number = next((at for at, known in enumerate(reversed(points.steps)) if known < step), len(points))
     return points[len(points) - number :]
@@ -183,7 +183,7 @@ def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str])
             passed = point.time - before.time if before is not None and known is None else 0.0
             took = point.value + (known.value if known is not None else usual)
             timed[point.step] = Point(point.step, point.time, max(took, passed))
-    return _of([timed[step] for step in sorted(timed)])
+    return _series_of([timed[step] for step in sorted(timed)])
 
 
 def steady(points: Series, factor: float) -> bool:
@@ -233,7 +233,7 @@ def _chain(steps: Sequence[int], period: float, off: float) -> int:
 
 def finite(points: Series) -> Series:
     """Return the points whose value is finite."""
-    return points if points.finite() else _of([point for point in points if math.isfinite(point.value)])
+    return points if points.finite() else _series_of([point for point in points if math.isfinite(point.value)])
 
 
 def trend(points: Series) -> tuple[float, float] | None:

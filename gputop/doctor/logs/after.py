@@ -71,7 +71,7 @@ class Afterwards:
         """Whether another line may still change a result."""
         return bool(self._open)
 
-    def said(self, number: int, line: str, key: int | None = None, whole: bool = False, own_words: bool = False) -> None:
+    def follow(self, number: int, line: str, key: int | None = None, whole: bool = False, own_words: bool = False) -> None:
         """Start to follow a text found in this line.
 
         ``key`` is the rank in the line's prefix, ``whole`` marks a whole traceback. ``own_words``: words that tell that the

@@ -54,15 +54,15 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         findings.append(_without_text(launcher, consequences, scans))
     elif root is None and consequences:
         findings.append(_consequence_alone(consequences, scans, launcher))
-    told = {finding.title for finding in findings}
+    titles = {finding.title for finding in findings}
     for item in seen:
         shown = item.went_on or (item.pattern is not None and (item.pattern.kind == HINT or item.warned))
         if shown and item is not root and not item.failure:
             finding = finding_of(item)
             if finding.severity == "error":
                 finding = replace(finding, severity="warning")
-            if finding.title not in told:
-                told.add(finding.title)
+            if finding.title not in titles:
+                titles.add(finding.title)
                 findings.append(finding)
     return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences)
 
@@ -100,9 +100,9 @@ def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
 def _of_xid(seen: Observation, finding: Finding) -> Finding:
     """Add what is known about the number of a driver error."""
     address = xids.pci_address(seen.groups["pci"])
-    told = xids.told(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
-    title = f"The driver reported {told.short} (GPU at {address})"
-    return replace(finding, title=title, cause=told.cause, fix=told.fix, refuted_by=told.refuted_by)
+    meaning = xids.meaning_of(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
+    title = f"The driver reported {meaning.short} (GPU at {address})"
+    return replace(finding, title=title, cause=meaning.cause, fix=meaning.fix, refuted_by=meaning.refuted_by)
 
 
 def quote(seen: Observation) -> str:
@@ -247,12 +247,12 @@ def _consequence_alone(consequences: Sequence[Observation], scans: Sequence[LogS
     if stuck is not None:
         return stuck
     first = consequences[0]
-    told = finding_of(first)
+    base = finding_of(first)
     return replace(
-        told,
+        base,
         confidence="possible",
-        evidence=(*told.evidence, *_launcher_facts(launcher)),
-        cause=f"{told.cause} These logs have only what followed.",
+        evidence=(*base.evidence, *_launcher_facts(launcher)),
+        cause=f"{base.cause} These logs have only what followed.",
         fix="# read the log of the rank that failed first: torchrun --log-dir logs --tee 3 ... keeps one for each rank",
     )
 

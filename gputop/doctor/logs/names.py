@@ -14,7 +14,7 @@ PREFIX = "module_prefix"
 OTHER = "state_dict_names"
 
 
-def less_telling(said: Iterable[tuple[str, str]]) -> str | None:
+def less_specific(said: Iterable[tuple[str, str]]) -> str | None:
     """Return which of the two texts of one exception to drop; None if neither is present. ``said``: (text's id, line)."""
     lines: dict[str, set[str]] = {PREFIX: set(), OTHER: set()}
     for name, line in said:
@@ -40,7 +40,7 @@ def settle(observations: Sequence[Observation]) -> list[Observation]:
     for item in observations:
         name = item.pattern.id if item.pattern is not None else None
         if name in (PREFIX, OTHER):
-            refuted = less_telling(blocks[item.block]) if item.block else OTHER
+            refuted = less_specific(blocks[item.block]) if item.block else OTHER
             if name == refuted:
                 continue
         found.append(item)

@@ -121,8 +121,8 @@ class LogScan:
         if len(data) - end > LINE_BYTES:
             end = len(data)
         self._rest = data[end:]
-        self._piece(data[:end])
-        return self._taken()
+        self._scan_piece(data[:end])
+        return self._take_new()
 
     def skip(self) -> None:
         """Mark a part of the log as skipped: open tracebacks end, and later lines have no numbers."""
@@ -132,16 +132,16 @@ class LogScan:
 
     def end(self) -> list[Observation]:
         """Process the unterminated last line and close everything that is open."""
-        self._piece(self._rest + b"\n" if self._rest else b"")
+        self._scan_piece(self._rest + b"\n" if self._rest else b"")
         self._rest = b""
         self._close_all()
-        return self._taken()
+        return self._take_new()
 
-    def _taken(self) -> list[Observation]:
+    def _take_new(self) -> list[Observation]:
         new, self._new = self._new, []
         return new
 
-    def _piece(self, data: bytes) -> None:
+    def _scan_piece(self, data: bytes) -> None:
         if not data:
             return
         if not self._following and not any(trigger in data for trigger in _TRIGGERS):
@@ -197,13 +197,13 @@ class LogScan:
             return
         block = self._open.get(key)
         if block is not None:
-            self._within(key, block, text, number)
+            self._extend_traceback(key, block, text, number)
             block = self._open.get(key)
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
         found = matches(text)
         if self._after.waiting and block is None and not found:
-            self._goes_on(text, key)
+            self._note_progress(text, key)
         warned = bool(found) and is_warning(text)
         for pattern, groups in found:
             told = rank if rank is not None else _number(groups.get("rank"))
@@ -228,7 +228,7 @@ class LogScan:
                 )
             )
 
-    def _goes_on(self, text: str, key: int | None) -> None:
+    def _note_progress(self, text: str, key: int | None) -> None:
         """Record for the texts so far that the log goes on after them."""
         if _ABORT.search(text) is not None:
             for number in self._after.failed():
@@ -256,7 +256,7 @@ class LogScan:
         self._open[key] = _Traceback(self._blocks, weak=self._weak_next)
         self._weak_next = False
 
-    def _within(self, key: int | None, block: _Traceback, text: str, number: int) -> None:
+    def _extend_traceback(self, key: int | None, block: _Traceback, text: str, number: int) -> None:
         """Add one line of a rank to its traceback, or end the traceback."""
         block.lines += 1
         if any(marker in text for marker in _CHAINED):
@@ -296,9 +296,9 @@ class LogScan:
     def _close(self, key: int | None) -> None:
         block = self._open.pop(key, None)
         if block is not None and block.known and block.where is not None:
-            self._place(block.number, block.where)
+            self._set_place(block.number, block.where)
         if block is not None and block.exception is not None and not block.weak and not block.cut:
-            self._after.said(-block.number, block.exception, key, True, block.own_words)
+            self._after.follow(-block.number, block.exception, key, True, block.own_words)
         if block is None or block.known or block.weak or block.exception is None:
             return
         rank = key if key is not None else self.rank
@@ -315,7 +315,7 @@ class LogScan:
             )
         )
 
-    def _place(self, block: int, where: str) -> None:
+    def _set_place(self, block: int, where: str) -> None:
         """Set the place in the user's code for observations of a traceback that began with library frames only."""
         for kept in (self._first, self._last, self._new):
             for place, item in enumerate(kept):
@@ -351,7 +351,7 @@ class LogScan:
             self.ranks.add(observation.rank)
         self._new.append(observation)
         if observation.failure and not observation.block and observation.line_number:
-            self._after.said(observation.line_number, observation.line)
+            self._after.follow(observation.line_number, observation.line)
         (self._first if len(self._first) < KEPT_FIRST else self._last).append(observation)
 
 

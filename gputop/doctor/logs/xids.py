@@ -42,7 +42,7 @@ FIXES = {
 _UNKNOWN_FIX = f"{_DMESG}\n# look Xid {{xid}} up in NVIDIA's catalogue of Xid errors: it says reset, replace, or software"
 
 
-class Told(NamedTuple):
+class Meaning(NamedTuple):
     """The texts of a finding about one Xid."""
 
     short: str
@@ -52,18 +52,18 @@ class Told(NamedTuple):
     refuted_by: str
 
 
-def told(xid: int, index: object, command: str) -> Told:
+def meaning_of(xid: int, index: object, command: str) -> Meaning:
     """Return what an Xid means and what to do; for an unknown one, where to look it up."""
     text, kind = XIDS.get(xid, ("", ""))
     if not kind:
-        return Told(
+        return Meaning(
             f"Xid {xid}",
             "The driver reported an error of the GPU, of its links, or of a kernel that ran on it.",
             _UNKNOWN_FIX.format(xid=xid),
             "NVIDIA's catalogue says of this Xid that it is no error.",
         )
     software = kind == APPLICATION
-    return Told(
+    return Meaning(
         f"Xid {xid}, {text.partition(':')[0]}",
         f"{text[0].upper()}{text[1:]}. "
         + (

@@ -70,7 +70,7 @@ class _Split:
 
 
 def batch_too_small(evidence: Evidence, job: Job) -> Judgement:
-    """Judge B01: most calls have fewer rows than there are devices."""
+    """B01: most calls have fewer rows than there are devices."""
     split = _bad_split(evidence, job)
     if split is not None:
         return _told(evidence, job, split) if split.rule == "B01" else None
@@ -104,7 +104,7 @@ B01 = Rule(
 
 
 def batch_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
-    """Judge B02: most calls have enough rows, but leave a device without any or with far fewer than the others."""
+    """B02: most calls have enough rows, but leave a device without any or with far fewer than the others."""
     split = _bad_split(evidence, job)
     return _told(evidence, job, split) if split is not None and split.rule == "B02" else None
 
@@ -131,7 +131,7 @@ B02 = Rule(
 
 
 def argument_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
-    """Judge B05: the batch would reach more devices, but another argument of the call divides into fewer pieces."""
+    """B05: the batch would reach more devices, but another argument of the call divides into fewer pieces."""
     split = _bad_split(evidence, job)
     return _told(evidence, job, split) if split is not None and split.rule == "B05" else None
 

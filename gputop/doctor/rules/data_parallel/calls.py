@@ -23,7 +23,7 @@ _SPLIT = ("B01", "B02", "B05")
 
 
 def goes_around(evidence: Evidence, job: Job) -> Judgement:
-    """Judge B03: the script calls the module inside nn.DataParallel, so nothing is split and one GPU does all the work."""
+    """B03: the script calls the module inside nn.DataParallel, so nothing is split and one GPU does all the work."""
     for member in job.members:
         rank = member.journal
         calls = wrapper_calls(rank)
@@ -114,7 +114,7 @@ def _seen_devices(job: Job, number: int | None) -> tuple[Device, ...]:
 
 
 def nothing_to_split(evidence: Evidence, job: Job) -> Judgement:
-    """Judge B04: the arguments hold no tensor, so every GPU gets all of them and processes the whole batch."""
+    """B04: the arguments hold no tensor, so every GPU gets all of them and processes the whole batch."""
     for member in job.members:
         fact, given = stated.data_parallel(member.journal), arguments(member.journal)
         if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or given.tensor_leaves != 0:
@@ -170,7 +170,7 @@ B04 = Rule(
 
 
 def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
-    """Judge B06: the split dimension is not the batch: time comes first, or images are split by channel."""
+    """B06: the split dimension is not the batch: time comes first, or images are split by channel."""
     for member in job.members:
         fact, given, feed = stated.data_parallel(member.journal), arguments(member.journal), loader(member.journal)
         if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or feed is None or not given.leaf_sizes:
@@ -246,7 +246,7 @@ def _dimension_fix(job: Job, number: int, images: bool, dim: int) -> str:
 
 
 def one_device(evidence: Evidence, job: Job) -> Judgement:
-    """Judge B12: the wrapper has one device while the process sees more."""
+    """B12: the wrapper has one device while the process sees more."""
     for member in job.members:
         fact = stated.data_parallel(member.journal)
         count = _seen_number(job, member)

@@ -17,7 +17,7 @@ from gputop.doctor.facts.model import frameworks
 from gputop.doctor.facts.stated import whole
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank, Run
 
@@ -45,7 +45,7 @@ for epoch in range(epochs):
 
 
 def same_batches(evidence: Evidence, job: Job) -> Judgement:
-    """Judge C05: all ranks read the same batches, or each one reads the whole data set."""
+    """C05: all ranks read the same batches, or each one reads the whole data set."""
     size = tracked.world(job)
     if size < 2:
         return None
@@ -97,14 +97,14 @@ def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
     shared = first.keys() & second.keys()
     if not shared or first[max(shared)] != second[max(shared)]:
         return []  # as in most runs: two ranks are enough to tell
-    said = [fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks]
-    common = sorted(set(said[0]).intersection(*said[1:]))
+    recents = [fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks]
+    common = sorted(set(recents[0]).intersection(*recents[1:]))
     equal: list[int] = []
     for step in reversed(common):
-        if len({repr(recent[step]) for recent in said}) > 1:
+        if len({repr(recent[step]) for recent in recents}) > 1:
             break
         equal.append(step)
-    if len(equal) < EQUAL_STEPS_MIN or len({repr(said[0][step]) for step in equal}) < DISTINCT_MIN:
+    if len(equal) < EQUAL_STEPS_MIN or len({repr(recents[0][step]) for step in equal}) < DISTINCT_MIN:
         return []
     return sorted(equal)
 
@@ -197,7 +197,7 @@ def _brings_sampler(ranks: Sequence[Rank]) -> bool:
 
 
 def same_order(evidence: Evidence, job: Job) -> Judgement:
-    """Judge C06: a DistributedSampler shuffles every epoch alike because set_epoch is not called."""
+    """C06: a DistributedSampler shuffles every epoch alike because set_epoch is not called."""
     if tracked.world(job) < 2:
         return None
     for rank in tracked.ranks_of(job):
@@ -253,7 +253,7 @@ C06 = Rule(
 
 
 def uneven_inputs(evidence: Evidence, job: Job) -> Judgement:
-    """Judge C07: the ranks have unequal numbers of batches: those with more wait forever at the end of the epoch."""
+    """C07: the ranks have unequal numbers of batches: those with more wait forever at the end of the epoch."""
     run = job.run
     if run is None or tracked.world(job) < 2:
         return None
@@ -270,7 +270,7 @@ C07 = Rule(
     confidences=("certain", "likely"),
     needs=("journal: loader, stalled",),
     window_s=3.0,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=("the loaders' lengths differ in the first epoch (likely), or ranks wait while another's data has ended"),
     hides=("G01", "G03", "G04", "C08", "F01", "F03"),
     mechanism=(
@@ -363,7 +363,7 @@ def _will_hang(job: Job, ranks: Sequence[Rank], lengths: Sequence[int]) -> Findi
 
 
 def same_file(evidence: Evidence, job: Job) -> Judgement:
-    """Judge C14: several ranks write the same file at once: a checkpoint, or a data set that each of them downloads."""
+    """C14: several ranks write the same file at once: a checkpoint, or a data set that each of them downloads."""
     open_by: dict[str, set[int]] = {}
     for member in job.members:
         for path in member.process.files_written if member.process is not None else ():
@@ -418,7 +418,7 @@ C14 = Rule(
 
 def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
     """Return a path to which several ranks of one machine saved at the same step."""
-    said: Counter[tuple[str, int, str | None]] = Counter()
+    counted: Counter[tuple[str, int, str | None]] = Counter()
     ranks: dict[tuple[str, int, str | None], set[int]] = {}
     for rank in tracked.ranks_of(job):
         fact = stated.mapping(rank, "checkpoint")
@@ -426,7 +426,7 @@ def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
         if path is None or step is None:
             continue
         key = (path, step, rank.hostname)
-        said[key] += 1
+        counted[key] += 1
         ranks.setdefault(key, set()).add(rank.rank)
-    most = said.most_common(1)
+    most = counted.most_common(1)
     return (most[0][0][0], ranks[most[0][0]]) if most and most[0][1] > 1 else None

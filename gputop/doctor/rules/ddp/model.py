@@ -33,7 +33,7 @@ C16_HOLD_S = 10.0
 
 
 def statistics_of_few(evidence: Evidence, job: Job) -> Judgement:
-    """Judge C10: BatchNorm computes its statistics over the few rows of one rank."""
+    """C10: BatchNorm computes its statistics over the few rows of one rank."""
     if tracked.world(job) < 2:
         return None
     ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) == "ddp"]
@@ -92,7 +92,7 @@ C10 = Rule(
 
 
 def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
-    """Judge C11: another rank's loss is NaN or far off, and that of rank 0 does not show it."""
+    """C11: another rank's loss is NaN or far off, and that of rank 0 does not show it."""
     ranks = tracked.ranks_of(job)
     if tracked.world(job) < 2 or len(ranks) < 2 or divides_models(ranks):
         return None
@@ -219,7 +219,7 @@ def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
 
 
 def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
-    """Judge C12: the batch was divided among the ranks instead of multiplied, so each GPU has little work."""
+    """C12: the batch was divided among the ranks instead of multiplied, so each GPU has little work."""
     size = tracked.world(job)
     ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) in ("ddp", "sharded")]
     if size < 2 or not ranks or job.virtual:
@@ -296,7 +296,7 @@ def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
 
 
 def gloo_on_gpus(evidence: Evidence, job: Job) -> Judgement:
-    """Judge C16: gradients on GPUs travel through gloo, that is, through host memory."""
+    """C16: gradients on GPUs travel through gloo, that is, through host memory."""
     size = tracked.world(job)
     if size < 2 or job.virtual or not job.used:
         return None

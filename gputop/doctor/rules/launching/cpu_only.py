@@ -8,7 +8,7 @@ from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
-from gputop.doctor.rules.support.rule import EVERY_LOOK, EVERYTHING, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, EVERYTHING, Judgement, Rule, Suspicion
 from gputop.snapshot import Process
 
 CPU_LOAD_S = 120.0
@@ -19,7 +19,7 @@ _CPU_WORDS = ("--cpu", "--no-cuda", "--no_cuda", "--use_cpu", "--use-cpu")
 
 
 def cpu_only(evidence: Evidence, job: Job) -> Judgement:
-    """Judge A12: no process of the job uses a GPU, and the job trains, or computes with torch for two minutes."""
+    """A12: no process of the job uses a GPU, and the job trains, or computes with torch for two minutes."""
     if job.virtual or not job.pool or job.used or any(process.devices for process in job.processes):
         return None
     stated_on_cpu = [member for member in job.members if _says_cpu(member)]
@@ -50,7 +50,7 @@ A12 = Rule(
     confidences=("certain", "likely"),
     needs=("journal: parameter device, steps", "/proc: torch mapped, /dev/nvidia*, CPU time"),
     window_s=CPU_LOAD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         "steps advance on CPU parameters (certain); or torch is loaded, no /dev/nvidia* is open and the process "
         f"uses over {CPU_BUSY_PERCENT:.0f}% of a core for {CPU_LOAD_S:.0f} s beside a free GPU (likely)"

@@ -53,7 +53,7 @@ def _frameworks(job: Job) -> set[str]:
 
 
 def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
-    """Judge A09: Hugging Face's Trainer wrapped the model in nn.DataParallel because no launcher was used."""
+    """A09: Hugging Face's Trainer wrapped the model in nn.DataParallel because no launcher was used."""
     if len(job.members) != 1 or job.launcher is not None:
         return None
     member = job.members[0]
@@ -61,8 +61,8 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
     match = _log(evidence, job, "hf_n_gpu")
     wrapped = fact is not None and fact.devices > 1 and _TRAINER in _frameworks(job)
     moving = _moving(evidence, member)
-    told = wrapped or match is not None
-    if not told and (_TRAINER not in _frameworks(job) or len(moving) < 2 or stated.model_inspected(member.journal)):
+    reported = wrapped or match is not None
+    if not reported and (_TRAINER not in _frameworks(job) or len(moving) < 2 or stated.model_inspected(member.journal)):
         return None
     number = fact.devices if fact is not None else max(len(moving), len(job.used))
     devices = sorted((device for device in job.pool if device.uuid in job.used), key=lambda device: device.index)
@@ -82,7 +82,7 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
     finding = Finding(
         id="A09",
         severity="warning",
-        confidence="certain" if told else "likely",
+        confidence="certain" if reported else "likely",
         title=f"The Trainer runs nn.DataParallel on {words.count(number, 'GPU')}: one process, slower than DDP",
         evidence=tuple(facts),
         cause="Started without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees "
@@ -94,7 +94,7 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
         pids=job.pids,
         run=job.run_id,
     )
-    return Suspicion(finding, 0.0 if told else 10.0)
+    return Suspicion(finding, 0.0 if reported else 10.0)
 
 
 A09 = Rule(
@@ -126,7 +126,7 @@ def _moving(evidence: Evidence, member: Member) -> set[int]:
 
 
 def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
-    """Judge A10: a device_map spreads the layers over GPUs, which then work one after the other."""
+    """A10: a device_map spreads the layers over GPUs, which then work one after the other."""
     for member in job.members:
         places = model_facts.device_map_places(member.journal)
         if places is not None and places > 1 and evidence.trains(job):
@@ -226,7 +226,7 @@ def _turns(job: Job, places: int, facts: list[Fact], confidence: Confidence) -> 
 
 
 def notebook(evidence: Evidence, job: Job) -> Judgement:
-    """Judge A11: a notebook trains on one GPU while others are free; frameworks do not use more there by default."""
+    """A11: a notebook trains on one GPU while others are free; frameworks do not use more there by default."""
     if not ranks.is_notebook(job):
         return None
     judgement = ranks.lone_process(evidence, job)
@@ -290,7 +290,7 @@ def _notebook_fix(names: list[str], number: int) -> str:
 
 
 def framework_default(evidence: Evidence, job: Job) -> Judgement:
-    """Judge A16: a framework with its own launch command took one GPU, or ignored CUDA_VISIBLE_DEVICES."""
+    """A16: a framework with its own launch command took one GPU, or ignored CUDA_VISIBLE_DEVICES."""
     match = _log(evidence, job, "ds_cvd_ignored")
     if match is not None:
         mask = _mask_in(match, job)

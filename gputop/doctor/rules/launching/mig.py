@@ -15,7 +15,7 @@ from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 
 def mig_slice(evidence: Evidence, job: Job) -> Judgement:
-    """Judge A14: the run asks for several devices, but each of its processes sees one MIG instance."""
+    """A14: the run asks for several devices, but each of its processes sees one MIG instance."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
     parents = {device.uuid for device in listed if device.mig_enabled}
     instances = {device.uuid: device for device in listed if device.kind == "mig"}

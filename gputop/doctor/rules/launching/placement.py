@@ -12,7 +12,7 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import siblings, utilization
 from gputop.snapshot import Device
 from gputop.units import bytes_text
@@ -35,7 +35,7 @@ _LIST_OPTIONS = ("--gpus", "--gpu-ids", "--gpu_ids", "--device", "--devices", "d
 
 
 def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
-    """Judge A07: two or more ranks work mainly on one device while another one that they may use has no rank."""
+    """A07: two or more ranks work mainly on one device while another one that they may use has no rank."""
     ranks = [member for member in job.members if member.rank is not None]
     if len(ranks) < 2 or len(job.pool) < 2:
         return None
@@ -52,11 +52,11 @@ def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
         return None
     crowd = [member for member in located if member.main == uuid]
     empty = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
-    said = job.virtual or all(member.main_source == "journal" for member in crowd)
+    reported = job.virtual or all(member.main_source == "journal" for member in crowd)
     finding = Finding(
         id="A07",
         severity="error",
-        confidence="certain" if job.visible_count is not None or said else "likely",
+        confidence="certain" if job.visible_count is not None or reported else "likely",
         title=_crowd_title(evidence, pool[uuid], len(crowd), len(ranks), empty),
         evidence=_crowd_evidence(evidence, job, pool[uuid], crowd, empty),
         cause=_crowd_cause(crowd),
@@ -66,7 +66,7 @@ def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
         pids=tuple(member.pid for member in crowd if member.pid is not None),
         run=job.run_id,
     )
-    return Suspicion(finding, A07_STATED_HOLD_S if said else A07_HOLD_S)
+    return Suspicion(finding, A07_STATED_HOLD_S if reported else A07_HOLD_S)
 
 
 A07 = Rule(
@@ -78,7 +78,7 @@ A07 = Rule(
     confidences=("certain", "likely"),
     needs=("NVML contexts or the journal's devices", "RANK, LOCAL_RANK"),
     window_s=A07_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(f"two ranks have their largest context on one UUID, and a visible device has none, for {A07_HOLD_S:.0f} s"),
     hides=("A01", "A02", "H01", "H02", "B07", "E02", "F02"),
     mechanism=(
@@ -159,7 +159,7 @@ def _crowd_fix(job: Job, crowd: list[Member]) -> str:
 
 
 def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
-    """Judge A03: the run sees fewer GPUs than the machine has; a warning if it asks for more than it sees."""
+    """A03: the run sees fewer GPUs than the machine has; a warning if it asks for more than it sees."""
     count = job.visible_count
     if count is None or not 0 < count < len(job.pool) or any(d.mig_enabled for d in job.pool):
         return None
@@ -169,7 +169,7 @@ def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
     wish = wish_for_more(job, count)
     outside = [device for device in job.pool if job.visible is not None and device not in job.visible]
     free = evidence.free(outside)
-    if wish is None and not _tells_something(evidence, job, count, bool(free)):
+    if wish is None and not _worth_a_remark(evidence, job, count, bool(free)):
         return None
     name = _variable(job)
     mask = " ".join(f"{name}={text}" for text in job.masks)
@@ -227,7 +227,7 @@ A03 = Rule(
 )
 
 
-def _tells_something(evidence: Evidence, job: Job, count: int, free: bool) -> bool:
+def _worth_a_remark(evidence: Evidence, job: Job, count: int, free: bool) -> bool:
     """Return whether a mask is worth a remark.
 
     Only for a training run that fills its mask next to free GPUs, is not part of a sweep, and was not placed by gputop.

@@ -75,7 +75,7 @@ def _finding(
 
 
 def thermal(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge I01: heat slows a GPU down while it works."""
+    """I01: heat slows a GPU down while it works."""
     return _each(evidence, _thermal)
 
 
@@ -139,7 +139,7 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
 
 
 def power(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge I02: a power limit below the default or the peers', the power brake, or a cap far below the limit."""
+    """I02: a power limit below the default or the peers', the power brake, or a cap far below the limit."""
     return _each(evidence, _power)
 
 
@@ -253,7 +253,7 @@ def _capped(evidence: Evidence, device: Device) -> Judgement:
 
 
 def narrow_link(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge I03: while a GPU works, its PCIe link is narrower or slower than card and slot allow."""
+    """I03: while a GPU works, its PCIe link is narrower or slower than card and slot allow."""
     return _each(evidence, _narrow_link)
 
 
@@ -321,7 +321,7 @@ def _slot(device: Device) -> str:
 
 
 def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge I07: clocks were set (nvidia-smi -lgc or -ac) far below the GPU's maximum."""
+    """I07: clocks were set (nvidia-smi -lgc or -ac) far below the GPU's maximum."""
     held = []
     for device in _real(evidence):
         share = evidence.history.share_with_reason(device.uuid, ("applications_clocks_setting",))

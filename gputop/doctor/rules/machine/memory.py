@@ -12,8 +12,8 @@ from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.support.outputs import Told, others_memory, quoted, softened, told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Output, foreign_memory, outputs_of, quoted, soften
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import FAILED_STATES, Device, LogMatch, Process
 from gputop.units import bytes_text
 
@@ -51,7 +51,7 @@ free -h; dmesg --ctime | grep -i "out of memory" | tail"""
 
 
 def ghost_contexts(evidence: Evidence, job: Job) -> Judgement:
-    """Judge H01: ranks other than local rank 0 hold a small second context on the GPU of local rank 0."""
+    """H01: ranks other than local rank 0 hold a small second context on the GPU of local rank 0."""
     host = next((member for member in job.members if member.local_rank == 0 and member.main is not None), None)
     others = [m for m in job.members if m.local_rank not in (None, 0) and m.main is not None]
     if job.virtual or host is None or not others:
@@ -141,12 +141,12 @@ def _context_fact(job: Job, member: Member, size: int) -> Fact:
 
 
 def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge H02: a rank ran out of GPU memory; if other GPUs had room, the model or its copies pile up on one."""
+    """H02: a rank ran out of GPU memory; if other GPUs had room, the model or its copies pile up on one."""
     judged: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.first("oom")
-        if match is not None and others_memory(said) is None:
-            judged[said.subject] = Suspicion(softened(said, _out_of_memory(evidence, said, match)))
+    for output in outputs_of(evidence):
+        match = output.first("oom")
+        if match is not None and foreign_memory(output) is None:
+            judged[output.subject] = Suspicion(soften(output, _out_of_memory(evidence, output, match)))
     return judged
 
 
@@ -158,7 +158,7 @@ H02 = Rule(
     severities=("error", "warning"),
     confidences=("certain", "possible"),
     needs=("the run's output or exception", "NVML memory"),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"an out-of-memory text; one GPU only, when every other one of the run kept over {ROOM_SHARE_MIN:.0%} free for a minute"
     ),
@@ -174,10 +174,10 @@ H02 = Rule(
 )
 
 
-def _out_of_memory(evidence: Evidence, said: Told, match: LogMatch) -> Finding:
-    device = _failed_device(evidence, said, match)
-    roomy = _roomy(evidence, said, device) if device is not None else ()
-    several = {_ordinal(item) for item in said.matches if item.pattern == "oom"} - {None}
+def _out_of_memory(evidence: Evidence, output: Output, match: LogMatch) -> Finding:
+    device = _failed_device(evidence, output, match)
+    roomy = _with_room(evidence, output, device) if device is not None else ()
+    several = {_ordinal(item) for item in output.matches if item.pattern == "oom"} - {None}
     only = bool(roomy) and len(several) == 1
     facts = [quoted(match)]
     peak = evidence.history.peak_memory_bytes(device.uuid) if device is not None else None
@@ -202,9 +202,9 @@ def _out_of_memory(evidence: Evidence, said: Told, match: LogMatch) -> Finding:
         + (" What belongs to all GPUs lies on one: gathered outputs, ranks or contexts that share it." if only else ""),
         fix=_ONE_GPU_FIX if only else _SMALLER,
         refuted_by="The script catches the error and goes on with a smaller batch.",
-        devices=(device.uuid,) if device is not None else said.devices,
-        pids=said.pids,
-        run=said.run_id,
+        devices=(device.uuid,) if device is not None else output.devices,
+        pids=output.pids,
+        run=output.run_id,
     )
 
 
@@ -213,28 +213,28 @@ def _ordinal(match: LogMatch) -> int | None:
     return int(found[1]) if found is not None else None
 
 
-def _failed_device(evidence: Evidence, said: Told, match: LogMatch) -> Device | None:
+def _failed_device(evidence: Evidence, output: Output, match: LogMatch) -> Device | None:
     """Return the device that the text names by CUDA's ordinal in that rank."""
     ordinal = _ordinal(match)
     listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"] if evidence.snapshot is not None else []
     if ordinal is None:
         return None
-    fact = model_facts.visibility(said.rank(match.rank))
+    fact = model_facts.visibility(output.rank(match.rank))
     if fact is not None and fact.uuids is not None:
         uuid = fact.uuids[ordinal] if ordinal < len(fact.uuids) else ""
         return next((device for device in listed if same_uuid(device.uuid, uuid)), None)
     mask = fact.launch if fact is not None else None
-    for member in said.job.members if said.job is not None else ():
+    for member in output.job.members if output.job is not None else ():
         if member.process is not None and member.rank == match.rank:
             mask = mask_of(member.process, False)
     shown = devices_behind(mask, sorted(listed, key=lambda device: device.index))
     return shown[ordinal] if ordinal < len(shown) else None
 
 
-def _roomy(evidence: Evidence, said: Told, device: Device) -> tuple[Device, ...]:
+def _with_room(evidence: Evidence, output: Output, device: Device) -> tuple[Device, ...]:
     """Return the run's other devices (all others, once it has ended) if every one of them had room."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
-    used = set(said.devices)
+    used = set(output.devices)
     others = [d for d in listed if d.kind == "gpu" and d.uuid != device.uuid and (len(used) < 2 or d.uuid in used)]
     room = []
     for other in others:
@@ -246,16 +246,16 @@ def _roomy(evidence: Evidence, said: Told, device: Device) -> tuple[Device, ...]
 
 
 def host_memory(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge H05: the kernel's OOM killer ended processes, or hardly any memory is available while a job runs."""
+    """H05: the kernel's OOM killer ended processes, or hardly any memory is available while a job runs."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
     killed = evidence.history.kills_for_memory()
     failed = [run for run in snapshot.runs if run.state in FAILED_STATES]
-    said = {item.run_id: m for item in told(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
-    match = next(iter(said.values()), None)
+    killed_runs = {item.run_id: m for item in outputs_of(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
+    match = next(iter(killed_runs.values()), None)
     # The OOM killer may have ended somebody else's process: a run that failed otherwise is not its victim.
-    victims = [run for run in failed if run.run_id in said or any(rank.exit_code in _KILLED_CODES for rank in run.ranks)]
+    victims = [run for run in failed if run.run_id in killed_runs or any(rank.exit_code in _KILLED_CODES for rank in run.ranks)]
     host = snapshot.host
     total, available = host.memory_total_bytes, host.memory_available_bytes
     short = bool(total) and available is not None and total is not None and available < HOST_FREE_SHARE_MIN * total
@@ -299,7 +299,7 @@ H05 = Rule(
     confidences=("certain", "likely"),
     needs=("memory.events", "/proc/meminfo", "the run's output"),
     window_s=H05_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"oom_kill counted up in the last 5 minutes (certain), or MemAvailable below {HOST_FREE_SHARE_MIN:.0%} for "
         f"{H05_HOLD_S:.0f} s beside a job (likely)"

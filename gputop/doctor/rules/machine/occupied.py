@@ -8,7 +8,7 @@ from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
 from gputop.doctor.evidence.jobs import DEAD_STATES, Job, compute_uses
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
-from gputop.doctor.rules.support.outputs import others_memory, quoted, told
+from gputop.doctor.rules.support.outputs import foreign_memory, outputs_of, quoted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
 from gputop.units import bytes_text
@@ -26,9 +26,9 @@ _HIDING_NOTES = ("no_permission", "other")
 
 
 def other_job(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge H03: a process outside the job computes, or holds memory, on a GPU that the job trains on."""
+    """H03: a process outside the job computes, or holds memory, on a GPU that the job trains on."""
     judged: dict[str, Judgement] = {}
-    refused = {said.subject: match for said in told(evidence) if (match := others_memory(said)) is not None}
+    refused = {output.subject: match for output in outputs_of(evidence) if (match := foreign_memory(output)) is not None}
     for job in sorted(evidence.jobs, key=_speaks_first):
         if job.virtual or not evidence.trains(job) or all(p.environment is None for p in job.processes):
             continue
@@ -158,7 +158,7 @@ def _look(process: Process) -> str:
 
 
 def left_behind(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge H04: a rank or worker whose launcher is dead holds a GPU, or no listed process accounts for memory in use."""
+    """H04: a rank or worker whose launcher is dead holds a GPU, or no listed process accounts for memory in use."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}

@@ -49,7 +49,7 @@ def _cores_of(process: Process) -> int | None:
 
 
 def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D02: more loader processes than cores, so they wait for each other; or a quota that throttles them."""
+    """D02: more loader processes than cores, so they wait for each other; or a quota that throttles them."""
     host = _host(evidence)
     if host is None:
         return None
@@ -136,7 +136,7 @@ def _all_busy(evidence: Evidence, job: Job) -> bool:
 
 
 def pinned(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D03: the workers may use only one or two cores."""
+    """D03: the workers may use only one or two cores."""
     host = _host(evidence)
     if host is None or not host.cpu_count:
         return None
@@ -204,7 +204,7 @@ D03 = Rule(
 
 
 def one_thread(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D04: OMP_NUM_THREADS=1 although the training process prepares its data itself."""
+    """D04: OMP_NUM_THREADS=1 although the training process prepares its data itself."""
     host = _host(evidence)
     ranks = max(1, len(job.members))
     if host is None or not host.cpu_count or job.virtual or host.cpu_count < CORES_PER_RANK * ranks:
@@ -262,7 +262,7 @@ D04 = Rule(
 
 
 def shared_memory(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D08: /dev/shm fills up, or is small, while workers pass batches through it."""
+    """D08: /dev/shm fills up, or is small, while workers pass batches through it."""
     host = _host(evidence)
     if host is None or not host.shm_total_bytes or not _with_workers(job):
         return None
@@ -305,7 +305,7 @@ D08 = Rule(
 
 
 def far_socket(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D10: a rank runs on cores of the other socket."""
+    """D10: a rank runs on cores of the other socket."""
     if job.virtual or not any(device.cpu_affinity for device in job.pool):
         return None
     share = share_of_data(evidence, job)

@@ -50,7 +50,7 @@ def _calm(evidence: Evidence, job: Job) -> bool:
 
 
 def waits_in_each_step(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E01: the loop reads values from the GPU in each step, and the GPU idles while the next work is prepared."""
+    """E01: the loop reads values from the GPU in each step, and the GPU idles while the next work is prepared."""
     for member in job.members:
         fact, device = synchronizations(member.journal), _gpu(job, member)
         if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(job):
@@ -129,7 +129,7 @@ def _sync_fix(where: str | None) -> str:
 
 
 def too_little_work(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E02: the steps are so short that launching kernels takes longer than running them."""
+    """E02: the steps are so short that launching kernels takes longer than running them."""
     if job.virtual or not job.used or not evidence.is_warm(job):
         return None
     devices = tracked.used_devices(job)
@@ -217,7 +217,7 @@ def _launches(member: Member) -> bool:
 
 
 def no_tensor_cores(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E03: float32 matrix products on a GPU whose tensor cores idle."""
+    """E03: float32 matrix products on a GPU whose tensor cores idle."""
     for member in job.members:
         fact, device, dtypes = settings(member.journal), _gpu(job, member), parameter_dtypes(member.journal)
         if fact is None or device is None or set(dtypes) != {"float32"} or fact.autocast is not False:

@@ -113,7 +113,7 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
 
 
 def copies(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D05: copies from host to device take a tenth of the step."""
+    """D05: copies from host to device take a tenth of the step."""
     for rank in tracked.ranks_of(job):
         fact, step_s = transfers(rank), windows.step_s(evidence, job, rank.rank)
         if fact is None or fact.seconds_per_step is None or not step_s or fact.seconds_per_step < COPY_SHARE * step_s:
@@ -164,7 +164,7 @@ D05 = Rule(
 
 
 def workers_restart(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D06: each epoch begins with a long wait because the workers are restarted."""
+    """D06: each epoch begins with a long wait because the workers are restarted."""
     for rank in tracked.ranks_of(job):
         loader = feeding(rank)
         if loader is None or not loader.workers or loader.persistent:
@@ -223,7 +223,7 @@ D06 = Rule(
 
 
 def slow_disk(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D07: the loader's processes wait for a disk while the job waits for data."""
+    """D07: the loader's processes wait for a disk while the job waits for data."""
     host = evidence.snapshot.host if evidence.snapshot is not None else None
     if host is None or host.io_pressure_percent is None or host.io_pressure_percent < IO_PRESSURE_PERCENT:
         return None
@@ -341,7 +341,7 @@ def _saws(evidence: Evidence, uuid: str) -> bool:
 
 
 def waits_for_data(evidence: Evidence, job: Job) -> Judgement:
-    """Judge D01: by the journal; without one, as far as it is visible from outside."""
+    """D01: by the journal; without one, as far as it is visible from outside."""
     return loader_bound(evidence, job) if job.run is not None else from_outside(evidence, job)
 
 

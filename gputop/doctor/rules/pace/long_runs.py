@@ -40,7 +40,7 @@ def _gpu(job: Job, member: Member) -> Device | None:
 
 
 def memory_churn(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E04: the allocator keeps releasing and reallocating memory, on command or from shortage; or memory only grows."""
+    """E04: the allocator keeps releasing and reallocating memory, on command or from shortage; or memory only grows."""
     for member in job.members:
         fact, rank = cuda_memory(member.journal), member.journal
         if rank is None or fact is None or not rank.step or rank.step < WARM_UP_STEPS:
@@ -152,7 +152,7 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: call_facts.CudaMem
 
 
 def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E07: at regular intervals one step takes several times as long."""
+    """E07: at regular intervals one step takes several times as long."""
     for member in job.members:
         if member.journal is None:
             continue

@@ -57,7 +57,7 @@ _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
 def left_on(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E05: switches are on that slow every run down or disable something."""
+    """E05: switches are on that slow every run down or disable something."""
     if not evidence.trains(job):
         return None
     found = _in_environment(job)

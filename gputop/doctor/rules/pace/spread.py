@@ -27,7 +27,7 @@ E08_HOLD_S = 3.0
 
 
 def communication(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E06: every rank spends a large part of its step waiting for gradients to be averaged."""
+    """E06: every rank spends a large part of its step waiting for gradients to be averaged."""
     ranks = tracked.ranks_of(job)
     size = tracked.world(job)
     if size < 2 or not tracked.all_speak(job) or not evidence.is_warm(job):
@@ -146,7 +146,7 @@ def _equal_sets(places: dict[int, int]) -> bool:
 
 
 def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E08: the layers of one model are on several GPUs, of which one works at a time."""
+    """E08: the layers of one model are on several GPUs, of which one works at a time."""
     found = _spread(job)
     if found is None or job.virtual or not evidence.trains(job):
         return None
@@ -219,7 +219,7 @@ E08 = Rule(
 
 
 def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
-    """Judge E09: one process holds a full copy of the model on each GPU, and averages the gradients itself."""
+    """E09: one process holds a full copy of the model on each GPU, and averages the gradients itself."""
     found = _spread(job)
     if found is None or job.virtual or len(job.members) != 1 or not evidence.trains(job):
         return None

@@ -23,7 +23,7 @@ _SCORE = f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _Culprit:
     """The rank that the others wait for. ``member`` is None if it varies from step to step, or is on another machine."""
 
     found: Straggling
@@ -42,7 +42,7 @@ class _Known:
         return self.work is not None and self.work.unequal
 
 
-def _known(evidence: Evidence, job: Job) -> _Known | None:
+def _find_culprit(evidence: Evidence, job: Job) -> _Culprit | None:
     if not tracked.all_speak(job):
         return None
     ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
@@ -52,12 +52,12 @@ def _known(evidence: Evidence, job: Job) -> _Known | None:
     late = (member for member in job.members if member.journal is not None and member.journal.rank == found.culprit)
     member = next(late, None) if found.culprit is not None else None
     device = next((device for device in job.pool if member is not None and device.uuid == member.main), None)
-    return _Known(found, member, device, waits.work(evidence, job, ranks))
+    return _Culprit(found, member, device, waits.work(evidence, job, ranks))
 
 
-def _waited_for(evidence: Evidence, job: Job, *parts: str) -> _Known | None:
+def _culprit_by(evidence: Evidence, job: Job, *parts: str) -> _Culprit | None:
     """Return the one rank that the others wait for, if these parts of its step explain the wait."""
-    known = _known(evidence, job)
+    known = _find_culprit(evidence, job)
     if known is None or known.found.culprit is None:
         return None
     return known if sum(known.found.explained_by(part) for part in parts) >= COVERAGE_MIN else None
@@ -82,7 +82,7 @@ def _facts(found: Straggling) -> list[Fact]:
     ]
 
 
-def _told(job: Job, rule: str, known: _Known, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
+def _told(job: Job, rule: str, known: _Culprit, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
     pids = [known.pid] if isinstance(known.pid, int) else None
     devices = [known.device] if known.device is not None else None
     severity: Severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
@@ -91,8 +91,8 @@ def _told(job: Job, rule: str, known: _Known, title: str, cause: str, fix: str, 
 
 
 def slow_data(evidence: Evidence, job: Job) -> Judgement:
-    """Judge F01: one rank waits for its data, and all others wait for that rank."""
-    known = _waited_for(evidence, job, "phase/data")
+    """F01: one rank waits for its data, and all others wait for that rank."""
+    known = _culprit_by(evidence, job, "phase/data")
     if known is None:
         return None
     who = f"rank {known.found.culprit}"
@@ -136,8 +136,8 @@ F01 = Rule(
 
 
 def slow_compute(evidence: Evidence, job: Job) -> Judgement:
-    """Judge F02: one rank computes longer at equal work."""
-    known = _waited_for(evidence, job, "phase/forward")
+    """F02: one rank computes longer at equal work."""
+    known = _culprit_by(evidence, job, "phase/forward")
     if known is None or known.unequal:
         return None
     who, device = f"rank {known.found.culprit}", known.device
@@ -180,8 +180,8 @@ F02 = Rule(
 
 
 def unequal_work(evidence: Evidence, job: Job) -> Judgement:
-    """Judge F03: the ranks' batches differ in size, so some rank always waits."""
-    known = _known(evidence, job)
+    """F03: the ranks' batches differ in size, so some rank always waits."""
+    known = _find_culprit(evidence, job)
     if known is None:
         return _measured(evidence, job)
     found, work = known.found, known.work
@@ -189,7 +189,7 @@ def unequal_work(evidence: Evidence, job: Job) -> Judgement:
     by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
         found.explained_by("phase/data"), found.explained_by("rest"), found.explained_by("phase/optimizer")
     )
-    if not ((known.unequal and computes) or (by_turns and not _alike(job, work))):
+    if not ((known.unequal and computes) or (by_turns and not _equal_work(job, work))):
         return None
     judged = _told(job, "F03", known, *_UNEQUAL)
     if work is None or not work.unequal:
@@ -243,10 +243,10 @@ def _measured(evidence: Evidence, job: Job) -> Judgement:
     work = waits.work(evidence, job, ranks) if len(ranks) > 1 else None
     if work is None or not (work.measured and work.unequal):
         return None
-    told = waits.lost_to(work, evidence, job, ranks)
-    if told is None or told[0] < SCORE_MIN or told[1] < FOLLOWS_MIN:
+    loss = waits.cost_of(work, evidence, job, ranks)
+    if loss is None or loss[0] < SCORE_MIN or loss[1] < FOLLOWS_MIN:
         return None
-    lost, follows, steps = told
+    lost, follows, steps = loss
     facts = [
         _ratio(work),
         Fact(
@@ -264,7 +264,7 @@ def _measured(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(tracked.about(job, "F03", "warning", "likely", title, facts, cause, fix, refuted_by), 3.0)
 
 
-def _alike(job: Job, work: waits.Work | None) -> bool:
+def _equal_work(job: Job, work: waits.Work | None) -> bool:
     """Return whether the ranks' work is equal: on shared CPU cores their forward times differ all the same."""
     if work is not None and work.measured:
         return not work.unequal
@@ -273,8 +273,8 @@ def _alike(job: Job, work: waits.Work | None) -> bool:
 
 
 def jitter(evidence: Evidence, job: Job) -> Judgement:
-    """Judge F04: the slow rank changes with each step, and neither data nor forward explains it: the machine disturbs them."""
-    known = _known(evidence, job)
+    """F04: the slow rank changes with each step, and neither data nor forward explains it: the machine disturbs them."""
+    known = _find_culprit(evidence, job)
     if known is None or known.found.culprit is not None or known.unequal:
         return None
     if known.found.explained_by("rest") + known.found.explained_by("phase/optimizer") < COVERAGE_MIN / 2:
@@ -312,8 +312,8 @@ F04 = Rule(
 
 
 def rank_0_does_more(evidence: Evidence, job: Job) -> Judgement:
-    """Judge F05: rank 0 does more between steps than the others."""
-    known = _waited_for(evidence, job, "rest", "phase/optimizer")
+    """F05: rank 0 does more between steps than the others."""
+    known = _culprit_by(evidence, job, "rest", "phase/optimizer")
     if known is None or known.found.culprit != 0:
         return None
     return _told(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gputop.doctor.evidence import collective_counts, standing
+from gputop.doctor.evidence import collective_counts, stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import DEAD_STATES, Job
 from gputop.doctor.facts import model as model_facts
@@ -80,16 +80,16 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
         ),
         Fact(f"{waiting} {'lives' if one else 'live'}, without a step for {still:.0f} s", len(alive), "journal"),
     ]
-    for rank, where in (stalls or [])[:3]:
-        frame = f" in {where.stack[0]}" if where.stack else ""
-        facts.append(Fact(f"rank {rank.rank} waits since step {where.step}{frame}", where.step, "journal: stalled"))
+    for rank, stall in (stalls or [])[:3]:
+        frame = f" in {stall.stack[0]}" if stall.stack else ""
+        facts.append(Fact(f"rank {rank.rank} waits since step {stall.step}{frame}", stall.step, "journal: stalled"))
     if counted is not None:
         facts.append(counted)
     pids = {rank.pid for rank in left}
     there = [process.pid for process in job.processes if process.pid in pids and process.state not in DEAD_STATES]
     if there:
         facts.append(Fact(f"process {', '.join(map(str, there))} of {numbers} is still there", there, "/proc"))
-    early = bool(there) or any(where.early for _, where in stalls or ())
+    early = bool(there) or any(stall.early for _, stall in stalls or ())
     finding = Finding(
         "G04",
         "warning" if early else "error",
@@ -111,11 +111,11 @@ def _in_collectives(alive: Sequence[Rank]) -> list[tuple[Rank, Stall]] | None:
     """Return where the live ranks are; None unless each of them waits in a collective of a group of several."""
     if not any((model_facts.group_size(rank) or 0) > 1 for rank in alive):
         return None
-    found = [(rank, where) for rank in alive if (where := standstill(rank)) is not None]
+    found = [(rank, stall) for rank in alive if (stall := standstill(rank)) is not None]
     if len(found) < len(alive):
         return None
-    held = any(standing.compiles(where) or standing.debugged(where) for _, where in found)
-    return None if held or not all(standing.communicates(where) for _, where in found) else found
+    held = any(stacks.compiles(stall) or stacks.in_debugger(stall) for _, stall in found)
+    return None if held or not all(stacks.communicates(stall) for _, stall in found) else found
 
 
 def _counted(evidence: Evidence, job: Job, left: Sequence[Rank]) -> Fact | None:

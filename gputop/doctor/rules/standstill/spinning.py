@@ -8,7 +8,7 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 
 SPIN_PERCENT = 95.0
@@ -18,7 +18,7 @@ SPIN_HOLD_S = 60.0
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
 """NCCL's kernels poll: 100% utilization at little power (docs/rules.md#g01, estimates)."""
-STANDING = (
+HANG_SYMPTOMS = (
     "D01",
     "D02",
     "D04",
@@ -70,7 +70,7 @@ def spins(evidence: Evidence, job: Job) -> Judgement:
 
 
 def first_collective(evidence: Evidence, job: Job) -> Judgement:
-    """Judge G02: all ranks are in their first collective operation, and it does not complete."""
+    """G02: all ranks are in their first collective operation, and it does not complete."""
     if job.virtual or evidence.progressing(job) or any(rank.step for rank in tracked.ranks_of(job)):
         return None
     found = [item for item in evidence.communicators(job) if len(item.ranks) > 1]
@@ -121,13 +121,13 @@ G02 = Rule(
     confidences=("likely", "possible"),
     needs=("NCCL RAS", "NVML"),
     window_s=FIRST_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"equal counts of at most {FIRST_CALLS} collectives, GPUs at {SPIN_PERCENT:.0f}%, no step and no NVLink "
         f"(possible where that is unknown), for {FIRST_HOLD_S:.0f} s"
     ),
     estimated=True,
-    hides=("G01", *STANDING),
+    hides=("G01", *HANG_SYMPTOMS),
     mechanism=(
         "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver has a known fault "
         "(before 550.40.07 on RTX 40 cards)."

@@ -15,7 +15,7 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.logs.names import less_telling
+from gputop.doctor.logs.names import less_specific
 from gputop.doctor.logs.patterns import table as patterns
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.snapshot import JobState, LogMatch, Rank, Run, RunState, Snapshot
@@ -27,7 +27,7 @@ _LINES_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Output:
     """One run (or a launch without a journal) and its known error texts. ``job`` is None once it ended on this machine."""
 
     subject: str
@@ -65,7 +65,7 @@ class Told:
         return next((match.job_state for match in self.matches if match.job_state is not None), None)
 
     @property
-    def goes_on(self) -> bool:
+    def survived(self) -> bool:
         """Whether the run survived its error texts: it is alive, or ended with exit code 0.
 
         A launch without a journal is alive as long as its job is, or, if that is unknown, as long as it has processes.
@@ -78,24 +78,24 @@ class Told:
         return launch in _NOT_FAILED if launch is not None else self.job is not None
 
     @property
-    def afterwards(self) -> Fact | None:
+    def survival(self) -> Fact | None:
         """The evidence that the text ended nothing; None if it did, or may have."""
-        if not self.goes_on:
+        if not self.survived:
             return None
         if (self.run.state if self.run is not None else self.launch_state) == "finished":
             return Fact("the job ended well after this text", "finished", "the job's state")
         return Fact("the job went on after this text", "running", "the job's state")
 
 
-def told(evidence: Evidence) -> tuple[Told, ...]:
+def outputs_of(evidence: Evidence) -> tuple[Output, ...]:
     """Return every run and launch on this machine with a known error text, in snapshot order."""
-    found: tuple[Told, ...] | None = evidence.memo.get("told")
+    found: tuple[Output, ...] | None = evidence.memo.get("outputs")
     if found is None and evidence.snapshot is not None:
-        found = evidence.memo["told"] = _told(evidence, evidence.snapshot)
+        found = evidence.memo["outputs"] = _outputs_of(evidence, evidence.snapshot)
     return found or ()
 
 
-def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
+def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found = []
     for run in snapshot.runs:
@@ -108,7 +108,7 @@ def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
         if failed:
             matches += _exceptions(failed, run.run_id, {match.pattern for match in matches})
         if matches:
-            found.append(Told(run.run_id, run, jobs.get(run.run_id), tuple(matches)))
+            found.append(Output(run.run_id, run, jobs.get(run.run_id), tuple(matches)))
     if not snapshot.logs:
         return tuple(found)
     taken = {run.run_id for run in snapshot.runs} | {run.job_id for run in snapshot.runs}
@@ -117,7 +117,7 @@ def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
         if name is not None:
             job = next((job for job in evidence.jobs if name in _launches(job)), None)
             matches = [match for match in snapshot.logs if name in (match.job_id, match.run_id)]
-            found.append(Told(job.key if job is not None else name, None, job, tuple(matches)))
+            found.append(Output(job.key if job is not None else name, None, job, tuple(matches)))
     return tuple(found)
 
 
@@ -143,27 +143,27 @@ def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[Log
 def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
     """Return (name, cause, cascade) of the known failures in an exception. Cached: the same one arrives every second."""
     found: dict[str, tuple[str, str | None, bool]] = {}
-    said = []
+    found_in = []
     for line in text.splitlines()[:_LINES_MAX]:
         for pattern, _ in patterns.matches(line):
             if pattern.kind != HINT:
                 found.setdefault(pattern.id, (pattern.id, pattern.cause, pattern.cascade))
-                said.append((pattern.id, line))
-    found.pop(less_telling(said) or "", None)
+                found_in.append((pattern.id, line))
+    found.pop(less_specific(found_in) or "", None)
     return tuple(found.values())
 
 
-def others_memory(said: Told) -> LogMatch | None:
+def foreign_memory(output: Output) -> LogMatch | None:
     """Return the text that blames another process for a full GPU; None if the process is one of the run's own ranks."""
-    match = said.first("oom_other_proc")
+    match = output.first("oom_other_proc")
     row = patterns.pattern_of(match.pattern, match.line) if match is not None else None
-    own = {str(pid) for pid in (*said.pids, *(rank.pid for rank in (said.run.ranks if said.run is not None else ())))}
+    own = {str(pid) for pid in (*output.pids, *(rank.pid for rank in (output.run.ranks if output.run is not None else ())))}
     return None if row is not None and row[1].get("pid") in own else match
 
 
-def softened(said: Told, finding: Finding) -> Finding:
+def soften(output: Output, finding: Finding) -> Finding:
     """Limit a text-only finding to "possible" and "warning" if the job survived the text."""
-    after = said.afterwards
+    after = output.survival
     if after is None:
         return finding
     severity = "warning" if finding.severity == "error" else finding.severity
@@ -180,10 +180,10 @@ def quoted(match: LogMatch) -> Fact:
     return Fact(f"{who}{text}", text, f"{match.file}:{match.line_number}" if match.line_number is not None else match.file)
 
 
-def command_of(said: Told) -> str:
+def command_of(output: Output) -> str:
     """Return the command that started the run, as far as it is known."""
-    if said.job is not None:
-        return fixes.own_command(said.job)
-    if said.run is not None and said.run.command:
-        return shlex.join(said.run.command)
+    if output.job is not None:
+        return fixes.own_command(output.job)
+    if output.run is not None and output.run.command:
+        return shlex.join(output.run.command)
     return f"python {fixes.SCRIPT_UNKNOWN}"

@@ -15,7 +15,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings.finding import Abstained, Confidence, Finding, Severity
 
-EVERY_LOOK = 0.0
+EVERY_SNAPSHOT = 0.0
 """For rules about what ends or stops a run, and for the roots of most other rules: judge every snapshot."""
 SELDOM_S = 3.0
 """The default: launch settings do not change, and ranks write at most every 2 seconds."""

@@ -8,7 +8,7 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding, Severity
-from gputop.doctor.rules.support.outputs import Told, command_of, quoted, softened
+from gputop.doctor.rules.support.outputs import Output, command_of, quoted, soften
 from gputop.doctor.rules.support.rule import Suspicion
 from gputop.snapshot import LIVE_STATES, Device, LogMatch, Rank, is_of_training, loss_metric
 
@@ -22,10 +22,10 @@ def world(job: Job) -> int:
     """Return the job's number of ranks: from the run, else from the launcher, else as many as are observed."""
     if job.run is not None and job.run.world_size:
         return job.run.world_size
-    said = [
+    sizes = [
         m.process.environment.world_size for m in job.members if m.process is not None and m.process.environment is not None
     ]
-    return max([size for size in said if size], default=len(job.members))
+    return max([size for size in sizes if size], default=len(job.members))
 
 
 def all_speak(job: Job) -> bool:
@@ -104,7 +104,7 @@ def at(where: str | None) -> str:
 
 
 def from_text(
-    said: Told,
+    output: Output,
     match: LogMatch,
     rule: str,
     title: str,
@@ -124,10 +124,10 @@ def from_text(
         title=title,
         evidence=(quoted(match), *also),
         cause=cause,
-        fix=f"{fix}\n{command_of(said)}" if said.job is None else fix,
+        fix=f"{fix}\n{command_of(output)}" if output.job is None else fix,
         refuted_by=refuted_by,
-        devices=said.devices,
-        pids=said.pids,
-        run=said.run_id,
+        devices=output.devices,
+        pids=output.pids,
+        run=output.run_id,
     )
-    return Suspicion(softened(said, finding))
+    return Suspicion(soften(output, finding))

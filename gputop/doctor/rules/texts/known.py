@@ -20,8 +20,8 @@ from gputop.doctor.logs.scan import is_warning
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
 from gputop.doctor.rules.launching.visibility import exclusive_mode
 from gputop.doctor.rules.machine.memory import host_memory
-from gputop.doctor.rules.support.outputs import Told, others_memory, told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Output, foreign_memory, outputs_of
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import LogMatch
 
 JUDGED_ELSEWHERE = frozenset(
@@ -42,20 +42,20 @@ _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
 def failed(evidence: Evidence) -> dict[str, Judgement]:
-    """Judge LOG: the first failure in a run's output has a known text, or the run failed with an exception."""
+    """LOG: the first failure in a run's output has a known text, or the run failed with an exception."""
     found: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.matches[0]
-        if match.cascade or said.goes_on or match.pattern in JUDGED_ELSEWHERE:
+    for output in outputs_of(evidence):
+        match = output.matches[0]
+        if match.cascade or output.survived or match.pattern in JUDGED_ELSEWHERE:
             continue
-        if (said.job is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(said, match):
+        if (output.job is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(output, match):
             continue
         explains = _UNLESS_EXPLAINED.get(match.pattern)
-        if explains is not None and not explains(evidence).keys().isdisjoint({said.subject, "machine"}):
+        if explains is not None and not explains(evidence).keys().isdisjoint({output.subject, "machine"}):
             continue
-        judgement = _judge(said, match)
+        judgement = _judge(output, match)
         if judgement is not None:
-            found[f"log:{said.subject}"] = judgement
+            found[f"log:{output.subject}"] = judgement
     return found
 
 
@@ -67,7 +67,7 @@ LOG = Rule(
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
     needs=("logs",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="the first failure in the output of a run that failed has a known text, or is an exception",
     mechanism=(
         "Many failures have a fixed text. The first such text in the output of a failed run is closest to its "
@@ -83,18 +83,18 @@ LOG = Rule(
 )
 
 
-def _of_its_own(said: Told, match: LogMatch) -> bool:
+def _of_its_own(output: Output, match: LogMatch) -> bool:
     """Return whether the text blames memory that another rank of the same run holds: H02 judges that."""
-    return match.pattern == "oom_other_proc" and others_memory(said) is None
+    return match.pattern == "oom_other_proc" and foreign_memory(output) is None
 
 
-def _judge(said: Told, match: LogMatch) -> Judgement:
+def _judge(output: Output, match: LogMatch) -> Judgement:
     row = pattern_of(match.pattern, match.line)
     if row is None and match.pattern != UNKNOWN_ID:
         return None
     if row is not None and (row[0].kind != FAILURE or is_warning(match.line)):
         return None
-    rank = said.rank(match.rank)
+    rank = output.rank(match.rank)
     failure = model_facts.failure(rank) if rank is not None else None
     seen = Observation(
         match.line,
@@ -109,4 +109,4 @@ def _judge(said: Told, match: LogMatch) -> Judgement:
     finding = finding_of(seen)
     if seen.where is not None:
         finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, "journal")))
-    return Suspicion(replace(finding, run=said.run_id or match.run_id, devices=said.devices, pids=said.pids))
+    return Suspicion(replace(finding, run=output.run_id or match.run_id, devices=output.devices, pids=output.pids))

@@ -33,31 +33,31 @@ _PAUSING = re.compile(
 _KERNEL_RUNS_A_CELL = re.compile(r" (run_code|run_ast_nodes|run_cell)$")
 
 
-def communicates(where: Stall) -> bool:
+def communicates(stall: Stall) -> bool:
     """Return whether a rank waits for the others: in backward, where gradients are reduced, or in a collective operation."""
-    return where.phase == "backward" or any(
-        COLLECTIVE_FILES.search(frame) or _COLLECTIVE_NAMES.search(frame) for frame in where.stack
+    return stall.phase == "backward" or any(
+        COLLECTIVE_FILES.search(frame) or _COLLECTIVE_NAMES.search(frame) for frame in stall.stack
     )
 
 
-def pauses(where: Stall) -> bool:
+def pauses(stall: Stall) -> bool:
     """Return whether a rank evaluates or writes a checkpoint, by its phase or by a function name on its stack."""
-    return where.phase in _PAUSES or any(_PAUSING.search(frame) for frame in where.stack)
+    return stall.phase in _PAUSES or any(_PAUSING.search(frame) for frame in stall.stack)
 
 
-def compiles(where: Stall) -> bool:
+def compiles(stall: Stall) -> bool:
     """Return whether torch.compile is at work: a model's first calls, or those with new shapes, take minutes."""
-    return any(_COMPILER.search(frame) and not _COMPILED_CODE_RUNS.search(frame) for frame in where.stack)
+    return any(_COMPILER.search(frame) and not _COMPILED_CODE_RUNS.search(frame) for frame in stall.stack)
 
 
-def debugged(where: Stall) -> bool:
+def in_debugger(stall: Stall) -> bool:
     """Return whether a debugger waits at its prompt: a ``breakpoint()`` was left in the code."""
-    return any(_DEBUGGER.search(frame) for frame in where.stack)
+    return any(_DEBUGGER.search(frame) for frame in stall.stack)
 
 
-def rests(rank: Rank | None, where: Stall) -> bool:
+def rests(rank: Rank | None, stall: Stall) -> bool:
     """Return whether none of the script's code runs: a notebook between two cells, an interpreter at its prompt."""
-    if where.phase not in (None, "other"):
+    if stall.phase not in (None, "other"):
         return False
-    kernel = "ipykernel" in frameworks(rank) or any(frame.startswith(("kernelapp.py", "ipkernel.py")) for frame in where.stack)
-    return not where.stack or (kernel and not any(_KERNEL_RUNS_A_CELL.search(frame) for frame in where.stack))
+    kernel = "ipykernel" in frameworks(rank) or any(frame.startswith(("kernelapp.py", "ipkernel.py")) for frame in stall.stack)
+    return not stall.stack or (kernel and not any(_KERNEL_RUNS_A_CELL.search(frame) for frame in stall.stack))
