@@ -1,4 +1,4 @@
-"""Names causes: evidence in, findings out; no I/O, no clock, no NVML."""
+"""Name causes: evidence in, findings out. No I/O, no clock, no NVML."""
 
 from __future__ import annotations
 

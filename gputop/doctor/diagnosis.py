@@ -1,7 +1,7 @@
-"""The doctor: a pure function of the sequence of snapshots that it has seen. No I/O, no clock, no driver.
+"""The doctor: a pure function of the sequence of snapshots it has observed. No I/O, no clock, no driver.
 
-A finding appears when its rule has held for the rule's time: a certain one at once then, a likely one after three
-observations as well. It goes after five clean observations, so that one odd reading neither raises nor clears it.
+A finding appears once its rule has held for the rule's hold time; a likely one also needs three observations. It disappears
+after five clean observations, so one odd reading neither raises nor clears it.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from gputop.snapshot import NOT_READ, Snapshot
 LIKELY_AFTER = 3
 CLEAR_AFTER = 5
 UNCONFIRMED_S = 30.0
-"""A finding whose rule can no longer judge goes after this time."""
+"""A finding disappears after this time if its rule can no longer judge."""
 GAP_S = 60.0
-"""A longer silence (a suspended machine, a jump in a replay) starts the observation anew, unless intervals are longer."""
+"""A longer gap (a suspended machine, a jump in a replay) restarts the observation, unless the intervals are longer."""
 SEVERITY_WEIGHT: dict[Severity, float] = {"error": 3.0, "warning": 2.0, "info": 1.0}
 CONFIDENCE_WEIGHT: dict[Confidence, float] = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 EPISODES_KEPT = 200
 _JITTER_S = 0.25
-"""Snapshots come a little early or late."""
+"""Tolerance for snapshots that arrive a little early or late."""
 _ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
-_SECOND_LOOK = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
-"""Staggers the expensive families: the share of its interval that a rule waits between its first look and its second. All
-others look together, so that a root and its symptoms are seen at the same moment."""
+_PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
+"""Stagger the expensive families: the fraction of its interval that a rule waits between its first and second judgement.
+All other families judge together, so that a root and its symptoms appear at the same moment."""
 
 
 @dataclass(slots=True)
 class _Case:
-    """What one rule has seen of one job."""
+    """What one rule has observed of one subject."""
 
     finding: Finding
     since: float
@@ -47,50 +47,50 @@ class _Case:
     clean: int = 0
     shown: bool = False
     firm_since: float | None = None
-    """Since when the rule says more than "possible", and how often it has."""
+    """When the rule's judgement last became firmer than "possible"; ``firm_hits`` counts the observations since then."""
     firm_hits: int = 0
     began_at: float | None = None
 
 
-class _Asked(NamedTuple):
-    """What a rule said of its subjects, and until when that stands."""
+class _Judged(NamedTuple):
+    """The judgements of a rule on its subjects, and when they expire."""
 
     until: float
-    said: tuple[tuple[tuple[str, str], Judgement], ...]
-    """Without the subjects of which there was nothing to say: in between looks these change nothing."""
+    judgements: tuple[tuple[tuple[str, str], Judgement], ...]
+    """Subjects without a judgement are left out: replaying them between two judgements would change nothing."""
 
 
-def _until(now: float, rule: Rule, known: _Asked | None) -> float:
-    """Return when a rule looks again. Rules of one family look together, because they share what they compute."""
-    return now + (rule.every_s if known is not None else rule.every_s * _SECOND_LOOK.get(rule.family, 1.0)) - _JITTER_S
+def _next_judgement_s(now: float, rule: Rule, known: _Judged | None) -> float:
+    """Return when a rule judges next. The rules of one family judge together because they share computations."""
+    return now + (rule.every_s if known is not None else rule.every_s * _PHASE_OFFSET.get(rule.family, 1.0)) - _JITTER_S
 
 
 class Doctor:
-    """Watches a stream of snapshots and says what is wrong with the training in it."""
+    """Observe a stream of snapshots and diagnose the training in it."""
 
     raises: ClassVar[bool] = False
-    """A rule that fails or says what it does not declare, or evidence that is lost, ends the observation: for tests."""
+    """For tests: raise when a rule fails, returns something it does not declare, or evidence is lost."""
 
     def __init__(self) -> None:
-        self._evidence = Evidence(self._lose)
+        self._evidence = Evidence(self._record_unprocessed)
         self._failures: dict[str, Abstained] = {}
         self._lost: dict[str, tuple[Abstained, float]] = {}
-        """What was lost of the evidence, and when last: what -> (the first time's words, time of the stream)."""
+        """Evidence that was lost: what -> (the first report on it, stream time of the last loss)."""
         self._cases: dict[tuple[str, str], _Case] = {}
-        self._asked: dict[tuple[str, str], _Asked] = {}
+        self._judged: dict[tuple[str, str], _Judged] = {}
         self._last: Snapshot | None = None
         self._wall: float | None = None
         self._abstained: tuple[Abstained, ...] = ()
-        self._told: dict[tuple[str, str], Episode] = {}
+        self._current: dict[tuple[str, str], Episode] = {}
         self._past: deque[Episode] = deque(maxlen=EPISODES_KEPT)
 
     @property
     def episodes(self) -> tuple[Episode, ...]:
-        """Every finding that was told since the observation began, in the order of its beginning; the last 200 that ended."""
-        return tuple(sorted((*self._past, *self._told.values()), key=lambda episode: episode.began_at))
+        """Every finding shown since the observation began, in order of its start; at most the last 200 that ended."""
+        return tuple(sorted((*self._past, *self._current.values()), key=lambda episode: episode.began_at))
 
     def verdicts(self) -> tuple[Verdict, ...]:
-        """Return what came of each rule at the last snapshot: the rules of jobs, then those of the machine, in root order."""
+        """Return the outcome of each rule at the last snapshot: job rules first, then machine rules, each in root order."""
         hidden = self._hidden()
         states: dict[str, State] = {item.rule: "not_judged" for item in self._abstained}
         roots: dict[str, set[str]] = {}
@@ -115,16 +115,16 @@ class Doctor:
     def abstained(self) -> tuple[Abstained, ...]:
         """Rules that could not judge the last snapshot, why, and what they would need.
 
-        Under the name ``EVIDENCE``: what was lost of the snapshots that the rules look back on.
+        Entries with the id ``EVIDENCE`` report losses in the snapshots that the rules look back on.
         """
         return self._abstained
 
     def observe(self, snapshot: Snapshot) -> tuple[Finding, ...]:
-        """Take in the next snapshot and return the findings that stand now, verdict first."""
+        """Process the next snapshot and return the current findings, verdict first."""
         if not math.isfinite(snapshot.monotonic_s):
-            return self._standing()
-        if self._breaks_off(snapshot):
-            self._evidence, self._cases, self._asked = Evidence(self._lose), {}, {}
+            return self._current_findings()
+        if self._is_interrupted(snapshot):
+            self._evidence, self._cases, self._judged = Evidence(self._record_unprocessed), {}, {}
             self._lost.clear()
         self._last = snapshot
         self._wall = snapshot.time
@@ -132,7 +132,7 @@ class Doctor:
         self._evidence.observe(snapshot)
         for note in snapshot.notes:
             if note.code == NOT_READ:
-                self._miss(note.message, Abstained(EVIDENCE, note.message, note.hint))
+                self._record_loss(note.message, Abstained(EVIDENCE, note.message, note.hint))
         self._lost = {what: item for what, item in self._lost.items() if now - item[1] <= KEPT_S}
         abstained = dict.fromkeys(item for item, _ in self._lost.values())
         missing: Judgement = next((item for item, at in self._lost.values() if at == now), None)
@@ -145,50 +145,52 @@ class Doctor:
             if isinstance(judgement, Abstained):
                 abstained[judgement] = None
         for key in self._cases.keys() - judged:
-            # A job that is not seen because it could not be read has not ended.
+            # A job that is missing because it could not be read has not ended.
             self._consider(key, missing, now)
         self._abstained = tuple(abstained)
-        return self._standing()
+        return self._current_findings()
 
     def _judgements(self, now: float) -> Iterator[tuple[tuple[str, str], Judgement]]:
-        """Yield what each rule says of each of its subjects; in between the looks of a rule that looks seldom, the same."""
-        asked: dict[tuple[str, str], _Asked] = {}
+        """Yield each rule's judgement on each of its subjects. A rule that judges seldom repeats its last one in between."""
+        kept: dict[tuple[str, str], _Judged] = {}
         suspected = {rule for rule, _ in self._cases}
         evidence = self._evidence
         for job in evidence.jobs:
             for rule in JOB_RULES:
                 key = (rule.id, job.key)
                 if not rule.every_s or rule.id in suspected:
-                    yield key, self._ask(rule, job)
+                    yield key, self._judge_job(rule, job)
                     continue
-                known = self._asked.get(key)
+                known = self._judged.get(key)
                 if known is None or now >= known.until:
-                    judgement = self._ask(rule, job)
-                    known = _Asked(_until(now, rule, known), ((key, judgement),) if judgement is not None else ())
-                asked[key] = known
-                if known.said:
-                    yield known.said[0]
+                    judgement = self._judge_job(rule, job)
+                    known = _Judged(_next_judgement_s(now, rule, known), ((key, judgement),) if judgement is not None else ())
+                kept[key] = known
+                if known.judgements:
+                    yield known.judgements[0]
         for machine_rule in MACHINE_RULES:
             key = (machine_rule.id, "")
-            known = self._asked.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
+            known = self._judged.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
             if known is None or now >= known.until:
-                said = self._ask_of_machine(machine_rule)
-                judged = [((machine_rule.id, subject), judgement) for subject, judgement in said.items()]
+                by_subject = self._judge_machine(machine_rule)
+                judged = [((machine_rule.id, subject), judgement) for subject, judgement in by_subject.items()]
                 yield from judged
-                known = _Asked(_until(now, machine_rule, known), tuple(item for item in judged if item[1] is not None))
-            elif known.said:
-                yield from known.said
-            asked[key] = known
-        self._asked = asked
+                known = _Judged(
+                    _next_judgement_s(now, machine_rule, known), tuple(item for item in judged if item[1] is not None)
+                )
+            elif known.judgements:
+                yield from known.judgements
+            kept[key] = known
+        self._judged = kept
 
-    def _ask(self, rule: Rule, job: Job) -> Judgement:
+    def _judge_job(self, rule: Rule, job: Job) -> Judgement:
         assert rule.judge is not None
         try:
             return rule.judge(self._evidence, job)
         except Exception as error:  # noqa: BLE001 - one rule that fails takes neither the others nor the screen with it
             return self._failed(rule, error)
 
-    def _ask_of_machine(self, rule: Rule) -> Mapping[str, Judgement]:
+    def _judge_machine(self, rule: Rule) -> Mapping[str, Judgement]:
         assert rule.judge_machine is not None
         try:
             return rule.judge_machine(self._evidence)
@@ -197,26 +199,26 @@ class Doctor:
             return dict.fromkeys(subjects, self._failed(rule, error))
 
     def _failed(self, rule: Rule, error: Exception) -> Abstained:
-        """Return what is said of a rule that failed: the first failure's words, so that it is told once."""
+        """Return the report on a failed rule. It keeps the text of the first failure, so that it appears only once."""
         if self.raises:
             raise error
         if rule.id not in self._failures:
             self._failures[rule.id] = Abstained(rule.id, f"This rule failed: {describe_unexpected(error)}.", PLEASE_REPORT)
         return self._failures[rule.id]
 
-    def _lose(self, what: str, error: Exception) -> None:
-        """Take in that a part of the newest snapshot could not be taken in."""
+    def _record_unprocessed(self, what: str, error: Exception) -> None:
+        """Record that a part of the newest snapshot could not be processed."""
         if self.raises:
             raise error
         why = f"{what[0].upper()}{what[1:]} of a snapshot could not be taken in: {describe_unexpected(error)}."
-        self._miss(what, Abstained(EVIDENCE, why, PLEASE_REPORT))
+        self._record_loss(what, Abstained(EVIDENCE, why, PLEASE_REPORT))
 
-    def _miss(self, what: str, words: Abstained) -> None:
-        """Remember a loss: it is told for as long as the evidence reaches back, once, in the words of its first time."""
+    def _record_loss(self, what: str, report: Abstained) -> None:
+        """Record a loss. It is reported once, with its first text, for as long as the evidence reaches back."""
         known = self._lost.get(what)
-        self._lost[what] = (known[0] if known is not None else words, self._evidence.now)
+        self._lost[what] = (known[0] if known is not None else report, self._evidence.now)
 
-    def _breaks_off(self, snapshot: Snapshot) -> bool:
+    def _is_interrupted(self, snapshot: Snapshot) -> bool:
         last = self._last
         if last is None:
             return False
@@ -242,7 +244,7 @@ class Doctor:
                 case.firm_hits += 1
                 firm = case.firm_hits >= enough and now - case.firm_since >= judgement.hold_s
                 if case.shown and case.finding.confidence == "possible" and not firm:
-                    return  # to say more than is said already takes as long as to say it at first
+                    return  # upgrading a "possible" finding takes as long as raising it
             case.finding = replace(judgement.finding, began_at=case.began_at)
             case.shown = case.shown or (case.hits >= enough and now - case.since >= judgement.hold_s)
             return
@@ -256,24 +258,24 @@ class Doctor:
         if not case.shown or case.clean >= CLEAR_AFTER:
             del self._cases[key]
 
-    def _standing(self) -> tuple[Finding, ...]:
+    def _current_findings(self) -> tuple[Finding, ...]:
         hidden = self._hidden()
-        standing = {key: case.finding for key, case in self._cases.items() if case.shown and key not in hidden}
-        self._remember(standing)
-        return tuple(sorted(standing.values(), key=_weight))
+        current = {key: case.finding for key, case in self._cases.items() if case.shown and key not in hidden}
+        self._remember(current)
+        return tuple(sorted(current.values(), key=_weight))
 
-    def _remember(self, standing: Mapping[tuple[str, str], Finding]) -> None:
+    def _remember(self, current: Mapping[tuple[str, str], Finding]) -> None:
         now = self._wall if self._wall is not None else 0.0
-        for key in self._told.keys() - standing.keys():
-            self._past.append(replace(self._told.pop(key), ended_at=now))
-        for key, finding in standing.items():
-            known = self._told.get(key)
+        for key in self._current.keys() - current.keys():
+            self._past.append(replace(self._current.pop(key), ended_at=now))
+        for key, finding in current.items():
+            known = self._current.get(key)
             began = known.began_at if known is not None else finding.began_at if finding.began_at is not None else now
-            self._told[key] = Episode(finding, began)
+            self._current[key] = Episode(finding, began)
 
     @property
     def suppressed(self) -> tuple[Finding, ...]:
-        """Findings that hold but are explained by another one that stands (``suppressed_by``); not in what ``observe`` says."""
+        """Findings that hold but are explained by another current one (``suppressed_by``); not returned by ``observe``."""
         hidden = self._hidden()
         found = [
             replace(case.finding, suppressed_by=tuple(sorted(hidden[key])))
@@ -283,7 +285,7 @@ class Doctor:
         return tuple(sorted(found, key=_weight))
 
     def _hidden(self) -> dict[tuple[str, str], set[str]]:
-        """Return the cases that a root explains, and the ids of their roots. A root of the machine explains in every job."""
+        """Return the cases that a root explains, with the ids of their roots. A machine root explains cases in every job."""
         hidden: dict[tuple[str, str], set[str]] = {}
         for (root, subject), case in self._cases.items():
             symptoms, explains = HIDES.get(root), BY_ID[root].hides_if
@@ -309,13 +311,13 @@ class Doctor:
 
 
 def _is_rooted_in(root: str, symptom: str) -> bool:
-    """Return whether the symptom explains the root as well, and is the earlier root of the two: one of them has to stay."""
+    """Return whether the symptom also explains the root and comes first in root order: one of the two has to stay."""
     last = len(_ROOT_ORDER)
     return root in HIDES.get(symptom, frozenset()) and _ROOT_ORDER.get(symptom, last) < _ROOT_ORDER.get(root, last)
 
 
 def _weight(finding: Finding) -> tuple[bool, float, int, str, tuple[int, ...]]:
-    """Sort: possible ones last, then severity times confidence, then roots before symptoms."""
+    """Return the sort key: possible findings last, then by severity times confidence, then roots before symptoms."""
     weight = SEVERITY_WEIGHT[finding.severity] * CONFIDENCE_WEIGHT[finding.confidence]
     return (
         finding.confidence == "possible",

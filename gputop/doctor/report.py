@@ -1,4 +1,4 @@
-"""What ``gputop doctor`` prints: the findings as plain text for people, pipes and screen readers. Pure."""
+"""Format the output of ``gputop doctor``: findings as plain text for people, pipes and screen readers. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def text_report(
     snapshot: Snapshot | None,
     suppressed: Sequence[Finding] = (),
 ) -> str:
-    """Return the whole report: each finding with evidence, cause, fix, what would refute it and what it explains.
+    """Return the whole report: each finding with its evidence, cause, fix, what would refute it, and what it explains.
 
-    What could not be judged stands at the end.
+    Rules that could not judge come last.
     """
     blocks = [_finding(finding, number, len(findings), suppressed) for number, finding in enumerate(findings, 1)]
     if not findings:
@@ -38,7 +38,7 @@ def text_report(
 
 
 def log_report(findings: Sequence[Finding], logs: Sequence[tuple[str, int]]) -> str:
-    """Return what logs told: the root first, then remarks. ``logs``: each log's name and its number of lines."""
+    """Return the report on logs: the root first, then remarks. ``logs`` holds each log's name and its number of lines."""
     blocks = [_finding(finding, number, len(findings)) for number, finding in enumerate(findings, 1)]
     lines = sum(number for _, number in logs)
     read = f"{words.count(lines, 'line')} of {words.count(len(logs), 'log') if len(logs) != 1 else logs[0][0]}"
@@ -47,7 +47,7 @@ def log_report(findings: Sequence[Finding], logs: Sequence[tuple[str, int]]) -> 
 
 
 def preflight_report(report: Report) -> str:
-    """Return what a check before a run found, and a table of all that it looked at."""
+    """Return the report of a preflight check: its findings and the table of everything it checked."""
     total = len(report.findings)
     blocks = [_finding(finding, number, total) for number, finding in enumerate(report.findings, 1)]
     blocks.append(checks_text(report.checks))
@@ -55,7 +55,7 @@ def preflight_report(report: Report) -> str:
 
 
 def checks_text(checks: Sequence[Check]) -> str:
-    """Return the table of what was checked before a run: fine, a problem ("!") or unknown ("?")."""
+    """Return the table of preflight checks: fine ("ok"), a problem ("!") or unknown ("?")."""
     width = max((len(check.name) for check in checks), default=0)
     marks = {"fine": "ok", "problem": "!", "unknown": "?"}
     lines = ["Checked before a run:"]

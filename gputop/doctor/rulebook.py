@@ -1,4 +1,4 @@
-"""The rules in words: the list and the pages of ``gputop doctor --rules``, and docs/rules.md. Pure.
+"""Render the rules as text: the list and the pages of ``gputop doctor --rules``, and docs/rules.md. Pure.
 
 ``python -m gputop.doctor.rulebook`` prints docs/rules.md (``make docs``).
 """
@@ -66,7 +66,7 @@ one of 10.5 ms. NCCL's counts of collectives may differ between ranks while a jo
 
 
 def listing() -> str:
-    """Return every rule by its id with title, family and what it needs to see, in lines of at most 80 characters."""
+    """Return every rule by id, with its title, its family and the evidence it needs, in lines of at most 80 characters."""
     lines = []
     for rule in _by_id():
         lines.append(f"{rule.id:<5}{rule.title}  [{rule.family}]")
@@ -76,7 +76,7 @@ def listing() -> str:
 
 
 def explanation(rule: Rule) -> str:
-    """Return one rule in full, in lines of at most 80 characters."""
+    """Return the full page of one rule, in lines of at most 80 characters."""
     blocks = [f"{rule.id}  {rule.title}\n{'-' * (len(rule.id) + 2 + len(rule.title))}\n{_levels(rule)}"]
     for name, text in _paragraphs(rule):
         wrapped = textwrap.wrap(
@@ -87,13 +87,13 @@ def explanation(rule: Rule) -> str:
 
 
 def near_ids(text: str) -> tuple[str, ...]:
-    """Return the rules that a person may have meant by an id that does not exist: those that begin alike."""
+    """Suggest rule ids for an id that does not exist: those that begin with the same letter."""
     start = text.strip().upper()[:1]
     return tuple(sorted(rule for rule in IDS if start and rule.startswith(start)))
 
 
 def markdown() -> str:
-    """Return docs/rules.md."""
+    """Return the text of docs/rules.md."""
     parts = [_HEAD]
     chapter = ""
     for rule in _by_id():

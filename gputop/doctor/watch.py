@@ -1,4 +1,4 @@
-"""Watches a stream until the doctor is certain or the stream ends. Pure over the snapshots it is given."""
+"""Observe a stream until the doctor is certain or the stream ends. A pure function of the given snapshots."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from gputop.snapshot import LIVE_STATES, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What stood at the end: the findings, verdict first, and the snapshot that they were last judged on."""
+    """The final state: the findings, verdict first, and the last snapshot judged."""
 
     findings: tuple[Finding, ...]
     snapshot: Snapshot | None
     suppressed: tuple[Finding, ...] = ()
-    """What the findings explain."""
+    """Findings that the shown ones explain."""
 
 
 def watch(doctor: Doctor, snapshots: Iterable[Snapshot], run: str | None = None) -> Outcome:
-    """Observe until a certain finding that is more than information stands, or until the snapshots end.
+    """Observe until there is a certain finding more severe than "info", or until the snapshots end.
 
-    ``run`` (an id or a name) keeps only findings of that run.
+    ``run`` (an id or a name) keeps only the findings of that run.
     """
     outcome = Outcome((), None)
     for snapshot in snapshots:
@@ -34,7 +34,7 @@ def watch(doctor: Doctor, snapshots: Iterable[Snapshot], run: str | None = None)
 
 
 def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outcome:
-    """Observe one snapshot and return what stands now, of one run (an id or a name) or of all."""
+    """Observe one snapshot and return the current findings of one run (an id or a name), or of all runs."""
     findings = doctor.observe(snapshot)
     if run is None:
         return Outcome(findings, snapshot, doctor.suppressed)
@@ -44,12 +44,12 @@ def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outc
 
 
 def changed(before: Outcome, now: Outcome) -> bool:
-    """Return whether other findings stand: numbers that move in their evidence are no news."""
+    """Return whether the set of findings differs; changed numbers in their evidence do not count."""
     return _heads(before) != _heads(now)
 
 
 def trains(snapshot: Snapshot) -> bool:
-    """Return whether something trains on the machine: a live run, or a process on a GPU or with torch in it."""
+    """Return whether anything trains on the machine: a live run, or a process that uses a GPU or has torch loaded."""
     alive = any(run.state in LIVE_STATES for run in snapshot.runs)
     return alive or any(process.devices or process.torch_mapped for process in snapshot.processes)
 

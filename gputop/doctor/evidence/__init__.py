@@ -1,1 +1,1 @@
-"""What rules judge by: snapshots grouped and kept over time."""
+"""The evidence that rules judge by: snapshots, grouped and kept over time."""

@@ -1,7 +1,7 @@
-"""Which rank has not come to a collective operation that the others have begun, by NCCL's own counts. Pure.
+"""Find the rank that has not entered a collective operation that the others have begun, by NCCL's own counts. Pure.
 
-Counts that differ are normal while a job runs; they tell once none of the job's communicators moves any more
-(docs/rules.md#measures). RAS is asked every 5 s: three askings that agree take 15 s, and one more is on its way.
+Counts normally differ while a job runs; they are conclusive only once none of the job's communicators moves
+(docs/rules.md#measures). gputop polls RAS every 5 s: three equal readings take 15 s, and one more is on its way.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from gputop.snapshot import Communicator, CommunicatorRank
 
 STILL_S = 20.0
 _OF_PAIRS = ("send", "recv")
-"""Operations between two ranks: their counts need not be equal."""
+"""Point-to-point operations: their counts need not be equal."""
 
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """The ranks of one communicator that have begun an operation less often than the others, and that do not move."""
+    """The ranks of one communicator that have begun an operation less often than the others and no longer move."""
 
     operation: str
     most: int
@@ -29,7 +29,7 @@ class Behind:
 
 
 def behind(evidence: Evidence, job: Job) -> Behind | None:
-    """Return who is behind; None while a count of the job moves, all are equal, or ranks are ahead of each other crosswise."""
+    """Return the ranks that are behind; None while a count moves, if all are equal, or if ranks are ahead crosswise."""
     found = [item for item in evidence.communicators(job) if len(item.ranks) > 1]
     still = [evidence.still.counts_s(item) for item in found]
     if not found or min(still) < STILL_S:

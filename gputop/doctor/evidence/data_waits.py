@@ -1,6 +1,6 @@
-"""How long the ranks wait for their data, where an epoch begins, and whether the waits return with the workers. Pure.
+"""How long the ranks wait for data, where epochs begin, and whether the waits recur at the workers' period. Pure.
 
-By sums and never by medians: with four workers the median wait was 1.3 ms where the mean was 80 ms (docs/rules.md#measures).
+Uses sums, never medians: with four workers the median wait was 1.3 ms where the mean was 80 ms (docs/rules.md#measures).
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from gputop.snapshot import LIVE_STATES
 
 STEPS_MIN = 30
 PREFETCH = 2
-"""Batches that each worker prepares ahead where the loader does not say it: torch's default."""
+"""Batches that each worker prefetches if the loader does not say: torch's default."""
 RHYTHM_MIN = 0.5
-"""Measured at a lag of as many batches as there are workers: 0.85 to 0.92 where the workers are the bottleneck."""
+"""Measured at a lag equal to the number of workers: 0.85 to 0.92 where the workers are the bottleneck."""
 RHYTHM_ROUNDS = 5
 DATA, STEP, EPOCH, FIRST = "phase/data", "step_s", "epoch", "first_batch_s"
 
 
 def loader_of(job: Job) -> Feeding | None:
-    """Return the loader's settings, as the lowest rank that tells of them says."""
+    """Return the loader's settings, as reported by the lowest rank that reports any."""
     ranks = job.run.ranks if job.run is not None else ()
     return next((found for rank in ranks if rank.state in LIVE_STATES and (found := feeding(rank)) is not None), None)
 
 
 def share_of_data(evidence: Evidence, job: Job) -> float | None:
-    """Return the share of time that goes to waiting for data in the rank of the middle, the lower one of two.
+    """Return the share of time that the median rank waits for data (the lower median of an even number).
 
-    Where one rank alone waits it is a straggler, and not the loaders of all. The first batches of an epoch are left out:
-    workers that start make the first one slow, and what they have prepared meanwhile makes the next ones quick.
+    If only one rank waits, it is a straggler and the loaders in general are fine. The first batches of an epoch are left
+    out: starting workers slows down the first one, and the batches prefetched meanwhile speed up the next ones.
     """
     if "data_waits.share" not in evidence.memo:
         evidence.memo["data_waits.share"] = {}
@@ -77,7 +77,7 @@ def _without(steps: Series, firsts: Sequence[int], batches: int) -> Series:
 
 
 def beginnings(evidence: Evidence, job: Job, rank: int) -> list[int]:
-    """Return the first step of each epoch but the first, as far as they are kept."""
+    """Return the first step of each kept epoch except the first one."""
     epochs = evidence.series(job.run_id, rank, EPOCH)
     if not epochs or min(epochs.values) == max(epochs.values):
         return []
@@ -85,13 +85,13 @@ def beginnings(evidence: Evidence, job: Job, rank: int) -> list[int]:
 
 
 def first_batches(evidence: Evidence, job: Job, rank: int) -> tuple[list[float], float] | None:
-    """Return the times of the first batches of the kept epochs but the first of them, and their share of the wall clock.
+    """Return the first-batch times of the kept epochs except the first one, and their share of the wall clock.
 
-    None for fewer than two of them.
+    None if there are fewer than two.
     """
-    said = evidence.series(job.run_id, rank, FIRST)
-    if said:
-        points = list(said)
+    logged = evidence.series(job.run_id, rank, FIRST)
+    if logged:
+        points = list(logged)
     else:
         firsts = beginnings(evidence, job, rank)
         if len(firsts) < 3:
@@ -106,7 +106,7 @@ def first_batches(evidence: Evidence, job: Job, rank: int) -> tuple[list[float],
 
 
 def rhythm(evidence: Evidence, job: Job, rank: int, workers: int) -> float | None:
-    """Return the autocorrelation of the waits at a lag of ``workers`` batches; None for too few waits, or workers."""
+    """Return the autocorrelation of the waits at a lag of ``workers`` batches; None with too few waits or workers."""
     if workers < 2:
         return None
     waits = windows.newest(evidence, job, rank, DATA).values

@@ -1,6 +1,6 @@
-"""What the devices, and the backward threads of processes, showed over the last minute of the stream. Pure: no clock.
+"""The last minute of the devices and of the processes' backward threads. Pure: no clock.
 
-``Evidence`` keeps one ``DeviceHistory`` and feeds it each snapshot; an observation costs a walk over the devices.
+``Evidence`` keeps one ``DeviceHistory`` and feeds it each snapshot; an observation costs one pass over the devices.
 """
 
 from __future__ import annotations
@@ -13,18 +13,18 @@ from typing import NamedTuple
 from gputop.snapshot import Device, Host, Process, Snapshot
 
 WINDOW_S = 60.0
-"""Clocks and throttling are judged over this time (docs/rules.md#i01)."""
+"""Window over which clocks and throttling are judged (docs/rules.md#i01)."""
 SPAN_MIN_S = 10.0
-"""A share of time is told once this much of the window was seen."""
+"""Shares of time are reported once this much of the window has been observed."""
 KEPT_READINGS = 600
 WORKING_PERCENT = 50.0
-"""Clocks and links are judged while utilisation lies above this: both rest by design when a device idles (section 1.2)."""
+"""Clocks and links are judged while utilization is above this: both drop by design when a device idles (section 1.2)."""
 OUT_OF_MEMORY_KEPT_S = 300.0
-"""For so long a kill by the kernel's OOM killer explains what happens to the runs."""
+"""A kill by the kernel's OOM killer explains failures of runs for this long."""
 
 
 class Reading(NamedTuple):
-    """What one snapshot said of one device, as far as rules look back on it."""
+    """What one snapshot reports on one device, limited to what rules look back on."""
 
     time: float
     utilization_percent: float | None
@@ -37,12 +37,12 @@ class Reading(NamedTuple):
 
     @property
     def working(self) -> bool:
-        """The device computes at this moment."""
+        """Whether the device computes at this moment."""
         return self.utilization_percent is not None and self.utilization_percent >= WORKING_PERCENT
 
 
 class DeviceHistory:
-    """The last minute of every GPU, which GPUs went missing, kills for want of memory, and backward threads that moved."""
+    """The last minute of every GPU, GPUs that disappeared, OOM kills, and backward threads that moved."""
 
     def __init__(self) -> None:
         self._now = -math.inf
@@ -56,7 +56,7 @@ class DeviceHistory:
         self._first_uncorrected: dict[str, int] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take in the next snapshot of the stream."""
+        """Process the next snapshot of the stream."""
         self._now, self._working = snapshot.monotonic_s, {}
         self._observe_devices(snapshot)
         self._observe_host(snapshot.host)
@@ -108,14 +108,14 @@ class DeviceHistory:
         return self._readings.get(uuid, ())
 
     def span_s(self, uuid: str) -> float:
-        """Return for how much of the last minute the device was watched."""
+        """Return how many seconds of the last minute the device was observed."""
         readings = self.readings(uuid)
         return readings[-1].time - readings[0].time if readings else 0.0
 
     def share_throttled(self, uuid: str, counter: str) -> float | None:
-        """Return the share of the last minute that a cumulative counter ("thermal_ns", "power_brake_ns") grew by, 0 to 1.
+        """Return the share of the last minute (0 to 1) that a cumulative counter ("thermal_ns", "power_brake_ns") grew by.
 
-        None: the driver does not count it, it was reset, or it was watched for less than 10 s.
+        None if the driver does not count it, the counter was reset, or it was observed for less than 10 s.
         """
         readings = self.readings(uuid)
         first = next(_counted(readings, counter), None)
@@ -126,7 +126,7 @@ class DeviceHistory:
         return min(1.0, grown / 1e9 / (last[0] - first[0])) if grown >= 0 else None
 
     def share_with_reason(self, uuid: str, reasons: Collection[str]) -> float:
-        """Return the share of the readings at work in which one of the throttle ``reasons`` was set; 0 before 10 s."""
+        """Return the share of busy readings with one of the throttle ``reasons`` set; 0 before 10 s were observed."""
         if self.span_s(uuid) < SPAN_MIN_S:
             return 0.0
         working = self._at_work(uuid)
@@ -143,18 +143,18 @@ class DeviceHistory:
         return sum(known) / len(known) if known else None
 
     def _at_work(self, uuid: str) -> list[Reading]:
-        """Return the readings in which the device works; several rules of one snapshot ask for them."""
+        """Return the readings in which the device works. Cached, because several rules use them for each snapshot."""
         if uuid not in self._working:
             self._working[uuid] = [reading for reading in self.readings(uuid) if reading.working]
         return self._working[uuid]
 
     def peak_memory_bytes(self, uuid: str) -> float | None:
-        """Return the most memory that was in use within the last minute."""
+        """Return the peak memory in use within the last minute."""
         values = [r.memory_used_bytes for r in self.readings(uuid) if r.memory_used_bytes is not None]
         return max(values) if values else None
 
     def utilizations(self, uuids: Sequence[str]) -> list[tuple[float, ...]]:
-        """Return utilisation of several devices side by side, one row for each moment at which all are known."""
+        """Return the utilization of several devices in columns, one row for each moment at which all are known."""
         columns = [{r.time: r.utilization_percent for r in self.readings(uuid)} for uuid in uuids]
         rows = []
         for time in columns[0] if columns else ():
@@ -165,7 +165,7 @@ class DeviceHistory:
         return rows
 
     def missing(self) -> tuple[Device, ...]:
-        """Return the GPUs that were listed earlier in the stream and are no longer, as they were last read."""
+        """Return the GPUs that disappeared from the stream, each with its last reading."""
         return tuple(self._missing.values())
 
     def kills_for_memory(self) -> int:
@@ -173,7 +173,7 @@ class DeviceHistory:
         return sum(number for _, number in self._killed)
 
     def new_uncorrected(self, device: Device) -> int:
-        """Return how many uncorrected memory errors came since the device was first seen."""
+        """Return how many uncorrected memory errors occurred since the device was first observed."""
         if device.ecc_uncorrected is None:
             return 0
         return max(0, device.ecc_uncorrected - self._first_uncorrected.get(device.uuid, device.ecc_uncorrected))
@@ -188,7 +188,7 @@ class DeviceHistory:
 
 
 def _counted(readings: Iterable[Reading], counter: str) -> Iterator[tuple[float, float]]:
-    """Yield (time, value) of the readings in which the driver counted."""
+    """Yield (time, value) of the readings in which the driver reported the counter."""
     return ((reading.time, value) for reading in readings if (value := getattr(reading, counter)) is not None)
 
 

@@ -1,6 +1,6 @@
-"""What the rules judge by: the newest snapshot, grouped into jobs, and what the last two minutes of snapshots showed.
+"""The evidence that rules judge by: the newest snapshot, grouped into jobs, and the last two minutes of snapshots.
 
-Incremental: one observation costs a walk over the newest snapshot. No clock: time is what the snapshots say.
+Incremental: one observation costs one pass over the newest snapshot. No clock: time comes from the snapshots.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gputop.snapshot import LIVE_STATES, Communicator, Device, LogMatch, Process
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
 LOAD_WINDOW_S = 12.0
-"""Who owns a GPU is read from contexts and not from utilization, so 12 s are enough: a fault is named within 15 s."""
+"""Contexts, not utilization, tell who owns a GPU, so 12 s are enough: a fault is named within 15 s."""
 LOAD_SPAN_MIN_S = 9.5
 BUSY_PERCENT = 10.0
 """Average utilization of a GPU that works (docs/rules.md#measures)."""
@@ -29,7 +29,8 @@ IDLE_PERCENT = 3.0
 IDLE_SHARE = 0.95
 """A GPU is idle when 95% of its readings are below 3% (docs/rules.md#measures)."""
 FREE_MEMORY_BYTES = 2**30
-"""Unused memory as the driver counts it stays below this: an idle data-centre GPU with driver reserve shows up to 0.6 GiB."""
+"""A GPU is free below this memory use, as the driver counts it: an idle data-center GPU with driver reserve shows up to 0.6
+GiB."""
 WARM_UP_S = 30.0
 WARM_UP_STEPS = 20
 """No finding about utilization in the first 30 s or 20 steps, in which cuDNN, NCCL and compilers start."""
@@ -39,7 +40,7 @@ CPU_BUSY_PERCENT = 80.0
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """A device's utilisation over the last ``span_s`` seconds: the mean, and the share of samples in which it idled."""
+    """A device's load over the last ``span_s`` seconds: mean utilization, and the share of samples in which it idled."""
 
     mean_percent: float
     idle_share: float
@@ -47,12 +48,12 @@ class Load:
 
     @property
     def busy(self) -> bool:
-        """It works."""
+        """Whether the device works."""
         return self.mean_percent >= BUSY_PERCENT
 
     @property
     def idle(self) -> bool:
-        """It does nothing, and has been watched for long enough to say so."""
+        """Whether the device idles, and was observed long enough to tell."""
         return self.idle_share >= IDLE_SHARE and self.span_s >= LOAD_SPAN_MIN_S
 
 
@@ -77,17 +78,20 @@ def _raise(what: str, error: Exception) -> None:
 
 
 class Evidence:
-    """A bounded memory of the stream, and the questions that rules ask of it."""
+    """A bounded memory of the stream, with the queries that rules need."""
 
     def __init__(self, lost: Callable[[str, Exception], None] = _raise) -> None:
-        """``lost`` is told what of a snapshot could not be taken in, and why; the rest is. It may raise the error."""
+        """Start without any snapshot.
+
+        ``lost`` receives each part of a snapshot that could not be processed, and why; the rest is processed. It may raise.
+        """
         self._lost = lost
         self.now = -math.inf
         self.snapshot: Snapshot | None = None
         self.history = DeviceHistory()
         self.still = Stillness()
         self.memo: dict[str, Any] = {}
-        """What rules worked out from this snapshot and share; emptied with each one."""
+        """Results that rules compute from this snapshot and share; cleared with each snapshot."""
         self.jobs: tuple[Job, ...] = ()
         self._devices: dict[str, Device] = {}
         self._samples: dict[str, deque[tuple[float, float]]] = {}
@@ -99,7 +103,7 @@ class Evidence:
         self._points: dict[tuple[str, int, str], Series] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take in the next snapshot of the stream."""
+        """Process the next snapshot of the stream."""
         self.now, self.snapshot = snapshot.monotonic_s, snapshot
         stated.forget()
         self._devices, self._loads, self._owners, self.memo, self.jobs = {}, {}, {}, {}, ()
@@ -175,7 +179,7 @@ class Evidence:
     ) -> None:
         if rank.state not in LIVE_STATES:
             ended[key] = self._ended.get(key, self.now)
-            return  # no rule asks what one that has ended did lately
+            return  # no rule looks at the recent past of an ended run
         known = self._ranks.get(key)
         track = seen[key] = known or _RankTrack(rank.step, seen_at=self.now)
         if known is not None and rank.step is not None and rank.step != track.step:
@@ -204,7 +208,7 @@ class Evidence:
                 self._lost("a metric", error)
 
     def series(self, run_id: str | None, rank: int, metric: str) -> Series:
-        """Return the newest values of a rank's metric in the order of their coming; empty when there are none."""
+        """Return the newest values of a rank's metric in order of arrival; empty if there are none."""
         return self._points.get((run_id or "", rank, metric), EMPTY)
 
     def logs(self, job: Job) -> tuple[LogMatch, ...]:
@@ -219,13 +223,13 @@ class Evidence:
         )
 
     def communicators(self, job: Job) -> tuple[Communicator, ...]:
-        """Return the NCCL communicators in which a process of the job takes part, matched by PID."""
+        """Return the NCCL communicators that a process of the job belongs to, matched by PID."""
         pids = {process.pid for process in job.processes} | set(job.pids)
         found = self.snapshot.communicators if self.snapshot is not None else ()
         return tuple(item for item in found if any(rank.pid in pids for rank in item.ranks))
 
     def load(self, uuid: str) -> Load | None:
-        """Return the device's load over the window; None when its utilisation is unknown."""
+        """Return the device's load over the window; None if its utilization is unknown."""
         if uuid not in self._loads:
             self._loads[uuid] = self._load(uuid)
         return self._loads[uuid]
@@ -255,7 +259,7 @@ class Evidence:
         return self._devices.get(uuid)
 
     def is_free(self, device: Device) -> bool | None:
-        """True when nobody uses the device and it idles; None while that is unknown."""
+        """Return whether the device idles and nobody uses it; None while that is unknown."""
         if self.owners(device.uuid):
             return False
         if device.kind == "gpu" and (device.memory_used_bytes or 0) >= FREE_MEMORY_BYTES:
@@ -266,11 +270,11 @@ class Evidence:
         return load.idle
 
     def free(self, devices: Iterable[Device]) -> tuple[Device, ...]:
-        """Return those of the devices that are surely free."""
+        """Return the devices that are certainly free."""
         return tuple(device for device in devices if self.is_free(device))
 
     def works(self, job: Job) -> bool | None:
-        """True when one of the job's devices is busy or its steps move; None when neither is known yet."""
+        """Return whether one of the job's devices is busy or its steps advance; None when neither is known yet."""
         if self.progressing(job):
             return True
         loads = [self.load(uuid) for uuid in job.used]
@@ -279,7 +283,7 @@ class Evidence:
         return None if not loads or any(load is None or load.span_s < LOAD_SPAN_MIN_S for load in loads) else False
 
     def progressing(self, job: Job) -> bool:
-        """True when a rank's step has moved within the last minute of the stream."""
+        """Return whether a rank's step advanced within the last minute of the stream."""
         return any(self._moved(job, member) for member in job.members)
 
     def _moved(self, job: Job, member: Member) -> bool:
@@ -287,18 +291,18 @@ class Evidence:
         return track is not None and track.moved_at is not None and self.now - track.moved_at <= PROGRESS_S
 
     def stood_s(self, run_id: str, rank: int) -> float:
-        """Return for how long a living rank has made no step, as far as it was watched; 0 for one that is not known."""
+        """Return for how many observed seconds a live rank has made no step; 0 for an unknown rank."""
         track = self._ranks.get((run_id, rank))
         if track is None:
             return 0.0
         return self.now - (track.moved_at if track.moved_at is not None else track.seen_at)
 
     def ended_s(self, run_id: str, rank: int) -> float:
-        """Return for how long a rank is known to have ended; 0 for one that has not."""
+        """Return for how many seconds a rank is known to have ended; 0 if it has not."""
         return self.now - self._ended.get((run_id, rank), self.now)
 
     def trains(self, job: Job) -> bool:
-        """True when the job is seen to train: steps move or were just logged, or its backward threads use the CPU."""
+        """Return whether the job trains: steps advance or were just logged, or its backward threads use the CPU."""
         if self.progressing(job) or any(self._logged_lately(member.journal) for member in job.members):
             return True
         return any(
@@ -313,14 +317,14 @@ class Evidence:
         return journal.state == "running" and abs(self.snapshot.time - journal.last_log_at) <= PROGRESS_S
 
     def is_warm(self, job: Job) -> bool:
-        """True when the start is over: 20 steps, or 30 s since every rank began."""
+        """Return whether the warm-up is over: 20 steps, or 30 s since every rank began."""
         steps = [member.journal.step for member in job.members if member.journal and member.journal.step is not None]
         if steps and min(steps) >= WARM_UP_STEPS:
             return True
         return all(self.age_s(process) >= WARM_UP_S for process in job.processes)
 
     def age_s(self, process: Process) -> float:
-        """Return for how long the process has run, or at least been seen."""
+        """Return for how many seconds the process has run, or at least been observed."""
         track = self._track(process)
         seen = self.now - track.first_seen if track is not None else 0.0
         if process.started_at is None or self.snapshot is None:
@@ -329,7 +333,7 @@ class Evidence:
         return max(seen, lived) if math.isfinite(lived) else seen
 
     def cpu_busy_s(self, process: Process) -> float:
-        """Return for how long the process has used more than 80 % of a core without a pause."""
+        """Return for how many seconds the process has used more than 80% of a core without a pause."""
         track = self._track(process)
         return self.now - track.cpu_busy_since if track is not None and track.cpu_busy_since is not None else 0.0
 
@@ -337,7 +341,8 @@ class Evidence:
         return self._processes.get((process.pid, process.started_at))
 
     def recent_calls(self, job: Job, member: Member, least: int) -> tuple[int, int, int]:
-        """Return (calls, underused, uneven) of DataParallel over the last two minutes; since the start if those are few."""
+        """Return (calls, underused, uneven) of DataParallel over the last two minutes; since the start if those are too
+        few."""
         track = self._ranks.get((job.run_id, member.journal.rank)) if job.run_id and member.journal else None
         if track is None or not track.calls:
             return 0, 0, 0

@@ -1,7 +1,7 @@
-"""Which processes belong together, which rank each is, and on which device it mainly works. Pure functions of a snapshot.
+"""Which processes belong together, which rank each is, and which device it mainly uses. Pure functions of a snapshot.
 
-Ranks belong together by run id, else by their launcher, else by the launch that gputop made. Everything is joined by PID
-and UUID, never by index.
+Ranks are grouped by run id, else by launcher, else by the launch that gputop made. Everything is joined by PID and UUID,
+never by index.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from gputop.errors import reraise
 from gputop.snapshot import LIVE_STATES, Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
 
 DEAD_STATES = ("X", "Z")
-"""Process states: it has ended, though the driver may still hold its memory."""
+"""Process states of a process that has ended, though the driver may still hold its memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One rank of a job on this machine. ``main`` is the UUID of the device with its heaviest context, None if unknown."""
+    """One rank of a job on this machine. ``main`` is the UUID of the device with its largest context, None if unknown."""
 
     rank: int | None
     local_rank: int | None
@@ -42,10 +42,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One training job as far as it runs on this machine.
+    """The part of one training job that runs on this machine.
 
-    ``pool`` are the machine's devices of the job's kind (GPUs, or virtual GPUs), ``visible`` those that the masks of its
-    ranks leave together, in the order of the masks, ``visible_count`` how many the job really sees. None: unknown.
+    ``pool`` holds the machine's devices of the job's kind (GPUs or virtual GPUs); ``visible`` those that the masks of all
+    its ranks leave, in the order of the masks; ``visible_count`` is the number of devices that the job really sees. None:
+    unknown.
     """
 
     key: str
@@ -74,7 +75,7 @@ class Job:
 
     @property
     def local_world_size(self) -> int | None:
-        """Ranks that were started on this machine: from the environment at launch, else those seen."""
+        """Number of ranks started on this machine: from the environment at launch, else those observed."""
         stated_sizes = [
             member.process.environment.local_world_size
             for member in self.members
@@ -84,24 +85,24 @@ class Job:
 
     @property
     def main_process(self) -> Process | None:
-        """The process of the lowest rank that is seen."""
+        """The process of the lowest observed rank."""
         return next((member.process for member in self.members if member.process is not None), None)
 
     @property
     def uids(self) -> frozenset[int]:
-        """The users whose processes these are."""
+        """The users that own these processes."""
         return frozenset(process.uid for process in self.processes if process.uid is not None)
 
 
 def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
-    """Return the uses that are no pure graphics."""
+    """Return the process's device uses except pure graphics."""
     return tuple(use for use in process.devices if use.contexts != "G")
 
 
-def twins(job: Job) -> list[Member]:
-    """Return processes that say that they are a rank which another process is already: both were given the same run id.
+def duplicate_ranks(job: Job) -> list[Member]:
+    """Return processes that claim a rank that another process already is: both were given the same run id.
 
-    They run the same command for the same parent, and compute; a DataLoader worker is its rank's child.
+    They run the same command under the same parent, and compute; a DataLoader worker is its rank's child instead.
     """
     if len(job.members) != 1 or job.run is None or job.run.world_size != 1:
         return []
@@ -119,7 +120,7 @@ def twins(job: Job) -> list[Member]:
 
 
 def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> tuple[Job, ...]:
-    """Group the snapshot's processes and live runs into jobs; ``lost`` is told of one that cannot be put together."""
+    """Group the snapshot's processes and live runs into jobs; ``lost`` receives the error for each that cannot be built."""
     runs = {run.run_id: run for run in snapshot.runs}
     groups: dict[str, list[Process]] = {}
     for position, key in _keys(snapshot.processes).items():
@@ -143,11 +144,11 @@ def _here(rank: Rank, snapshot: Snapshot) -> bool:
 
 
 def _keys(processes: Sequence[Process]) -> dict[int, str]:
-    """Return the job's key of each process, by its position."""
+    """Return the job key of each process, by its position."""
     by_pid = {process.pid: process for process in processes}
     launchers = {process.launcher.pid for process in processes if process.launcher is not None}
     names = [_names(process, launchers) for process in processes]
-    # What names the same job twice (a run and its launcher) leads from the weaker name to the stronger.
+    # Two names of the same job (a run and its launcher): map the weaker name to the stronger one.
     stronger: dict[str, str] = {}
     for own in names:
         for name in own[1:]:
@@ -168,7 +169,7 @@ def _names(process: Process, launchers: set[int]) -> list[str]:
         names.append(f"launcher:{process.launcher.pid}")
     elif process.pid in launchers:
         names.append(f"launcher:{process.pid}")
-    # "none" is torchrun's default id: two jobs may both have it.
+    # "none" is torchrun's default id: two jobs may share it.
     if environment is not None and environment.torchelastic_run_id not in (None, "", "none"):
         names.append(f"elastic:{environment.torchelastic_run_id}")
     if environment is not None and environment.gputop_job_id:
@@ -177,7 +178,7 @@ def _names(process: Process, launchers: set[int]) -> list[str]:
 
 
 def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]) -> list[str]:
-    """Return the names of the nearest listed ancestor that has some: a DataLoader worker belongs to its rank."""
+    """Return the names of the nearest listed ancestor that has any: a DataLoader worker belongs to its rank."""
     root = process
     for pid in [ancestor.pid for ancestor in process.ancestors] or ([process.ppid] if process.ppid is not None else []):
         parent = by_pid.get(pid)
@@ -245,7 +246,7 @@ def _members(
 
 
 def _chief(processes: Sequence[Process], journal: Rank | None, pids: set[int]) -> Process | None:
-    """Return the rank itself among the processes that carry its environment: its DataLoader workers inherit RANK."""
+    """Return the rank itself among the processes that carry its environment: DataLoader workers inherit RANK."""
     if journal is not None:
         for process in processes:
             if process.pid == journal.pid:
@@ -288,7 +289,7 @@ def _main_device(
 def _visible(
     members: Sequence[Member], pool: tuple[Device, ...], virtual: bool
 ) -> tuple[tuple[Device, ...] | None, int | None, str, tuple[str, ...]]:
-    """Return the devices that the members' masks leave together, their number, who says so, and the masks."""
+    """Return the devices that the members' masks leave together, their number, its source, and the masks."""
     masks: Counter[str] = Counter()
     seen: dict[str, Device] = {}
     known = bool(members)
@@ -315,7 +316,7 @@ def _visible(
             return left, len(left), "GPUTOP_VIRTUAL_DEVICES in os.environ now (journal)", tuple(masks)
     inside = {_seen_inside(member) for member in members} if not virtual and (visible is None or len(members) == 1) else set()
     if len(inside) == 1:
-        # Only inside the process is it known what a mask set later, or a container, leaves.
+        # Only the process itself knows what a mask set later, or a container, leaves.
         number, said = inside.pop()
         if number is not None and (count is None or number < count):
             count, source, visible = number, said, pool if number == len(pool) else None

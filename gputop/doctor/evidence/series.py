@@ -1,4 +1,4 @@
-"""The newest values of one metric of one rank, in columns: to slice, compare and add up a column takes no loop. Pure."""
+"""The newest values of one metric of one rank, in columns, which slice, compare and sum without a Python loop. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, overload
 
 KEPT_POINTS = 600
-"""Values kept of one metric of one rank: enough for windows of 200 steps, whatever the rate."""
+"""Values kept of one metric of one rank: enough for windows of 200 steps at any rate."""
 KEPT_QUICK = 2000
 QUICK_S = 10.0
-"""So many where the others span less than ten seconds: of quick iterations one in 32 is looked at whole, and of 60 of those
-all that belongs to them is to be known."""
+"""``KEPT_QUICK`` values are kept if ``KEPT_POINTS`` of them span less than this: only one in 32 quick iterations is fully
+recorded, and rules need 60 of those with all values that belong to them."""
 
 
 class Point(NamedTuple):
@@ -23,7 +23,7 @@ class Point(NamedTuple):
 
 
 class Series(Sequence[Point]):
-    """Points in the order of their coming. The columns are to be read alone."""
+    """Points in order of arrival. Treat the columns as read-only."""
 
     __slots__ = ("steps", "times", "values")
 
@@ -33,7 +33,7 @@ class Series(Sequence[Point]):
         self.values = list(values)
 
     def extend(self, steps: Sequence[int], times: Sequence[float], values: Sequence[float]) -> None:
-        """Add the next points; the oldest beyond what is kept go. Columns of unequal length count as far as the shortest."""
+        """Append points and drop the oldest beyond the limit. Columns of unequal length are cut to the shortest."""
         number = min(len(steps), len(times), len(values))
         self.steps += steps[:number]
         self.times += times[:number]
@@ -44,8 +44,8 @@ class Series(Sequence[Point]):
                 del column[:-kept]
 
     def finite(self) -> bool:
-        """True when no value is NaN or infinite."""
-        # One that is not finite makes their sum so; a sum that grows too large is looked at again.
+        """Return whether no value is NaN or infinite."""
+        # One non-finite value makes the sum non-finite; a sum may also overflow, so check each value then.
         return math.isfinite(sum(self.values)) or all(map(math.isfinite, self.values))
 
     def total(self) -> float:

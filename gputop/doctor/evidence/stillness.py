@@ -1,7 +1,7 @@
-"""What stands still, and for how long: NCCL's counts of collective operations, what a process exchanges with its disks.
+"""What has stopped moving, and for how long: NCCL's counts of collective operations, a process's disk I/O.
 
-And how often a process or its loader workers waited for a disk. ``Evidence`` keeps one ``Stillness`` and feeds it each
-snapshot; an observation costs a walk over the processes. Pure: no clock.
+Also how often a process or its loader workers waited for a disk. ``Evidence`` keeps one ``Stillness`` and feeds it each
+snapshot; an observation costs one pass over the processes. Pure: no clock.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from gputop.snapshot import Communicator, Process, Snapshot
 
 WINDOW_S = 60.0
-"""Waiting for a disk is weighed over this time (docs/rules.md#d07)."""
+"""Window over which disk waits are judged (docs/rules.md#d07)."""
 KEPT_READINGS = 600
 SPAN_MIN_S = 10.0
 MOVED_BYTES = 2**20
-"""Less than this between two readings is a log line or a page of a library, and no data set (ours)."""
+"""Less I/O than this between two readings is a log line or a library's page, not a data set (our choice)."""
 _Counts = tuple[tuple[int, str | None, tuple[tuple[str, int], ...]], ...]
 
 
@@ -30,7 +30,7 @@ class _Traffic:
 
 
 class Stillness:
-    """Since when things have not moved, as far as the stream showed them."""
+    """How long things have not moved, as far as the stream shows."""
 
     def __init__(self) -> None:
         self._now = -math.inf
@@ -38,7 +38,7 @@ class Stillness:
         self._traffic: dict[tuple[int, float | None], _Traffic] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
-        """Take in the next snapshot of the stream."""
+        """Process the next snapshot of the stream."""
         self._now = snapshot.monotonic_s
         counts: dict[str, tuple[_Counts, float]] = {}
         for item in snapshot.communicators:
@@ -70,21 +70,21 @@ class Stillness:
             track.waits.popleft()
 
     def counts_s(self, communicator: Communicator) -> float:
-        """Return for how long the counts of a communicator's ranks have been what they are; 0 for an unknown one."""
+        """Return for how many seconds the counts of a communicator's ranks have not changed; 0 for an unknown one."""
         known = self._counts.get(communicator.communicator_id)
         return self._now - known[1] if known is not None else 0.0
 
     def disks_s(self, process: Process) -> float:
-        """Return for how long a process has read or written less than ``MOVED_BYTES``; inf where that cannot be known."""
+        """Return for how many seconds a process has read and written less than ``MOVED_BYTES``; inf if that is unknown."""
         track = self._traffic.get((process.pid, process.started_at))
         if track is None or track.bytes is None:
             return math.inf
         return self._now - track.moved_at
 
     def waits_for_disk(self, process: Process) -> float | None:
-        """Return the share of the last minute in which the process, or one of its workers, waited for a disk (state D).
+        """Return the share of the last minute that the process, or one of its workers, waited for a disk (state D).
 
-        Of the workers the mean: half of them all the time give 0.5. None before ``SPAN_MIN_S`` were seen.
+        For workers this is the mean: half of them waiting all the time gives 0.5. None before ``SPAN_MIN_S`` were observed.
         """
         track = self._traffic.get((process.pid, process.started_at))
         if track is None or not track.waits or self._now - track.waits[0][0] < SPAN_MIN_S:

@@ -1,7 +1,8 @@
-"""Which rank the others wait for: the wait shows in backward, so that the culprit is the rank with the shortest one. Pure.
+"""Find the rank that the others wait for. The wait shows in backward, so the culprit has the shortest one. Pure.
 
-In DDP every rank's step takes equally long. Measured (docs/rules.md#measures): 50 ms of data on rank 1 give rank 0 a backward
-of 60.7 ms and rank 1 one of 10.5 ms, both in steps of 63 ms. The score is what the victim waits, as a share of its step.
+In DDP every rank's step takes equally long. Measured (docs/rules.md#measures): 50 ms of data on rank 1 give rank 0 a
+backward of 60.7 ms and rank 1 one of 10.5 ms, both in steps of 63 ms. The score is the victim's wait as a share of its
+step.
 """
 
 from __future__ import annotations
@@ -25,26 +26,26 @@ SCORE_MIN = 0.10
 COVERAGE_MIN = 0.8
 """Score, windows and coverage are those of TraceML (docs/rules.md#measures)."""
 FOLLOWS_MIN = 0.6
-"""Rank correlation from which forward takes as long as the work says (ours)."""
+"""Rank correlation above which the work explains the forward time (our choice)."""
 WORK_RATIO_MIN = 1.15
-"""Most over mean of the ranks' work in a step (docs/rules.md#f03)."""
+"""Maximum over mean of the ranks' work in a step (docs/rules.md#f03)."""
 CONSTANT_SHARE = 0.8
-"""Of the steps in which somebody is waited for: from here it is always the same rank."""
+"""Share of the steps with a wait: from here on it is always the same rank."""
 TURNS_SHARE = 0.7
-"""Up to here no rank is the one that is waited for (with two ranks, chance gives one of them more than half)."""
+"""Up to this share no single rank is the culprit (with two ranks, chance gives one of them more than half)."""
 PARTS = ("phase/data", "phase/forward", "phase/optimizer")
 BACKWARD = "phase/backward"
 STEP = "step_s"
 REST = "rest"
-"""What of a step is in none of the phases."""
+"""The part of a step outside all phases."""
 
 
 @dataclass(frozen=True, slots=True)
 class Straggling:
-    """Somebody is waited for. ``culprit`` is None where it is another rank at every step.
+    """Ranks wait for another one. ``culprit`` is None if it is a different rank at every step.
 
-    ``score``: mean wait over step time. ``excess_s``: by how much each part of the culprit's step is longer than the others'
-    (medians), seconds; ``gap_s``: the difference in backward that they have to explain.
+    ``score``: mean wait over step time. ``excess_s``: how much longer each part of the culprit's step is than the others'
+    (medians), in seconds; ``gap_s``: the difference in backward that these parts have to explain.
     """
 
     culprit: int | None
@@ -55,12 +56,12 @@ class Straggling:
     excess_s: Mapping[str, float]
 
     def explained_by(self, part: str) -> float:
-        """Return which share of the gap a part explains."""
+        """Return the share of the gap that a part explains."""
         return self.excess_s.get(part, 0.0) / self.gap_s if self.gap_s > 0 else 0.0
 
 
 def straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Straggling | None:
-    """Return whom the ranks wait for over the newest 60 common steps; None when nobody is, or too little is known."""
+    """Return which rank the others wait for over the newest 60 common steps; None if there is none, or too little is known."""
     memo: dict[tuple[str | None, tuple[int, ...]], Straggling | None] = evidence.memo.setdefault("straggling", {})
     key = (job.run_id, tuple(ranks))
     if key not in memo:
@@ -81,7 +82,7 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
         return None
     waits: list[float] = []
     for at in reversed(range(0, len(steps), WINDOW_STEPS)):
-        # The newest window first: nobody waits in most runs, and then one window tells it.
+        # Check the newest window first: in most runs nobody waits, and one window is enough to tell.
         piece = _waits(backward, whole, steps[at : at + WINDOW_STEPS])
         if piece is None or units.mean(piece) < SCORE_MIN:
             return None
@@ -107,12 +108,12 @@ def _straggling(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Stragglin
 
 
 def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
-    """Return whether the newest window alone tells it, without a table of all windows: so it is in most runs."""
+    """Return whether the newest window alone rules out waiting, without a table of all windows, as in most runs."""
     backward = [evidence.series(job.run_id, rank, BACKWARD)[-WINDOW_STEPS:] for rank in ranks]
     steps = backward[0].steps
     if len(steps) < WINDOW_STEPS or steps != sorted(set(steps)) or steps[0] < WARM_UP_STEPS:
         return False
-    whole = [_at(evidence.series(job.run_id, rank, STEP), steps) for rank in ranks]
+    whole = [_points_at(evidence.series(job.run_id, rank, STEP), steps) for rank in ranks]
     if any(series.steps != steps or not series.finite() for series in (*backward, *whole)):
         return False
     waited = 0.0
@@ -120,15 +121,15 @@ def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
         zip(*(series.values for series in backward), strict=True), zip(*(s.values for s in whole), strict=True), strict=True
     )
     for values, times in columns:
-        took = _middle(sorted(times))
+        took = _median(sorted(times))
         if took <= 0:
             return False
         waited += (sorted(values)[len(values) // 2] - min(values)) / took
     return waited / WINDOW_STEPS < SCORE_MIN
 
 
-def _at(points: Series, steps: Sequence[int]) -> Series:
-    """Return the points at these steps, as far as they are kept; where they are the newest, at the cost of a slice."""
+def _points_at(points: Series, steps: Sequence[int]) -> Series:
+    """Return the kept points at these steps; if they are the newest, this is only a slice."""
     newest = points[-len(steps) :]
     if newest.steps == steps:
         return newest
@@ -136,7 +137,7 @@ def _at(points: Series, steps: Sequence[int]) -> Series:
     return Series(list(known), [0.0] * len(known), list(known.values()))
 
 
-def _middle(times: Sequence[float]) -> float:
+def _median(times: Sequence[float]) -> float:
     """Return the median of sorted values (``statistics.median`` takes ten times as long)."""
     middle = len(times) // 2
     return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
@@ -145,11 +146,11 @@ def _middle(times: Sequence[float]) -> float:
 def _waits(
     backward: Mapping[int, Mapping[int, float]], whole: Mapping[int, Mapping[int, float]], steps: Sequence[int]
 ) -> list[float] | None:
-    """Return for each step how long the victim waits, as a share of the step; None where a time is not finite."""
+    """Return the victim's wait at each step as a share of the step; None if a time is not finite."""
     waits = []
     for step in steps:
         values = sorted([series[step] for series in backward.values()])
-        took = _middle(sorted([series[step] for series in whole.values()]))
+        took = _median(sorted([series[step] for series in whole.values()]))
         if took <= 0 or not math.isfinite(took) or not math.isfinite(values[-1]):
             return None
         waits.append((values[len(values) // 2] - values[0]) / took)
@@ -157,7 +158,7 @@ def _waits(
 
 
 def _excess(series: Mapping[int, Mapping[int, float]], at_fault: Mapping[int, int], ranks: Sequence[int], sign: float) -> float:
-    """Return the mean over the steps of how much more the rank at fault has than the others; ``sign`` -1: how much less."""
+    """Return the mean over the steps of how much more the culprit has than the others; ``sign`` -1: how much less."""
     found = []
     for step, guilty in at_fault.items():
         others = [series[rank].get(step, 0.0) for rank in ranks if rank != guilty]
@@ -186,9 +187,9 @@ def _parts(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """How unequal the ranks' work is: the mean over ``steps`` common steps of most over mean. ``source``: who says so.
+    """How unequal the ranks' work is: maximum over mean, averaged over ``steps`` common steps. ``source``: who reports it.
 
-    ``measured``: it is what the model was called with, and not what a loader handed out.
+    ``measured``: from what the model was called with, rather than from what a loader delivered.
     """
 
     ratio: float
@@ -199,14 +200,14 @@ class Work:
 
     @property
     def unequal(self) -> bool:
-        """Whether that explains why some wait."""
+        """Whether that explains why some ranks wait."""
         return self.ratio >= WORK_RATIO_MIN
 
 
 def work(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:
-    """Return how unequal the ranks' work is; None where it is not known of enough steps.
+    """Return how unequal the ranks' work is; None if it is known for too few steps.
 
-    By what the model was called with, where that is known: what a loader handed out may be cut, or packed, before.
+    Prefers what the model was called with: what a loader delivers may be cut or packed before the call.
     """
     return _called(job, ranks) or _loaded(evidence, job, ranks)
 
@@ -219,16 +220,17 @@ def _called(job: Job, ranks: Sequence[int]) -> Work | None:
         return None
     rows = _ratio([[sizes[step][0] for sizes in said] for step in steps])
     elements = _ratio([[sizes[step][1] for sizes in said] for step in steps])
-    # Of equal rows, those with longer sequences or larger pictures are more work.
+    # With equal rows, longer sequences or larger images mean more work.
     ratio, unit = (rows, "rows") if rows >= elements else (elements, "elements")
     return Work(ratio, unit, len(steps), "journal: batches (what the model was called with)", True)
 
 
-def lost_to(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, float, int] | None:
-    """Return what unequal work costs where each rank's forward takes as long as its work says, though little waiting is seen.
+def cost_of(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> tuple[float, float, int] | None:
+    """Return the cost of unequal work if each rank's forward time follows its work, though little waiting is visible.
 
-    (share of the step that the mean rank waits, rank correlation of work and forward, over how many steps of single ranks);
-    None where that cannot be said. In backward, which holds the waiting, the longer work of others and the wait for it cancel.
+    The result is (share of the step that the mean rank waits, rank correlation of work and forward time, number of
+    single-rank steps); None if that is unknown. In backward, which contains the wait, the longer work of the others and the
+    wait for it cancel out.
     """
     journals = [rank for rank in (job.run.ranks if job.run is not None else ()) if rank.rank in ranks]
     pairs: list[tuple[int, float]] = []
@@ -248,7 +250,7 @@ def lost_to(work: Work, evidence: Evidence, job: Job, ranks: Sequence[int]) -> t
 
 
 def _rank_correlation(pairs: Sequence[tuple[float, float]]) -> float:
-    """Return Spearman's coefficient: one long step does not count for more than its place."""
+    """Return Spearman's coefficient, which limits the weight of a single long step to its rank order."""
     places = []
     for column in (0, 1):
         order = sorted(range(len(pairs)), key=lambda at: pairs[at][column])
@@ -269,6 +271,6 @@ def _loaded(evidence: Evidence, job: Job, ranks: Sequence[int]) -> Work | None:
 
 
 def _ratio(amounts: Sequence[Sequence[float]]) -> float:
-    """Return the mean over steps of most over mean."""
+    """Return the mean over steps of maximum over mean."""
     means = [units.mean(step) for step in amounts]
     return units.mean([max(step) / mean if mean > 0 else 1.0 for step, mean in zip(amounts, means, strict=True)])

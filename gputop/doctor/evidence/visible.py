@@ -1,4 +1,4 @@
-"""Which devices a process may use: CUDA_VISIBLE_DEVICES and GPUTOP_VIRTUAL_DEVICES, read as CUDA reads them. Pure."""
+"""Which devices a process may use: CUDA_VISIBLE_DEVICES and GPUTOP_VIRTUAL_DEVICES, parsed as CUDA does. Pure."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _LEADING_INTEGER = re.compile(r"\s*([+-]?\d+)")
 def parse_mask(text: str) -> tuple[str, ...]:
     """Return the entries that CUDA takes from a visibility mask, in order.
 
-    A repeated entry empties the whole list; a negative or unreadable entry ends it; a list that begins with a UUID holds
-    UUIDs alone, any other list holds ordinals, of which only the leading digits count ("2;3" is 2). Checked against
+    A repeated entry empties the whole list; a negative or unreadable entry ends it. A list that begins with a UUID holds
+    only UUIDs; any other list holds ordinals, of which only the leading digits count ("2;3" is 2). Checked against
     ``torch.cuda._parse_visible_devices``.
     """
     for prefix in ("GPU-", "MIG-"):
@@ -51,7 +51,7 @@ def mask_of(process: Process, virtual: bool) -> str | None:
 
 
 def devices_behind(mask: str | None, pool: Sequence[Device]) -> tuple[Device, ...]:
-    """Return the devices of ``pool`` (in its order of indices) that ``mask`` leaves; an entry that fits none ends the list."""
+    """Return the devices of ``pool`` (in index order) that ``mask`` leaves; an entry that matches none ends the list."""
     if mask is None:
         return tuple(pool)
     chosen: list[Device] = []
@@ -67,5 +67,5 @@ def devices_behind(mask: str | None, pool: Sequence[Device]) -> tuple[Device, ..
 
 
 def same_uuid(one: str, other: str) -> bool:
-    """True for one device: torch writes a UUID without the "GPU-" that NVML puts before it."""
+    """Return whether two UUIDs name the same device: torch omits the "GPU-" prefix that NVML writes."""
     return one.removeprefix("GPU-").lower() == other.removeprefix("GPU-").lower()

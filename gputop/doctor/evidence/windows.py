@@ -1,8 +1,8 @@
 """Statistics over the newest values of a rank's metrics: shares by sums, medians, trends, stalls. Pure.
 
-Sums and never medians for shares: with four workers the median wait for data was 1.3 ms where the mean was 80 ms
-(docs/rules.md#measures). The past that a stream begins with is decimated to its extremes, so that only the newest stretch
-of closely spaced steps is looked at.
+Shares use sums, never medians: with four workers the median wait for data was 1.3 ms where the mean was 80 ms
+(docs/rules.md#measures). The history at the start of a stream is decimated to its extremes, so only the newest stretch of
+closely spaced steps counts.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ GAP_MAX = 3
 POWER_SPAN_MIN_S = 30.0
 CHAIN_MIN = 5
 CHAIN_SHARE = 0.75
-"""With so many stalls, a quarter of them may be strangers to the rhythm of the others (ours)."""
+"""From ``CHAIN_MIN`` stalls on, a quarter of them may be outside the rhythm of the others (our choice)."""
 
 
 class Stalls(NamedTuple):
-    """Long steps that return: at which steps, every how many, and the share of time that they add."""
+    """Recurring long steps: which steps, their period, and the share of time that they add."""
 
     steps: tuple[int, ...]
     period: float
@@ -40,7 +40,7 @@ class Stalls(NamedTuple):
 
 
 def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> Series:
-    """Return the newest values whose steps follow each other closely, oldest first, those of the warm-up left out."""
+    """Return the newest closely spaced values, oldest first, without those of the warm-up."""
     memo: dict[tuple[str | None, int, str, int], Series] = evidence.memo.setdefault("windows.newest", {})
     key = (job.run_id, rank, metric, limit)
     if key not in memo:
@@ -51,29 +51,29 @@ def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = ST
 def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> Series:
     found = evidence.series(job.run_id, rank, metric)[-limit:]
     if found and min(found.steps) < WARM_UP_STEPS:
-        found = _of([point for point in found if point.step >= WARM_UP_STEPS])
-    if _every(found.steps):
+        found = _series_of([point for point in found if point.step >= WARM_UP_STEPS])
+    if _consecutive(found.steps):
         return found
     distances = list(map(operator.sub, found.steps[1:], found.steps))
     usual = min((distance for distance in distances[-STEPS_MIN:] if distance > 0), default=1)
-    # A step that an evaluation or a checkpoint stretched has no time of its own: a gap of one or two is no decimation.
+    # A step stretched by an evaluation or a checkpoint has no time of its own: a gap of one or two is no decimation.
     widest = GAP_MAX * usual
     if min(distances) > 0 and max(distances) <= widest:
         return found
     return found[max(at for at, distance in enumerate(distances, 1) if not 0 < distance <= widest) :]
 
 
-def _every(steps: list[int]) -> bool:
-    """True when the steps follow one another without a gap; what is compared here is compared without a loop."""
+def _consecutive(steps: list[int]) -> bool:
+    """Return whether the steps are consecutive; compares without a Python loop."""
     return not steps or (steps[-1] - steps[0] == len(steps) - 1 and steps == list(range(steps[0], steps[-1] + 1)))
 
 
-def _of(points: Sequence[Point]) -> Series:
+def _series_of(points: Sequence[Point]) -> Series:
     return Series(*zip(*points, strict=True)) if points else Series()
 
 
 def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], least: int = STEPS_MIN) -> float | None:
-    """Return which share of the step's time a phase takes in one rank, by sums over the newest steps; None when unknown."""
+    """Return a phase's share of the step time in one rank, by sums over the newest steps; None if unknown."""
     steps = newest(evidence, job, rank, "step_s")
     total = steps.total()
     if len(steps) < least or total <= 0:
@@ -87,44 +87,44 @@ def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], le
 
 
 def since(points: Series, step: int) -> Series:
-    """Return the newest points of which none lies before a step; the cost is that of these points alone."""
+    """Return the newest points, none of which is before ``step``; the cost depends only on these points."""
     number = points.steps[-1] - step + 1 if points else 0
-    if 0 < number < len(points) and points.steps[-number - 1] < step and _every(points.steps[-number:]):
+    if 0 < number < len(points) and points.steps[-number - 1] < step and _consecutive(points.steps[-number:]):
         return points[-number:]
     number = next((at for at, known in enumerate(reversed(points.steps)) if known < step), len(points))
     return points[len(points) - number :]
 
 
 def latest(points: Series, number: int) -> dict[int, float]:
-    """Return the newest values by step, the newest first."""
+    """Return the newest values by step, newest first."""
     return dict(zip(points.steps[: -number - 1 : -1], points.values[: -number - 1 : -1], strict=True))
 
 
 def at(points: Series, wanted: Collection[int]) -> dict[int, float]:
-    """Return the values at these steps, as far as they are kept: of quick iterations few are looked at whole."""
+    """Return the kept values at these steps; few of many quick iterations are fully recorded, so few are read."""
     recent = since(points, min(wanted)) if wanted else EMPTY
     return {step: value for step, value in zip(recent.steps, recent.values, strict=True) if step in wanted}
 
 
 def squares(values: Iterable[float], middle: float) -> float:
-    """Return the sum of the squared distances from ``middle``; infinite where it is too large (``**`` raises there)."""
+    """Return the sum of squared distances from ``middle``; infinite on overflow (``**`` would raise)."""
     return sum([(value - middle) * (value - middle) for value in values])
 
 
 def spread(values: Sequence[float]) -> float:
-    """Return the standard deviation of all the values (``statistics.pstdev`` takes fifty times as long)."""
+    """Return the population standard deviation (``statistics.pstdev`` takes fifty times as long)."""
     return math.sqrt(squares(values, units.mean(values)) / len(values))
 
 
 def data_share(evidence: Evidence, job: Job) -> float | None:
-    """Return the share of time for which the median rank waits for data."""
+    """Return the median over the ranks of the share of time spent waiting for data."""
     shares = [share(evidence, job, rank.rank, "phase/data") for rank in _ranks(job)]
     known = [value for value in shares if value is not None]
     return statistics.median(known) if known else None
 
 
 def pause_share(evidence: Evidence, job: Job) -> float:
-    """Return the share of time that goes to evaluation and checkpoints, of the rank with most; 0 when it is unknown."""
+    """Return the highest share of time that a rank spends on evaluation and checkpoints; 0 if unknown."""
     shares = [share(evidence, job, rank.rank, ("phase/evaluation", "checkpoint_s")) for rank in _ranks(job)]
     return max((value for value in shares if value is not None), default=0.0)
 
@@ -136,7 +136,7 @@ def step_s(evidence: Evidence, job: Job, rank: int, least: int = STEPS_MIN) -> f
 
 
 def median_step_s(evidence: Evidence, job: Job, least: int = STEPS_MIN) -> float | None:
-    """Return the median time of a step over the newest steps of all ranks, in seconds."""
+    """Return the median step time over the newest steps of all ranks, in seconds."""
     memo: dict[str, tuple[int, float]] = evidence.memo.setdefault("windows.median_step_s", {})
     if job.key not in memo:
         values = [value for rank in _ranks(job) for value in newest(evidence, job, rank.rank, "step_s").values]
@@ -148,13 +148,13 @@ def median_step_s(evidence: Evidence, job: Job, least: int = STEPS_MIN) -> float
 
 
 def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s: float) -> float | None:
-    """Return which share of the wall clock a metric in seconds sums up to, over the steps that are kept."""
+    """Return the share of the wall clock that a metric in seconds sums up to, over the kept steps."""
     steps = evidence.series(job.run_id, rank, "step_s")
     points = evidence.series(job.run_id, rank, metric)
     if not steps or not points:
         return None
     begin, end = steps.times[0], max(steps.times[-1], points.times[-1])
-    # Of quick steps no more are kept than fill a part of that time: they are as many as any share needs.
+    # The kept steps may span less time if steps are quick, but there are enough of them for any share.
     if end - begin < span_min_s and len(steps) < KEPT_POINTS:
         return None
     spent = sum(value for time, value in zip(points.times, points.values, strict=True) if time > begin and math.isfinite(value))
@@ -162,7 +162,10 @@ def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s:
 
 
 def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str]) -> Series:
-    """Return the newest steps, those that a pause stretched with the pause's time: they have no ``step_s`` of their own."""
+    """Return the newest steps, with the time of pauses added to the steps they stretched.
+
+    Such steps have no ``step_s`` of their own.
+    """
     steps = newest(evidence, job, rank, "step_s", KEPT_POINTS)
     if len(steps) < STEPS_MIN:
         return Series()
@@ -176,22 +179,22 @@ def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str])
             known, before = timed.get(point.step), timed.get(point.step - 1)
             if known is not None and known.value >= point.value:
                 continue
-            # The pause's own time is that of the model's calls: the clock tells what the step took in all.
+            # The pause's own time covers only the model's calls: the clock gives the total time of the step.
             passed = point.time - before.time if before is not None and known is None else 0.0
             took = point.value + (known.value if known is not None else usual)
             timed[point.step] = Point(point.step, point.time, max(took, passed))
-    return _of([timed[step] for step in sorted(timed)])
+    return _series_of([timed[step] for step in sorted(timed)])
 
 
 def steady(points: Series, factor: float) -> bool:
-    """True when none of the values is ``factor`` times another: then no part of them has a stall."""
+    """Return whether no value is ``factor`` times another, so that no part of the values has a stall."""
     return not points or (points.finite() and max(points.values) <= factor * min(points.values))
 
 
 def stalls(points: Series, factor: float) -> Stalls | None:
-    """Return the steps that take over ``factor`` times the median, with their period; None when there are none."""
+    """Return the steps that take over ``factor`` times the median, with their period; None if there are none."""
     values = points.values if points.finite() else [value for value in points.values if math.isfinite(value)]
-    # The median is no less than the least: most runs are done with here.
+    # The median is at least the minimum: most runs return here.
     if len(values) < STEPS_MIN or max(values) <= factor * min(values):
         return None
     median = statistics.median(values)
@@ -205,9 +208,9 @@ def stalls(points: Series, factor: float) -> Stalls | None:
 
 
 def regular(steps: Sequence[int], variation: float) -> bool:
-    """True when the distances between steps vary by less than this share of their mean.
+    """Return whether the distances between steps vary by less than this share of their mean.
 
-    A few strangers are left out: a test every 20 steps, and another one at the end of each epoch.
+    A few outliers are tolerated: a test every 20 steps, and another one at the end of each epoch.
     """
     gaps = [after - before for before, after in itertools.pairwise(steps)]
     if len(gaps) < 2:
@@ -220,7 +223,7 @@ def regular(steps: Sequence[int], variation: float) -> bool:
 
 
 def _chain(steps: Sequence[int], period: float, off: float) -> int:
-    """Return how many of the steps follow one another at this distance, others between them left out."""
+    """Return the length of the longest chain of steps at this distance, skipping others in between."""
     lengths: list[int] = []
     for at, step in enumerate(steps):
         before = [lengths[n] for n in range(at) if abs(step - steps[n] - period) <= off]
@@ -229,12 +232,12 @@ def _chain(steps: Sequence[int], period: float, off: float) -> int:
 
 
 def finite(points: Series) -> Series:
-    """Return the points without those that are NaN or infinite."""
-    return points if points.finite() else _of([point for point in points if math.isfinite(point.value)])
+    """Return the points whose value is finite."""
+    return points if points.finite() else _series_of([point for point in points if math.isfinite(point.value)])
 
 
 def trend(points: Series) -> tuple[float, float] | None:
-    """Return the growth over the window (by a straight line through the values) and R²; None for too few values."""
+    """Return (growth over the window, R²) of a straight line through the values; None with too few values."""
     known = finite(points)
     steps, values = known.steps, known.values
     if len(known) < STEPS_MIN or steps[-1] <= steps[0]:
@@ -252,15 +255,15 @@ def trend(points: Series) -> tuple[float, float] | None:
 
 
 def mean_utilization(evidence: Evidence, uuid: str) -> float | None:
-    """Return a device's mean utilisation over the last minute; None before 30 s of it were seen."""
+    """Return a device's mean utilization over the last minute; None before 30 s were observed."""
     values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
     return sum(values) / len(values) if values and evidence.history.span_s(uuid) >= POWER_SPAN_MIN_S else None
 
 
 def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
-    """Return an upper bound of the active power fraction: mean power over the limit, last minute.
+    """Return an upper bound on the active power fraction: mean power over the limit, last minute.
 
-    What the device draws at rest is not known; as long as it draws less than its limit, the fraction without that is lower.
+    The device's idle power is unknown; as long as it is below the limit, the fraction without it is lower.
     """
     device = evidence.device(uuid)
     values = [r.power_w for r in evidence.history.readings(uuid) if r.power_w is not None]

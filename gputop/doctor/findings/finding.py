@@ -1,4 +1,4 @@
-"""What the doctor says: a finding, and its JSON form. Plain records; imports nothing but the standard library."""
+"""The doctor's results: a finding, and its JSON form. Plain records; imports only the standard library and the snapshot."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from gputop.snapshot import SCHEMA_VERSION, encode
 Severity = Literal["error", "warning", "info"]
 Confidence = Literal["certain", "likely", "possible"]
 State = Literal["found", "explained", "watching", "not_judged", "clean"]
-"""What came of a rule: its finding is shown; another one explains it; it holds, but not yet for long enough; it cannot tell; or
-nothing is wrong. Of a rule with several jobs, the state that stands first here counts."""
+"""Outcome of a rule: its finding is shown; another finding explains it; it holds, but not yet for long enough; it cannot
+judge; or nothing is wrong. For a rule with several jobs, the first of these states counts."""
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
 STATES: tuple[State, ...] = get_args(State)
 EVIDENCE = "evidence"
-"""Stands for a rule's id where what the rules judge by was lost (``Abstained.rule``)."""
+"""Replaces the rule id where evidence that the rules judge by was lost (``Abstained.rule``)."""
 CONFIDENCE_VALUES: dict[Confidence, float] = {"certain": 0.97, "likely": 0.85, "possible": 0.55}
 """Certain from 0.95, likely from 0.7, possible from 0.4: the middles of the bands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One piece of evidence: the sentence, the value in it, and where the value comes from ("NVML", "journal", "/proc …")."""
+    """One piece of evidence: the sentence, the value in it, and its source ("NVML", "journal", "/proc …")."""
 
     text: str
     value: Any
@@ -33,7 +33,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing wrong. ``id`` is its rule's ("A07", docs/rules.md); ``devices`` are UUIDs, ``run`` a run id."""
+    """One fault. ``id`` is its rule's ("A07", docs/rules.md); ``devices`` are UUIDs, ``run`` is a run id."""
 
     id: str
     severity: Severity
@@ -43,14 +43,14 @@ class Finding:
     cause: str
     fix: str
     refuted_by: str = ""
-    """What one would have to see for this finding to be wrong."""
+    """The observation that would prove this finding wrong."""
     devices: tuple[str, ...] = ()
     pids: tuple[int, ...] = ()
     run: str | None = None
     suppressed_by: tuple[str, ...] = ()
-    """Ids of the findings that stand and explain this one, which is then not shown beside them."""
+    """Ids of the current findings that explain this one, which is then not shown next to them."""
     began_at: float | None = None
-    """Wall clock since when the rule has held, seconds since the epoch."""
+    """Wall clock since which the rule has held, in seconds since the epoch."""
 
     @property
     def confidence_value(self) -> float:
@@ -70,7 +70,7 @@ class Abstained:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A finding that stood for a while. Times are wall clock, seconds since the epoch; ``ended_at`` None: it still stands."""
+    """A finding over its lifetime. Times are wall clock, in seconds since the epoch; ``ended_at`` None: it still holds."""
 
     finding: Finding
     began_at: float
@@ -79,7 +79,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What came of one rule at the last snapshot, the worst over jobs and devices.
+    """The outcome of one rule at the last snapshot, the worst over jobs and devices.
 
     ``explained_by`` names the rules that explain it; ``threshold`` says in words when the rule reports.
     """
@@ -94,7 +94,7 @@ class Verdict:
 def findings_json(
     findings: Sequence[Finding], suppressed: Sequence[Finding] = (), abstained: Sequence[Abstained] = ()
 ) -> dict[str, Any]:
-    """Return the findings, verdict first, as ``gputop doctor --json`` prints them, what they explain, and what is unknown."""
+    """Return the JSON of ``gputop doctor --json``: findings, verdict first, those they explain, and what is unknown."""
     return {
         "schema_version": SCHEMA_VERSION,
         "findings": [finding_json(finding) for finding in findings],
@@ -104,5 +104,5 @@ def findings_json(
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
-    """Return one finding as it stands in ``--json``, with ``confidence_value``."""
+    """Return one finding as in ``--json``, with ``confidence_value``."""
     return {**encode(finding), "confidence_value": finding.confidence_value}

@@ -1,4 +1,4 @@
-"""Commands for this very run: its script, arguments and GPUs, ready to copy. Pure text."""
+"""Commands for the user's own run: its script, arguments and GPUs, ready to copy. Pure text."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def option(command: Sequence[str], names: Sequence[str]) -> str | None:
 
 
 def with_option(command: Sequence[str], names: Sequence[str], value: str) -> tuple[str, ...]:
-    """Return the command with the option set to ``value``; unchanged when it has none of these options."""
+    """Return the command with the option set to ``value``; unchanged if it has none of these options."""
     changed = list(command)
     for position, item in enumerate(changed):
         name, equals, _ = item.partition("=")
@@ -62,7 +62,7 @@ def with_option(command: Sequence[str], names: Sequence[str], value: str) -> tup
 
 
 def launch_line(job: Job, ranks: int, devices: Sequence[Device] = ()) -> str:
-    """Return the command that starts this job with ``ranks`` ranks, on ``devices`` if they are not all that there are."""
+    """Return the command that starts this job with ``ranks`` ranks, on ``devices`` unless these are all devices."""
     return f"{mask_prefix(job, devices)}{shlex.join(_launch_command(job, ranks))}"
 
 
@@ -88,7 +88,7 @@ def _launch_command(job: Job, ranks: int) -> tuple[str, ...]:
 
 
 def own_command(job: Job) -> str:
-    """Return the command by which the job is started, as far as it is known, without changes to it."""
+    """Return the job's start command, unchanged, as far as it is known."""
     ranks = job.local_world_size or 1
     if job.launcher is not None or (ranks > 1 and len(job.members) > 1):
         return launch_line(job, ranks)
@@ -99,11 +99,11 @@ def own_command(job: Job) -> str:
 
 
 def mask_prefix(job: Job, devices: Sequence[Device]) -> str:
-    """Return "CUDA_VISIBLE_DEVICES=… " for these devices; empty when they are all that there are."""
+    """Return "CUDA_VISIBLE_DEVICES=… " for these devices; empty if they are all devices."""
     if not devices or len(devices) == len(job.pool):
         return ""
     ordered = sorted(devices, key=lambda device: device.index)
     name = "GPUTOP_VIRTUAL_DEVICES" if job.virtual else "CUDA_VISIBLE_DEVICES"
-    # CUDA numbers unequal cards by speed and not by slot, so that an index would name another card there.
+    # CUDA orders unequal cards by speed, not by slot, so an index would name another card there.
     by_uuid = not job.virtual and len({device.name for device in job.pool}) > 1
     return f"{name}={','.join(device.uuid if by_uuid else str(device.index) for device in ordered)} "

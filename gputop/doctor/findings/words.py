@@ -18,7 +18,7 @@ def gpu(device: Device | None, uuid: str = "") -> str:
 
 
 def gpu_with_uuid(device: Device | None, uuid: str) -> str:
-    """Return "GPU 0 (GPU-5f00000…)": what a person and what a program calls it."""
+    """Return "GPU 0 (GPU-5f00000…)": the name for people and the name for programs."""
     short = uuid if len(uuid) <= SHORT_UUID else f"{uuid[:SHORT_UUID]}…"
     return f"{gpu(device, short)} ({short})" if device is not None else f"GPU {short}"
 

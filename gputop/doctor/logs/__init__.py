@@ -1,1 +1,1 @@
-"""Explains the output of failed runs."""
+"""Explain the output of failed runs."""

@@ -1,9 +1,9 @@
-"""Whether a log goes on after an error text: then its script caught the error, and showed it.
+"""Decide whether a log goes on after an error text, which means that the script caught and printed the error.
 
-Judged by the lines of the same rank that follow. A text that is quoted in a line of the script's own words needs a few
-ordinary lines; one that stands for itself may be the end of a traceback whose beginning is missing, and needs the progress
-of a training. After a whole traceback progress alone is no proof: what a failing script had printed is written at its end,
-where its output is buffered. Then words of its own are needed that say so ("retrying", "training done").
+Judged by the following lines of the same rank. A text quoted within the script's own words needs a few ordinary lines; a
+text on its own may be the end of a traceback whose beginning is missing, and needs training progress. After a whole
+traceback, progress alone is no proof: if a failing script's output is buffered, its earlier output is written at the end.
+In that case the script's own words have to say so ("retrying", "training done").
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 ORDINARY_LINES = 3
 PROGRESS_LINES = 5
 FOLLOWING_LINES = 2
-"""Of progress, after a whole traceback."""
+"""Lines of progress needed after a whole traceback."""
 LINES_MAX = 200
-"""So many lines after the text are looked at."""
+"""Lines examined after the text."""
 OPEN_MAX = 16
-"""So many texts at a time."""
+"""Texts followed at a time."""
 _EXCEPTION = re.compile(r"(?<![\w.])[A-Za-z_][\w.]*(?:Error|Exception)\b")
 _OWN_WORDS = re.compile(r"[A-Za-z]{2}.*[(\s:=-]")
 _LOGGED = re.compile(r"^(?:terminate called|what\(\)|Exception in thread|E  )|(?:^|\W)(?:ERROR|CRITICAL|FATAL|error)\W")
-"""What stands before an exception that nobody caught as well: an abort's own words, a log's level."""
+"""What may also precede an uncaught exception: an abort's own words, a log level."""
 _NO_LINE_OF_ITS_OWN = re.compile(
     r"^\s*(?:$|frame #|#\d+ |Exception raised from|\*{3}|={5}|-{5}|\[[A-Z]\d|[WEIF]\d{4} |terminate called|what\(\)|wandb:"
     r"|srun:|slurmstepd|make|Aborted|Killed|Segmentation fault|Fatal Python error|\S+\.so\b|.*(?:Error|Exception|error:)"
@@ -50,7 +50,7 @@ class _Text:
 
     @property
     def followed(self) -> bool:
-        """Progress follows a whole traceback."""
+        """Whether progress follows a whole traceback."""
         return self.whole and self.progress >= FOLLOWING_LINES
 
     @property
@@ -61,32 +61,33 @@ class _Text:
 
 
 class Afterwards:
-    """Follows the lines behind error texts. Texts are known by a number that their owner gives."""
+    """Follow the lines after error texts. The owner identifies each text by a number."""
 
     def __init__(self) -> None:
         self._open: list[_Text] = []
 
     @property
     def waiting(self) -> bool:
-        """Whether a line more may tell something."""
+        """Whether another line may still change a result."""
         return bool(self._open)
 
-    def said(self, number: int, line: str, key: int | None = None, whole: bool = False, own_words: bool = False) -> None:
-        """A text was said, in this line; ``key`` is the rank that its prefix names, ``whole`` a whole traceback.
+    def follow(self, number: int, line: str, key: int | None = None, whole: bool = False, own_words: bool = False) -> None:
+        """Start to follow a text found in this line.
 
-        ``own_words``: words that tell of going on followed it already.
+        ``key`` is the rank in the line's prefix, ``whole`` marks a whole traceback. ``own_words``: words that tell that the
+        script went on already followed.
         """
         if len(self._open) < OPEN_MAX:
             self._open.append(_Text(number, not whole and quoted(line), key, whole, own_words))
 
     def failed(self) -> list[int]:
-        """A traceback, or a launcher's summary: what was said before (it is returned) may well have ended the run."""
+        """Handle a traceback or a launcher's summary: return the texts before it, which may well have ended the run."""
         before = [item.number for item in self._open]
         self._open.clear()
         return before
 
     def line(self, text: str, key: int | None = None) -> list[tuple[int, bool]]:
-        """Take in a line that follows, and return the texts that progress follows, and whether the run surely went on."""
+        """Process a following line; return the texts now followed by progress, and whether the run certainly went on."""
         settled = []
         ordinary = _NO_LINE_OF_ITS_OWN.match(text) is None
         progress = is_progress(text)
@@ -106,17 +107,17 @@ class Afterwards:
 
 
 def says_went_on(text: str) -> bool:
-    """Return whether a line's words tell that an error was taken care of, or that the run ended well."""
+    """Return whether a line says that an error was handled, or that the run ended well."""
     return _WENT_ON.search(text) is not None
 
 
 def is_progress(text: str) -> bool:
-    """Return whether a line tells of a training's progress."""
+    """Return whether a line reports training progress."""
     return _NO_LINE_OF_ITS_OWN.match(text) is None and _PROGRESS.search(text) is not None
 
 
 def quoted(line: str) -> bool:
-    """Return whether an exception stands behind words of the script's own in its line."""
+    """Return whether an exception in a line follows the script's own words."""
     found = _EXCEPTION.search(line)
     if found is None:
         return False

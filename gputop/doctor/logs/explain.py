@@ -1,8 +1,8 @@
-"""Explains a failed run by its logs: the first failure of the first rank that failed, and not what followed from it.
+"""Explain a failed run by its logs: find the first failure of the first rank that failed, not its consequences.
 
-A text that follows from a failure elsewhere ("Connection closed by peer", ChildFailedError, an NCCL abort) is evidence of
-when and where, never the cause. Which failure came first is told by torchrun's "Root Cause (first observed failure)", by
-the times in the lines, and by the order in one log. Pure: the logs were read by whoever scanned them (``scan``).
+A text caused by a failure elsewhere ("Connection closed by peer", ChildFailedError, an NCCL abort) is evidence of when and
+where, never the cause. The first failure is determined by torchrun's "Root Cause (first observed failure)", by timestamps,
+and by the order within one log. Pure: ``scan`` reads the logs.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from gputop.doctor.logs.scan import LogScan, Root
 
 QUOTE_CHARS = 400
 UNKNOWN_ID = "exception"
-"""Id of a finding about an exception that no pattern knows: it has no rule."""
+"""Id of a finding about an exception without a known pattern: it has no rule."""
 _FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """What logs tell: the root first in ``findings``, then remarks. ``root`` is None where no run failed in them."""
+    """The explanation of logs: ``findings`` holds the root first, then remarks. ``root`` is None if no run failed in them."""
 
     root: Observation | None
     findings: tuple[Finding, ...]
@@ -38,11 +38,11 @@ class Explanation:
 
 
 def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = False) -> Explanation:
-    """Return what the logs of one run tell; they belong together, each was read to its end. ``failed``: it is known to have."""
+    """Explain the logs of one run, each read to its end. ``failed``: the run is known to have failed."""
     seen = [item for scan in scans for item in scan.observations]
     launcher = next((scan.root for scan in scans if scan.root is not None), None)
     if (failed or launcher is not None) and not any(item.failure for item in seen):
-        # It did not go on for long: of a script that catches its error, says so, and ends.
+        # A script that catches its error, reports it and then ends did not really go on.
         seen = [replace(item, went_on=False) for item in seen]
     if failed or launcher is not None:
         seen = [replace(item, followed=False) for item in seen]
@@ -54,21 +54,21 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         findings.append(_without_text(launcher, consequences, scans))
     elif root is None and consequences:
         findings.append(_consequence_alone(consequences, scans, launcher))
-    told = {finding.title for finding in findings}
+    titles = {finding.title for finding in findings}
     for item in seen:
         shown = item.went_on or (item.pattern is not None and (item.pattern.kind == HINT or item.warned))
         if shown and item is not root and not item.failure:
             finding = finding_of(item)
             if finding.severity == "error":
                 finding = replace(finding, severity="warning")
-            if finding.title not in told:
-                told.add(finding.title)
+            if finding.title not in titles:
+                titles.add(finding.title)
                 findings.append(finding)
     return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences)
 
 
 def finding_of(seen: Observation) -> Finding:
-    """Return one observation as a finding, from its own line alone."""
+    """Return the finding for one observation, from its own line only."""
     facts: tuple[Fact, ...] = (Fact(quote(seen), _short(seen.line), place(seen)),)
     pattern = seen.pattern
     if seen.went_on:
@@ -93,31 +93,31 @@ def finding_of(seen: Observation) -> Finding:
 def _sure(seen: Observation, otherwise: Confidence) -> Confidence:
     if seen.went_on:
         return "possible"
-    # A script whose output is buffered writes what it had printed before, after the traceback that ended it.
+    # A script with buffered output writes what it printed earlier after the traceback that ended it.
     return "likely" if seen.followed and otherwise == "certain" else otherwise
 
 
 def _of_xid(seen: Observation, finding: Finding) -> Finding:
-    """Say of an error of the driver what is known of its number."""
+    """Add what is known about the number of a driver error."""
     address = xids.pci_address(seen.groups["pci"])
-    told = xids.told(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
-    title = f"The driver reported {told.short} (GPU at {address})"
-    return replace(finding, title=title, cause=told.cause, fix=told.fix, refuted_by=told.refuted_by)
+    meaning = xids.meaning_of(int(seen.groups["xid"]), address, f"python {SCRIPT_UNKNOWN}")
+    title = f"The driver reported {meaning.short} (GPU at {address})"
+    return replace(finding, title=title, cause=meaning.cause, fix=meaning.fix, refuted_by=meaning.refuted_by)
 
 
 def quote(seen: Observation) -> str:
-    """Return who said what."""
+    """Return the line with the rank that wrote it."""
     who = f"rank {seen.rank} said: " if seen.rank is not None else ""
     return f"{who}{_short(seen.line)}"
 
 
 def place(seen: Observation) -> str:
-    """Return where the line stands: "train.log:412"."""
+    """Return where the line is: "train.log:412"."""
     return f"{seen.file}:{seen.line_number}" if seen.line_number else seen.file
 
 
 def _fatal(failures: list[Observation]) -> list[Observation]:
-    """Leave out exceptions without a known text after which their rank failed again: the rank had gone on."""
+    """Leave out unknown exceptions if their rank failed again later: the rank had gone on."""
     last = {(item.file, item.rank): item for item in failures}
     return [item for item in failures if item.pattern is not None or last[(item.file, item.rank)] is item]
 
@@ -127,7 +127,7 @@ def _first(failures: list[Observation], launcher: Root | None, scans: Sequence[L
         return None
     own = [item for item in failures if launcher is not None and item.rank is not None and item.rank == launcher.rank]
     if launcher is not None and not own:
-        # A log without prefixes, or a rank that says nothing: what no other rank claims may be its own.
+        # A log without prefixes, or a rank without lines of its own: it may own what no other rank claims.
         own = [item for item in failures if item.rank is None]
     files = {scan.name: position for position, scan in enumerate(scans)}
     written = {scan.name: scan.written_at or 0.0 for scan in scans}
@@ -140,7 +140,7 @@ def _first(failures: list[Observation], launcher: Root | None, scans: Sequence[L
     return min(
         candidates,
         key=lambda item: (
-            # The log of the rank that failed first ends first; a time in a line is better still.
+            # The log of the rank that failed first ends first; a timestamp in a line is more precise.
             (item.time if item.time is not None else written[item.file]) if one_each else 0.0,
             files[item.file],
             position[id(item)],
@@ -159,7 +159,8 @@ def _of_root(root: Observation, seen: list[Observation], scans: Sequence[LogScan
     facts += [Fact(quote(item), _short(item.line), place(item)) for item in [*other.values()][::-1][:3]]
     inner = next((scan.inner.get(root.block) for scan in scans if scan.name == root.file and root.block), None)
     if root.pattern is not None and root.pattern.id == "dp_replica_error":
-        # Certain only where the inner error is the one that replicas make; else the inner error is the thing to read.
+        # Certain only if the inner error is the one that replicas cause; otherwise the inner error is what the user has to
+        # read.
         confidence = "certain" if any(item.pattern and item.pattern.id == "two_devices" for item in beside) else "likely"
         if inner is not None and not any(inner in item.line for item in beside):
             facts.append(Fact(f"inner error: {_short(inner)}", _short(inner), "traceback"))
@@ -214,7 +215,7 @@ def _exception(seen: Observation, facts: tuple[Fact, ...]) -> Finding:
 
 
 def _without_text(launcher: Root, consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding:
-    """Return the finding for a rank of which only the launcher tells."""
+    """Return the finding for a rank on which only the launcher reports."""
     stuck = _stuck(consequences, scans)
     if stuck is not None:
         return replace(stuck, evidence=(*stuck.evidence, *_launcher_facts(launcher)))
@@ -246,18 +247,18 @@ def _consequence_alone(consequences: Sequence[Observation], scans: Sequence[LogS
     if stuck is not None:
         return stuck
     first = consequences[0]
-    told = finding_of(first)
+    base = finding_of(first)
     return replace(
-        told,
+        base,
         confidence="possible",
-        evidence=(*told.evidence, *_launcher_facts(launcher)),
-        cause=f"{told.cause} These logs have only what followed.",
+        evidence=(*base.evidence, *_launcher_facts(launcher)),
+        cause=f"{base.cause} These logs have only what followed.",
         fix="# read the log of the rank that failed first: torchrun --log-dir logs --tee 3 ... keeps one for each rank",
     )
 
 
 def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Finding | None:
-    """Return the finding for a collective that timed out: who waited in which, and who did not come."""
+    """Return the finding for a collective that timed out: which ranks waited in which one, and which did not enter."""
     stuck = [item for item in consequences if item.pattern is not None and item.pattern.id in _STUCK]
     if not stuck:
         return None
@@ -288,7 +289,7 @@ def _stuck(consequences: Sequence[Observation], scans: Sequence[LogScan]) -> Fin
 
 
 def verdicts(findings: Iterable[Finding]) -> bool:
-    """Return whether something is wrong: remarks that are information alone do not count."""
+    """Return whether something is wrong: findings of severity "info" do not count."""
     return any(finding.severity != "info" for finding in findings)
 
 

@@ -1,4 +1,4 @@
-"""One line of a log: as plain text, whose it is, and when it was written. Pure."""
+"""Parse one line of a log: its plain text, its rank, and its timestamp. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ _PREFIX = re.compile(r"^(?:\[(?:rank|default)(?P<rank>\d+)\]:? ?|\[rank (?P<ours
 _GLOG = re.compile(r"(?:^|\[)[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?\b")
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
 _TIME_WITHIN = 60
-"""A time stands at a line's beginning, if anywhere."""
+"""A timestamp appears within this many characters of the line's beginning."""
 
 
 def clean(raw: bytes) -> str:
-    """Return bytes of one line as text, without escapes and control characters."""
+    """Return the bytes of one line as text, without escape sequences and control characters."""
     return strip_controls(raw.decode("utf-8", "replace"))
 
 
 def rank_and_text(line: str) -> tuple[int | None, str]:
-    """Return whose line it is by its prefix, None without one, and the rest."""
+    """Return the rank in the line's prefix (None without one), and the rest of the line."""
     found = _PREFIX.match(line)
     if found is None:
         return None, line
@@ -30,7 +30,7 @@ def rank_and_text(line: str) -> tuple[int | None, str]:
 
 
 def time_of(line: str, written_at: float | None = None) -> float | None:
-    """Return the wall clock that the line begins with, in local time; glog's has no year: that of ``written_at``."""
+    """Return the timestamp at the line's beginning (local time); glog's has no year, so use that of ``written_at``."""
     head = line[:_TIME_WITHIN]
     found = _ISO.search(head)
     try:
@@ -43,7 +43,7 @@ def time_of(line: str, written_at: float | None = None) -> float | None:
         month, day, hour, minute, second = (int(found[group]) for group in range(1, 6))
         year = time.localtime(written_at).tm_year
         at = time.mktime((year, month, day, hour, minute, second, 0, 0, -1)) + _fraction(found[6])
-        # A log of December that was last written in January.
+        # A December log that was last written in January.
         return at if at <= written_at + 86_400 else time.mktime((year - 1, month, day, hour, minute, second, 0, 0, -1))
     except (OverflowError, ValueError):
         return None
@@ -54,5 +54,5 @@ def _fraction(digits: str | None) -> float:
 
 
 def starts_anew(text: str) -> bool:
-    """Return whether a line is no part of an exception's message: a log line, a banner, a command's output."""
+    """Return whether a line does not belong to an exception's message: a log line, a banner, a command's output."""
     return bool(re.match(r"\[|[IWEF]\d{4} |=====|-----|\*\*\*\*\*|\d{4}-\d\d-\d\d|(?:INFO|WARNING|ERROR|DEBUG)\b|\{", text))

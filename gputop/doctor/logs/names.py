@@ -1,7 +1,7 @@
-"""Names of a checkpoint that are not those of the model: whether they differ by the prefix "module." alone. Pure.
+"""Tell whether a checkpoint's names differ from the model's only by the prefix "module.". Pure.
 
-load_state_dict tells two lists of names, each in a line. Where a wrapper makes the difference, one list has the prefix and
-the other has not. Where both have it, or there is only one list, a layer has another name, or is new.
+load_state_dict prints two lists of names, one line each. If a wrapper makes the difference, one list has the prefix and the
+other does not. If both have it, or there is only one list, a layer was renamed or is new.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ PREFIX = "module_prefix"
 OTHER = "state_dict_names"
 
 
-def less_telling(said: Iterable[tuple[str, str]]) -> str | None:
-    """Return which of both texts to leave out of what one exception said, as (text's id, line); None where it has neither."""
+def less_specific(said: Iterable[tuple[str, str]]) -> str | None:
+    """Return which of the two texts of one exception to drop; None if neither is present. ``said``: (text's id, line)."""
     lines: dict[str, set[str]] = {PREFIX: set(), OTHER: set()}
     for name, line in said:
         if name in lines:
@@ -26,9 +26,9 @@ def less_telling(said: Iterable[tuple[str, str]]) -> str | None:
 
 
 def settle(observations: Sequence[Observation]) -> list[Observation]:
-    """Return the observations of one log without those of names that their traceback refutes.
+    """Return the observations of one log without the name mismatches that their traceback refutes.
 
-    Outside of a traceback only the prefix says something: what stood beside such a line is not known.
+    Outside a traceback only the prefix is evidence: the lines next to it are unknown.
     """
     blocks: dict[int, list[tuple[str, str]]] = {}
     for item in observations:
@@ -40,7 +40,7 @@ def settle(observations: Sequence[Observation]) -> list[Observation]:
     for item in observations:
         name = item.pattern.id if item.pattern is not None else None
         if name in (PREFIX, OTHER):
-            refuted = less_telling(blocks[item.block]) if item.block else OTHER
+            refuted = less_specific(blocks[item.block]) if item.block else OTHER
             if name == refuted:
                 continue
         found.append(item)

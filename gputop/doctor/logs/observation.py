@@ -1,4 +1,4 @@
-"""What was noted in a log: a known error text, or an exception. A plain record."""
+"""An observation in a log: a known error text or an exception. A plain record."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from gputop.doctor.logs.patterns.pattern import FAILURE, Pattern
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A known text, or (``pattern`` None) an exception that no pattern knows. ``block`` joins lines of one traceback."""
+    """A known text, or an exception without a known pattern (``pattern`` None). ``block`` joins lines of one traceback."""
 
     line: str
     file: str
     line_number: int
-    """0 where it is unknown, a part of the log having been left out."""
+    """0 if unknown because a part of the log was skipped."""
     rank: int | None
     time: float | None = None
     pattern: Pattern | None = None
     groups: Mapping[str, str] = field(default_factory=dict)
     where: str | None = None
-    """The innermost line of the person's own code, as "train.py:41 (main)"."""
+    """The innermost line of the user's own code, as "train.py:41 (main)"."""
     raised_from: str | None = None
     block: int = 0
     warned: bool = False
-    """Said as a warning: the run went on."""
+    """Printed as a warning: the run went on."""
     went_on: bool = False
-    """The log goes on after it: the script caught the error, and showed it."""
-    followed: bool = False  # progress follows its traceback: it was caught, or that was written later
+    """The log goes on after it: the script caught and printed the error."""
+    followed: bool = False  # progress follows its traceback: it was caught, or the progress was written late
     in_library: bool = False
-    """Whether ``where`` is a library's line, no line of the person's own being in the traceback."""
+    """Whether ``where`` is a library's line, because no line of the user's own code is in the traceback."""
 
     @property
     def failure(self) -> bool:
-        """Whether a run fails with such a text, and it is no consequence of another failure."""
+        """Whether the run fails with this text and it is not the consequence of another failure."""
         if self.pattern is None or self.block > 0:
             return not self.went_on and (self.pattern is None or not self.pattern.cascade)
         return not (self.pattern.cascade or self.warned or self.went_on) and self.pattern.kind == FAILURE

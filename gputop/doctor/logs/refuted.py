@@ -1,4 +1,4 @@
-"""What would show that a known error text does not mean here what its row says: by the text's id. Pure."""
+"""What would refute the meaning that the table gives a known error text, by the text's id. Pure."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Reads a log piece by piece and notes what it knows of: error texts, exceptions with their place, torchrun's summary.
+"""Scan a log piece by piece for what is known: error texts, exceptions with their place, torchrun's summary.
 
-Bytes in, observations out; memory stays bounded however long the log is. Python's tracebacks are followed for each rank
-by its prefix ("[rank0]:"), through chained exceptions. A line that holds nothing known costs a search for literals, and no
-more. Pure: whoever opens the file passes its bytes.
+Bytes in, observations out; memory stays bounded for logs of any length. Python tracebacks are followed per rank by the line
+prefix ("[rank0]:"), through chained exceptions. A line without known text costs only a search for literals. Pure: the
+caller opens the file and passes its bytes.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ KEPT_FIRST = 300
 KEPT_LAST = 300
 """Observations kept of one log: the first ones and the last ones."""
 LINE_BYTES = 65_536
-"""What has no end after so many bytes is cut into lines of this length."""
+"""Data without a line end is cut into lines of this length."""
 TEXT_CHARS = 4_000
-"""Looked at of one line, around what was found in it."""
+"""Characters examined of one line, around the text found in it."""
 MESSAGE_LINES = 40
 TRACEBACK_LINES = 400
-"""A traceback that does not end within so many lines of its rank is none."""
+"""A traceback that does not end within this many lines of its rank is discarded."""
 
 _TRACEBACK = "Traceback (most recent call last):"
 _ROOT = "Root Cause (first observed failure)"
@@ -80,23 +80,23 @@ class _Traceback:
     in_message: bool = False
     own_words: bool = False
     cut: bool = False
-    """It stands in the middle of a line of buffered output."""
+    """It starts in the middle of a line of buffered output."""
 
 
 class LogScan:
-    """One log. ``feed`` it in order, then ``end``."""
+    """Scan one log: call ``feed`` in order, then ``end``."""
 
     def __init__(self, name: str, rank: int | None = None, written_at: float | None = None) -> None:
-        """``rank`` is whose log it is, if one rank's; ``written_at`` (wall clock) tells the year of times without one."""
+        """Start a scan. ``rank``: owner of a single-rank log; ``written_at`` (wall clock) dates timestamps without a year."""
         self.name = name
         self.rank = rank
         self.written_at = written_at
         self.root: Root | None = None
         self.ranks: set[int] = set() if rank is None else {rank}
-        """Ranks that said something known, or whose log this is."""
+        """Ranks with at least one known text, or the rank that owns this log."""
         self.lines = 0
         self.inner: dict[int, str] = {}
-        """The last exception of a traceback, by its block."""
+        """The last exception of each traceback, by its block."""
         self._first: list[Observation] = []
         self._last: deque[Observation] = deque(maxlen=KEPT_LAST)
         self._new: list[Observation] = []
@@ -111,37 +111,37 @@ class LogScan:
 
     @property
     def observations(self) -> list[Observation]:
-        """What was noted, in the order of the log."""
+        """All observations so far, in the order of the log."""
         return settle([*self._first, *self._last])
 
     def feed(self, data: bytes) -> list[Observation]:
-        """Take in the next bytes and return what is new in their whole lines."""
+        """Process the next bytes and return the new observations in their complete lines."""
         data = self._rest + data
         end = data.rfind(b"\n") + 1
         if len(data) - end > LINE_BYTES:
             end = len(data)
         self._rest = data[end:]
-        self._piece(data[:end])
-        return self._taken()
+        self._scan_piece(data[:end])
+        return self._take_new()
 
     def skip(self) -> None:
-        """Tell that a part of the log is left out: what was open ends, and lines have no numbers from here on."""
+        """Mark a part of the log as skipped: open tracebacks end, and later lines have no numbers."""
         self._rest = b""
         self._summary = self._numbered = False
         self._close_all()
 
     def end(self) -> list[Observation]:
-        """Take in the line without an end and close what is open."""
-        self._piece(self._rest + b"\n" if self._rest else b"")
+        """Process the unterminated last line and close everything that is open."""
+        self._scan_piece(self._rest + b"\n" if self._rest else b"")
         self._rest = b""
         self._close_all()
-        return self._taken()
+        return self._take_new()
 
-    def _taken(self) -> list[Observation]:
+    def _take_new(self) -> list[Observation]:
         new, self._new = self._new, []
         return new
 
-    def _piece(self, data: bytes) -> None:
+    def _scan_piece(self, data: bytes) -> None:
         if not data:
             return
         if not self._following and not any(trigger in data for trigger in _TRIGGERS):
@@ -153,7 +153,7 @@ class LogScan:
                 hit = _TRIGGER.search(data, position)
                 if hit is None:
                     break
-                # The words that announce a chained or an ignored exception stand just before it.
+                # The words that announce a chained or an ignored exception come just before it.
                 begin = max(position, data.rfind(b"\n", 0, hit.start()) + 1, data.rfind(b"\r", 0, hit.start()) + 1)
                 self._announce(data[max(0, begin - 200) : begin])
                 at = hit.start()
@@ -170,7 +170,7 @@ class LogScan:
 
     @property
     def _following(self) -> bool:
-        """Whether each line counts at present: in a traceback, torchrun's summary, and behind a text that may be the end."""
+        """Whether every line counts now: in a traceback, in torchrun's summary, and after a text that may be the end."""
         return self._summary or bool(self._open) or self._after.waiting
 
     def _announce(self, before: bytes) -> None:
@@ -197,13 +197,13 @@ class LogScan:
             return
         block = self._open.get(key)
         if block is not None:
-            self._within(key, block, text, number)
+            self._extend_traceback(key, block, text, number)
             block = self._open.get(key)
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
         found = matches(text)
         if self._after.waiting and block is None and not found:
-            self._goes_on(text, key)
+            self._note_progress(text, key)
         warned = bool(found) and is_warning(text)
         for pattern, groups in found:
             told = rank if rank is not None else _number(groups.get("rank"))
@@ -228,8 +228,8 @@ class LogScan:
                 )
             )
 
-    def _goes_on(self, text: str, key: int | None) -> None:
-        """Note of texts that the log goes on after them."""
+    def _note_progress(self, text: str, key: int | None) -> None:
+        """Record for the texts so far that the log goes on after them."""
         if _ABORT.search(text) is not None:
             for number in self._after.failed():
                 self._mark(number, False, False)
@@ -256,8 +256,8 @@ class LogScan:
         self._open[key] = _Traceback(self._blocks, weak=self._weak_next)
         self._weak_next = False
 
-    def _within(self, key: int | None, block: _Traceback, text: str, number: int) -> None:
-        """Take one line of a rank into its traceback, or end it."""
+    def _extend_traceback(self, key: int | None, block: _Traceback, text: str, number: int) -> None:
+        """Add one line of a rank to its traceback, or end the traceback."""
         block.lines += 1
         if any(marker in text for marker in _CHAINED):
             self._chain[key] = True
@@ -296,9 +296,9 @@ class LogScan:
     def _close(self, key: int | None) -> None:
         block = self._open.pop(key, None)
         if block is not None and block.known and block.where is not None:
-            self._place(block.number, block.where)
+            self._set_place(block.number, block.where)
         if block is not None and block.exception is not None and not block.weak and not block.cut:
-            self._after.said(-block.number, block.exception, key, True, block.own_words)
+            self._after.follow(-block.number, block.exception, key, True, block.own_words)
         if block is None or block.known or block.weak or block.exception is None:
             return
         rank = key if key is not None else self.rank
@@ -315,8 +315,8 @@ class LogScan:
             )
         )
 
-    def _place(self, block: int, where: str) -> None:
-        """Say where the user's code was, for what was noted of a traceback that at first went through libraries alone."""
+    def _set_place(self, block: int, where: str) -> None:
+        """Set the place in the user's code for observations of a traceback that began with library frames only."""
         for kept in (self._first, self._last, self._new):
             for place, item in enumerate(kept):
                 if item.block == block and item.where is not None and item.in_library:
@@ -351,12 +351,12 @@ class LogScan:
             self.ranks.add(observation.rank)
         self._new.append(observation)
         if observation.failure and not observation.block and observation.line_number:
-            self._after.said(observation.line_number, observation.line)
+            self._after.follow(observation.line_number, observation.line)
         (self._first if len(self._first) < KEPT_FIRST else self._last).append(observation)
 
 
 def is_warning(text: str) -> bool:
-    """Return whether a line says of itself that it is a warning; NCCL warns where it fails."""
+    """Return whether a line marks itself as a warning; NCCL warns where it fails."""
     return _WARNING.search(text) is not None and _NCCL_WARN not in text
 
 

@@ -1,4 +1,4 @@
-"""Errors of the driver by number (Xid): what each says, what kind of error it is, and what to do about one of that kind."""
+"""Driver errors by number (Xid): what each one means, its kind, and what to do about errors of that kind."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ XIDS = {
     119: ("the GPU's system processor (GSP) does not answer", "driver"),
     120: ("the GPU's system processor (GSP) failed", "driver"),
 }
-"""What NVIDIA's documentation of Xid errors says of those that training meets, in our words."""
+"""The Xids that training meets, from NVIDIA's documentation of Xid errors, in our words."""
 QUIET = (45,)
-"""Only says that a context was torn down: every killed job leaves one."""
+"""Reports only that a context was torn down: every killed job leaves one."""
 
 _DMESG = "sudo dmesg --ctime | grep -i -E 'xid|nvrm' | tail"
 FIXES = {
@@ -38,12 +38,12 @@ FIXES = {
     "bus": f"{_DMESG}\n# reboot; then check power cables, seat of the card and temperature",
     "driver": f"{_DMESG}\nsudo nvidia-smi --gpu-reset -i {{index}}  # or reboot; update the driver",
 }
-"""``{index}`` is what ``nvidia-smi -i`` takes: an index, or a PCI address."""
+"""``{index}`` is what ``nvidia-smi -i`` accepts: an index or a PCI address."""
 _UNKNOWN_FIX = f"{_DMESG}\n# look Xid {{xid}} up in NVIDIA's catalogue of Xid errors: it says reset, replace, or software"
 
 
-class Told(NamedTuple):
-    """What a finding says of one Xid."""
+class Meaning(NamedTuple):
+    """The texts of a finding about one Xid."""
 
     short: str
     """"Xid 79, the GPU has fallen off the bus"."""
@@ -52,18 +52,18 @@ class Told(NamedTuple):
     refuted_by: str
 
 
-def told(xid: int, index: object, command: str) -> Told:
-    """Return what an Xid means and what to do; of one that is not in the table, where to look it up."""
+def meaning_of(xid: int, index: object, command: str) -> Meaning:
+    """Return what an Xid means and what to do; for an unknown one, where to look it up."""
     text, kind = XIDS.get(xid, ("", ""))
     if not kind:
-        return Told(
+        return Meaning(
             f"Xid {xid}",
             "The driver reported an error of the GPU, of its links, or of a kernel that ran on it.",
             _UNKNOWN_FIX.format(xid=xid),
             "NVIDIA's catalogue says of this Xid that it is no error.",
         )
     software = kind == APPLICATION
-    return Told(
+    return Meaning(
         f"Xid {xid}, {text.partition(':')[0]}",
         f"{text[0].upper()}{text[1:]}. "
         + (
@@ -79,6 +79,6 @@ def told(xid: int, index: object, command: str) -> Told:
 
 
 def pci_address(text: str) -> str:
-    """Return the address of a line of the kernel's log ("PCI:0000:3b:00") as nvidia-smi takes it ("0000:3b:00.0")."""
+    """Convert an address of the kernel's log ("PCI:0000:3b:00") to nvidia-smi's form ("0000:3b:00.0")."""
     address = text.removeprefix("PCI:")
     return address if "." in address else f"{address}.0"

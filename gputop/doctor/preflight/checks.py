@@ -1,6 +1,6 @@
-"""Checks a machine before a run: what would stop, slow or misplace a training that starts now. Pure.
+"""Check a machine before a run for what would stop, slow down or misplace a training that starts now. Pure.
 
-``gputop.sources.preflight`` fills the record; ``check`` judges it with one snapshot of the machine.
+``gputop.sources.preflight`` fills the record; ``check`` judges it together with one snapshot of the machine.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from gputop.units import bytes_text
 __all__ = ["Check", "Preflight", "Report", "check"]
 
 SHM_MIN_BYTES = 2**30
-"""Below this DataLoader workers and NCCL run out of room (docs/rules.md#d08); Docker gives 64 MB."""
+"""Below this, DataLoader workers and NCCL run out of space (docs/rules.md#d08); Docker provides 64 MB."""
 SHM_FULL_SHARE = 0.85
 CORES_FEW = 2
 CORES_MANY = 8
-"""Two cores of eight or more are an accident of affinity rather than a choice (docs/rules.md#d03)."""
+"""On this many cores or more, an affinity to two of them is an accident, not a choice (docs/rules.md#d03)."""
 FILES_MIN = 4096
-"""Each tensor that a worker hands over holds a file open; distributions begin with 1024."""
+"""Each tensor that a worker hands over keeps a file open; distributions default to 1024."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What the check found: problems first to last by weight, and every row that was looked at."""
+    """The result of the check: findings, most severe first, and every row checked."""
 
     findings: tuple[Finding, ...]
     checks: tuple[Check, ...]
 
 
 def check(record: Preflight, snapshot: Snapshot) -> Report:
-    """Judge the machine; every check gives a row, and some of them a finding."""
+    """Judge the machine; every check returns a row, and some return a finding."""
     checks: list[Check] = []
     for look in _LOOKS:
         checks += look(record, snapshot)

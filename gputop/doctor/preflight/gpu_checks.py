@@ -1,4 +1,4 @@
-"""Checks of GPUs, driver and torch before a run. Pure."""
+"""Preflight checks of GPUs, driver and torch. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _real(snapshot: Snapshot) -> list[Device]:
 
 
 def no_driver(snapshot: Snapshot) -> Finding | None:
-    """Return what keeps the driver from showing any GPU of this machine; None where it was not asked, or works."""
+    """Return what keeps the driver from showing any GPU; None if the driver works or was not queried."""
     problem = snapshot.host.problem
     if problem is None or snapshot.host.source == "nvml":
         return None
@@ -41,7 +41,7 @@ def no_driver(snapshot: Snapshot) -> Finding | None:
 
 
 def driver(record: Preflight, snapshot: Snapshot) -> list[Check]:
-    """The driver, and whether CUDA itself starts."""
+    """Check the driver, and whether CUDA itself starts."""
     problem = snapshot.host.problem
     if snapshot.host.source != "nvml":
         if problem is None:
@@ -54,7 +54,7 @@ def driver(record: Preflight, snapshot: Snapshot) -> list[Check]:
     if record.cuda_status == 0:
         return [*rows, Check("CUDA", "fine", f"starts, and shows {words.count(record.cuda_count or 0, 'GPU')}")]
     if record.cuda_status == _CU_NO_DEVICE and record.mask is not None and not parse_mask(record.mask):
-        return rows  # the mask is the reason, and has a row of its own
+        return rows  # the mask is the reason, and has its own row
     fixes = {
         _CU_NOT_READY: (
             "the fabric manager does not run",
@@ -77,7 +77,7 @@ def driver(record: Preflight, snapshot: Snapshot) -> list[Check]:
 
 
 def torch_build(record: Preflight, snapshot: Snapshot) -> list[Check]:
-    """The torch of the interpreter on PATH against driver and GPUs."""
+    """Check the torch of the interpreter on PATH against driver and GPUs."""
     if record.torch_version is None:
         return [Check("torch", "unknown", record.torch_problem or "there is no Python on PATH")]
     where = f"torch {record.torch_version} of {record.interpreter}"
@@ -119,7 +119,7 @@ def _torch_problem(record: Preflight, title: str, cause: str, text: str, snapsho
 
 
 def has_code_for(capability: tuple[int, int], archs: tuple[str, ...]) -> bool:
-    """Return whether a build has kernels for a GPU: of its major version and no newer minor, or PTX that is no newer."""
+    """Return whether a build has kernels for a GPU: same major version and no newer minor, or PTX that is no newer."""
     for arch in archs:
         found = re.fullmatch(r"(sm|compute)_(\d+)(\d)[af]?", arch)
         if found is None:
@@ -133,7 +133,7 @@ def has_code_for(capability: tuple[int, int], archs: tuple[str, ...]) -> bool:
 
 
 def visible(record: Preflight, snapshot: Snapshot) -> list[Check]:
-    """Which GPUs a process started here sees, and why."""
+    """Check which GPUs a process started here sees, and why."""
     pool = _real(snapshot)
     rows = []
     if record.closed_files:
@@ -175,7 +175,7 @@ def visible(record: Preflight, snapshot: Snapshot) -> list[Check]:
 
 
 def modes(record: Preflight, snapshot: Snapshot) -> list[Check]:
-    """MIG, compute mode and persistence of each GPU."""
+    """Check MIG, compute mode and persistence mode of each GPU."""
     pool = _real(snapshot)
     rows = []
     mig = [device for device in pool if device.mig_enabled]
@@ -226,7 +226,7 @@ def modes(record: Preflight, snapshot: Snapshot) -> list[Check]:
 
 
 def links(record: Preflight, snapshot: Snapshot) -> list[Check]:
-    """PCIe links with fewer lanes than the card and slot have. The generation is no sign: it falls while a GPU idles."""
+    """Check for PCIe links with fewer lanes than card and slot have. The generation drops on idle GPUs, so ignore it."""
     pool = [device for device in _real(snapshot) if device.pcie_width and device.pcie_width_max]
     if not pool:
         return []
@@ -250,7 +250,7 @@ def links(record: Preflight, snapshot: Snapshot) -> list[Check]:
 
 
 def occupied(record: Preflight, snapshot: Snapshot) -> list[Check]:
-    """Free memory of each GPU, and whose processes are on it."""
+    """Check the free memory of each GPU, and whose processes use it."""
     rows = []
     for device in _real(snapshot):
         name = words.gpu(device)
@@ -295,7 +295,7 @@ def occupied(record: Preflight, snapshot: Snapshot) -> list[Check]:
 
 
 def fabric(record: Preflight, snapshot: Snapshot) -> list[Check]:
-    """The fabric manager on machines with NVSwitch."""
+    """Check the fabric manager on machines with NVSwitch."""
     if not record.nvswitch:
         return []
     if record.fabric_manager is None:

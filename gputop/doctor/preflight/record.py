@@ -1,4 +1,4 @@
-"""What one check of a machine found. A plain record."""
+"""The result of one check of a machine. A plain record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gputop.doctor.findings.finding import Finding
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row: what was looked at, "fine", "problem" or "unknown", what was seen, and the finding if one came of it."""
+    """One row: what was checked, "fine", "problem" or "unknown", what was found, and the finding if there is one."""
 
     name: str
     state: str

@@ -1,4 +1,4 @@
-"""Finds the rules: every ``Rule`` that stands in a module of a package, so that none can be left out."""
+"""Find the rules: every ``Rule`` in a module of a package, so that none can be left out."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rules_of(found: Iterable[ModuleType]) -> tuple[Rule, ...]:
 
 
 def hides(rules: Iterable[Rule]) -> Mapping[str, frozenset[str]]:
-    """Return the ids that each rule can hide, by its id; a rule that hides everything leaves out those that hide it."""
+    """Return the ids that each rule can hide, by its id; a rule that hides everything does not hide those that hide it."""
     named = {rule.id: rule.hides for rule in rules}
     found = {}
     for root, symptoms in named.items():

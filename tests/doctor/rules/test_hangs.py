@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.evidence import standing
+from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.facts.ddp import Stall
 from gputop.snapshot import Communicator, CommunicatorRank, Workers
@@ -123,13 +123,13 @@ def test_stacks_are_read_for_what_they_mean() -> None:
     def at(phase: str, *stack: str) -> Stall:
         return Stall(5, phase, stack)
 
-    assert standing.communicates(at("other", "distributed_c10d.py:5356 barrier", "train.py:3 main"))
-    assert not standing.communicates(at("other", "train.py:3 main"))
-    assert standing.pauses(at("other", "train.py:3 validate_epoch"))
-    assert not standing.pauses(at("other", "train.py:3 test_that_trains"))
-    assert not standing.compiles(at("forward", "compile_fx.py:900 run", "eval_frame.py:4 _fn"))
-    assert standing.rests(None, at("other"))
-    assert not standing.rests(None, at("backward"))
+    assert stacks.communicates(at("other", "distributed_c10d.py:5356 barrier", "train.py:3 main"))
+    assert not stacks.communicates(at("other", "train.py:3 main"))
+    assert stacks.pauses(at("other", "train.py:3 validate_epoch"))
+    assert not stacks.pauses(at("other", "train.py:3 test_that_trains"))
+    assert not stacks.compiles(at("forward", "compile_fx.py:900 run", "eval_frame.py:4 _fn"))
+    assert stacks.rests(None, at("other"))
+    assert not stacks.rests(None, at("backward"))
 
 
 def test_waiting_for_a_disk_is_counted_over_a_minute() -> None:

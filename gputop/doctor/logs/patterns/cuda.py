@@ -1,4 +1,4 @@
-"""Error texts of CUDA, its driver and of tensors on the wrong device. Pure."""
+"""Error texts of CUDA, its driver, and tensors on the wrong device. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gputop.doctor.logs.patterns.pattern import Pattern, failure, hint
 
 _NAN_LOSS = (
     r"(?i)(?:\b|_)loss(?:(?:[ _]\w+)?['\"]?\s*(?:[:=]|is|became)\s*(?:tensor\()?nan\b"
-    # As print(f"epoch {epoch} loss {loss}") writes it: the value ends the line, or the next name with its number follows.
+    # As print(f"epoch {epoch} loss {loss}") writes it: the value ends the line, or the next name and number follow.
     r"|\s+(?:tensor\()?nan(?:\s*(?:$|[,;|)\]])|\s+(?!(?:count|check|guard|ratio|rate|skip|step|batch|event|value|error)\w*\b)"
     r"[\w/]+[ :=]\s*[-+]?(?:\d|nan\b|inf\b)))"
 )
@@ -258,7 +258,7 @@ PATTERNS: tuple[Pattern, ...] = (
         "xid",
         "I04",
         "Xid (",
-        # Not 45: a context was torn down, as of every job that is killed. What a number says stands in ``xids``.
+        # Not 45, which reports a torn-down context, as for every killed job. ``xids`` explains the numbers.
         r"NVRM: Xid \((?P<pci>[^)]+)\): (?P<xid>(?!45\b)\d+)",
         "The driver reported an Xid error",
         "The GPU, its memory, its links, its driver, or a kernel that ran on it failed.",

@@ -1,4 +1,4 @@
-"""Error texts of DataLoader workers, limits of the machine and forked processes. Pure."""
+"""Error texts of DataLoader workers, machine limits and forked processes. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a known error text is: a row of the tables in ``log_patterns_*.py``. Pure."""
+"""The definition of a known error text: a row of the tables in this package. Pure."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from gputop.doctor.findings.finding import Confidence, Severity
 
 FAILURE = "failure"
 HINT = "hint"
-"""A line that says something worth knowing and ends no run."""
+"""A line worth knowing that ends no run."""
 
 
 class _Filled(dict[str, str]):
-    """Values of a match; one that the text does not tell is "N/A"."""
+    """Values of a match; a value that the text does not contain is "N/A"."""
 
     def __missing__(self, name: str) -> str:
         return "N/A"
@@ -24,9 +24,9 @@ class _Filled(dict[str, str]):
 class Pattern:
     """A text that torch, NCCL, a launcher or a framework prints, what it means, and the fix.
 
-    ``key`` is a literal that stands in every matching line, looked for before ``expression``. ``title``, ``means`` and
-    ``fix`` may name groups of the expression in braces. ``cause`` is a rule's id; None where no rule has it.
-    ``confidence`` is that of the cause, not of the text, which is there to be read.
+    ``key`` is a literal in every matching line, searched for before ``expression``. ``title``, ``means`` and ``fix`` may
+    refer to groups of the expression in braces. ``cause`` is a rule's id; None if no rule has it. ``confidence`` is that of
+    the cause; the text itself is there to be read.
     """
 
     id: str
@@ -40,16 +40,16 @@ class Pattern:
     severity: Severity = "error"
     confidence: Confidence = "certain"
     cascade: bool = False
-    """Such a text follows a failure elsewhere and is never the root."""
+    """Such a text follows from a failure elsewhere and is never the root."""
     refuted_by: str = ""
     groups: Mapping[str, str] = field(default_factory=dict)
-    """Values of groups that a form of the text leaves out."""
+    """Values of groups that some forms of the text leave out."""
 
     def match(self, line: str) -> Mapping[str, str] | None:
-        """Return the named groups where the line has this text, else None."""
+        """Return the named groups if the line contains this text, else None."""
         if self.key not in line:
             return None
-        # Compiled when first needed, and kept by re: the sampler imports this table while a screen waits for its first picture.
+        # Compiled on first use and cached by re: the sampler imports this table while a screen waits for its first frame.
         found = re.search(self.expression, line)
         if found is None:
             return None
@@ -73,7 +73,7 @@ def failure(
     refuted_by: str = "",
     groups: Mapping[str, str] | None = None,
 ) -> Pattern:
-    """Return the row of a text with which a run fails."""
+    """Return the row of a text that a run fails with."""
     return Pattern(
         name, cause, key, expression, title, means, fix, confidence=confidence, refuted_by=refuted_by, groups=groups or {}
     )

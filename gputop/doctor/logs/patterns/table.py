@@ -1,4 +1,4 @@
-"""All known error texts, the more telling first where one line has several, and the lines that are advice. Pure."""
+"""All known error texts, the most specific first where a line has several, and the lines that are advice. Pure."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _ADVICE = re.compile(
     r"[Cc]onsider passing CUDA_LAUNCH_BLOCKING|[Ii]t is possible that|might be incorrect|"
     r"For debugging consider|Compile with `?TORCH_USE_CUDA_DSA"
 )
-"""Such a line advises; where it stands after a text in the same line, that text counts."""
+"""Such a line gives advice; a text that comes before the advice in the same line still counts."""
 
 
 def matches(line: str) -> tuple[tuple[Pattern, Mapping[str, str]], ...]:
-    """Return the patterns that the line has, one for each id, the most telling first, each with the values in it."""
+    """Return the patterns found in the line, one per id, the most specific first, each with its values."""
     advice = _ADVICE.search(line)
     text = line[: advice.start()] if advice else line
     found: dict[str, tuple[Pattern, Mapping[str, str]]] = {}
@@ -38,7 +38,7 @@ def matches(line: str) -> tuple[tuple[Pattern, Mapping[str, str]], ...]:
 
 
 def pattern_of(name: str, line: str) -> tuple[Pattern, Mapping[str, str]] | None:
-    """Return the row of this id that the line has; its first row, without values, where the line was cut short."""
+    """Return the row with this id that matches the line; the first such row, without values, if the line was cut short."""
     rows = [pattern for pattern in PATTERNS if pattern.id == name]
     for pattern in rows:
         groups = pattern.match(line)

@@ -1,4 +1,4 @@
-"""nn.DataParallel as it uses the GPUs: one does more (B07), all wait (B08), they are unequal (B11), evaluation on one (B13)."""
+"""How nn.DataParallel uses the GPUs: one does more (B07), all wait (B08), they are unequal (B11), evaluation on one (B13)."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from gputop.units import bytes_text
 MEMORY_RATIO_MIN = 1.3
 MEMORY_EXCESS_MIN_BYTES = 2**30
 LOAD_EXCESS_MIN_PERCENT = 15.0
-"""Memory of the first GPU over the median of the others, and its utilisation above theirs (docs/rules.md#b07, an estimate)."""
+"""The first GPU's memory over the median of the others, and its excess utilization (docs/rules.md#b07, an estimate)."""
 OVERHEAD_LOAD_MAX_PERCENT = 60.0
 OVERHEAD_DATA_SHARE_MAX = 0.15
-"""Mean utilisation, and share of the wait for data (docs/rules.md#b08, an estimate)."""
+"""Mean utilization, and the share of time waiting for data (docs/rules.md#b08, an estimate)."""
 PAUSE_SHARE_MAX = 0.1
 UNEQUAL_RATIO = 0.75
-"""torch's own check of balance warns below this ratio of memory (docs/rules.md#b11)."""
+"""torch's own balance check warns below this ratio of memory (docs/rules.md#b11)."""
 EVALUATION_SHARE_MIN = 0.15
 EVALUATION_SPAN_MIN_S = 30.0
 EVALUATIONS_MIN = 3
-EVALUATIONS_SPAN_S = 5.0
-"""With so many evaluations in it, as E07 needs of its stalls, a share over so short a time is that of the run (ours)."""
+EVALUATIONS_SPAN_MIN_S = 5.0
+"""With ``EVALUATIONS_MIN`` evaluations, as many stalls as E07 needs, even a share over 5 s is representative (our choice)."""
 EVALUATION_OTHERS_MAX = 0.2
 _DDP_WRAP = """\
 local_rank = int(os.environ["LOCAL_RANK"])
@@ -42,7 +42,7 @@ model = DDP(net.to(local_rank), device_ids=[local_rank])"""
 
 
 def _wrapper(evidence: Evidence, job: Job) -> tuple[Member, tuple[Device, ...], bool] | None:
-    """Return the process that drives several GPUs by nn.DataParallel, these GPUs in order, and whether it says so itself."""
+    """Return the process that drives several GPUs by nn.DataParallel, these GPUs in order, and whether it reports so."""
     if len(job.members) != 1 or job.virtual:
         return None
     member = job.members[0]
@@ -52,7 +52,7 @@ def _wrapper(evidence: Evidence, job: Job) -> tuple[Member, tuple[Device, ...], 
         return (member, tuple(devices), True) if len(devices) >= 2 else None
     if stated.model_inspected(member.journal) or member.process is None:
         return None
-    # Backward threads that move on several devices at once: replicas, or layers spread over devices.
+    # Backward threads that advance on several devices at once: replicas, or layers spread over devices.
     if len(evidence.history.backward_seconds(member.process)) < 2:
         return None
     devices = [device for device in job.pool if device.uuid in job.used]
@@ -64,7 +64,7 @@ def first_is_full(evidence: Evidence, job: Job) -> Judgement:
     found = _wrapper(evidence, job)
     if found is None or not evidence.trains(job):
         return None
-    member, devices, said = found
+    member, devices, reported = found
     loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
     sizes = [_held(member, device) for device in devices]
     known_loads = [load for load in loads if load is not None]
@@ -74,7 +74,7 @@ def first_is_full(evidence: Evidence, job: Job) -> Judgement:
     output = arguments(member.journal).output_device
     ids = stated.data_parallel(member.journal)
     first = ids.device_ids.index(output) if ids is not None and output in ids.device_ids and output is not None else 0
-    if not said:
+    if not reported:
         first = known.index(max(known))
     rest = [position for position in range(len(devices)) if position != first]
     usual = statistics.median([known[position] for position in rest])
@@ -87,7 +87,7 @@ def first_is_full(evidence: Evidence, job: Job) -> Judgement:
     facts = [
         Fact(f"{name} holds {bytes_text(known[first])}, the others {bytes_text(int(usual))} (median)", known, "NVML"),
         Fact(f"{name} works {known_loads[first]:.0f} % of the time, the others {usual_load:.0f} %", known_loads, "NVML"),
-        _driven(member, devices, said),
+        _driven(member, devices, reported),
     ]
     finding = tracked.about(
         job,
@@ -138,22 +138,22 @@ def _held(member: Member, device: Device) -> int | None:
     return next((use.memory_used_bytes for use in member.uses if use.device_uuid == device.uuid), None)
 
 
-def _driven(member: Member, devices: tuple[Device, ...], said: bool) -> Fact:
-    if said:
+def _driven(member: Member, devices: tuple[Device, ...], reported: bool) -> Fact:
+    if reported:
         return Fact(f"nn.DataParallel drives {words.gpus(devices)} from one process", len(devices), "journal")
     text = f"process {member.pid} runs backward on {words.count(len(devices), 'device')}"
     return Fact(text, len(devices), "pt_autograd threads (/proc/<pid>/task)")
 
 
 def overhead(evidence: Evidence, job: Job) -> Judgement:
-    """B08: all GPUs of nn.DataParallel idle for much of the time, though data is there."""
+    """B08: all GPUs of nn.DataParallel idle for much of the time although data is ready."""
     found = _wrapper(evidence, job)
     if found is None or not evidence.trains(job) or not evidence.is_warm(job):
         return None
-    member, devices, said = found
+    member, devices, reported = found
     loads = [windows.mean_utilization(evidence, device.uuid) for device in devices]
     known = [load for load in loads if load is not None]
-    if not said or len(known) < len(devices):
+    if not reported or len(known) < len(devices):
         return None
     mean = sum(known) / len(known)
     if mean >= OVERHEAD_LOAD_MAX_PERCENT or min(known) < BUSY_PERCENT:
@@ -167,7 +167,7 @@ def overhead(evidence: Evidence, job: Job) -> Judgement:
     facts = [
         Fact(f"mean utilisation of {words.gpus(devices)} over the last minute: {mean:.0f} %", known, "NVML"),
         Fact(f"the loop waits for data {data:.0%} of the time", data, "journal"),
-        _driven(member, devices, said),
+        _driven(member, devices, reported),
     ]
     if member.process is not None and member.process.cpu_percent is not None:
         text = f"the process uses {member.process.cpu_percent:.0f} % of a core"
@@ -216,7 +216,7 @@ B08 = Rule(
 
 
 def unequal(evidence: Evidence, job: Job) -> Judgement:
-    """B11: nn.DataParallel gives equal shares to GPUs that are not equal."""
+    """B11: nn.DataParallel gives equal shares to unequal GPUs."""
     if len(job.members) != 1 or job.virtual:
         return None
     match = next((match for match in evidence.logs(job) if match.pattern == "dp_imbalance"), None)
@@ -271,11 +271,13 @@ B11 = Rule(
 
 
 def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
-    """B13: evaluation takes much of the time and runs on one GPU, while the others wait."""
-    said = [(member, fact) for member in job.members if (fact := evaluation(member.journal)) is not None and fact.calls > 0]
-    if not said or len(job.used) < 2 or not evidence.is_warm(job):
+    """B13: evaluation takes much of the time and runs on one GPU while the others wait."""
+    evaluations = [
+        (member, fact) for member in job.members if (fact := evaluation(member.journal)) is not None and fact.calls > 0
+    ]
+    if not evaluations or len(job.used) < 2 or not evidence.is_warm(job):
         return None
-    member, fact = max(said, key=lambda item: item[1].seconds)
+    member, fact = max(evaluations, key=lambda item: item[1].seconds)
     if member.journal is None:
         return None
     kind = wrapped_by(member.journal)
@@ -283,7 +285,7 @@ def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
     if not alone:
         return None
     number = len(evidence.series(job.run_id, member.journal.rank, "phase/evaluation"))
-    least_s = EVALUATIONS_SPAN_S if number >= EVALUATIONS_MIN else EVALUATION_SPAN_MIN_S
+    least_s = EVALUATIONS_SPAN_MIN_S if number >= EVALUATIONS_MIN else EVALUATION_SPAN_MIN_S
     share = windows.wall_share(evidence, job, member.journal.rank, "phase/evaluation", least_s)
     if share is None or share < EVALUATION_SHARE_MIN:
         return None
@@ -322,11 +324,11 @@ B13 = Rule(
     severities=("warning",),
     confidences=("likely",),
     needs=("journal: evaluation, phase/evaluation",),
-    window_s=EVALUATIONS_SPAN_S,
+    window_s=EVALUATIONS_SPAN_MIN_S,
     every_s=SELDOM_S,
     threshold=(
         f"evaluation by one GPU takes {EVALUATION_SHARE_MIN:.0%} of the wall clock over "
-        f"{EVALUATION_SPAN_MIN_S:.0f} s, or over {EVALUATIONS_SPAN_S:.0f} s with {EVALUATIONS_MIN} evaluations in "
+        f"{EVALUATION_SPAN_MIN_S:.0f} s, or over {EVALUATIONS_SPAN_MIN_S:.0f} s with {EVALUATIONS_MIN} evaluations in "
         "them"
     ),
     hides=("B08", "E02", "E07"),
@@ -342,10 +344,11 @@ B13 = Rule(
 
 
 def _evaluates(job: Job, member: Member, fact: Evaluation) -> Device | None:
-    """Return the device on which the model is evaluated; None where nobody says."""
+    """Return the device on which the model is evaluated; None if unknown."""
     if len(job.members) > 1:
         return next((device for device in job.pool if device.uuid == member.main), None)
-    # A process that drives several GPUs is most on the one with most memory, which need not be the one that evaluates.
+    # The main device of a process that drives several GPUs is the one with most memory, which need not be the one that
+    # evaluates.
     kind, _, index = (fact.parameter_device or "").partition(":")
     known = job.visible if kind == "cuda" and index.isdigit() else None
     return known[int(index)] if known is not None and int(index) < len(known) else None

@@ -1,5 +1,5 @@
-"""nn.DataParallel: a batch smaller than the devices (B01), one that does not divide among them (B02), or an argument that
-does not divide like the batch (B05)."""
+"""Batches of nn.DataParallel: smaller than the number of devices (B01), not divisible among them (B02), or with an argument
+that does not divide like the batch (B05)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from gputop.snapshot import Device
 
 CALLS_MIN = 20
 SHARE_MIN = 0.8
-"""Only the last batch of an epoch may be small: 80 % of 20 calls (docs/rules.md#b01)."""
+"""Only the last batch of an epoch may be small: 80% of 20 calls (docs/rules.md#b01)."""
 ROWS_PER_DEVICE = 32
-"""The batch per device that a fix proposes: a start, not a rule."""
+"""The batch per device that a fix proposes: a starting point, not a rule."""
 _BATCH_OPTIONS = ("--batch-size", "--batch_size", "--bs", "--batch")
 _COUNTED = f"in {SHARE_MIN:.0%} of at least {CALLS_MIN} calls within two minutes"
 _SYMPTOMS = ("A01", "A02", "B07", "B08", "E02")
 
 
 def split_rows(batch: int, devices: int) -> tuple[int, ...]:
-    """Return the rows that each device gets of a batch, as ``torch.chunk`` cuts it: fewer pieces when they run out."""
+    """Return the number of rows per device, as ``torch.chunk`` cuts a batch: fewer pieces if the rows run out."""
     if batch <= 0 or devices <= 0:
         return ()
     piece = -(-batch // devices)
@@ -35,7 +35,7 @@ def split_rows(batch: int, devices: int) -> tuple[int, ...]:
 
 
 def good_batch(batch: int, devices: int) -> int:
-    """Return the multiple of ``devices`` that lies nearest to ``batch``, at least one row for each."""
+    """Return the multiple of ``devices`` nearest to ``batch``, with at least one row for each device."""
     return max(devices, (batch + devices // 2) // devices * devices)
 
 
@@ -53,17 +53,17 @@ class _Split:
 
     @property
     def number(self) -> int:
-        """How many devices the wrapper has."""
+        """Number of the wrapper's devices."""
         return self.fact.devices
 
     @property
     def used(self) -> int:
-        """How many of them got rows."""
+        """Number of devices that got rows."""
         return sum(row > 0 for row in self.rows)
 
     @property
     def rule(self) -> str:
-        """Which rule explains it: an argument that divides into fewer pieces than the batch, or the batch itself."""
+        """The rule that explains the split: an argument that divides into fewer pieces than the batch, or the batch itself."""
         if self.batch < self.number:
             return "B01"
         return "B05" if self.used < len(split_rows(self.batch, self.number)) else "B02"
@@ -76,7 +76,7 @@ def batch_too_small(evidence: Evidence, job: Job) -> Judgement:
         return _told(evidence, job, split) if split.rule == "B01" else None
     wraps = any(stated.data_parallel(member.journal) is not None for member in job.members)
     if len(job.members) == 1 and len(job.used) > 1 and not wraps:
-        # It may be DataParallel: only the tracking sees the batch.
+        # It may be DataParallel: only tracking sees the batch.
         why = "One process works on several GPUs; how it divides a batch cannot be seen from outside."
         return Abstained("B01", why, "gputop.watch(model) in the script", job.run_id)
     return None
@@ -104,7 +104,7 @@ B01 = Rule(
 
 
 def batch_does_not_divide(evidence: Evidence, job: Job) -> Judgement:
-    """B02: most calls have rows enough, but leave a device without any or with far fewer than the others."""
+    """B02: most calls have enough rows, but leave a device without any or with far fewer than the others."""
     split = _bad_split(evidence, job)
     return _told(evidence, job, split) if split is not None and split.rule == "B02" else None
 
@@ -218,7 +218,7 @@ def _cause(split: _Split) -> str:
 
 
 def wrapped_devices(job: Job, fact: stated.DataParallelFact) -> list[Device]:
-    """Return the devices behind the wrapper's ids: indices into what the process sees; its used devices if that is unknown."""
+    """Return the devices behind the wrapper's ids, which index the visible devices; its used devices if that is unknown."""
     seen = job.visible or ()
     chosen = [seen[position] for position in fact.device_ids if position < len(seen)]
     if len(chosen) == fact.devices:
@@ -239,6 +239,6 @@ def _fix(job: Job, split: _Split) -> str:
     if fixes.option(command, _BATCH_OPTIONS) is not None:
         script = fixes.script_of(fixes.with_option(command, _BATCH_OPTIONS, str(size)))
         lines = [shlex.join(("python", *script)) + f"  # {reason}"]
-    # The command of a DataParallel script under torchrun would start as many whole trainings: the wrapper has to change too.
+    # Running a DataParallel script under torchrun would start several full trainings: the wrapper has to change too.
     lines.append(f"# better still, one process for each GPU: DistributedDataParallel, by torchrun --nproc-per-node={number}")
     return "\n".join(lines)

@@ -1,5 +1,4 @@
-"""nn.DataParallel as it is called: around it (B03), with what it cannot split (B04, B06), over one device
-(B12)."""
+"""Calls of nn.DataParallel: past the wrapper (B03), with arguments that it cannot split (B04, B06), over one device (B12)."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _SPLIT = ("B01", "B02", "B05")
 
 
 def goes_around(evidence: Evidence, job: Job) -> Judgement:
-    """B03: the module inside nn.DataParallel is called, so that nothing is split and one GPU does all."""
+    """B03: the script calls the module inside nn.DataParallel, so nothing is split and one GPU does all the work."""
     for member in job.members:
         rank = member.journal
         calls = wrapper_calls(rank)
@@ -102,20 +101,20 @@ def _devices_number(job: Job, member: Member) -> int | None:
 
 
 def _seen_number(job: Job, member: Member) -> int | None:
-    """Return how many devices the process sees; torch counts no virtual GPU, but the rank lists those that it uses."""
+    """Return how many devices the process sees; torch counts no virtual GPUs, but the rank lists those that it uses."""
     count = stated.device_count(member.journal) if not job.virtual else None
     return count or job.visible_count or len(stated.stated_devices(member.journal)) or None
 
 
 def _seen_devices(job: Job, number: int | None) -> tuple[Device, ...]:
-    """Return the devices of the wrapper, as far as they can be told: those visible, else those used."""
+    """Return the wrapper's devices, as far as they are known: the visible ones, else the used ones."""
     if job.visible is not None and (number is None or len(job.visible) == number):
         return job.visible
     return tracked.used_devices(job)
 
 
 def nothing_to_split(evidence: Evidence, job: Job) -> Judgement:
-    """B04: the arguments hold no tensor, so that every GPU gets all of them and does the whole batch."""
+    """B04: the arguments hold no tensor, so every GPU gets all of them and processes the whole batch."""
     for member in job.members:
         fact, given = stated.data_parallel(member.journal), arguments(member.journal)
         if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or given.tensor_leaves != 0:
@@ -171,7 +170,7 @@ B04 = Rule(
 
 
 def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
-    """B06: the dimension that is cut is not the batch: time comes first, or images are cut along their channels."""
+    """B06: the split dimension is not the batch: time comes first, or images are split by channel."""
     for member in job.members:
         fact, given, feed = stated.data_parallel(member.journal), arguments(member.journal), loader(member.journal)
         if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or feed is None or not given.leaf_sizes:
@@ -230,7 +229,7 @@ B06 = Rule(
 
 
 def _no_batch(size: int, batch: int, dataset_length: int | None) -> bool:
-    """True when a size is neither the batch, nor a part or a multiple of it, nor what is left at the end of an epoch."""
+    """Return whether a size is neither the batch, a part or a multiple of it, nor the remainder of an epoch."""
     if size == 0 or size % batch == 0 or batch % size == 0:
         return False
     return dataset_length is None or size != dataset_length % batch

@@ -17,24 +17,24 @@ from gputop.doctor.facts.model import frameworks
 from gputop.doctor.facts.stated import whole
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank, Run
 
 EQUAL_STEPS_MIN = 5
 """Steps in a row with equal batches on all ranks (docs/rules.md#c05)."""
 DISTINCT_MIN = 3
-"""Checksums that do not even change from step to step tell nothing: images with a black border, one batch again and again."""
+"""Fewer distinct checksums prove nothing: images with a black border, or the same batch again and again."""
 UNDIVIDED = ("RandomSampler", "SequentialSampler", "WeightedRandomSampler", "SubsetRandomSampler")
 PLAIN_LOADERS = ("DataLoader",)
-"""Accelerate, Lightning and others give loaders of their own types, or put in a sampler that divides."""
+"""Accelerate, Lightning and others provide their own loader types, or insert a sampler that divides the data."""
 _OWN_PART = ("subset", "shard", "split", "part", "local", "rank", "worker", "iterable", "mapped")
 _DATA_ENDINGS = (
     ".arrow", ".bin", ".ckpt", ".csv", ".db", ".download", ".gz", ".h5", ".hdf5", ".incomplete", ".json", ".jsonl", ".npy",
     ".npz", ".parquet", ".part", ".pickle", ".pkl", ".pt", ".pth", ".safetensors", ".tar", ".tgz", ".tmp", ".tsv", ".ubyte",
     ".zip",
 )  # fmt: skip
-"""Files of data and checkpoints: logs that all ranks share are usual and harmless."""
+"""Data files and checkpoints: logs shared by all ranks are common and harmless."""
 C14_HOLD_S = 3.0
 
 _SAMPLER = """\
@@ -45,7 +45,7 @@ for epoch in range(epochs):
 
 
 def same_batches(evidence: Evidence, job: Job) -> Judgement:
-    """C05: all ranks read the same batches, or each one walks through the whole data set."""
+    """C05: all ranks read the same batches, or each one reads the whole data set."""
     size = tracked.world(job)
     if size < 2:
         return None
@@ -92,19 +92,19 @@ C05 = Rule(
 
 
 def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
-    """Return the newest steps, without a gap among those known, in which the batches of all ranks are equal."""
+    """Return the newest known steps, without a gap, in which the batches of all ranks are equal."""
     first, second = (fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks[:2])
     shared = first.keys() & second.keys()
     if not shared or first[max(shared)] != second[max(shared)]:
-        return []  # so it is in most runs: two ranks tell it
-    said = [fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks]
-    common = sorted(set(said[0]).intersection(*said[1:]))
+        return []  # as in most runs: two ranks are enough to tell
+    recents = [fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks]
+    common = sorted(set(recents[0]).intersection(*recents[1:]))
     equal: list[int] = []
     for step in reversed(common):
-        if len({repr(recent[step]) for recent in said}) > 1:
+        if len({repr(recent[step]) for recent in recents}) > 1:
             break
         equal.append(step)
-    if len(equal) < EQUAL_STEPS_MIN or len({repr(said[0][step]) for step in equal}) < DISTINCT_MIN:
+    if len(equal) < EQUAL_STEPS_MIN or len({repr(recents[0][step]) for step in equal}) < DISTINCT_MIN:
         return []
     return sorted(equal)
 
@@ -140,7 +140,7 @@ def _same(
 
 
 def _equal_losses(evidence: Evidence, job: Job, ranks: Sequence[Rank], name: str) -> int:
-    """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 when they differ in one."""
+    """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 if they differ in one."""
     series = [windows.latest(evidence.series(job.run_id, rank.rank, name), 40) for rank in ranks]
     common = sorted(set(series[0]).intersection(*series[1:]))[-20:]
     return len(common) if common and all(len({values[step] for values in series}) == 1 for step in common) else 0
@@ -159,7 +159,7 @@ def _loader_facts(feed: Loader | None, used: Sampler | None) -> list[Fact]:
 def _undivided(
     job: Job, ranks: Sequence[Rank], feeds: Sequence[Loader | None], samplers: Sequence[Sampler | None]
 ) -> Judgement:
-    """Judge by the sampler: every rank walks through the whole data set, in an order of its own."""
+    """Judge by the sampler: every rank reads the whole data set, each in its own order."""
     feed, used = feeds[0], samplers[0]
     if feed is None or used is None or any(wrapped_by(rank) is None for rank in ranks):
         return None
@@ -197,7 +197,7 @@ def _brings_sampler(ranks: Sequence[Rank]) -> bool:
 
 
 def same_order(evidence: Evidence, job: Job) -> Judgement:
-    """C06: a DistributedSampler shuffles every epoch in the same way, because set_epoch is not called."""
+    """C06: a DistributedSampler shuffles every epoch alike because set_epoch is not called."""
     if tracked.world(job) < 2:
         return None
     for rank in tracked.ranks_of(job):
@@ -207,7 +207,7 @@ def same_order(evidence: Evidence, job: Job) -> Judgement:
         fact, feed = batches(rank), loader(rank)
         begins = list(fact.epochs.items()) if fact is not None else []
         if len(begins) >= 2 and len({repr(checksum) for _, checksum in begins}) == len(begins):
-            # Another way to shuffle anew: the sampler's seed, or a data set that changes.
+            # The script reshuffles in another way: the sampler's seed, or a data set that changes.
             continue
         facts = [Fact(f"{used.type} with shuffle=True, and no call of set_epoch between epochs", False, "journal: sampler")]
         if feed is not None and feed.iterations:
@@ -253,7 +253,7 @@ C06 = Rule(
 
 
 def uneven_inputs(evidence: Evidence, job: Job) -> Judgement:
-    """C07: the ranks have unequal numbers of batches: those with more wait for ever at the end of the epoch."""
+    """C07: the ranks have unequal numbers of batches: those with more wait forever at the end of the epoch."""
     run = job.run
     if run is None or tracked.world(job) < 2:
         return None
@@ -270,7 +270,7 @@ C07 = Rule(
     confidences=("certain", "likely"),
     needs=("journal: loader, stalled",),
     window_s=3.0,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=("the loaders' lengths differ in the first epoch (likely), or ranks wait while another's data has ended"),
     hides=("G01", "G03", "G04", "C08", "F01", "F03"),
     mechanism=(
@@ -296,14 +296,14 @@ def _uneven(job: Job, run: Run) -> Suspicion | None:
     ranks = tracked.ranks_of(job)
     if not tracked.all_speak(job) or any(wrapped_by(rank) is None for rank in ranks):
         return None
-    # Of most runs the lengths alone tell it: what else the loaders say is not read for them.
+    # In most runs the lengths are enough to tell, so read nothing else of the loaders.
     lengths = [whole(stated.mapping(rank, "loader").get("length")) for rank in ranks]
     known = [length for length in lengths if length is not None]
     if len(known) < len(ranks) or min(known) == max(known):
         return None
     feeds = [loader(rank) for rank in ranks]
     if any(feed is not None and (feed.iterations or 0) > 1 for feed in feeds):
-        # An epoch has ended, and nothing hung: Join, or a fixed number of steps.
+        # An epoch has ended without a hang: Join, or a fixed number of steps.
         return None
     return Suspicion(_will_hang(job, ranks, known), 3.0)
 
@@ -418,7 +418,7 @@ C14 = Rule(
 
 def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
     """Return a path to which several ranks of one machine saved at the same step."""
-    said: Counter[tuple[str, int, str | None]] = Counter()
+    counted: Counter[tuple[str, int, str | None]] = Counter()
     ranks: dict[tuple[str, int, str | None], set[int]] = {}
     for rank in tracked.ranks_of(job):
         fact = stated.mapping(rank, "checkpoint")
@@ -426,7 +426,7 @@ def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
         if path is None or step is None:
             continue
         key = (path, step, rank.hostname)
-        said[key] += 1
+        counted[key] += 1
         ranks.setdefault(key, set()).add(rank.rank)
-    most = said.most_common(1)
+    most = counted.most_common(1)
     return (most[0][0][0], ranks[most[0][0]]) if most and most[0][1] > 1 else None

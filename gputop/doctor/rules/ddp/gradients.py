@@ -1,5 +1,5 @@
-"""DistributedDataParallel and gradients that are not averaged: the wrapper is called around (C01), the model was changed after
-wrapping (C02), there is no wrapper (C03), no_sync is at the wrong backward (C04)."""
+"""DistributedDataParallel without gradient averaging: calls bypass the wrapper (C01), the model was changed after wrapping
+(C02), there is no wrapper (C03), no_sync is at the wrong backward (C04)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputop.doctor.facts.ddp import Ddp, Gradients, ddp, divides_models, gradien
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.rule import EVERY_LOOK, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Rank
 
 BYPASSED_STEPS_MIN = 5
@@ -22,7 +22,7 @@ STEPS_MIN = 20
 UNSYNCED_SHARE_MIN = 0.5
 """The last, shorter accumulation of an epoch may end unsynchronized."""
 COMMUNICATION_SHARE_MIN = 0.1
-"""Reducing every micro-batch is reported when it costs this share of a step (docs/rules.md#c04)."""
+"""Reducing every micro-batch is reported if it costs this share of a step (docs/rules.md#c04)."""
 _RIGHT_ORDER = """\
 model = Net().to(device)  # 1 move, convert the dtype, load weights, replace layers
 model = DDP(model, device_ids=[local_rank])  # 2 wrap
@@ -45,7 +45,7 @@ if last:
 
 
 def _differ(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool | None, list[Fact]]:
-    """Return whether the ranks' weights differ (None: unknown), and that as evidence."""
+    """Return whether the ranks' weights differ (None: unknown), with the evidence."""
     found = weights_differ(ranks, from_step)
     if found is None:
         return None, []
@@ -55,7 +55,7 @@ def _differ(ranks: tuple[Rank, ...], from_step: int = 0) -> tuple[bool | None, l
 
 
 def goes_around(evidence: Evidence, job: Job) -> Judgement:
-    """C01: the module inside DDP is called, so that its hooks never average the gradients."""
+    """C01: the script calls the module inside DDP, so the hooks never average the gradients."""
     ranks = tracked.ranks_of(job)
     if tracked.world(job) < 2:
         return None
@@ -116,7 +116,7 @@ C01 = Rule(
     severities=("error",),
     confidences=("certain", "likely"),
     needs=("journal: wrapper_calls, parameters, gradients",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(f"{BYPASSED_STEPS_MIN} steps in a row call only the module inside DDP; certain where the weights differ"),
     hides=("C04",),
     mechanism=(
@@ -131,7 +131,7 @@ C01 = Rule(
 
 
 def changed_after_wrapping(evidence: Evidence, job: Job) -> Judgement:
-    """C02: parameters were replaced, or moved to another device or dtype, after DDP had wrapped them."""
+    """C02: parameters were replaced, or moved to another device or dtype, after DDP wrapped them."""
     if tracked.world(job) < 2:
         return None
     ranks = tracked.ranks_of(job)
@@ -203,7 +203,7 @@ def _optimizer(rank: Rank) -> str:
 
 
 def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
-    """C03: several ranks, no wrapper, and nothing that averages gradients: each rank trains a model of its own."""
+    """C03: several ranks, no wrapper, and nothing that averages gradients: each rank trains its own model."""
     size = tracked.world(job)
     if size < 2:
         return None
@@ -259,7 +259,7 @@ C03 = Rule(
     severities=("error",),
     confidences=("certain", "likely"),
     needs=("journal: model, process_group, parameters", "NCCL RAS"),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps; likely "
         "where there are some and the weights differ"
@@ -283,7 +283,7 @@ def _outside(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _nccl_counts(evidence: Evidence, job: Job) -> bool:
-    """True when NCCL itself counted collectives that may average gradients."""
+    """Return whether NCCL itself counted collectives that may average gradients."""
     return any(
         count > 0 and name.lower() in ("allreduce", "reducescatter", "allgather", "reduce", "alltoall")
         for communicator in evidence.communicators(job)
@@ -297,17 +297,17 @@ def no_sync_misused(evidence: Evidence, job: Job) -> Judgement:
     ranks = tracked.ranks_of(job)
     if tracked.world(job) < 2:
         return None
-    said = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := gradients(rank)) is not None]
-    if not said or any(_bypassed(rank) or _replaced(rank) for rank, _ in said):
+    reports = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := gradients(rank)) is not None]
+    if not reports or any(_bypassed(rank) or _replaced(rank) for rank, _ in reports):
         return None
     wrong = [
         (rank, fact)
-        for rank, fact in said
+        for rank, fact in reports
         if fact.steps >= STEPS_MIN and fact.unsynced_steps >= UNSYNCED_SHARE_MIN * fact.steps
     ]
     if wrong:
         return _wrong_backward(job, ranks, *wrong[0])
-    return _every_backward(evidence, job, said)
+    return _every_backward(evidence, job, reports)
 
 
 C04 = Rule(
@@ -379,13 +379,13 @@ def _wrong_backward(job: Job, ranks: tuple[Rank, ...], rank: Rank, fact: Gradien
     return Suspicion(finding)
 
 
-def _every_backward(evidence: Evidence, job: Job, said: list[tuple[Rank, Gradients]]) -> Judgement:
-    rank, fact = said[0]
+def _every_backward(evidence: Evidence, job: Job, reports: list[tuple[Rank, Gradients]]) -> Judgement:
+    rank, fact = reports[0]
     accumulation = fact.accumulation or 0.0
     if accumulation < 2 or fact.steps < STEPS_MIN or fact.synced_backwards < 0.95 * fact.backwards:
         return None
     shares = []
-    for rank, _ in said:
+    for rank, _ in reports:
         told_of, step = ddp(rank), windows.step_s(evidence, job, rank.rank)
         if told_of is None or told_of.waiting_s is None or not step:
             return None

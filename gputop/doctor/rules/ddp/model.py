@@ -1,5 +1,5 @@
-"""The model of a DDP run: BatchNorm over few rows (C10), a loss that hides other ranks (C11), a batch that became small (C12),
-gradients that travel through the CPU (C16)."""
+"""The model of a DDP run: BatchNorm over few rows (C10), a loss that hides other ranks (C11), a batch that became small
+(C12), gradients that pass through the CPU (C16)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from gputop.snapshot import Rank
 
 LOSS_STEPS = 20
 LOSS_DEVIATION = 6.0
-"""Standard deviations of the other ranks (docs/rules.md#c11)."""
+"""In standard deviations of the other ranks (docs/rules.md#c11)."""
 NAN_STEPS_MIN = 3
 ROWS_LIKELY = 4
 ROWS_POSSIBLE = 8
-"""Rows for each GPU below which BatchNorm's statistics are poor (docs/rules.md#c10)."""
+"""Rows per GPU below which BatchNorm's statistics are poor (docs/rules.md#c10)."""
 SMALL_ROWS = 32
 POWER_SHARE_MAX = 0.35
-"""Active power fraction of GPUs that have too little to do (docs/rules.md#c12, an estimate)."""
+"""Active power fraction of GPUs that have too little work (docs/rules.md#c12, an estimate)."""
 C16_HOLD_S = 10.0
 
 
@@ -92,7 +92,7 @@ C10 = Rule(
 
 
 def hidden_losses(evidence: Evidence, job: Job) -> Judgement:
-    """C11: another rank's loss is NaN or far off, and the one of rank 0 does not show it."""
+    """C11: another rank's loss is NaN or far off, and that of rank 0 does not show it."""
     ranks = tracked.ranks_of(job)
     if tracked.world(job) < 2 or len(ranks) < 2 or divides_models(ranks):
         return None
@@ -202,7 +202,7 @@ def _deviates(job: Job, name: str, losses: dict[int, dict[int, float]]) -> Judge
 
 
 def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
-    """Return the ranks whose loss may be far from the others', from the sums of each rank: in most runs none."""
+    """Return the ranks whose loss may be far from the others', by per-rank sums, which rule out all ranks in most runs."""
     size = len(next(iter(columns.values())))
     means = {rank: units.mean(values) for rank, values in columns.items()}
     squares = {rank: windows.squares(values, means[rank]) for rank, values in columns.items()}
@@ -212,14 +212,14 @@ def _far(columns: Mapping[int, Sequence[float]]) -> list[int]:
         middle = units.mean([means[other] for other in others]) if others else 0.0
         between = windows.squares((means[other] for other in others), middle)
         variance = (sum(squares[other] for other in others) + size * between) / max(1, size * len(others))
-        # Sums round in another order than what decides: half of the threshold leaves nothing out.
+        # These sums round in another order than the exact check: half of the threshold leaves nothing out.
         if abs(mean - middle) > LOSS_DEVIATION / 2 * math.sqrt(variance) or variance <= 0:
             far.append(rank)
     return far
 
 
 def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
-    """C12: the batch was divided among the ranks and not multiplied, so that each GPU has little to do."""
+    """C12: the batch was divided among the ranks instead of multiplied, so each GPU has little work."""
     size = tracked.world(job)
     ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) in ("ddp", "sharded")]
     if size < 2 or not ranks or job.virtual:
@@ -284,7 +284,7 @@ C12 = Rule(
 
 
 def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
-    """Return the rows of a run of the same model on one GPU, of the newest that is listed."""
+    """Return the rows per batch of the newest listed single-GPU run of the same model."""
     name = model_class(rank)
     runs = evidence.snapshot.runs if evidence.snapshot is not None else ()
     for run in sorted(runs, key=lambda run: -(run.created_at or 0)):
@@ -296,7 +296,7 @@ def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
 
 
 def gloo_on_gpus(evidence: Evidence, job: Job) -> Judgement:
-    """C16: gradients of GPUs travel through gloo, which is through the host's memory."""
+    """C16: gradients on GPUs travel through gloo, that is, through host memory."""
     size = tracked.world(job)
     if size < 2 or job.virtual or not job.used:
         return None

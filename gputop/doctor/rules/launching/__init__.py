@@ -1,1 +1,1 @@
-"""Rules on launching: how many ranks there are, on which devices, and what they may see."""
+"""Rules on launching: how many ranks there are, on which devices, and which devices they see."""

@@ -1,4 +1,4 @@
-"""A12: training runs on the CPU although the machine has GPUs."""
+"""Training runs on the CPU although the machine has GPUs (A12)."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from gputop.doctor.evidence.visible import parse_mask
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
-from gputop.doctor.rules.support.rule import EVERY_LOOK, EVERYTHING, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, EVERYTHING, Judgement, Rule, Suspicion
 from gputop.snapshot import Process
 
 CPU_LOAD_S = 120.0
 """A script may prepare its data for this long before it uses CUDA (docs/rules.md#a12)."""
 _HIDES_ALL = ("", "-1")
-"""The two usual ways of hiding the GPUs on purpose."""
+"""The two usual ways to hide the GPUs on purpose."""
 _CPU_WORDS = ("--cpu", "--no-cuda", "--no_cuda", "--use_cpu", "--use-cpu")
 
 
 def cpu_only(evidence: Evidence, job: Job) -> Judgement:
-    """A12: no process of the job has anything on a GPU, and it trains, or computes with torch for two minutes."""
+    """A12: no process of the job uses a GPU, and the job trains, or computes with torch for two minutes."""
     if job.virtual or not job.pool or job.used or any(process.devices for process in job.processes):
         return None
     stated_on_cpu = [member for member in job.members if _says_cpu(member)]
@@ -50,7 +50,7 @@ A12 = Rule(
     confidences=("certain", "likely"),
     needs=("journal: parameter device, steps", "/proc: torch mapped, /dev/nvidia*, CPU time"),
     window_s=CPU_LOAD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         "steps advance on CPU parameters (certain); or torch is loaded, no /dev/nvidia* is open and the process "
         f"uses over {CPU_BUSY_PERCENT:.0f}% of a core for {CPU_LOAD_S:.0f} s beside a free GPU (likely)"
@@ -144,7 +144,7 @@ def _mask(process: Process | None) -> str | None:
 
 
 def _deliberate(job: Job) -> str | None:
-    """Return how the run asked for the CPU; None when it did not."""
+    """Return how the run asked for the CPU; None if it did not."""
     if any(_mask(member.process) in _HIDES_ALL for member in job.members):
         return "CUDA_VISIBLE_DEVICES hides every GPU"
     if job.run is not None and job.run.config.get("device") == "cpu":

@@ -1,4 +1,4 @@
-"""What frameworks do by themselves: DataParallel by Hugging Face's Trainer (A09), layers spread by device_map (A10), one GPU
+"""What frameworks do on their own: DataParallel by Hugging Face's Trainer (A09), layers spread by device_map (A10), one GPU
 in a notebook (A11), one GPU by a framework's default (A16)."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TURNS_SUM_PERCENT = (70.0, 130.0)
 """GPUs that take turns: each pair correlates below -0.2, and together they are as busy as one (docs/rules.md#a10)."""
 SPREAD_BYTES_MIN = 1e9
 _TRAINER = "transformers.trainer"
-"""A script that takes only its model from transformers does not import this: a wrapper there is its own."""
+"""A script that uses only models from transformers does not import this, so its wrapper is its own."""
 
 _DEVICE_MAP_FIX = """\
 # if the model fits on one GPU: no device_map, a copy on each GPU
@@ -53,7 +53,7 @@ def _frameworks(job: Job) -> set[str]:
 
 
 def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
-    """A09: Hugging Face's Trainer wrapped the model in nn.DataParallel, because no launcher was used."""
+    """A09: Hugging Face's Trainer wrapped the model in nn.DataParallel because no launcher was used."""
     if len(job.members) != 1 or job.launcher is not None:
         return None
     member = job.members[0]
@@ -61,8 +61,8 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
     match = _log(evidence, job, "hf_n_gpu")
     wrapped = fact is not None and fact.devices > 1 and _TRAINER in _frameworks(job)
     moving = _moving(evidence, member)
-    told = wrapped or match is not None
-    if not told and (_TRAINER not in _frameworks(job) or len(moving) < 2 or stated.model_inspected(member.journal)):
+    reported = wrapped or match is not None
+    if not reported and (_TRAINER not in _frameworks(job) or len(moving) < 2 or stated.model_inspected(member.journal)):
         return None
     number = fact.devices if fact is not None else max(len(moving), len(job.used))
     devices = sorted((device for device in job.pool if device.uuid in job.used), key=lambda device: device.index)
@@ -82,7 +82,7 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
     finding = Finding(
         id="A09",
         severity="warning",
-        confidence="certain" if told else "likely",
+        confidence="certain" if reported else "likely",
         title=f"The Trainer runs nn.DataParallel on {words.count(number, 'GPU')}: one process, slower than DDP",
         evidence=tuple(facts),
         cause="Started without a launcher, Hugging Face's Trainer wraps the model in nn.DataParallel as soon as it sees "
@@ -94,7 +94,7 @@ def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:
         pids=job.pids,
         run=job.run_id,
     )
-    return Suspicion(finding, 0.0 if told else 10.0)
+    return Suspicion(finding, 0.0 if reported else 10.0)
 
 
 A09 = Rule(
@@ -134,7 +134,8 @@ def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
             return Suspicion(_turns(job, places, [fact], "certain"))
     match = _log(evidence, job, "hf_devicemap_dist")
     if match is not None and len(job.members) > 1:
-        # With this text Accelerate stops; a job that is still there may have caught it. What has ended is judged by its output.
+        # Accelerate stops with this text; a job that is still alive may have caught it. The output of an ended job is
+        # judged elsewhere.
         return Suspicion(_turns(job, len(job.used), [_quote(match)], "possible"))
     return _seen_turns(evidence, job)
 
@@ -167,7 +168,7 @@ A10 = Rule(
 
 
 def _seen_turns(evidence: Evidence, job: Job) -> Judgement:
-    """Judge from outside: one process, memory on several GPUs, and utilisation that alternates."""
+    """Judge from outside: one process, memory on several GPUs, and alternating utilization."""
     if len(job.members) != 1 or job.virtual or not evidence.trains(job):
         return None
     member = job.members[0]
@@ -196,7 +197,7 @@ def _seen_turns(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _correlation(one: tuple[float, ...], other: tuple[float, ...]) -> float | None:
-    """Return Pearson's correlation; None for a column that does not vary."""
+    """Return Pearson's correlation; None if a column does not vary."""
     mean_one, mean_other = units.mean(one), units.mean(other)
     spread_one, spread_other = windows.squares(one, mean_one), windows.squares(other, mean_other)
     if spread_one <= 0 or spread_other <= 0:
@@ -225,7 +226,7 @@ def _turns(job: Job, places: int, facts: list[Fact], confidence: Confidence) -> 
 
 
 def notebook(evidence: Evidence, job: Job) -> Judgement:
-    """A11: a notebook trains on one GPU while others are free; frameworks do not use more there by themselves."""
+    """A11: a notebook trains on one GPU while others are free; frameworks do not use more there by default."""
     if not ranks.is_notebook(job):
         return None
     judgement = ranks.lone_process(evidence, job)
@@ -245,7 +246,7 @@ def notebook(evidence: Evidence, job: Job) -> Judgement:
     finding = replace(
         judgement.finding,
         id="A11",
-        # A notebook on one GPU may well be meant; a framework that says it holds back is not.
+        # One GPU may be intended in a notebook; it is not if a framework reports that it holds back.
         severity="warning" if match is not None or names else "info",
         confidence=confidence,
         title=f"A notebook trains on one GPU of {number}",
@@ -289,12 +290,12 @@ def _notebook_fix(names: list[str], number: int) -> str:
 
 
 def framework_default(evidence: Evidence, job: Job) -> Judgement:
-    """A16: a framework with a command of its own took one GPU, or passed over CUDA_VISIBLE_DEVICES."""
+    """A16: a framework with its own launch command took one GPU, or ignored CUDA_VISIBLE_DEVICES."""
     match = _log(evidence, job, "ds_cvd_ignored")
     if match is not None:
         mask = _mask_in(match, job)
         meant = {device.uuid for device in devices_behind(mask, job.pool)}
-        # --include may name the very GPUs of the mask.
+        # --include may name exactly the GPUs of the mask.
         return None if job.used and job.used <= meant else Suspicion(_mask_ignored(job, match, mask))
     name = None if ranks.is_notebook(job) else ranks.framework_of(job)
     if name is None:
@@ -353,7 +354,7 @@ def _framework_fix(name: str, job: Job, indices: list[int]) -> str:
 
 
 def _mask_in(match: LogMatch, job: Job) -> str:
-    """Return the mask that DeepSpeed says it passed over; it writes another one into the environment of its ranks."""
+    """Return the mask that DeepSpeed reports to have ignored; it sets another one in the environment of its ranks."""
     row = pattern_of(match.pattern, match.line)
     return row[1]["mask"] if row is not None and "mask" in row[1] else next(iter(job.masks), "0,1")
 

@@ -1,4 +1,4 @@
-"""MIG: a process sees one instance of a divided GPU, whatever the run wants (A14)."""
+"""MIG: a process sees one instance of a divided GPU, whatever the run asks for (A14)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 
 
 def mig_slice(evidence: Evidence, job: Job) -> Judgement:
-    """A14: the run wants several devices where each of its processes sees one MIG instance."""
+    """A14: the run asks for several devices, but each of its processes sees one MIG instance."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
     parents = {device.uuid for device in listed if device.mig_enabled}
     instances = {device.uuid: device for device in listed if device.kind == "mig"}

@@ -1,5 +1,5 @@
 """Ranks and tensors in the wrong place: the global rank as a device (A08), a model or batch that was not moved (A13), an
-argument --local-rank that the script refuses (A17), ranks that know nothing of each other (A18), DataParallel in DDP (A19)."""
+argument --local-rank that the script rejects (A17), ranks that do not know each other (A18), DataParallel in DDP (A19)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import Job, Member, twins
+from gputop.doctor.evidence.jobs import Job, Member, duplicate_ranks
 from gputop.doctor.evidence.visible import mask_of
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
@@ -17,8 +17,8 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding
 from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.rules.machine.memory import GHOST_BYTES_MAX
-from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Output, command_of, outputs_of, quoted
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import LogMatch, Process
 from gputop.units import bytes_text
 
@@ -26,8 +26,8 @@ A18_START_S = 10.0
 A18_HOLD_S = 10.0
 A19_HOLD_S = 20.0
 """docs/rules.md#a18, docs/rules.md#a19."""
-_MEETS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
-"""Threads of a process that has joined others."""
+_GROUP_THREADS = ("pt_nccl_watchdg", "pt_gloo_runloop", "NCCL Service", "NCCL Progress", "NCCL RAS")
+"""Threads of a process that has joined a process group."""
 _TENSOR_DEVICES = re.compile(r"\b(cuda:\d+|cpu)\b")
 
 _LOCAL_RANK = """\
@@ -51,15 +51,15 @@ model = DDP(model.to(local_rank), device_ids=[local_rank])  # and no nn.DataPara
 
 
 def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
-    """A08: "invalid device ordinal" on a machine where the ranks' numbers are not those of its GPUs."""
+    """A08: "invalid device ordinal" on a machine where rank numbers do not match GPU numbers."""
     judged: dict[str, Judgement] = {}
-    for said in told(evidence):
-        if (match := said.first("invalid_ordinal")) is None or said.goes_on:
+    for output in outputs_of(evidence):
+        if (match := output.first("invalid_ordinal")) is None or output.survived:
             continue
         number = sum(device.kind == "gpu" for device in evidence.snapshot.devices) if evidence.snapshot is not None else 0
-        here = _ranks_here(evidence, said)
-        apart = {rank: local for rank, local in here.items() if _beyond(said, rank, local, number)}
-        # torchrun's own prefix tells the local rank: a number that no rank here has.
+        here = _ranks_here(evidence, output)
+        apart = {rank: local for rank, local in here.items() if _only_local_rank_fits(output, rank, local, number)}
+        # torchrun's own prefix shows the local rank, a number that no global rank here has.
         failed = match.rank if match.rank in apart else None if match.rank in here else next(iter(apart), None)
         if failed is None:
             continue
@@ -77,11 +77,11 @@ def global_rank_as_device(evidence: Evidence) -> dict[str, Judgement]:
             "leaves the range of GPUs on the second.",
             fix=_LOCAL_RANK,
             refuted_by="The ordinal comes from an argument or a mask that names too few GPUs.",
-            devices=said.devices,
-            pids=said.pids,
-            run=said.run_id,
+            devices=output.devices,
+            pids=output.pids,
+            run=output.run_id,
         )
-        judged[said.subject] = Suspicion(finding)
+        judged[output.subject] = Suspicion(finding)
     return judged
 
 
@@ -93,7 +93,7 @@ A08 = Rule(
     severities=("error",),
     confidences=("certain",),
     needs=("the run's output or exception", "RANK, LOCAL_RANK"),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=("the text invalid_ordinal from a rank whose RANK is not among the GPUs that it sees, and whose LOCAL_RANK is"),
     hides=("A03", "G01", "G03", "G04"),
     mechanism=(
@@ -107,33 +107,33 @@ A08 = Rule(
 )
 
 
-def _beyond(said: Told, rank: int, local: int, number: int) -> bool:
-    """Return whether the rank's number is no device that it sees, and its local rank is one: else the mask is too short."""
-    seen = stated.device_count(said.rank(rank)) or number
+def _only_local_rank_fits(output: Output, rank: int, local: int, number: int) -> bool:
+    """Return whether only the local rank is a valid device, not the rank; if neither is, the mask is too short."""
+    seen = stated.device_count(output.rank(rank)) or number
     return local != rank and (not seen or local < seen <= rank)
 
 
-def _ranks_here(evidence: Evidence, said: Told) -> dict[int, int]:
-    """Return rank -> local rank of this machine's ranks."""
+def _ranks_here(evidence: Evidence, output: Output) -> dict[int, int]:
+    """Return rank -> local rank for the ranks on this machine."""
     here = evidence.snapshot.host.hostname if evidence.snapshot is not None else None
     found = {
         rank.rank: rank.local_rank
-        for rank in (said.run.ranks if said.run is not None else ())
+        for rank in (output.run.ranks if output.run is not None else ())
         if rank.local_rank is not None and rank.hostname in (None, here)
     }
-    for member in said.job.members if said.job is not None else ():
+    for member in output.job.members if output.job is not None else ():
         if member.rank is not None and member.local_rank is not None:
             found.setdefault(member.rank, member.local_rank)
     return found
 
 
 def not_moved(evidence: Evidence) -> dict[str, Judgement]:
-    """A13: tensors of one operation on two devices, or a model that stays on the CPU beside a GPU that the process opened."""
+    """A13: one operation has tensors on two devices, or the model stays on the CPU though the process opened a GPU."""
     judged: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.first("two_devices")
-        if match is not None and not said.goes_on and said.first("dp_replica_error") is None:
-            judged[said.subject] = Suspicion(_two_devices(said, match))
+    for output in outputs_of(evidence):
+        match = output.first("two_devices")
+        if match is not None and not output.survived and output.first("dp_replica_error") is None:
+            judged[output.subject] = Suspicion(_two_devices(output, match))
     for job in evidence.jobs:
         if job.key.removeprefix("run:") not in judged and (member := _left_on_cpu(evidence, job)) is not None:
             judged[job.run_id or job.key] = Suspicion(_model_on_cpu(job, member), 3.0)
@@ -149,7 +149,7 @@ A13 = Rule(
     confidences=("certain",),
     needs=("the run's output or exception", "journal: parameter device", "NVML"),
     window_s=3.0,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=("the text two_devices in the run's output; or steps on CPU parameters in a process with a context on a GPU"),
     hides=("A12", "G04"),
     mechanism=(
@@ -165,9 +165,9 @@ A13 = Rule(
 )
 
 
-def _two_devices(said: Told, match: LogMatch) -> Finding:
+def _two_devices(output: Output, match: LogMatch) -> Finding:
     named = list(dict.fromkeys(_TENSOR_DEVICES.findall(match.line)))
-    failure = model_facts.failure(said.rank(match.rank))
+    failure = model_facts.failure(output.rank(match.rank))
     where = [Fact(f"at {failure.where}", failure.where, "journal")] if failure is not None and failure.where else []
     between = f"{named[0]} and {named[1]}" if len(named) > 1 else "two devices"
     return Finding(
@@ -180,9 +180,9 @@ def _two_devices(said: Told, match: LogMatch) -> Finding:
         "place, and a tensor kept in a plain attribute or list does not move with its module.",
         fix=_MOVE,
         refuted_by="The operation runs in a replica of nn.DataParallel, where the first error of the replica counts.",
-        devices=said.devices,
-        pids=said.pids,
-        run=said.run_id,
+        devices=output.devices,
+        pids=output.pids,
+        run=output.run_id,
     )
 
 
@@ -196,7 +196,7 @@ def _left_on_cpu(evidence: Evidence, job: Job) -> Member | None:
         wraps = stated.wrapper(member.journal)
         offloads = "deepspeed" in model_facts.frameworks(member.journal) or (wraps is not None and wraps.startswith("FSDP"))
         devices = model_facts.parameters_by_device(member.journal)
-        # Only where every parameter is on the CPU: a part of it may be offloaded on purpose.
+        # Only if every parameter is on the CPU: some may be offloaded on purpose.
         if not offloads and (not devices or set(devices) == {"cpu"}):
             return member
     return None
@@ -228,8 +228,8 @@ def _model_on_cpu(job: Job, member: Member) -> Finding:
 def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
     """A17: the script does not know the argument --local-rank that the launcher passes."""
     judged: dict[str, Judgement] = {}
-    for said in told(evidence):
-        if (match := said.first("local_rank_dash")) is None or said.goes_on:
+    for output in outputs_of(evidence):
+        if (match := output.first("local_rank_dash")) is None or output.survived:
             continue
         finding = Finding(
             id="A17",
@@ -239,13 +239,13 @@ def local_rank_refused(evidence: Evidence) -> dict[str, Judgement]:
             evidence=(quoted(match),),
             cause="torch.distributed.launch passes --local-rank to each rank, with a dash since torch 2.0; a parser that "
             "knows only --local_rank, or neither, ends every rank with exit code 2.",
-            fix=_ARGUMENT.format(command=_torchrun(command_of(said))),
+            fix=_ARGUMENT.format(command=_torchrun(command_of(output))),
             refuted_by=REFUTED_BY["local_rank_dash"],
-            devices=said.devices,
-            pids=said.pids,
-            run=said.run_id,
+            devices=output.devices,
+            pids=output.pids,
+            run=output.run_id,
         )
-        judged[said.subject] = Suspicion(finding)
+        judged[output.subject] = Suspicion(finding)
     return judged
 
 
@@ -257,7 +257,7 @@ A17 = Rule(
     severities=("error",),
     confidences=("certain",),
     needs=("the run's output or exception",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="the text local_rank_dash in the run's output",
     hides=("G03", "G04"),
     mechanism=(
@@ -272,7 +272,7 @@ A17 = Rule(
 
 
 def _torchrun(command: str) -> str:
-    """Return the command with torchrun in the place of torch.distributed.launch, which passes no argument."""
+    """Return the command with torchrun instead of torch.distributed.launch; torchrun passes no argument."""
     items = shlex.split(command)
     if "torch.distributed.launch" in items:
         rest = [item for item in items[items.index("torch.distributed.launch") + 1 :] if item not in ("--use_env", "--use-env")]
@@ -281,10 +281,10 @@ def _torchrun(command: str) -> str:
 
 
 def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
-    """A18: processes of one command, started together, each of which believes to be alone."""
+    """A18: processes of one command, started together, each of which takes itself for the only one."""
     groups: dict[tuple[object, ...], list[tuple[Job, Member, Process]]] = {}
     for job in evidence.jobs:
-        for member in (*job.members, *twins(job)):
+        for member in (*job.members, *duplicate_ranks(job)):
             process = member.process
             if process is None or process.environment is None or not process.command:
                 continue
@@ -310,7 +310,7 @@ A18 = Rule(
     confidences=("likely", "possible"),
     needs=("/proc/<pid>/cmdline", "WORLD_SIZE at launch", "thread names", "NVML"),
     window_s=A18_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"processes with the same command and parent that start within {A18_START_S:.0f} s, world size 1 and no "
         "collective threads: likely on one GPU or with equal configurations, otherwise possible"
@@ -341,7 +341,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) ->
     together = crowd == number and len(job.pool) > 1
     configs = [item.run.config if item.run is not None else None for item, _, _ in found]
     alike = configs[0] is not None and configs[0] and all(config == configs[0] for config in configs)
-    # Without a launcher, processes on a GPU each are a sweep, in which every run has its share on purpose.
+    # Without a launcher, processes on one GPU each are a sweep, in which every run has its share on purpose.
     if not together and launcher is None:
         return None
     devices = [device for device in job.pool if device.uuid in crowds]
@@ -370,12 +370,12 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) ->
 
 
 def _joined(evidence: Evidence, job: Job, member: Member, process: Process) -> bool:
-    """Return whether the process has met others, or may have: a group of one has the threads of a group, too."""
+    """Return whether the process has joined others, or may have: even a group of one starts the threads of a group."""
     sizes = [item.size for item in evidence.communicators(job) if any(rank.pid == process.pid for rank in item.ranks)]
     group = model_facts.group_size(member.journal)
     if sizes or group is not None:
         return max([*sizes, group or 1]) > 1
-    return "threads" in process.hidden or any(name.startswith(_MEETS) for name, _ in process.threads)
+    return "threads" in process.hidden or any(name.startswith(_GROUP_THREADS) for name, _ in process.threads)
 
 
 def _alone(found: Sequence[tuple[Job, Member, Process]]) -> Fact:
@@ -393,15 +393,15 @@ def _one_world(job: Job, process: Process, number: int) -> str:
 
 
 def data_parallel_in_ddp(evidence: Evidence, job: Job) -> Judgement:
-    """A19: several ranks, and each of them works on several GPUs."""
+    """A19: several ranks, each working on several GPUs."""
     ranks = [member for member in job.members if member.rank is not None]
     if len(ranks) < 2:
         return None
     wrapped = [(m, fact) for m in ranks if (fact := stated.data_parallel(m.journal)) is not None and fact.devices > 1]
     if wrapped:
         number = wrapped[0][1].devices
-        said = Fact(f"each rank runs nn.DataParallel on {words.count(number, 'device')}", number, "journal")
-        return Suspicion(_doubled(job, [member for member, _ in wrapped], [said], "certain"))
+        evidence_fact = Fact(f"each rank runs nn.DataParallel on {words.count(number, 'device')}", number, "journal")
+        return Suspicion(_doubled(job, [member for member, _ in wrapped], [evidence_fact], "certain"))
     heavy = [{use.device_uuid for use in m.uses if (use.memory_used_bytes or 0) > GHOST_BYTES_MAX} for m in ranks]
     shared = {uuid for uuid, times in Counter(uuid for uuids in heavy for uuid in uuids).items() if times > 1}
     doubled = [m for m, uuids in zip(ranks, heavy, strict=True) if len(uuids) > 1 and len(uuids & shared) > 1]

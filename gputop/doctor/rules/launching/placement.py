@@ -1,4 +1,4 @@
-"""Placement: on which devices the ranks sit (A07), and which devices the visibility mask leaves them (A03)."""
+"""Placement: which devices the ranks use (A07), and which devices the visibility mask leaves them (A03)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import siblings, utilization
 from gputop.snapshot import Device
 from gputop.units import bytes_text
@@ -20,7 +20,7 @@ from gputop.units import bytes_text
 A07_HOLD_S = 10.0
 """Contexts come and go while ranks start (docs/rules.md#a07)."""
 A07_STATED_HOLD_S = 3.0
-"""A rank that says itself where it computes leaves nothing to wait for but the other ranks."""
+"""If a rank reports its own device, only the other ranks are left to wait for."""
 A03_HOLD_S = 5.0
 
 _SET_DEVICE = """\
@@ -35,7 +35,7 @@ _LIST_OPTIONS = ("--gpus", "--gpu-ids", "--gpu_ids", "--device", "--devices", "d
 
 
 def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
-    """A07: two or more ranks work mainly on the same device while another one that they may use has none."""
+    """A07: two or more ranks work mainly on one device while another one that they may use has no rank."""
     ranks = [member for member in job.members if member.rank is not None]
     if len(ranks) < 2 or len(job.pool) < 2:
         return None
@@ -52,11 +52,11 @@ def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
         return None
     crowd = [member for member in located if member.main == uuid]
     empty = [device for device in (job.visible or job.pool) if device.uuid not in job.used]
-    said = job.virtual or all(member.main_source == "journal" for member in crowd)
+    reported = job.virtual or all(member.main_source == "journal" for member in crowd)
     finding = Finding(
         id="A07",
         severity="error",
-        confidence="certain" if job.visible_count is not None or said else "likely",
+        confidence="certain" if job.visible_count is not None or reported else "likely",
         title=_crowd_title(evidence, pool[uuid], len(crowd), len(ranks), empty),
         evidence=_crowd_evidence(evidence, job, pool[uuid], crowd, empty),
         cause=_crowd_cause(crowd),
@@ -66,7 +66,7 @@ def ranks_on_one_gpu(evidence: Evidence, job: Job) -> Judgement:
         pids=tuple(member.pid for member in crowd if member.pid is not None),
         run=job.run_id,
     )
-    return Suspicion(finding, A07_STATED_HOLD_S if said else A07_HOLD_S)
+    return Suspicion(finding, A07_STATED_HOLD_S if reported else A07_HOLD_S)
 
 
 A07 = Rule(
@@ -78,7 +78,7 @@ A07 = Rule(
     confidences=("certain", "likely"),
     needs=("NVML contexts or the journal's devices", "RANK, LOCAL_RANK"),
     window_s=A07_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(f"two ranks have their largest context on one UUID, and a visible device has none, for {A07_HOLD_S:.0f} s"),
     hides=("A01", "A02", "H01", "H02", "B07", "E02", "F02"),
     mechanism=(
@@ -159,17 +159,17 @@ def _crowd_fix(job: Job, crowd: list[Member]) -> str:
 
 
 def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
-    """A03: the run sees fewer GPUs than the machine has; a warning when it asks for more than it sees."""
+    """A03: the run sees fewer GPUs than the machine has; a warning if it asks for more than it sees."""
     count = job.visible_count
     if count is None or not 0 < count < len(job.pool) or any(d.mig_enabled for d in job.pool):
         return None
     own = _own_mask(job)
     if job.virtual and own is None:
-        return None  # the mask of a launch says which virtual GPUs were chosen, no more
+        return None  # a launch's mask of virtual GPUs only says which ones were chosen
     wish = wish_for_more(job, count)
     outside = [device for device in job.pool if job.visible is not None and device not in job.visible]
     free = evidence.free(outside)
-    if wish is None and not _tells_something(evidence, job, count, bool(free)):
+    if wish is None and not _worth_a_remark(evidence, job, count, bool(free)):
         return None
     name = _variable(job)
     mask = " ".join(f"{name}={text}" for text in job.masks)
@@ -202,7 +202,7 @@ def mask_restricts(evidence: Evidence, job: Job) -> Judgement:
 
 
 def _asks_for_more(finding: Finding) -> bool:
-    """A mask that leaves too few GPUs explains why ranks share one."""
+    """Return whether the run asks for more GPUs than its mask leaves, which explains why ranks share one."""
     return finding.severity == "warning"
 
 
@@ -227,8 +227,11 @@ A03 = Rule(
 )
 
 
-def _tells_something(evidence: Evidence, job: Job, count: int, free: bool) -> bool:
-    """Only a mask worth a remark: a training run that fills its mask, not chosen in gputop, alone, beside free GPUs."""
+def _worth_a_remark(evidence: Evidence, job: Job, count: int, free: bool) -> bool:
+    """Return whether a mask is worth a remark.
+
+    Only for a training run that fills its mask next to free GPUs, is not part of a sweep, and was not placed by gputop.
+    """
     chosen = any(p.environment is not None and p.environment.gputop_job_id for p in job.processes)
     return (
         free
@@ -267,7 +270,7 @@ def _variable(job: Job) -> str:
 
 
 def _own_mask(job: Job) -> str | None:
-    """Return the mask that the script of a single process has set since it was started, and that leaves fewer devices."""
+    """Return a mask that leaves fewer devices and that the script of a single process set after its start."""
     if len(job.members) != 1:
         return None
     journal = job.members[0].journal

@@ -10,7 +10,7 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import sees, siblings, utilization
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Device, Process
@@ -26,8 +26,8 @@ _FREE = "beside visible GPUs without a process, below 1 GiB and 3% in 95% of sam
 
 
 def plain_python(evidence: Evidence, job: Job) -> Judgement:
-    """A01: one process without a launcher trains on one GPU while others that it sees are free."""
-    # A notebook (A11) and a framework with a command of its own (A16) have their own way to more GPUs.
+    """A01: one process without a launcher trains on one GPU while other GPUs that it sees are free."""
+    # A notebook (A11) and a framework with its own launch command (A16) use more GPUs in their own way.
     return None if is_notebook(job) or framework_of(job) is not None else lone_process(evidence, job)
 
 
@@ -40,7 +40,7 @@ A01 = Rule(
     confidences=("certain", "likely"),
     needs=("RANK and WORLD_SIZE at launch", "parent processes", "NVML", "signs of training"),
     window_s=LOAD_WINDOW_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(f"one process without a rank on one busy GPU (10% on average) {_FREE}, for 12 s, after a warm-up of 30 s"),
     hides=("A02", "E02"),
     mechanism="Without a launcher there is one process, its world size is 1, and one process trains on one GPU.",
@@ -52,7 +52,7 @@ A01 = Rule(
 
 
 def is_notebook(job: Job) -> bool:
-    """True when the job runs in a notebook's kernel."""
+    """Return whether the job runs in a notebook's kernel."""
     process = job.main_process
     command = process.command if process is not None and process.command else ()
     return any("ipykernel" in item or "colab_kernel" in item for item in command)
@@ -66,18 +66,18 @@ def framework_of(job: Job) -> str | None:
         return "ultralytics"
     if script[0].endswith("tools/train.py") and (len(script) > 1 and "config" in script[1]):
         return "mmengine"
-    said = {name for member in job.members for name in model_facts.frameworks(member.journal)}
-    return next((name for name, known in FRAMEWORKS.items() if known.own_command and name in said), None)
+    reported = {name for member in job.members for name in model_facts.frameworks(member.journal)}
+    return next((name for name, known in FRAMEWORKS.items() if known.own_command and name in reported), None)
 
 
 def lone_process(evidence: Evidence, job: Job) -> Judgement:
-    """Judge whether one process without ranks trains on one GPU beside free ones: A01, and A11 and A16 by their own names."""
+    """Judge whether one process without ranks trains on one GPU next to free ones: A01; A11 and A16 reuse it."""
     process = job.main_process
     if process is None or len(job.members) != 1 or job.launcher is not None or len(job.used) != 1:
         return None
     if process.environment is None:
         if not evidence.free(job.pool):
-            return None  # it could use no more than it does
+            return None  # it could not use more devices than it does
         return _abstain("A01", job, "what the process was started with is hidden (another user's process)", "run as its user")
     if _has_ranks(process) or stated.wrapper(job.members[0].journal) is not None or (job.virtual and not job.masks):
         return None
@@ -125,7 +125,7 @@ def _ancestry(process: Process) -> str:
 
 
 def _free_beside(evidence: Evidence, job: Job, rule: str) -> tuple[Device, ...] | Abstained | None:
-    """Return the visible devices that are free beside a training job that works; None where the rule has nothing to say."""
+    """Return the visible devices that are free while the training job works; None if the rule does not apply."""
     if job.visible_count is None:
         return _abstain(rule, job, "how many GPUs the process sees is unknown", "import gputop in the script")
     if job.visible_count < 2:
@@ -157,7 +157,7 @@ def _launcher_fix(job: Job, devices: Sequence[Device]) -> str:
 
 
 def too_few_ranks(evidence: Evidence, job: Job) -> Judgement:
-    """A02: a launcher started fewer ranks than there are GPUs, and the rest are free."""
+    """A02: a launcher started fewer ranks than there are GPUs, and the other GPUs are free."""
     started = job.local_world_size
     ranks = [member for member in job.members if member.rank is not None]
     by_launcher = job.launcher is not None or any(m.process is not None and _has_ranks(m.process) for m in ranks)

@@ -1,5 +1,5 @@
-"""Visibility: a mask that came too late (A04), one that CUDA reads otherwise than written (A05), another order than
-nvidia-smi's (A06), and a compute mode that lets one process in (A15)."""
+"""Visibility: a mask that was set too late (A04), one that CUDA reads differently than intended (A05), an order that
+differs from nvidia-smi's (A06), and a compute mode that admits one process only (A15)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Output, command_of, outputs_of, quoted
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import Device, LogMatch, Process
 
 _HIDDEN_ON_PURPOSE = ("", "-1", "none", "None", "NoDevFiles", "void")
-"""Usual ways of hiding every GPU."""
+"""Common ways to hide every GPU."""
 _SEPARATORS = re.compile(r"[,;\s]+")
 _EXCLUSIVE = ("exclusive_process", "exclusive_thread", "prohibited")
 
@@ -48,10 +48,10 @@ sudo nvidia-smi -c DEFAULT"""
 def mask_set_late(evidence: Evidence) -> dict[str, Judgement]:
     """A04: os.environ holds another mask than at launch, and CUDA shows other devices than this mask names."""
     judged: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.first("cuda_unknown_env")
-        if match is not None and not said.goes_on:
-            judged[said.subject] = Suspicion(_not_started(said, match))
+    for output in outputs_of(evidence):
+        match = output.first("cuda_unknown_env")
+        if match is not None and not output.survived:
+            judged[output.subject] = Suspicion(_not_started(output, match))
     for job in evidence.jobs:
         if (finding := _late(job)) is not None:
             judged.setdefault(job.run_id or job.key, Suspicion(finding))
@@ -66,7 +66,7 @@ A04 = Rule(
     severities=("error", "warning"),
     confidences=("certain", "likely", "possible"),
     needs=("journal: mask at launch and now, UUIDs that CUDA shows", "the run's output"),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         "the mask differs from the one at launch, and from the UUIDs that CUDA shows (certain) or their number "
         "(likely); or the text cuda_unknown_env, unless the mask is still that of the launch (then A12)"
@@ -112,30 +112,30 @@ def _late(job: Job) -> Finding | None:
     return None
 
 
-def _not_started(said: Told, match: LogMatch) -> Finding:
-    fact = model_facts.visibility(said.rank(match.rank))
+def _not_started(output: Output, match: LogMatch) -> Finding:
+    fact = model_facts.visibility(output.rank(match.rank))
     if fact is not None and fact.now == fact.launch:
-        return _driver_at_fault(said, match, fact)
+        return _driver_at_fault(output, match, fact)
     mask = fact.now if fact is not None and fact.now else "0,1"
     changed = [Fact(f"os.environ at the end: {_mask_text(fact.now)}", fact.now, "journal")] if fact is not None else []
     return Finding(
         id="A04",
         severity="error",
-        # A mask may also be assigned in time, and the driver fail for reasons of its own.
+        # A mask may also be set in time while the driver fails for reasons of its own.
         confidence="likely",
         title="CUDA does not start: CUDA_VISIBLE_DEVICES was changed after the program began",
         evidence=(quoted(match), *changed),
         cause=_READ_ONCE,
-        fix=_MASK_FIRST.format(mask=mask, command=_unmasked_command(command_of(said))),
+        fix=_MASK_FIRST.format(mask=mask, command=_unmasked_command(command_of(output))),
         refuted_by="nvidia-smi fails as well: then the driver is at fault.",
-        devices=said.devices,
-        pids=said.pids,
-        run=said.run_id,
+        devices=output.devices,
+        pids=output.pids,
+        run=output.run_id,
     )
 
 
-def _driver_at_fault(said: Told, match: LogMatch, fact: model_facts.Visibility) -> Finding:
-    """Return the finding for the same text where nobody touched the mask: what it says of the mask is no more than a guess."""
+def _driver_at_fault(output: Output, match: LogMatch, fact: model_facts.Visibility) -> Finding:
+    """Return the finding for the same text if nobody changed the mask: the text only guesses that the mask is to blame."""
     return Finding(
         id="A12",
         severity="error",
@@ -146,14 +146,14 @@ def _driver_at_fault(said: Told, match: LogMatch, fact: model_facts.Visibility) 
         "driver was upgraded without a reboot, or the container was not given /dev/nvidia-uvm.",
         fix=_DRIVER,
         refuted_by="python -c 'import torch; torch.cuda.init()' works in a fresh shell.",
-        devices=said.devices,
-        pids=said.pids,
-        run=said.run_id,
+        devices=output.devices,
+        pids=output.pids,
+        run=output.run_id,
     )
 
 
 def _difference(job: Job, process: Process | None, fact: model_facts.Visibility, count: int | None) -> tuple[Fact, bool] | None:
-    """Return what CUDA shows where that is not what the mask says, and whether it is known by UUID."""
+    """Return what CUDA shows if that differs from the mask, and whether it is known by UUID."""
     entries = parse_mask(fact.now or "")
     if any(entry.startswith("MIG-") for entry in entries):
         return None
@@ -164,18 +164,18 @@ def _difference(job: Job, process: Process | None, fact: model_facts.Visibility,
     shown = [next((d for d in job.pool if same_uuid(d.uuid, uuid)), None) for uuid in fact.uuids]
     names = [device for device in shown if device is not None]
     text = f"CUDA shows {words.gpus(names)}" if len(names) == len(shown) else f"CUDA shows {words.count(len(shown), 'GPU')}"
-    told_fact = Fact(text, list(fact.uuids), "torch (journal)")
-    # In a container, and on unequal cards, an ordinal may rightly name another card than NVML's.
+    shown_fact = Fact(text, list(fact.uuids), "torch (journal)")
+    # In a container, and with unequal cards, an ordinal may rightly name another card than NVML's.
     unequal = len({device.name for device in job.pool}) > 1 and fact.order != "PCI_BUS_ID"
     contained = process is None or process.container is not None
     if (unequal or contained) and not (entries and entries[0].startswith("GPU-")):
-        return (told_fact, True) if len(shown) != len(entries) else None
+        return (shown_fact, True) if len(shown) != len(entries) else None
     wanted = devices_behind(fact.now, job.pool)
     if job.used and job.used <= {device.uuid for device in wanted}:
-        return None  # it had no effect, and none was needed (Ultralytics sets it late and chooses the device as well)
+        return None  # it had no effect and needed none (Ultralytics sets it late and chooses the device as well)
     if len(shown) == len(entries) and (len(wanted) != len(entries) or [d.uuid for d in wanted] == [d.uuid for d in names]):
         return None
-    return told_fact, True
+    return shown_fact, True
 
 
 def _mask_text(mask: str | None) -> str:
@@ -187,7 +187,7 @@ def _unmasked_command(command: str) -> str:
 
 
 def mask_malformed(evidence: Evidence, job: Job) -> Judgement:
-    """A05: CUDA takes fewer devices from the mask than are written in it."""
+    """A05: CUDA takes fewer devices from the mask than it lists."""
     if not job.pool:
         return None
     machine: tuple[Device, ...] | None = None
@@ -231,7 +231,7 @@ A05 = Rule(
 
 
 def _machine(evidence: Evidence, job: Job) -> tuple[Device, ...]:
-    """Return every GPU that the mask may have named at launch, also those that were lost since."""
+    """Return every GPU that the mask may have named at launch, including those lost since."""
     if evidence.snapshot is None or job.virtual:
         return job.pool
     listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"]
@@ -281,7 +281,7 @@ def _malformed(job: Job, process: Process, mask: str, written: list[str], taken:
 
 
 def device_order(evidence: Evidence, job: Job) -> Judgement:
-    """A06: on unequal cards, CUDA numbers the devices otherwise than nvidia-smi, and the run means nvidia-smi's numbers."""
+    """A06: on unequal cards, CUDA and nvidia-smi number devices differently, and the run means nvidia-smi's numbers."""
     if job.virtual or len({device.name for device in job.pool}) < 2:
         return None
     for member in job.members:
@@ -359,13 +359,13 @@ def _named(device: Device) -> str:
 
 
 def exclusive_mode(evidence: Evidence) -> dict[str, Judgement]:
-    """A15: a run failed with "busy or unavailable" where a GPU is in an exclusive compute mode."""
+    """A15: a run failed with "busy or unavailable" while a GPU is in an exclusive compute mode."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
     exclusive = [device for device in listed if device.compute_mode in _EXCLUSIVE]
     judged: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.first("devices_busy")
-        if match is None or not exclusive or said.goes_on:
+    for output in outputs_of(evidence):
+        match = output.first("devices_busy")
+        if match is None or not exclusive or output.survived:
             continue
         finding = Finding(
             id="A15",
@@ -380,13 +380,13 @@ def exclusive_mode(evidence: Evidence) -> dict[str, Judgement]:
             ),
             cause="In this compute mode a GPU takes one process (none, if prohibited). A rank that opens a context on a GPU "
             "of another rank, because it has not chosen its own yet, takes the other's place.",
-            fix=_SET_DEVICE + f"\n{command_of(said)}",
+            fix=_SET_DEVICE + f"\n{command_of(output)}",
             refuted_by="Another user's process held the GPU.",
             devices=tuple(device.uuid for device in exclusive),
-            pids=said.pids,
-            run=said.run_id,
+            pids=output.pids,
+            run=output.run_id,
         )
-        judged[said.subject] = Suspicion(finding)
+        judged[output.subject] = Suspicion(finding)
     return judged
 
 

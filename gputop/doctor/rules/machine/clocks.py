@@ -1,6 +1,6 @@
-"""What slows a GPU down while it works: heat (I01), power (I02), a narrow PCIe link (I03), clocks that are held low (I07).
+"""What slows a GPU down while it works: heat (I01), power (I02), a narrow PCIe link (I03), locked clocks (I07).
 
-No threshold here has been measured on a GPU by gputop: these findings are likely at most.
+gputop has not measured any threshold here on a GPU: these findings are at most "likely".
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from gputop.snapshot import Device
 THERMAL_SHARE = 0.05
 """Share of 60 s (docs/rules.md#i01)."""
 REASON_SHARE = 0.5
-"""Where the driver does not count, a reason must stand in half of the readings at work."""
+"""If the driver has no counter, a reason must be set in half of the busy readings."""
 THERMAL_REASONS = ("sw_thermal_slowdown", "hw_thermal_slowdown")
 CLOCK_LOSS_SHARE = 0.1
-"""From here the loss of clock is a warning: 20 % less clock was seen to cost 5 % of speed (docs/rules.md#i01)."""
+"""Above this the clock loss is a warning: a 20% lower clock was measured to cost 5% of speed (docs/rules.md#i01)."""
 LIMIT_SHARE = 0.9
 """An enforced limit below this share of the default, or of its peers' limits (docs/rules.md#i02)."""
 CAPPED_POWER_SHARE = 0.8
 PCIE_HOLD_S = 30.0
 LOCKED_CLOCK_SHARE = 0.85
 LOCKED_REASON_SHARE = 0.9
-"""Clocks below 0.85 of the maximum while "applications_clocks_setting" stands in nearly all readings (docs/rules.md#i07)."""
+"""Clocks below 0.85 of the maximum with "applications_clocks_setting" set in nearly all readings (docs/rules.md#i07)."""
 HOLD_S = 5.0
 
 
@@ -51,7 +51,7 @@ def _runs_on(evidence: Evidence, device: Device) -> tuple[tuple[int, ...], str |
 
 
 def _clock(evidence: Evidence, device: Device) -> tuple[float | None, list[Fact]]:
-    """Return the share of the highest clock that is lost at work, and the fact that tells it."""
+    """Return the share of the maximum clock lost at work, with the evidence."""
     mean, most = evidence.history.mean_at_work(device.uuid, "sm_clock_mhz"), device.sm_clock_max_mhz
     if mean is None or not most or not most > 0:
         return None, []
@@ -228,7 +228,7 @@ def _brake(evidence: Evidence, device: Device, share: float | None) -> Finding:
 
 
 def _capped(evidence: Evidence, device: Device) -> Judgement:
-    """A cap at full power is normal; one that stands far below the limit is not."""
+    """Judge a power cap: one at full power is normal, one far below the limit is not."""
     share, limit = evidence.history.share_with_reason(device.uuid, ("sw_power_cap",)), device.power_limit_w
     if share < REASON_SHARE or not limit:
         return None
@@ -253,7 +253,7 @@ def _capped(evidence: Evidence, device: Device) -> Judgement:
 
 
 def narrow_link(evidence: Evidence) -> dict[str, Judgement]:
-    """I03: while a GPU works, its PCIe link is narrower or slower than card and slot can do."""
+    """I03: while a GPU works, its PCIe link is narrower or slower than card and slot allow."""
     return _each(evidence, _narrow_link)
 
 
@@ -288,7 +288,7 @@ def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
     if not narrow and not slow:
         return None
     peers = [d for d in _real(evidence) if d.uuid != device.uuid and d.name == device.name and d.pcie_width]
-    # All alike: the board divides its lanes among the slots; once is enough.
+    # All alike: the board divides its lanes among the slots, so report only one.
     usual = bool(peers) and not slow and all(peer.pcie_width == width for peer in peers)
     if usual and any(peer.index < device.index for peer in peers):
         return None
@@ -321,7 +321,7 @@ def _slot(device: Device) -> str:
 
 
 def locked_clocks(evidence: Evidence) -> dict[str, Judgement]:
-    """I07: clocks were set (nvidia-smi -lgc or -ac) far below what the GPU can do."""
+    """I07: clocks were set (nvidia-smi -lgc or -ac) far below the GPU's maximum."""
     held = []
     for device in _real(evidence):
         share = evidence.history.share_with_reason(device.uuid, ("applications_clocks_setting",))

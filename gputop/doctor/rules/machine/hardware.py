@@ -1,4 +1,4 @@
-"""The GPUs, the driver and gputop's sight of them: Xid and memory errors (I04), a lost GPU (I05), unequal cards (I06), MPS
+"""The GPUs, the driver and gputop's access to them: Xid and memory errors (I04), a lost GPU (I05), unequal cards (I06), MPS
 (I08), persistence mode (I09), and what gputop cannot see (I10)."""
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.logs import xids
 from gputop.doctor.logs.patterns.table import pattern_of
 from gputop.doctor.logs.refuted import REFUTED_BY
-from gputop.doctor.rules.support.outputs import command_of, quoted, softened, told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, RARELY_S, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import command_of, outputs_of, quoted, soften
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, RARELY_S, Judgement, Rule, Suspicion
 from gputop.snapshot import Device, Problem
 from gputop.units import bytes_text
 
-XID_TOLD_S = 300.0
-"""So long does an error of the application stay in the findings; one of the hardware as long as the driver tells of it."""
+XID_REPORTED_S = 300.0
+"""An application error is reported for this long; a hardware error for as long as the driver reports it."""
 MEMORY_RATIO = 0.75
-"""Cards with less of their memory in common are unequal (torch's DataParallel warns there; docs/rules.md#i06)."""
+"""Cards whose memory ratio is below this are unequal (torch's DataParallel warns there; docs/rules.md#i06)."""
 STRAGGLER_SHARE = 0.1
-"""The straggler score from which unequal cards are a warning (docs/rules.md#measures)."""
+"""The straggler score above which unequal cards are a warning (docs/rules.md#measures)."""
 STEPS = 20
 START_S = 60.0
 
 _STATE_CODES = ("gpu_lost", "reset_required")
-_BLIND = ("driver_mismatch", "no_permission", "hung", "gpu_lost", "reset_required")
+_LIMITED = ("driver_mismatch", "no_permission", "hung", "gpu_lost", "reset_required")
 _NOTED = ("no_permission", "other", "hung")
 
 
@@ -45,8 +45,8 @@ def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
     for device in snapshot.devices if snapshot is not None else ():
         if snapshot is not None and device.kind == "gpu":
             judged[device.uuid] = _xid(evidence, device, snapshot.time) or _memory_errors(evidence, device)
-    for said in told(evidence):
-        match = said.first("xid", "ecc")
+    for output in outputs_of(evidence):
+        match = output.first("xid", "ecc")
         if match is not None and not any(judged.values()):
             finding = Finding(
                 "I04",
@@ -61,11 +61,11 @@ def errors_of_the_gpu(evidence: Evidence) -> dict[str, Judgement]:
             row = pattern_of(match.pattern, match.line)
             if match.pattern == "xid" and row is not None and "xid" in row[1]:
                 address = xids.pci_address(row[1]["pci"])
-                says = xids.told(int(row[1]["xid"]), address, command_of(said))
-                title = f"The driver reported {says.short} (GPU at {address})"
-                finding = replace(finding, title=title, cause=says.cause, fix=says.fix, refuted_by=says.refuted_by)
-            finding = replace(finding, devices=said.devices, pids=said.pids, run=said.run_id)
-            judged[said.subject] = Suspicion(softened(said, finding))
+                meaning = xids.meaning_of(int(row[1]["xid"]), address, command_of(output))
+                title = f"The driver reported {meaning.short} (GPU at {address})"
+                finding = replace(finding, title=title, cause=meaning.cause, fix=meaning.fix, refuted_by=meaning.refuted_by)
+            finding = replace(finding, devices=output.devices, pids=output.pids, run=output.run_id)
+            judged[output.subject] = Suspicion(soften(output, finding))
     return judged
 
 
@@ -77,7 +77,7 @@ I04 = Rule(
     severities=("error", "warning"),
     confidences=("certain", "possible"),
     needs=("NVML events, ECC counters, row remapper", "the run's output"),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         "any Xid but 45 (13, 31, 43 and 109 for 5 minutes), new uncorrected errors, or rows that failed to be "
         "remapped or wait for it"
@@ -92,22 +92,22 @@ I04 = Rule(
 
 
 def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
-    told_now = [
+    reported = [
         (time, xid)
         for time, xid in device.xid_errors
-        if xid not in xids.QUIET and (xids.XIDS.get(xid, ("", ""))[1] != xids.APPLICATION or abs(now - time) <= XID_TOLD_S)
+        if xid not in xids.QUIET and (xids.XIDS.get(xid, ("", ""))[1] != xids.APPLICATION or abs(now - time) <= XID_REPORTED_S)
     ]
-    if not told_now:
+    if not reported:
         return None
-    # The worst of them: what the hardware did explains the errors of the applications on it.
-    time, xid = next((item for item in told_now if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), told_now[0])
+    # Prefer hardware errors: they explain the errors of the applications on the GPU.
+    time, xid = next((item for item in reported if xids.XIDS.get(item[1], ("", ""))[1] != xids.APPLICATION), reported[0])
     text, _ = xids.XIDS.get(xid, ("see NVIDIA's catalogue of Xid errors", ""))
     job = next((job for job in evidence.jobs if device.uuid in job.used), None)
     command = fixes.own_command(job) if job is not None else f"python {fixes.SCRIPT_UNKNOWN}"
-    says = xids.told(xid, device.index, command)
+    meaning = xids.meaning_of(xid, device.index, command)
     ago = f"{max(0.0, now - time):.0f} s ago"
     facts = [Fact(f"Xid {xid}: {text}, {ago}", xid, "NVML events")]
-    others = sorted({number for _, number in told_now} - {xid})
+    others = sorted({number for _, number in reported} - {xid})
     if others:
         facts.append(Fact(f"also Xid {', '.join(map(str, others))}", others, "NVML events"))
     return Suspicion(
@@ -115,11 +115,11 @@ def _xid(evidence: Evidence, device: Device, now: float) -> Judgement:
             id="I04",
             severity="error",
             confidence="certain",
-            title=f"{words.gpu(device)}: {says.short}",
+            title=f"{words.gpu(device)}: {meaning.short}",
             evidence=tuple(facts),
-            cause=says.cause,
-            fix=says.fix,
-            refuted_by=says.refuted_by,
+            cause=meaning.cause,
+            fix=meaning.fix,
+            refuted_by=meaning.refuted_by,
             devices=(device.uuid,),
             pids=job.pids if job is not None else (),
             run=job.run_id if job is not None else None,
@@ -178,7 +178,7 @@ I05 = Rule(
     severities=("error",),
     confidences=("certain",),
     needs=("NVML",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="NVML reports the GPU as lost or in need of a reset, or has not listed it for 10 s",
     hides=("A12", "F02", "G01", "G02", "G04", "I04"),
     mechanism=(
@@ -217,8 +217,8 @@ def _lost(device: Device, problem: Problem) -> Finding:
 
 
 def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
-    """I06: the job's ranks are on cards of different speed or memory; a step takes as long as the slowest needs."""
-    # In nn.DataParallel unequal cards are a matter of the wrapper (B11).
+    """I06: the job's ranks use cards of different speed or memory; the slowest card sets the step time."""
+    # With nn.DataParallel, unequal cards concern the wrapper (B11).
     if (
         job.virtual
         or any(device.mig_enabled for device in job.pool)
@@ -285,7 +285,7 @@ I06 = Rule(
 
 
 def _slowest(evidence: Evidence, job: Job) -> Fact | None:
-    """Return how much longer one rank's GPU takes for its forward, by CUDA's events; None where that is unknown or little."""
+    """Return how much slower one rank's GPU runs its forward, by CUDA events; None if unknown or small."""
     times = {}
     for member in job.members:
         points = evidence.series(job.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
@@ -302,7 +302,7 @@ def _slowest(evidence: Evidence, job: Job) -> Fact | None:
 
 
 def multi_process_service(evidence: Evidence) -> dict[str, Judgement]:
-    """I08: MPS owns the contexts, so that memory and use per process may be hidden."""
+    """I08: MPS owns the contexts, so memory and utilization per process may be hidden."""
     pid = evidence.snapshot.host.mps_server_pid if evidence.snapshot is not None else None
     if pid is None or not evidence.jobs:
         return {}
@@ -343,7 +343,7 @@ I08 = Rule(
 
 
 def persistence_off(evidence: Evidence) -> dict[str, Judgement]:
-    """I09: without persistence mode the driver initializes the GPU anew for each first client."""
+    """I09: without persistence mode the driver initializes the GPU again for each first client."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
@@ -391,14 +391,14 @@ I09 = Rule(
 )
 
 
-def blind(evidence: Evidence) -> dict[str, Judgement]:
-    """I10: the driver cannot be used or hides something, so that gputop sees less than there is."""
+def limited_access(evidence: Evidence) -> dict[str, Judgement]:
+    """I10: the driver is unusable or hides something, so gputop sees only part of the machine."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
     judged: dict[str, Judgement] = {}
     problem = snapshot.host.problem
-    if problem is not None and problem.code in _BLIND:
+    if problem is not None and problem.code in _LIMITED:
         judged["machine"] = Suspicion(_unseen(problem, "error", "certain", ()))
     for device in snapshot.devices:
         if device.problem is not None and device.problem.code in ("hung", "no_permission") and device.kind == "gpu":
@@ -406,17 +406,17 @@ def blind(evidence: Evidence) -> dict[str, Judgement]:
             judged[device.uuid] = Suspicion(_unseen(device.problem, severity, "certain", (device.uuid,)))
     for note in snapshot.notes:
         if note.code in _NOTED:
-            # It is not wrong in itself (a container), and takes from what can be judged.
+            # It is no fault in itself (a container), but limits what can be judged.
             judged[f"note:{note.message}"] = Suspicion(_unseen(note, "info", "possible", ()))
-    for said in told(evidence):
-        match = said.first("nvml_mismatch", "nvml_unknown")
+    for output in outputs_of(evidence):
+        match = output.first("nvml_mismatch", "nvml_unknown")
         if match is not None and "machine" not in judged:
             text = "The NVIDIA driver was upgraded, or the container lost its GPUs, while jobs ran."
             hint = (
                 "Reboot (or reload the nvidia modules once no job uses them); recreate the container (docker run --gpus all)."
             )
-            finding = _unseen(Problem("driver_mismatch", text, hint), "error", "certain", said.devices)
-            judged[said.subject] = Suspicion(softened(said, finding))
+            finding = _unseen(Problem("driver_mismatch", text, hint), "error", "certain", output.devices)
+            judged[output.subject] = Suspicion(soften(output, finding))
     return judged
 
 
@@ -428,7 +428,7 @@ I10 = Rule(
     severities=("error", "warning", "info"),
     confidences=("certain", "possible"),
     needs=("NVML's start and notes", "the run's output"),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="the driver cannot be used, does not answer, or hides processes",
     hides=("A12",),
     mechanism=(
@@ -444,7 +444,7 @@ I10 = Rule(
         "Follow the hint of the message: reboot or reload the driver's modules, create the container again, or "
         "ask for permission."
     ),
-    judge_machine=blind,
+    judge_machine=limited_access,
 )
 
 

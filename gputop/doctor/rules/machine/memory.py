@@ -1,5 +1,5 @@
-"""Memory: ranks that hold a second, small context on another rank's GPU (H01), a GPU that ran out of memory (H02), and a
-machine that did (H05)."""
+"""Memory: ranks with a second, small context on another rank's GPU (H01), a GPU that ran out of memory (H02), and a machine
+that did (H05)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
-from gputop.doctor.rules.support.outputs import Told, others_memory, quoted, softened, told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Output, foreign_memory, outputs_of, quoted, soften
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import FAILED_STATES, Device, LogMatch, Process
 from gputop.units import bytes_text
 
@@ -22,10 +22,10 @@ GHOST_BYTES_MAX = 1.5e9
 GHOST_RATIO_MIN = 2.0
 HOLD_S = 5.0
 ROOM_SHARE_MIN = 0.3
-"""Another GPU has room when so much of it stayed free over the last minute (docs/rules.md#h02)."""
+"""Another GPU has room if this share of its memory stayed free over the last minute (docs/rules.md#h02)."""
 HOST_FREE_SHARE_MIN = 0.05
 H05_HOLD_S = 10.0
-"""MemAvailable below 5 % (docs/rules.md#h05); pages that are dropped under pressure come back within seconds."""
+"""MemAvailable below 5% (docs/rules.md#h05); pages dropped under pressure become available within seconds."""
 _ORDINAL = re.compile(r"\bGPU (\d{1,2})\b")
 _ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]i?B)")
 _KILLED_CODES = (-9, 137)
@@ -90,7 +90,7 @@ H01 = Rule(
 
 
 def _ghost_bytes(member: Member, uuid: str) -> int | None:
-    """Return the size of the rank's context on ``uuid`` when it is a ghost: small, and its own GPU holds far more."""
+    """Return the size of the rank's context on ``uuid`` if it is a ghost: small, with far more on the rank's own GPU."""
     if member.main == uuid:
         return None
     sizes = {use.device_uuid: use.memory_used_bytes for use in member.uses if use.memory_used_bytes is not None}
@@ -141,12 +141,12 @@ def _context_fact(job: Job, member: Member, size: int) -> Fact:
 
 
 def out_of_memory(evidence: Evidence) -> dict[str, Judgement]:
-    """H02: a rank ran out of GPU memory; where the other GPUs had room, the model or its copies pile up on one."""
+    """H02: a rank ran out of GPU memory; if other GPUs had room, the model or its copies pile up on one."""
     judged: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.first("oom")
-        if match is not None and others_memory(said) is None:
-            judged[said.subject] = Suspicion(softened(said, _out_of_memory(evidence, said, match)))
+    for output in outputs_of(evidence):
+        match = output.first("oom")
+        if match is not None and foreign_memory(output) is None:
+            judged[output.subject] = Suspicion(soften(output, _out_of_memory(evidence, output, match)))
     return judged
 
 
@@ -158,7 +158,7 @@ H02 = Rule(
     severities=("error", "warning"),
     confidences=("certain", "possible"),
     needs=("the run's output or exception", "NVML memory"),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"an out-of-memory text; one GPU only, when every other one of the run kept over {ROOM_SHARE_MIN:.0%} free for a minute"
     ),
@@ -174,10 +174,10 @@ H02 = Rule(
 )
 
 
-def _out_of_memory(evidence: Evidence, said: Told, match: LogMatch) -> Finding:
-    device = _failed_device(evidence, said, match)
-    roomy = _roomy(evidence, said, device) if device is not None else ()
-    several = {_ordinal(item) for item in said.matches if item.pattern == "oom"} - {None}
+def _out_of_memory(evidence: Evidence, output: Output, match: LogMatch) -> Finding:
+    device = _failed_device(evidence, output, match)
+    roomy = _with_room(evidence, output, device) if device is not None else ()
+    several = {_ordinal(item) for item in output.matches if item.pattern == "oom"} - {None}
     only = bool(roomy) and len(several) == 1
     facts = [quoted(match)]
     peak = evidence.history.peak_memory_bytes(device.uuid) if device is not None else None
@@ -202,9 +202,9 @@ def _out_of_memory(evidence: Evidence, said: Told, match: LogMatch) -> Finding:
         + (" What belongs to all GPUs lies on one: gathered outputs, ranks or contexts that share it." if only else ""),
         fix=_ONE_GPU_FIX if only else _SMALLER,
         refuted_by="The script catches the error and goes on with a smaller batch.",
-        devices=(device.uuid,) if device is not None else said.devices,
-        pids=said.pids,
-        run=said.run_id,
+        devices=(device.uuid,) if device is not None else output.devices,
+        pids=output.pids,
+        run=output.run_id,
     )
 
 
@@ -213,28 +213,28 @@ def _ordinal(match: LogMatch) -> int | None:
     return int(found[1]) if found is not None else None
 
 
-def _failed_device(evidence: Evidence, said: Told, match: LogMatch) -> Device | None:
+def _failed_device(evidence: Evidence, output: Output, match: LogMatch) -> Device | None:
     """Return the device that the text names by CUDA's ordinal in that rank."""
     ordinal = _ordinal(match)
     listed = [device for device in evidence.snapshot.devices if device.kind == "gpu"] if evidence.snapshot is not None else []
     if ordinal is None:
         return None
-    fact = model_facts.visibility(said.rank(match.rank))
+    fact = model_facts.visibility(output.rank(match.rank))
     if fact is not None and fact.uuids is not None:
         uuid = fact.uuids[ordinal] if ordinal < len(fact.uuids) else ""
         return next((device for device in listed if same_uuid(device.uuid, uuid)), None)
     mask = fact.launch if fact is not None else None
-    for member in said.job.members if said.job is not None else ():
+    for member in output.job.members if output.job is not None else ():
         if member.process is not None and member.rank == match.rank:
             mask = mask_of(member.process, False)
     shown = devices_behind(mask, sorted(listed, key=lambda device: device.index))
     return shown[ordinal] if ordinal < len(shown) else None
 
 
-def _roomy(evidence: Evidence, said: Told, device: Device) -> tuple[Device, ...]:
+def _with_room(evidence: Evidence, output: Output, device: Device) -> tuple[Device, ...]:
     """Return the run's other devices (all others, once it has ended) if every one of them had room."""
     listed = evidence.snapshot.devices if evidence.snapshot is not None else ()
-    used = set(said.devices)
+    used = set(output.devices)
     others = [d for d in listed if d.kind == "gpu" and d.uuid != device.uuid and (len(used) < 2 or d.uuid in used)]
     room = []
     for other in others:
@@ -246,16 +246,16 @@ def _roomy(evidence: Evidence, said: Told, device: Device) -> tuple[Device, ...]
 
 
 def host_memory(evidence: Evidence) -> dict[str, Judgement]:
-    """H05: the kernel ended processes for want of memory, or hardly any is available while a job runs."""
+    """H05: the kernel's OOM killer ended processes, or hardly any memory is available while a job runs."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
     killed = evidence.history.kills_for_memory()
     failed = [run for run in snapshot.runs if run.state in FAILED_STATES]
-    said = {item.run_id: m for item in told(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
-    match = next(iter(said.values()), None)
-    # Whom the kernel ended may have been somebody else's: a run that failed otherwise is none of its victims.
-    victims = [run for run in failed if run.run_id in said or any(rank.exit_code in _KILLED_CODES for rank in run.ranks)]
+    killed_runs = {item.run_id: m for item in outputs_of(evidence) for m in item.matches if m.pattern in _KILLED_PATTERNS}
+    match = next(iter(killed_runs.values()), None)
+    # The OOM killer may have ended somebody else's process: a run that failed otherwise is not its victim.
+    victims = [run for run in failed if run.run_id in killed_runs or any(rank.exit_code in _KILLED_CODES for rank in run.ranks)]
     host = snapshot.host
     total, available = host.memory_total_bytes, host.memory_available_bytes
     short = bool(total) and available is not None and total is not None and available < HOST_FREE_SHARE_MIN * total
@@ -299,7 +299,7 @@ H05 = Rule(
     confidences=("certain", "likely"),
     needs=("memory.events", "/proc/meminfo", "the run's output"),
     window_s=H05_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"oom_kill counted up in the last 5 minutes (certain), or MemAvailable below {HOST_FREE_SHARE_MIN:.0%} for "
         f"{H05_HOLD_S:.0f} s beside a job (likely)"

@@ -1,4 +1,4 @@
-"""GPUs that somebody else holds: another job on a run's GPU (H03), and memory that a dead job left behind (H04)."""
+"""GPUs in use by somebody else: another job on a run's GPU (H03), and memory that a dead job left behind (H04)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
 from gputop.doctor.evidence.jobs import DEAD_STATES, Job, compute_uses
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
-from gputop.doctor.rules.support.outputs import others_memory, quoted, told
+from gputop.doctor.rules.support.outputs import foreign_memory, outputs_of, quoted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
 from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
 from gputop.units import bytes_text
@@ -16,23 +16,23 @@ from gputop.units import bytes_text
 H03_HOLD_S = 5.0
 H03_SM_PERCENT = 5.0
 H03_BYTES = 1e9
-"""Another process counts above 5 % of the SMs or 1 GB (docs/rules.md#h03)."""
+"""Another process counts above 5% of the SMs or 1 GB (docs/rules.md#h03)."""
 H03_WARNING_PERCENT = 20.0
-"""From here a neighbour is felt: severity by SM share. The number is an estimate."""
+"""Above this SM share a neighbor slows the job noticeably: a warning. The number is an estimate."""
 H04_HOLD_S = 10.0
 _INIT = ("systemd", "init", "tini", "dumb-init", "docker-init", "catatonit")
 _HIDING_NOTES = ("no_permission", "other")
-"""Codes of notes that say the process list is not to be had."""
+"""Codes of notes that report an unavailable process list."""
 
 
 def other_job(evidence: Evidence) -> dict[str, Judgement]:
     """H03: a process outside the job computes, or holds memory, on a GPU that the job trains on."""
     judged: dict[str, Judgement] = {}
-    refused = {said.subject: match for said in told(evidence) if (match := others_memory(said)) is not None}
+    refused = {output.subject: match for output in outputs_of(evidence) if (match := foreign_memory(output)) is not None}
     for job in sorted(evidence.jobs, key=_speaks_first):
         if job.virtual or not evidence.trains(job) or all(p.environment is None for p in job.processes):
             continue
-        # By NVML alone: a container's own processes do not bear the PIDs that the driver tells.
+        # By NVML only: the PIDs that the driver reports are not those of a container's own processes.
         used = {use.device_uuid for process in job.processes for use in compute_uses(process)}
         own = {process.pid for process in job.processes} | set(job.pids)
         for device in job.pool:
@@ -81,7 +81,7 @@ def _others(evidence: Evidence, own: Collection[int], device: Device) -> list[tu
     for process in evidence.owners(device.uuid):
         if process.pid in own or process.state in DEAD_STATES or (process.name or "").startswith("nvidia-cuda-mps"):
             continue
-        # A desktop's compositor may compute a little; it does not compete with a training.
+        # A desktop's compositor may compute a little; it does not compete with training.
         use = next(item for item in compute_uses(process) if item.device_uuid == device.uuid)
         if "C" in use.contexts or "M" in use.contexts:
             found.append((process, use))
@@ -104,7 +104,7 @@ def _shared(
     foreign = process.uid is None or process.uid not in job.uids
     who = process.user or (f"uid {process.uid}" if process.uid is not None else "another user")
     felt = share >= H03_WARNING_PERCENT
-    # Two runs of one script on one GPU are mostly a sweep that packs them.
+    # Two runs of one script on one GPU are usually a sweep that packs them.
     packed = not foreign and fixes.script_of(process.command)[0] == _script(job)
     severity: Severity = "error" if match is not None else "warning" if felt and not packed else "info"
     free = [other for other in evidence.free(job.pool) if other.uuid not in job.used]
@@ -158,7 +158,7 @@ def _look(process: Process) -> str:
 
 
 def left_behind(evidence: Evidence) -> dict[str, Judgement]:
-    """H04: a rank or worker whose launcher is dead holds a GPU, or memory is in use that no listed process has."""
+    """H04: a rank or worker whose launcher is dead holds a GPU, or no listed process accounts for memory in use."""
     snapshot = evidence.snapshot
     if snapshot is None:
         return {}
@@ -253,7 +253,7 @@ def _started_as(process: Process) -> str:
 
 
 def _list_has_holes(snapshot: Snapshot) -> bool:
-    """Return whether processes may hold memory and not be listed: containers, MPS, a driver that hides them."""
+    """Return whether unlisted processes may hold memory: containers, MPS, a driver that hides them."""
     hidden = any(not process.in_namespace for process in snapshot.processes)
     mute = any(process.nvidia_open and not process.devices for process in snapshot.processes)
     contained = any(process.container is not None for process in snapshot.processes)
@@ -262,7 +262,7 @@ def _list_has_holes(snapshot: Snapshot) -> bool:
 
 
 def _unaccounted(evidence: Evidence, device: Device) -> int | None:
-    """Return the memory that is in use on an idle GPU beyond what the listed processes hold."""
+    """Return the memory in use on an idle GPU that no listed process accounts for."""
     used = device.memory_used_bytes
     if device.kind != "gpu" or device.state != "ok" or used is None or device.mig_enabled or device.unified_memory:
         return None

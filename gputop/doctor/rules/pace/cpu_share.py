@@ -1,4 +1,4 @@
-"""The cores that a training gets: too many processes for them (D02), all workers on one (D03), one thread (D04), shared
+"""The cores available to a training: too few for its processes (D02), all workers on one (D03), one thread (D04), shared
 memory that runs out (D08), the wrong socket (D10)."""
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from gputop.units import bytes_text
 
 THROTTLED_SHARE = 0.1
 FELT_SHARE = WARN_SHARE / 2
-"""Below this nobody waits for data, whatever its processes wait for (ours)."""
+"""Below this share the GPUs do not wait for data, whatever the processes wait for (our choice)."""
 WORKING_PERCENT = 90.0
 PRESSURE_PERCENT = 40.0
 D02_HOLD_S = 10.0
 D03_HOLD_S = 8.0
 PINNED_BUSY = 0.7
-"""Workers that share few cores use at least this much of them."""
+"""Workers that share few cores use at least this fraction of them."""
 CORES_PER_RANK = 4
 MAIN_BUSY_PERCENT = 90.0
 SHM_FULL = 0.85
@@ -43,13 +43,13 @@ def _with_workers(job: Job) -> list[Process]:
 
 
 def _cores_of(process: Process) -> int | None:
-    """Return on how many cores the workers may run: a rank that is bound to one may have let them go."""
+    """Return how many cores the workers may use: a rank bound to one core may have released its workers."""
     own = process.workers.cores_allowed if process.workers is not None and process.workers.count else None
     return own or process.cores_allowed
 
 
 def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
-    """D02: more loader processes than cores, and they wait for each other; or a quota that holds them back."""
+    """D02: more loader processes than cores, so they wait for each other; or a quota that throttles them."""
     host = _host(evidence)
     if host is None:
         return None
@@ -73,7 +73,7 @@ def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
         return None
     share = share_of_data(evidence, job)
     if share is not None and share < FELT_SHARE and not facts:
-        return None  # they take turns, and are early enough all the same
+        return None  # they take turns, yet deliver in time
     unfelt = share is not None and share < FELT_SHARE and _all_busy(evidence, job)
     if too_many:
         facts.append(Fact(f"{workers} loader workers for {cores:g} cores", workers, "/proc"))
@@ -136,11 +136,11 @@ def _all_busy(evidence: Evidence, job: Job) -> bool:
 
 
 def pinned(evidence: Evidence, job: Job) -> Judgement:
-    """D03: the workers may use one or two cores alone."""
+    """D03: the workers may use only one or two cores."""
     host = _host(evidence)
     if host is None or not host.cpu_count:
         return None
-    # The ranks' workers may be pinned to the same cores: then it is all of them together that use these up.
+    # The ranks' workers may be pinned to the same cores, so add up their load.
     shared: dict[int, float] = {}
     for process in _with_workers(job):
         if process.workers is not None and process.workers.cores_allowed is not None:
@@ -204,7 +204,7 @@ D03 = Rule(
 
 
 def one_thread(evidence: Evidence, job: Job) -> Judgement:
-    """D04: OMP_NUM_THREADS=1, where the training process prepares its data itself."""
+    """D04: OMP_NUM_THREADS=1 although the training process prepares its data itself."""
     host = _host(evidence)
     ranks = max(1, len(job.members))
     if host is None or not host.cpu_count or job.virtual or host.cpu_count < CORES_PER_RANK * ranks:
@@ -262,7 +262,7 @@ D04 = Rule(
 
 
 def shared_memory(evidence: Evidence, job: Job) -> Judgement:
-    """D08: /dev/shm fills up, or is small, while workers hand batches over through it."""
+    """D08: /dev/shm fills up, or is small, while workers pass batches through it."""
     host = _host(evidence)
     if host is None or not host.shm_total_bytes or not _with_workers(job):
         return None

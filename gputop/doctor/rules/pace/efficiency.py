@@ -1,5 +1,5 @@
-"""One GPU that does less than it could: it waits in each step (E01), has too little work (E02), or computes without its tensor
-cores (E03)."""
+"""One GPU below its potential: it waits in each step (E01), has too little work (E02), or computes without its tensor cores
+(E03)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ SYNCS_MIN = 1.0
 IDLE_SHARE_MIN = 0.15
 DATA_SHARE_MAX = 0.1
 PAUSE_SHARE_MAX = 0.1
-"""Waits in each step, the share for which the GPU idles, and that of waiting for data (docs/rules.md#e01, an estimate)."""
+"""Synchronizations per step, the share of time the GPU idles, and limits on other waits (docs/rules.md#e01, an estimate)."""
 LOAD_MIN_PERCENT = 20.0
 POWER_SHARE_MAX = 0.35
 MEMORY_SHARE_MAX = 0.3
 OCCUPANCY_MAX_PERCENT = 20.0
 STEP_MAX_S = 0.03
 MAIN_THREAD_MIN_PERCENT = 90.0
-"""A GPU with too little to do, and a thread that does nothing but launch (docs/rules.md#e02, an estimate)."""
+"""A GPU with too little work, and a thread that does nothing but launch kernels (docs/rules.md#e02, an estimate)."""
 TENSOR_MAX_PERCENT = 2.0
 SM_MIN_PERCENT = 50.0
 COMPUTE_LOAD_MIN_PERCENT = 70.0
-"""A GPU that computes, and not on its tensor cores (docs/rules.md#e03, an estimate)."""
+"""A GPU that computes, but not on its tensor cores (docs/rules.md#e03, an estimate)."""
 _SCALER = ("grad_scaler.py", "clip_grad.py")
-"""Gradient scaling looks once in each step whether gradients are finite; clipping may, too."""
+"""Gradient scaling checks once per step whether gradients are finite; clipping may do so too."""
 _NO_TENSOR_CORES = re.compile(r"\b(P100|P40|P4|K80|M60|GTX|TITAN X)", re.I)
 _NO_TF32 = re.compile(r"\b(V100|T4|TITAN V|TITAN RTX|RTX 20\d\d|Quadro)", re.I)
 
@@ -44,13 +44,13 @@ def _gpu(job: Job, member: Member) -> Device | None:
 
 
 def _calm(evidence: Evidence, job: Job) -> bool:
-    """True when the loop neither waits for data nor pauses for evaluation and checkpoints, as far as that is known."""
+    """Return whether the loop neither waits for data nor pauses for evaluation and checkpoints, as far as that is known."""
     data = windows.data_share(evidence, job)
     return data is not None and data < DATA_SHARE_MAX and windows.pause_share(evidence, job) < PAUSE_SHARE_MAX
 
 
 def waits_in_each_step(evidence: Evidence, job: Job) -> Judgement:
-    """E01: the loop asks the GPU for values in each step, and the GPU idles while the next work is prepared."""
+    """E01: the loop reads values from the GPU in each step, and the GPU idles while the next work is prepared."""
     for member in job.members:
         fact, device = synchronizations(member.journal), _gpu(job, member)
         if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(job):
@@ -129,7 +129,7 @@ def _sync_fix(where: str | None) -> str:
 
 
 def too_little_work(evidence: Evidence, job: Job) -> Judgement:
-    """E02: the steps are so short that starting kernels takes longer than running them."""
+    """E02: the steps are so short that launching kernels takes longer than running them."""
     if job.virtual or not job.used or not evidence.is_warm(job):
         return None
     devices = tracked.used_devices(job)
@@ -217,7 +217,7 @@ def _launches(member: Member) -> bool:
 
 
 def no_tensor_cores(evidence: Evidence, job: Job) -> Judgement:
-    """E03: matrix products in float32 on a GPU whose tensor cores idle."""
+    """E03: float32 matrix products on a GPU whose tensor cores idle."""
     for member in job.members:
         fact, device, dtypes = settings(member.journal), _gpu(job, member), parameter_dtypes(member.journal)
         if fact is None or device is None or set(dtypes) != {"float32"} or fact.autocast is not False:

@@ -1,4 +1,4 @@
-"""The way of the data to the GPU: waiting for batches (D01), copies (D05), workers that start anew (D06), the disk (D07)."""
+"""The data's path to the GPU: waiting for batches (D01), copies (D05), workers that restart (D06), the disk (D07)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from gputop.units import bytes_text
 
 WARN_SHARE = 0.15
 SEVERE_SHARE = 0.30
-"""Sum of waiting over sum of step times (docs/rules.md#d01)."""
+"""Sum of waits over sum of step times (docs/rules.md#d01)."""
 WAIT_MIN_S = 0.002
-"""A shorter wait a step is nobody's bottleneck (ours)."""
+"""A shorter wait per step is never the bottleneck (our choice)."""
 WORKER_BUSY_PERCENT = 90.0
 COPY_SHARE = 0.10
 RESTART_FACTOR = 5.0
 RESTART_SHARE = 0.05
-"""The first batch of an epoch takes 5 times a mean step, and 5 % of the time (docs/rules.md#d06)."""
+"""The first batch of an epoch takes 5 times a mean step, and 5% of the time (docs/rules.md#d06)."""
 RESTARTS_MIN = 2
 IO_PRESSURE_PERCENT = 20.0
 DISK_SHARE = 0.3
-"""Of the last minute, in which a worker, or the process that loads itself, waited for a disk (docs/rules.md#d07)."""
+"""Share of the last minute that a worker, or a process that loads its own data, waited for a disk (docs/rules.md#d07)."""
 SAW_MEAN_PERCENT = (20.0, 70.0)
 SAW_IDLE_SHARE = 0.2
 SAW_SPAN_S = 50.0
 SAW_HOLD_S = 15.0
 MAIN_BUSY_PERCENT = 90.0
-"""From outside (docs/rules.md#d01, estimates): utilisation in the middle, a fifth of the readings at 0, by what holds it up."""
+"""From outside (docs/rules.md#d01, estimates): medium utilization, a fifth of the readings at 0, and the likely cause."""
 SLEEPING_PERCENT = 30.0
 
 
@@ -55,7 +55,7 @@ def _cores_per_rank(evidence: Evidence, job: Job) -> int:
 def loader_bound(evidence: Evidence, job: Job) -> Judgement:
     """Judge D01 by the journal: the GPUs wait for the loader."""
     share = share_of_data(evidence, job)
-    # On the CPU a small step takes little longer than to put its batch together: that is no loader's fault.
+    # On the CPU a small step takes little longer than building its batch, which is no fault of the loader.
     least = SEVERE_SHARE if job.virtual else WARN_SHARE
     if share is None or share < least or _waits_s(evidence, job, share) < WAIT_MIN_S:
         return None
@@ -164,7 +164,7 @@ D05 = Rule(
 
 
 def workers_restart(evidence: Evidence, job: Job) -> Judgement:
-    """D06: each epoch begins with a long wait, because workers are started anew."""
+    """D06: each epoch begins with a long wait because the workers are restarted."""
     for rank in tracked.ranks_of(job):
         loader = feeding(rank)
         if loader is None or not loader.workers or loader.persistent:
@@ -283,13 +283,13 @@ D07 = Rule(
 
 
 def waits_for_disk(evidence: Evidence, job: Job) -> float | None:
-    """Return the share of the last minute for which the loader of the rank with most waits for a disk; None: unknown."""
+    """Return the highest share of the last minute that a rank's loader waited for a disk; None if unknown."""
     shares = [evidence.still.waits_for_disk(member.process) for member in job.members if member.process is not None]
     return max((share for share in shares if share is not None), default=None)
 
 
 def from_outside(evidence: Evidence, job: Job) -> Judgement:
-    """D01 without a journal: utilisation goes up and down, and what prepares the data is busy all the time."""
+    """Judge D01 without a journal: utilization goes up and down, and what prepares the data is always busy."""
     if job.virtual or not evidence.trains(job):
         return None
     workers = [p.workers for p in job.processes if p.workers is not None and p.workers.count]
@@ -341,7 +341,7 @@ def _saws(evidence: Evidence, uuid: str) -> bool:
 
 
 def waits_for_data(evidence: Evidence, job: Job) -> Judgement:
-    """D01: by the journal, and without one as far as it can be seen from outside."""
+    """D01: by the journal; without one, as far as it is visible from outside."""
     return loader_bound(evidence, job) if job.run is not None else from_outside(evidence, job)
 
 

@@ -1,4 +1,4 @@
-"""What shows over hundreds of steps: memory that is fetched again and again or never given back (E04), stalls that return
+"""What shows over hundreds of steps: memory that is reallocated again and again or never released (E04), recurring stalls
 (E07)."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ STALL_FACTOR = 5.0
 STALL_VARIATION = 0.1
 STALL_SHARE_MIN = 0.05
 EVALUATION_SHARE_MIN = 0.4
-"""At least 3 stalls of 5 times the median, whose distances vary by less than 10% (docs/rules.md#e07). A stall is reported
-when it costs 5% of the time, and an evaluation is more than possible from 40%."""
+"""At least 3 stalls of 5 times the median, at distances that vary by less than 10% (docs/rules.md#e07). A stall is reported
+if it costs 5% of the time; an evaluation is more than "possible" from 40%."""
 
 
 _PAUSES = ("phase/evaluation", "checkpoint_s")
@@ -40,7 +40,7 @@ def _gpu(job: Job, member: Member) -> Device | None:
 
 
 def memory_churn(evidence: Evidence, job: Job) -> Judgement:
-    """E04: the allocator has to give back memory and fetch it again, on command or for want of it; or memory only grows."""
+    """E04: the allocator keeps releasing and reallocating memory, on command or from shortage; or memory only grows."""
     for member in job.members:
         fact, rank = cuda_memory(member.journal), member.journal
         if rank is None or fact is None or not rank.step or rank.step < WARM_UP_STEPS:
@@ -152,7 +152,7 @@ def _leak(evidence: Evidence, job: Job, member: Member, fact: call_facts.CudaMem
 
 
 def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
-    """E07: every so many steps one takes several times as long."""
+    """E07: at regular intervals one step takes several times as long."""
     for member in job.members:
         if member.journal is None:
             continue
@@ -253,7 +253,7 @@ _CAUSE_METRICS = (("checkpoint", "checkpoint_s"), ("evaluation", "phase/evaluati
 
 
 def _between_epochs(evidence: Evidence, job: Job, rank: int, found: windows.Stalls) -> bool:
-    """Return whether an epoch begins, or has ended, at each of these steps."""
+    """Return whether an epoch begins or ends at each of these steps."""
     near = {step + shift for step in data_waits.beginnings(evidence, job, rank) for shift in (-1, 0, 1)}
     return bool(near) and near.issuperset(found.steps)
 

@@ -1,4 +1,4 @@
-"""Switches left on from a search for an error: in the environment, or in torch (E05)."""
+"""Debugging switches left on: in the environment, or in torch (E05)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _OFF = ("", "0", "false", "off", "no")
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """One variable: with which values it matters, how much, and what it does."""
+    """One variable: the values at which it matters, whether it slows every run down, and its effect."""
 
     name: str
     matters: Callable[[str], bool]
@@ -52,12 +52,12 @@ SWITCHES = (
     Switch("NCCL_SHM_DISABLE", _on, False, "processes exchange data through the network"),
     Switch("NCCL_IB_DISABLE", _on, False, "machines exchange data without InfiniBand"),
 )
-"""``slows``: made for debugging, and slow in every run; the others may be right where they are (docs/rules.md#e05)."""
+"""``slows``: made for debugging, slow in every run. The other switches may be intended (docs/rules.md#e05)."""
 _OF_COLLECTIVES = ("TORCH_DISTRIBUTED", "TORCH_NCCL", "NCCL_")
 
 
 def left_on(evidence: Evidence, job: Job) -> Judgement:
-    """E05: switches that slow every run down, or take something away, are on."""
+    """E05: switches are on that slow every run down or disable something."""
     if not evidence.trains(job):
         return None
     found = _in_environment(job)
@@ -76,7 +76,7 @@ def left_on(evidence: Evidence, job: Job) -> Judgement:
         job,
         "E05",
         "warning" if slows else "info",
-        # Determinism is asked for on purpose, as a rule.
+        # Determinism is usually requested on purpose.
         "certain" if found or slows else "possible",
         f"Left on from a search: {', '.join(names[:2])}{f' and {len(names) - 2} more' if len(names) > 2 else ''}"
         if slows
@@ -127,14 +127,14 @@ def _in_environment(job: Job) -> list[tuple[Switch, str]]:
         if switch.name == "CUDA_DEVICE_MAX_CONNECTIONS" and (
             divides_models(ranks) or any("megatron" in frameworks(rank) for rank in ranks)
         ):
-            # Megatron needs it, to order communication and computation of tensor parallelism.
+            # Megatron needs it to order communication and computation of tensor parallelism.
             continue
         found.append((switch, shlex.quote(value)))
     return found
 
 
 def _in_torch(job: Job) -> list[tuple[str, str, bool]]:
-    """Return what is on inside torch: the sentence, the line that turns it off, and whether it was made for a search."""
+    """Return what is on inside torch: the sentence, the line that turns it off, and whether it is made for debugging."""
     for rank in tracked.ranks_of(job):
         fact = settings(rank)
         if fact is None:

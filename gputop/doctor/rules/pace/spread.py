@@ -17,7 +17,7 @@ from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicio
 from gputop.snapshot import Device
 
 COMMUNICATION_SHARE_MIN = 0.2
-"""Communication that nothing hides, of a step, on the rank with least (docs/rules.md#e06)."""
+"""Exposed communication as a share of the step, on the rank with the least (docs/rules.md#e06)."""
 ITERATIONS_MIN = 20
 PIPELINE_MIN_PERCENT = 150.0
 TURNS_MAX_PERCENT = 130.0
@@ -63,7 +63,7 @@ def communication(evidence: Evidence, job: Job) -> Judgement:
         job,
         "E06",
         "warning",
-        # Ranks on a CPU share its cores: there the time contains waiting for a core.
+        # Ranks on a CPU share its cores: there the time includes waiting for a core.
         "likely" if any((stated.parameter_device(rank) or "").startswith("cuda") for rank in ranks) else "possible",
         f"Communication takes {least:.0%} of every step",
         facts,
@@ -112,7 +112,7 @@ def _communication_fix() -> str:
 
 
 def _on_gpus(member: Member) -> dict[int, int]:
-    """Return the elements of the model's parameters by CUDA index."""
+    """Return the number of parameter elements of the model by CUDA index."""
     found = {}
     for name, number in parameters_by_device(member.journal).items():
         kind, _, index = name.partition(":")
@@ -133,7 +133,7 @@ def _spread(job: Job) -> tuple[Member, dict[int, int]] | None:
 
 
 def _loads(evidence: Evidence, devices: tuple[Device, ...]) -> list[float] | None:
-    """Return the mean utilisation of each device; empty where one does not report it, None before it was watched for long."""
+    """Return the mean utilization of each device; empty if one does not report it, None if not observed for long enough."""
     loads = [evidence.load(device.uuid) for device in devices]
     known = [load for load in loads if load is not None]
     if any(load.span_s < LOAD_SPAN_MIN_S for load in known):
@@ -146,7 +146,7 @@ def _equal_sets(places: dict[int, int]) -> bool:
 
 
 def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
-    """E08: layers of one model lie on several GPUs, of which one works at a time."""
+    """E08: the layers of one model are on several GPUs, of which one works at a time."""
     found = _spread(job)
     if found is None or job.virtual or not evidence.trains(job):
         return None

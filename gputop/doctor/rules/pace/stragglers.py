@@ -1,4 +1,4 @@
-"""Stragglers: one rank for which all others wait in every step (F01, F02, F05), or another one each time (F03, F04)."""
+"""Stragglers: one rank that all others wait for in every step (F01, F02, F05), or a different one each time (F03, F04)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _SCORE = f"a wait of {SCORE_MIN:.0%} of the step in each of {WINDOWS} windows of
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """Who is waited for, and what is known of it. ``member`` is None where it is another rank each time, or not here."""
+class _Culprit:
+    """The rank that the others wait for. ``member`` is None if it varies from step to step, or is on another machine."""
 
     found: Straggling
     member: Member | None
@@ -33,16 +33,16 @@ class _Known:
 
     @property
     def pid(self) -> int | str:
-        """The PID of the rank that is waited for, or the word in a command where that is to be put in."""
+        """The culprit's PID, or the placeholder for it in a command."""
         return self.member.pid if self.member is not None and self.member.pid is not None else "PID"
 
     @property
     def unequal(self) -> bool:
-        """Whether the ranks' work was measured, and differs."""
+        """Whether the ranks' work was measured and differs."""
         return self.work is not None and self.work.unequal
 
 
-def _known(evidence: Evidence, job: Job) -> _Known | None:
+def _find_culprit(evidence: Evidence, job: Job) -> _Culprit | None:
     if not tracked.all_speak(job):
         return None
     ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
@@ -52,12 +52,12 @@ def _known(evidence: Evidence, job: Job) -> _Known | None:
     late = (member for member in job.members if member.journal is not None and member.journal.rank == found.culprit)
     member = next(late, None) if found.culprit is not None else None
     device = next((device for device in job.pool if member is not None and device.uuid == member.main), None)
-    return _Known(found, member, device, waits.work(evidence, job, ranks))
+    return _Culprit(found, member, device, waits.work(evidence, job, ranks))
 
 
-def _waited_for(evidence: Evidence, job: Job, *parts: str) -> _Known | None:
-    """Return what is known of the one rank that is waited for, if these parts of its step explain it."""
-    known = _known(evidence, job)
+def _culprit_by(evidence: Evidence, job: Job, *parts: str) -> _Culprit | None:
+    """Return the one rank that the others wait for, if these parts of its step explain the wait."""
+    known = _find_culprit(evidence, job)
     if known is None or known.found.culprit is None:
         return None
     return known if sum(known.found.explained_by(part) for part in parts) >= COVERAGE_MIN else None
@@ -82,7 +82,7 @@ def _facts(found: Straggling) -> list[Fact]:
     ]
 
 
-def _told(job: Job, rule: str, known: _Known, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
+def _told(job: Job, rule: str, known: _Culprit, title: str, cause: str, fix: str, refuted_by: str) -> Suspicion:
     pids = [known.pid] if isinstance(known.pid, int) else None
     devices = [known.device] if known.device is not None else None
     severity: Severity = "error" if known.found.score >= SEVERE_SCORE else "warning"
@@ -91,8 +91,8 @@ def _told(job: Job, rule: str, known: _Known, title: str, cause: str, fix: str, 
 
 
 def slow_data(evidence: Evidence, job: Job) -> Judgement:
-    """F01: one rank waits for its data, and all others for that rank."""
-    known = _waited_for(evidence, job, "phase/data")
+    """F01: one rank waits for its data, and all others wait for that rank."""
+    known = _culprit_by(evidence, job, "phase/data")
     if known is None:
         return None
     who = f"rank {known.found.culprit}"
@@ -137,7 +137,7 @@ F01 = Rule(
 
 def slow_compute(evidence: Evidence, job: Job) -> Judgement:
     """F02: one rank computes longer at equal work."""
-    known = _waited_for(evidence, job, "phase/forward")
+    known = _culprit_by(evidence, job, "phase/forward")
     if known is None or known.unequal:
         return None
     who, device = f"rank {known.found.culprit}", known.device
@@ -180,8 +180,8 @@ F02 = Rule(
 
 
 def unequal_work(evidence: Evidence, job: Job) -> Judgement:
-    """F03: the ranks' batches are of different size, so that somebody is always waited for."""
-    known = _known(evidence, job)
+    """F03: the ranks' batches differ in size, so some rank always waits."""
+    known = _find_culprit(evidence, job)
     if known is None:
         return _measured(evidence, job)
     found, work = known.found, known.work
@@ -189,7 +189,7 @@ def unequal_work(evidence: Evidence, job: Job) -> Judgement:
     by_turns = found.culprit is None and found.explained_by("phase/forward") > max(
         found.explained_by("phase/data"), found.explained_by("rest"), found.explained_by("phase/optimizer")
     )
-    if not ((known.unequal and computes) or (by_turns and not _alike(job, work))):
+    if not ((known.unequal and computes) or (by_turns and not _equal_work(job, work))):
         return None
     judged = _told(job, "F03", known, *_UNEQUAL)
     if work is None or not work.unequal:
@@ -236,17 +236,17 @@ def _ratio(work: waits.Work) -> Fact:
 
 
 def _measured(evidence: Evidence, job: Job) -> Judgement:
-    """F03 where the waiting does not show in backward: by the work that was measured, if forward goes with it."""
+    """Judge F03 if the wait does not show in backward: by the measured work, provided that forward follows it."""
     if not tracked.all_speak(job):
         return None
     ranks = tuple(rank.rank for rank in tracked.ranks_of(job))
     work = waits.work(evidence, job, ranks) if len(ranks) > 1 else None
     if work is None or not (work.measured and work.unequal):
         return None
-    told = waits.lost_to(work, evidence, job, ranks)
-    if told is None or told[0] < SCORE_MIN or told[1] < FOLLOWS_MIN:
+    loss = waits.cost_of(work, evidence, job, ranks)
+    if loss is None or loss[0] < SCORE_MIN or loss[1] < FOLLOWS_MIN:
         return None
-    lost, follows, steps = told
+    lost, follows, steps = loss
     facts = [
         _ratio(work),
         Fact(
@@ -264,8 +264,8 @@ def _measured(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(tracked.about(job, "F03", "warning", "likely", title, facts, cause, fix, refuted_by), 3.0)
 
 
-def _alike(job: Job, work: waits.Work | None) -> bool:
-    """Return whether the ranks' work is equal: on cores that others use too, their forward differs all the same."""
+def _equal_work(job: Job, work: waits.Work | None) -> bool:
+    """Return whether the ranks' work is equal: on shared CPU cores their forward times differ all the same."""
     if work is not None and work.measured:
         return not work.unequal
     sizes = {(fact.rows, fact.elements) if (fact := batches(rank)) is not None else None for rank in tracked.ranks_of(job)}
@@ -273,8 +273,8 @@ def _alike(job: Job, work: waits.Work | None) -> bool:
 
 
 def jitter(evidence: Evidence, job: Job) -> Judgement:
-    """F04: another rank is slow at each step, and not for its data or its forward: the machine disturbs them."""
-    known = _known(evidence, job)
+    """F04: the slow rank changes with each step, and neither data nor forward explains it: the machine disturbs them."""
+    known = _find_culprit(evidence, job)
     if known is None or known.found.culprit is not None or known.unequal:
         return None
     if known.found.explained_by("rest") + known.found.explained_by("phase/optimizer") < COVERAGE_MIN / 2:
@@ -312,8 +312,8 @@ F04 = Rule(
 
 
 def rank_0_does_more(evidence: Evidence, job: Job) -> Judgement:
-    """F05: rank 0 has more to do between steps than the others."""
-    known = _waited_for(evidence, job, "rest", "phase/optimizer")
+    """F05: rank 0 does more between steps than the others."""
+    known = _culprit_by(evidence, job, "rest", "phase/optimizer")
     if known is None or known.found.culprit != 0:
         return None
     return _told(

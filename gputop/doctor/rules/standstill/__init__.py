@@ -1,1 +1,1 @@
-"""Rules on runs that stand still, and on ranks that are missing."""
+"""Rules on runs that stand still, and on missing ranks."""

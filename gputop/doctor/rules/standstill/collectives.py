@@ -1,36 +1,36 @@
-"""Ranks that do not do the same: they wait for one another in different collectives (C08)."""
+"""Ranks that diverge: they wait for one another in different collectives (C08)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from gputop.doctor.evidence import standing
+from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.evidence.standing import COLLECTIVE_FILES
+from gputop.doctor.evidence.stacks import COLLECTIVE_FILES
 from gputop.doctor.facts.ddp import Stall, standstill
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.outputs import told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import outputs_of
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
-"""Counts that differ between ranks are normal while a job runs; they tell once they no longer move (docs/rules.md#measures)."""
+"""Counts normally differ between ranks while a job runs; they count once they no longer move (docs/rules.md#measures)."""
 _OWN_CODE = re.compile(
     r"^(?!distributed|_functional|module\.py|tensor\.py|__init__|graph\.py|_tensor|c10d|contextlib)[\w-]+\.py:\d+ "
 )
 
 
 def different_paths(evidence: Evidence) -> dict[str, Judgement]:
-    """C08: the ranks wait for one another in different collectives, because their code took different paths."""
+    """C08: the ranks wait for one another in different collectives because their code took different paths."""
     judged = {job.key: _different_paths(evidence, job) for job in evidence.jobs}
-    for said in told(evidence):
-        match = said.first("param_shape")
-        if match is not None and said.job is None:
-            judged[said.subject] = tracked.from_text(
-                said,
+    for output in outputs_of(evidence):
+        match = output.first("param_shape")
+        if match is not None and output.job is None:
+            judged[output.subject] = tracked.from_text(
+                output,
                 match,
                 "C08",
                 "The ranks built different models",
@@ -52,7 +52,7 @@ C08 = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("journal: stalled", "NCCL RAS", "the run's output"),
     window_s=COUNTS_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         "every rank waits, in collectives called from different lines; or NCCL's counts cross for "
         f"{COUNTS_HOLD_S:.0f} s, without a step for a minute; or the text param_shape"
@@ -75,12 +75,12 @@ def _different_paths(evidence: Evidence, job: Job) -> Judgement:
     if tracked.world(job) < 2:
         return None
     ranks = tracked.ranks_of(job)
-    waiting = [(rank, where) for rank in ranks if (where := standstill(rank)) is not None]
+    waiting = [(rank, stall) for rank in ranks if (stall := standstill(rank)) is not None]
     if len(waiting) == len(ranks) >= 2:
         found = _in_different_collectives(job, waiting)
         if found is not None:
             return found
-    waiting = [(rank, where) for rank, where in waiting if not where.early]
+    waiting = [(rank, stall) for rank, stall in waiting if not stall.early]
     match = next((match for match in evidence.logs(job) if match.pattern == "coll_mismatch"), None)
     crossed = _crossed(evidence.communicators(job))
     if crossed is None or evidence.progressing(job) or not evidence.is_warm(job):
@@ -117,16 +117,16 @@ dist.barrier()  # on all ranks
 
 
 def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -> Suspicion | None:
-    if any(not standing.communicates(where) for _, where in waiting):
+    if any(not stacks.communicates(stall) for _, stall in waiting):
         return None
     places: dict[str, list[int]] = {}
-    for rank, where in waiting:
-        places.setdefault(_place(where), []).append(rank.rank)
-    phases = {where.phase for _, where in waiting}
+    for rank, stall in waiting:
+        places.setdefault(_place(stall), []).append(rank.rank)
+    phases = {stall.phase for _, stall in waiting}
     if len(places) < 2 or (len(phases) < 2 and len({_line(place) for place in places}) < 2):
         return None
-    early = any(where.early for _, where in waiting)
-    if early and any(standing.compiles(where) or where.phase == "checkpoint" for _, where in waiting):
+    early = any(stall.early for _, stall in waiting)
+    if early and any(stacks.compiles(stall) or stall.phase == "checkpoint" for _, stall in waiting):
         return None
     few = min(places.items(), key=lambda item: len(item[1]))
     size = tracked.world(job)
@@ -148,10 +148,10 @@ def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -
     return Suspicion(finding)
 
 
-def _place(where: Stall) -> str:
-    """Return the innermost line of the person's own code; the innermost of all if there is none."""
-    own = next((frame for frame in where.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
-    return own or (where.stack[0] if where.stack else where.phase or "N/A")
+def _place(stall: Stall) -> str:
+    """Return the innermost line of the user's own code; the innermost of all if there is none."""
+    own = next((frame for frame in stall.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
+    return own or (stall.stack[0] if stall.stack else stall.phase or "N/A")
 
 
 def _line(place: str) -> str:
@@ -159,7 +159,7 @@ def _line(place: str) -> str:
 
 
 def _crossed(communicators: Sequence[Communicator]) -> Fact | None:
-    """Return which ranks are ahead in one operation and behind in another, which no healthy order of calls shows for long."""
+    """Return ranks that are ahead in one operation and behind in another, which no correct call order shows for long."""
     for communicator in communicators:
         ranks = [rank for rank in communicator.ranks if rank.counts]
         for one in ranks:

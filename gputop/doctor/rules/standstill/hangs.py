@@ -1,12 +1,12 @@
-"""No step comes any more, and nothing says why (G01): a collective that one rank never enters, a lock, a process that is
-stopped."""
+"""A run that makes no step, for no visible reason (G01): a collective that one rank never enters, a lock, a stopped
+process."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from gputop.doctor.evidence import collective_counts, standing
+from gputop.doctor.evidence import collective_counts, stacks
 from gputop.doctor.evidence.collective_counts import Behind
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job, Member
@@ -17,9 +17,9 @@ from gputop.doctor.facts.calls import number
 from gputop.doctor.facts.ddp import Stall
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Confidence, Fact, Severity
-from gputop.doctor.rules.standstill.spinning import SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, STANDING, spins
+from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 from gputop.snapshot import CommunicatorRank
 
@@ -29,9 +29,9 @@ STOPPED_HOLD_S = 5.0
 STALL_HOLD_S = 3.0
 EARLY_STILL_S = 5.0
 PAUSE_HOLD_S = 30.0
-"""A rank that evaluates is in a collective now and then: it is told again every 10 s where it stands."""
+"""A rank that evaluates enters a collective now and then; the journal reports its place again every 10 s."""
 SILENT_S = 60.0
-"""For so long the other ranks stand before one that says nothing at all is the one that they wait for."""
+"""A rank silent for this long while all others wait is the culprit."""
 BUSY_PERCENT = 80.0
 WORKERS_BUSY_PERCENT = 50.0
 IDLE_CPU_PERCENT = 10.0
@@ -40,22 +40,22 @@ _Stalls = Mapping[int, tuple[Member, Stall]]
 
 
 def hang(evidence: Evidence, job: Job) -> Judgement:
-    """G01: ranks live and make no step."""
+    """G01: ranks are alive and make no step."""
     stopped = [member for member in job.members if member.process is not None and member.process.state in STOPPED_STATES]
     if stopped:
         return _stopped(job, stopped)
-    stalls = {rank: (member, where) for rank, (member, where) in _standstills(job).items() if not where.early}
+    stalls = {rank: (member, stall) for rank, (member, stall) in _standstills(job).items() if not stall.early}
     late = collective_counts.behind(evidence, job) if stalls or not evidence.progressing(job) else None
-    if late is not None and not any(_paused(where) for _, where in stalls.values()):
-        return _not_entered(evidence, job, late, stalls)
-    held_up = _held_up(evidence, job)
+    if late is not None and not any(_paused(stall) for _, stall in stalls.values()):
+        return _judge_counts(evidence, job, late, stalls)
+    held_up = _judge_early(evidence, job)
     if held_up is not None:
         return held_up
     if not stalls:
         return spins(evidence, job)
     if len(tracked.ranks_of(job)) > 1:
-        return _several(evidence, job, stalls)
-    return _alone(evidence, job, *next(iter(stalls.values())))
+        return _judge_several(evidence, job, stalls)
+    return _judge_single(evidence, job, *next(iter(stalls.values())))
 
 
 G01 = Rule(
@@ -67,7 +67,7 @@ G01 = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("journal: stalled of every rank", "NCCL RAS", "/proc", "NVML"),
     window_s=3.0,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation "
         "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's "
@@ -75,7 +75,7 @@ G01 = Rule(
         f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
         "(possible)"
     ),
-    hides=STANDING,
+    hides=HANG_SYMPTOMS,
     mechanism=(
         "A collective waits for a rank that never enters it, a lock or a loader worker blocks the loop, or a "
         "process is stopped. NCCL's kernels poll meanwhile, so GPUs show 100% at little power."
@@ -96,19 +96,19 @@ def _standstills(job: Job) -> _Stalls:
     return found
 
 
-def _held_up(evidence: Evidence, job: Job) -> Judgement:
-    """Judge by first words: all ranks wait for one, which rests. One that evaluates, writes or compiles does not rest."""
+def _judge_early(evidence: Evidence, job: Job) -> Judgement:
+    """Judge early reports: all ranks wait for one that rests. A rank that evaluates, writes or compiles does not rest."""
     stalls = _standstills(job)
-    places = [where for _, where in stalls.values()]
-    if not any(where.early for where in places) or len(stalls) < max(2, len(tracked.ranks_of(job))):
+    places = [stall for _, stall in stalls.values()]
+    if not any(stall.early for stall in places) or len(stalls) < max(2, len(tracked.ranks_of(job))):
         return None
-    odd = _odd(stalls)
-    if odd is None or odd.journal is None or not _rests(evidence, odd):
+    odd = _odd_one_out(stalls)
+    if odd is None or odd.journal is None or not _is_idle(evidence, odd):
         return None
-    if any(_paused(where) or standing.compiles(where) for where in places):
+    if any(_paused(stall) or stacks.compiles(stall) for stall in places):
         return None
-    rank, where = odd.journal.rank, stalls[odd.journal.rank][1]
-    if standing.pauses(where) or where.phase == "data":
+    rank, stall = odd.journal.rank, stalls[odd.journal.rank][1]
+    if stacks.pauses(stall) or stall.phase == "data":
         return None
     finding = tracked.about(
         job,
@@ -116,7 +116,7 @@ def _held_up(evidence: Evidence, job: Job) -> Judgement:
         "warning",
         "possible",
         f"All ranks wait for rank {rank}, which does nothing",
-        _where(stalls),
+        _stall_facts(stalls),
         "No step has come for longer than steps and pauses took in this run before. The others are in a collective operation "
         "that this rank has not entered.",
         f"py-spy dump --pid {odd.pid if odd.pid is not None else 'PID'} --native  # where it is now",
@@ -126,8 +126,8 @@ def _held_up(evidence: Evidence, job: Job) -> Judgement:
     return Suspicion(finding)
 
 
-def _rests(evidence: Evidence, member: Member) -> bool:
-    """Return whether a rank uses neither processor nor GPU nor disk, as far as that is known."""
+def _is_idle(evidence: Evidence, member: Member) -> bool:
+    """Return whether a rank uses no CPU, GPU or disk, as far as that is known."""
     process = member.process
     if process is None or process.cpu_percent is None or process.cpu_percent >= IDLE_CPU_PERCENT:
         return False
@@ -138,8 +138,8 @@ def _rests(evidence: Evidence, member: Member) -> bool:
     return load is None or not load.busy
 
 
-def _paused(where: Stall) -> bool:
-    return standing.pauses(where) and not standing.communicates(where)
+def _paused(stall: Stall) -> bool:
+    return stacks.pauses(stall) and not stacks.communicates(stall)
 
 
 def _stopped(job: Job, stopped: Sequence[Member]) -> Judgement:
@@ -173,10 +173,10 @@ def _stopped(job: Job, stopped: Sequence[Member]) -> Judgement:
     return Suspicion(finding, STOPPED_HOLD_S)
 
 
-def _not_entered(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -> Judgement:
-    """By NCCL's counts, which no longer move: some ranks have begun an operation that others have not come to."""
+def _judge_counts(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -> Judgement:
+    """Judge by NCCL's counts, which have stopped: some ranks have begun an operation that others have not entered."""
     ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
-    working = [rank for rank in late.behind if _works_elsewhere(evidence, job, rank, stalls)]
+    working = [rank for rank in late.behind if _has_other_work(evidence, job, rank, stalls)]
     facts = [
         Fact(
             f"{words.ranks(slow)} {'has' if len(slow) == 1 else 'have'} begun fewer {late.operation} operations than "
@@ -185,7 +185,7 @@ def _not_entered(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) ->
             "NCCL RAS",
         )
     ]
-    facts += [_stands(rank, where) for rank, (_, where) in stalls.items()]
+    facts += [_stall_fact(rank, stall) for rank, (_, stall) in stalls.items()]
     facts += utilization(evidence, tracked.used_devices(job))
     pids = [rank.pid for rank in late.behind if rank.pid is not None]
     dump = f"py-spy dump --pid {pids[0]}" if pids else "py-spy dump --pid PID"
@@ -211,13 +211,13 @@ def _mains(job: Job, pids: Sequence[int]) -> set[str | None]:
     return {member.main for member in job.members if member.pid in pids} - {None}
 
 
-def _works_elsewhere(evidence: Evidence, job: Job, rank: CommunicatorRank, stalls: _Stalls) -> bool:
-    """Return whether a rank that has not come may have other work on: its GPU or its processor is busy, its disk moves."""
+def _has_other_work(evidence: Evidence, job: Job, rank: CommunicatorRank, stalls: _Stalls) -> bool:
+    """Return whether a missing rank may have other work: its GPU or its CPU is busy, or it uses a disk."""
     member = next((member for member in job.members if rank.pid is not None and member.pid == rank.pid), None)
     if member is None or member.process is None:
         return False
     if any(known.pid == member.pid for known, _ in stalls.values()):
-        return False  # it said itself that it makes no step, and not for an evaluation or a checkpoint
+        return False  # the rank itself reported that it makes no step, and that it neither evaluates nor writes a checkpoint
     load = evidence.load(member.main) if member.main is not None else None
     cpu = member.process.cpu_percent
     return (
@@ -227,33 +227,33 @@ def _works_elsewhere(evidence: Evidence, job: Job, rank: CommunicatorRank, stall
     )
 
 
-def _several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
-    """Several ranks: whom do they wait for?"""
+def _judge_several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
+    """Judge several ranks: find the one that the others wait for."""
     ranks = tracked.ranks_of(job)
-    places = [where for _, where in stalls.values()]
-    if any(_paused(where) or standing.compiles(where) for where in places) or all(
-        standing.rests(member.journal, where) for member, where in stalls.values()
+    places = [stall for _, stall in stalls.values()]
+    if any(_paused(stall) or stacks.compiles(stall) for stall in places) or all(
+        stacks.rests(member.journal, stall) for member, stall in stalls.values()
     ):
         return None
     silent = [rank.rank for rank in ranks if rank.rank not in stalls]
     if silent:
-        waiting = all(standing.communicates(where) for where in places)
-        if not waiting or len(silent) > 1 or _stands_s(evidence, stalls) < SILENT_S:
+        waiting = all(stacks.communicates(stall) for stall in places)
+        if not waiting or len(silent) > 1 or _stalled_s(evidence, stalls) < SILENT_S:
             return None
         odd = next((member for member in job.members if member.rank == silent[0]), None)
         if odd is None:
             return None
     else:
-        odd = _odd(stalls)
-    facts = _where(stalls)
+        odd = _odd_one_out(stalls)
+    facts = _stall_facts(stalls)
     if silent:
         text = f"rank {silent[0]} says nothing: its Python does not run"
         facts.append(Fact(text, silent[0], "journal: stalled"))
     facts += utilization(evidence, tracked.used_devices(job))
-    hold_s = PAUSE_HOLD_S if any(standing.pauses(where) for where in places) else STALL_HOLD_S
+    hold_s = PAUSE_HOLD_S if any(stacks.pauses(stall) for stall in places) else STALL_HOLD_S
     pid = odd.pid if odd is not None and odd.pid is not None else (job.pids[0] if job.pids else "PID")
     said = stalls.get(odd.journal.rank) if odd is not None and odd.journal is not None else None
-    if odd is not None and said is not None and standing.debugged(said[1]):
+    if odd is not None and said is not None and stacks.in_debugger(said[1]):
         title = f"The training waits for rank {odd.rank}, which stands in a debugger"
         cause = "A breakpoint() or a debugger's prompt waits for somebody to type; all other ranks wait for this one."
         fix = f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}  # or take the breakpoint() out"
@@ -286,40 +286,40 @@ def _several(evidence: Evidence, job: Job, stalls: _Stalls) -> Judgement:
 
 
 def _recorder(job: Job) -> str:
-    """Return the command for the next time: torch then records which rank misses in which operation."""
+    """Return a command for the next run that makes torch record which rank is missing from which operation."""
     return (
         f"TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL {fixes.own_command(job)}  # the next time: who misses where"
     )
 
 
-def _stands_s(evidence: Evidence, stalls: _Stalls) -> float:
-    """Return for how long the rank that came last to a stand has stood."""
+def _stalled_s(evidence: Evidence, stalls: _Stalls) -> float:
+    """Return how many seconds ago the last rank stopped making steps."""
     since = [number(stated.mapping(member.journal, "stalled").get("since")) for member, _ in stalls.values()]
     known = [value for value in since if value is not None]
     return evidence.snapshot.time - max(known) if evidence.snapshot is not None and len(known) == len(stalls) else 0.0
 
 
-def _where(stalls: _Stalls) -> list[Fact]:
-    step = min((where.step for _, where in stalls.values() if where.step is not None), default=None)
+def _stall_facts(stalls: _Stalls) -> list[Fact]:
+    step = min((stall.step for _, stall in stalls.values() if stall.step is not None), default=None)
     said = Fact(f"no step since step {step}" if step is not None else "no step comes", step, "journal: stalled")
-    return [said, *(_stands(rank, where) for rank, (_, where) in stalls.items())]
+    return [said, *(_stall_fact(rank, stall) for rank, (_, stall) in stalls.items())]
 
 
-def _stands(rank: int, stall: Stall) -> Fact:
+def _stall_fact(rank: int, stall: Stall) -> Fact:
     frames = " < ".join(stall.stack[:STACK_SHOWN])
     phase = stall.phase or "an unknown phase"
     return Fact(f"rank {rank} stands in {phase}" + (f", at {frames}" if frames else ""), list(stall.stack), "journal: stalled")
 
 
-def _odd(stalls: _Stalls) -> Member | None:
-    """Return the rank that stands elsewhere than the others, which agree: in another phase, or at another place."""
-    waiting = {rank for rank, (_, where) in stalls.items() if standing.communicates(where)}
+def _odd_one_out(stalls: _Stalls) -> Member | None:
+    """Return the one rank whose phase or place differs from that of all others."""
+    waiting = {rank for rank, (_, stall) in stalls.items() if stacks.communicates(stall)}
     if len(waiting) == len(stalls) - 1:
         return next(member for rank, (member, _) in stalls.items() if rank not in waiting)
     if len(stalls) < 3:
         return None
-    phases: dict[int, object] = {rank: where.phase for rank, (_, where) in stalls.items()}
-    tops: dict[int, object] = {rank: where.stack[:1] for rank, (_, where) in stalls.items()}
+    phases: dict[int, object] = {rank: stall.phase for rank, (_, stall) in stalls.items()}
+    tops: dict[int, object] = {rank: stall.stack[:1] for rank, (_, stall) in stalls.items()}
     for places in (phases, tops):
         counted = Counter(places.values())
         if len(counted) == 2:
@@ -329,20 +329,20 @@ def _odd(stalls: _Stalls) -> Member | None:
     return None
 
 
-def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgement:
-    """One process, which no other rank can hold up."""
-    if standing.pauses(where) or standing.compiles(where) or standing.rests(member.journal, where):
+def _judge_single(evidence: Evidence, job: Job, member: Member, stall: Stall) -> Judgement:
+    """Judge a single process, which no other rank can hold up."""
+    if stacks.pauses(stall) or stacks.compiles(stall) or stacks.rests(member.journal, stall):
         return None
     process, pid = member.process, member.pid if member.pid is not None else "PID"
     main = process.main_thread_cpu_percent if process is not None else None
     workers = process.workers if process is not None else None
-    busy = job.virtual and main is not None and main >= BUSY_PERCENT and where.phase in ("forward", "backward", "optimizer")
+    busy = job.virtual and main is not None and main >= BUSY_PERCENT and stall.phase in ("forward", "backward", "optimizer")
     fed = (
-        where.phase == "data"
+        stall.phase == "data"
         and workers is not None
         and ((workers.cpu_percent or 0.0) >= WORKERS_BUSY_PERCENT or workers.blocked > 0)
     )
-    facts = _where({0: (member, where)})
+    facts = _stall_facts({0: (member, stall)})
     if workers is not None and workers.cpu_percent is not None:
         text = f"its {words.count(workers.count, 'loader worker')} use {workers.cpu_percent:.0f} % of a core"
         facts.append(Fact(text, workers.cpu_percent, "/proc"))
@@ -351,10 +351,10 @@ def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgem
     severity: Severity = "error"
     confidence: Confidence = "likely"
     fix = f"py-spy dump --pid {pid}"
-    if standing.debugged(where):
+    if stacks.in_debugger(stall):
         title, cause = "The training stands in a debugger", "A breakpoint() or a debugger's prompt waits for somebody to type."
         severity, confidence, fix = "info", "certain", f"PYTHONBREAKPOINT=0 {fixes.own_command(job)}"
-    elif where.phase == "data":
+    elif stall.phase == "data":
         title = "The training waits for a batch that does not come"
         cause = (
             "A loader worker hangs (a lock that was held when it was forked, a file system that does not answer), "
@@ -364,8 +364,8 @@ def _alone(evidence: Evidence, job: Job, member: Member, where: Stall) -> Judgem
         least = "DataLoader(..., timeout=60)  # then it says so" if loader is None or loader.workers else ""
         pids = (pid, *(workers.pids[:1] if workers is not None else ()))
         fix = "\n".join([*(f"py-spy dump --pid {item}" for item in pids), least]).rstrip()
-    elif where.phase in (None, "other"):
-        # After its last step a script plots, uploads, waits for a person: nothing says that more steps will come.
+    elif stall.phase in (None, "other"):
+        # After its last step a script plots, uploads or waits for input: nothing says that more steps follow.
         confidence = "possible"
     if (fed or busy) and confidence == "likely":
         severity, confidence = "warning", "possible"

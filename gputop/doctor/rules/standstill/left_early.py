@@ -1,10 +1,10 @@
-"""A rank that ended well while the others trained (part of G04): they wait for it in a collective, or failed without it."""
+"""A rank that finished while the others trained (part of G04): they wait for it in a collective, or failed without it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gputop.doctor.evidence import collective_counts, standing
+from gputop.doctor.evidence import collective_counts, stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import DEAD_STATES, Job
 from gputop.doctor.facts import model as model_facts
@@ -17,7 +17,7 @@ from gputop.snapshot import Rank, Run
 
 STILL_S = 5.0
 LATE_S = 3.0
-"""What ranks did before another's end is still told after it for so long: they write every 2 seconds at most."""
+"""What ranks did before another's end may be reported this long after it: they write every 2 seconds at most."""
 _CAUSE = (
     "A rank left the loop before the others: its data ended, a break or a return that only it came to. Each exchange of "
     "gradients needs every rank, so that the others wait in the next one until its timeout, or lose the connection."
@@ -31,7 +31,7 @@ with torch.distributed.algorithms.join.Join([model]):  # around the loop"""
 
 
 def others_failed(run: Run, bad: Sequence[Rank], job: Job | None) -> Suspicion:
-    """Return that ranks ended well, and the others lost them: their texts alone would blame one of them."""
+    """Return that ranks finished and the others lost them: the others' error texts alone would blame one of those."""
     early = [rank.rank for rank in run.ranks if rank.state == "finished"]
     names = words.ranks(early)
     finding = Finding(
@@ -53,9 +53,9 @@ def others_failed(run: Run, bad: Sequence[Rank], job: Job | None) -> Suspicion:
 
 
 def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | None) -> Suspicion | None:
-    """Return that ranks ended well, and that all others stand in a collective, to which nobody else will come.
+    """Return that ranks finished while all others wait in a collective that nobody else will enter.
 
-    Ranks that end one after the other do well, and so does one that still evaluates or writes when the others have ended.
+    Ranks that end one after the other are fine, and so is one that still evaluates or writes after the others ended.
     """
     left = [rank for rank in run.ranks if rank.state == "finished"]
     if not left or not alive or job is None:
@@ -63,7 +63,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
     still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
     ended = max(evidence.ended_s(run.run_id, rank.rank) for rank in left)
     if ended - still > LATE_S or min(ended, still) < STILL_S:
-        return None  # they went on without it, or it is too soon to tell
+        return None  # they went on without it, or it is too early to tell
     stalls = _in_collectives(alive)
     counted = _counted(evidence, job, left) if stalls is None else None
     if stalls is None and counted is None:
@@ -80,16 +80,16 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
         ),
         Fact(f"{waiting} {'lives' if one else 'live'}, without a step for {still:.0f} s", len(alive), "journal"),
     ]
-    for rank, where in (stalls or [])[:3]:
-        frame = f" in {where.stack[0]}" if where.stack else ""
-        facts.append(Fact(f"rank {rank.rank} waits since step {where.step}{frame}", where.step, "journal: stalled"))
+    for rank, stall in (stalls or [])[:3]:
+        frame = f" in {stall.stack[0]}" if stall.stack else ""
+        facts.append(Fact(f"rank {rank.rank} waits since step {stall.step}{frame}", stall.step, "journal: stalled"))
     if counted is not None:
         facts.append(counted)
     pids = {rank.pid for rank in left}
     there = [process.pid for process in job.processes if process.pid in pids and process.state not in DEAD_STATES]
     if there:
         facts.append(Fact(f"process {', '.join(map(str, there))} of {numbers} is still there", there, "/proc"))
-    early = bool(there) or any(where.early for _, where in stalls or ())
+    early = bool(there) or any(stall.early for _, stall in stalls or ())
     finding = Finding(
         "G04",
         "warning" if early else "error",
@@ -108,18 +108,18 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
 
 
 def _in_collectives(alive: Sequence[Rank]) -> list[tuple[Rank, Stall]] | None:
-    """Return where the living ranks stand; None unless each of them waits in a collective of a group of several."""
+    """Return where the live ranks are; None unless each of them waits in a collective of a group of several."""
     if not any((model_facts.group_size(rank) or 0) > 1 for rank in alive):
         return None
-    found = [(rank, where) for rank in alive if (where := standstill(rank)) is not None]
+    found = [(rank, stall) for rank in alive if (stall := standstill(rank)) is not None]
     if len(found) < len(alive):
         return None
-    held = any(standing.compiles(where) or standing.debugged(where) for _, where in found)
-    return None if held or not all(standing.communicates(where) for _, where in found) else found
+    held = any(stacks.compiles(stall) or stacks.in_debugger(stall) for _, stall in found)
+    return None if held or not all(stacks.communicates(stall) for _, stall in found) else found
 
 
 def _counted(evidence: Evidence, job: Job, left: Sequence[Rank]) -> Fact | None:
-    """Return what NCCL's counts, which no longer move, say: the ranks that are behind are those that have ended."""
+    """Return what NCCL's counts, which have stopped, report: the ranks that are behind are those that ended."""
     late = collective_counts.behind(evidence, job)
     gone = {rank.pid for rank in left} - {None}
     if late is None or not all(rank.pid in gone for rank in late.behind):

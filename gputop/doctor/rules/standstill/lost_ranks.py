@@ -1,4 +1,4 @@
-"""Ranks that are not there: that never came (G03), that died while others wait (G04), or have no shared memory (G05)."""
+"""Missing ranks: some never started (G03), died while others wait (G04), or have no shared memory (G05)."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.standstill import left_early
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.outputs import Told, command_of, quoted, told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Output, command_of, outputs_of, quoted
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import FAILED_STATES, LIVE_STATES, Process, Rank, Run
 
 G03_HOLD_S = 20.0
 G03_CPU_PERCENT = 10.0
-"""A rank that waits for the others uses less of a core; one that reads a data set uses more (ours)."""
+"""A rank that waits for the others uses less of a core; one that reads a data set uses more (our choice)."""
 G03_AGE_S = 20.0
 G03_EARLY_S, G03_EARLY_HOLD_S = 8.0, 3.0
-"""So soon it is possible: programs take a few seconds to import torch, and little of a processor while they read (ours)."""
+"""From here on it is "possible": programs import torch for a few seconds and use little CPU while they read (our choice)."""
 G03_AGE_MAX_S = 2400.0
-"""torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer serve, and do not wait (ours)."""
+"""torch gives up after 10 minutes with NCCL and 30 with gloo: ranks that idle for longer are servers (our choice)."""
 G03_MEMORY_BYTES = 2 * 2**30
-"""A context takes half a GiB: with more on a GPU a rank has its model, and its group long since (ours)."""
+"""A context takes half a GiB: above this the model is loaded, so the process group exists (our choice)."""
 G04_COUNTS_S = 10.0
-"""A job that ends well loses its ranks one by one, and faster than that."""
+"""A job that ends normally loses its ranks one by one, but faster than this."""
 STILL_STEPS = 3.0
-"""Ranks wait for a dead one when they have made no step for ``STILL_S``, and for the time of so many steps (ours)."""
-NEWS_S = 600.0
-"""A run that ended longer ago is not told of any more."""
-_SAYS_DEATH = ("sigkill",)
-"""Texts that say of a rank's death no more than that it died: torchrun's exit code -9."""
+"""Ranks wait for a dead one after ``STILL_S`` without a step, and at least this many step times (our choice)."""
+REPORTED_S = 600.0
+"""A run that ended longer ago is no longer reported."""
+_DEATH_ONLY = ("sigkill",)
+"""Texts that only report a rank's death, not its cause: torchrun's exit code -9."""
 SHM_NCCL_BYTES = 256 * 2**20
 _TOGETHER = ("rdzv_timeout", "addr_in_use")
 
 
 def never_complete(evidence: Evidence, job: Job) -> Judgement:
-    """G03: ranks wait for the start of a group that is not complete."""
+    """G03: ranks wait for a process group that is not complete."""
     ranks = [member for member in job.members if member.rank is not None and member.process is not None]
     if not ranks or (job.run is not None and any(rank.step is not None for rank in job.run.ranks)):
         return None
@@ -94,7 +94,7 @@ G03 = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("/proc", "RANK, WORLD_SIZE"),
     window_s=G03_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"ranks that are {G03_AGE_S:.0f} s old and use less than {G03_CPU_PERCENT:.0f}% of a core for "
         f"{G03_HOLD_S:.0f} s, without a step; certain where fewer run than were started; possible from an age of "
@@ -113,7 +113,7 @@ G03 = Rule(
 
 
 def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
-    """Return whether a young process does nothing for so long: no processor, no disk, not much on a GPU."""
+    """Return whether a young process has been idle for ``least_s``: no CPU, no disk, little memory on a GPU."""
     if process.cpu_percent is None or process.cpu_percent >= G03_CPU_PERCENT or process.state != "S":
         return False
     if not least_s <= evidence.age_s(process) <= G03_AGE_MAX_S or evidence.still.disks_s(process) < least_s:
@@ -122,17 +122,17 @@ def _waits(evidence: Evidence, process: Process, least_s: float) -> bool:
 
 
 def _has_group(evidence: Evidence, job: Job) -> bool:
-    """Return whether the ranks have found each other: one says so, or NCCL knows of them all."""
+    """Return whether the ranks have found each other: one reports its group, or NCCL knows them all."""
     if any(model_facts.group_size(rank) is not None for rank in tracked.ranks_of(job)):
         return True
     return any(len(item.ranks) > 1 for item in evidence.communicators(job))
 
 
 def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
-    """G04: a rank died, and the others wait for it, or went with it."""
+    """G04: a rank died, and the others wait for it, or went down with it."""
     if evidence.snapshot is None:
         return {}
-    said = {item.run_id: item for item in told(evidence) if item.run_id is not None}
+    outputs = {item.run_id: item for item in outputs_of(evidence) if item.run_id is not None}
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found: dict[str, Judgement] = {}
     for run in evidence.snapshot.runs:
@@ -148,9 +148,9 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
                 found[f"dead:{run.run_id}"] = waiting
             continue
         ended = run.ended_at or max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
-        if not alive and (ended is None or evidence.snapshot.time - ended > NEWS_S):
+        if not alive and (ended is None or evidence.snapshot.time - ended > REPORTED_S):
             continue
-        judgement = _dead(evidence, run, bad, alive, said.get(run.run_id), jobs.get(run.run_id))
+        judgement = _dead(evidence, run, bad, alive, outputs.get(run.run_id), jobs.get(run.run_id))
         if judgement is not None:
             found[f"dead:{run.run_id}"] = judgement
     for job in evidence.jobs:
@@ -161,7 +161,7 @@ def dead_rank(evidence: Evidence) -> dict[str, Judgement]:
 
 
 def _others_wait(finding: Finding) -> bool:
-    """Return False for a rank without which the others go on, or for which they may not wait: it explains nothing of theirs."""
+    """Return False if the others go on without the rank or may not wait for it: then it explains none of their findings."""
     return finding.severity != "info" and finding.confidence != "possible"
 
 
@@ -174,7 +174,7 @@ G04 = Rule(
     confidences=("certain", "likely", "possible"),
     needs=("journal", "logs", "NCCL RAS"),
     window_s=2.0,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"a rank has failed or was killed while others live and make no step for {STILL_S:.0f} s; or one has "
         "finished and all others wait in a collective; or all have ended and nothing else explains it; or NCCL "
@@ -197,7 +197,7 @@ G04 = Rule(
 
 
 def _lost(evidence: Evidence, job: Job) -> Judgement:
-    """By NCCL: the other ranks reach one no more, and wait."""
+    """Judge by NCCL: the other ranks can no longer reach one, and wait."""
     if evidence.progressing(job):
         return None
     for item in evidence.communicators(job):
@@ -230,41 +230,49 @@ def _lost(evidence: Evidence, job: Job) -> Judgement:
     return None
 
 
-def _dead(evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], said: Told | None, job: Job | None) -> Judgement:
-    first = min(bad, key=lambda rank: (_follows(rank, said), not _was_killed(rank), rank.last_log_at or 0.0, rank.rank))
+def _dead(
+    evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], output: Output | None, job: Job | None
+) -> Judgement:
+    first = min(
+        bad, key=lambda rank: (_is_consequence(rank, output), not _was_killed(rank), rank.last_log_at or 0.0, rank.rank)
+    )
     failure = model_facts.failure(first)
     early = any(rank.state == "finished" for rank in run.ranks)
-    if not alive and early and all(_follows(rank, said) for rank in bad):
+    if not alive and early and all(_is_consequence(rank, output) for rank in bad):
         return left_early.others_failed(run, bad, job)
     if not alive and (failure is not None or (not _was_killed(first) and first.exit_code is None)):
-        return None  # what ended it is known by its text, which another rule tells; or nothing is known
-    if not alive and said is not None and any(not match.cascade and match.pattern not in _SAYS_DEATH for match in said.matches):
+        return None  # another rule judges the text that ended it; or nothing is known
+    if (
+        not alive
+        and output is not None
+        and any(not match.cascade and match.pattern not in _DEATH_ONLY for match in output.matches)
+    ):
         return None
-    others = _others(evidence, run, first, alive)
+    others = _others_state(evidence, run, first, alive)
     if others == "seen too shortly":
         return None
-    goes_on = others == "go on"
+    others_go_on = others == "go on"
     how = _how(first)
     facts = [Fact(f"rank {first.rank} (process {first.pid}) {how}", first.exit_code, "journal")]
     if failure is not None:
         facts.append(Fact(f"it said: {failure.type}: {failure.message}", failure.where, "journal: error"))
     if alive:
         names, one = words.ranks([rank.rank for rank in alive]), len(alive) == 1
-        does = "goes on" if one and goes_on else "go on" if goes_on else "lives" if one else "live"
+        does = "goes on" if one and others_go_on else "go on" if others_go_on else "lives" if one else "live"
         still = min(evidence.stood_s(run.run_id, rank.rank) for rank in alive)
         facts.append(
             Fact(f"{names} {does}: steps come", len(alive), "journal")
-            if goes_on
+            if others_go_on
             else Fact(f"{names} {does}, without a step for {still:.0f} s", len(alive), "journal")
         )
     later = [rank.rank for rank in bad if rank is not first]
-    if later and not goes_on:
+    if later and not others_go_on:
         facts.append(Fact(f"{words.ranks(later)} ended after it: what they say follows from that", later, "journal"))
-    if said is not None:
-        facts += [quoted(match) for match in said.matches[:1] if match.cascade or match.pattern in _SAYS_DEATH]
+    if output is not None:
+        facts += [quoted(match) for match in output.matches[:1] if match.cascade or match.pattern in _DEATH_ONLY]
     title = f"Rank {first.rank} {how}, {_TITLES[others]}"
     command = (
-        fixes.own_command(job) if job is not None else command_of(said) if said is not None else " ".join(run.command or ())
+        fixes.own_command(job) if job is not None else command_of(output) if output is not None else " ".join(run.command or ())
     )
     severity, confidence = _WEIGHTS[others]
     finding = Finding(
@@ -273,12 +281,12 @@ def _dead(evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], said
         confidence,
         title,
         tuple(facts),
-        _CAUSE_ALONE if goes_on else _CAUSE,
-        f"{_fix(run, first, goes_on)}\n{command}".rstrip(),
+        _CAUSE_ALONE if others_go_on else _CAUSE,
+        f"{_fix(run, first, others_go_on)}\n{command}".rstrip(),
         "The rank is alive."
         if others == "gone"
         else "The ranks exchange gradients."
-        if goes_on
+        if others_go_on
         else "The other ranks make steps.",
         devices=tuple(sorted(job.used)) if job is not None else (),
         pids=_pids(first) if job is not None else (),
@@ -301,8 +309,8 @@ _WEIGHTS: dict[str, tuple[Severity, Confidence]] = {
 }
 
 
-def _others(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -> str:
-    """Return what the living ranks do since one died: those of a sweep that one srun started have nothing to do with it."""
+def _others_state(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -> str:
+    """Return what the live ranks do since one died. Ranks of a sweep that one srun started do not depend on it."""
     if not alive:
         return "gone"
     ended = evidence.ended_s(run.run_id, dead.rank)
@@ -317,19 +325,19 @@ def _others(evidence: Evidence, run: Run, dead: Rank, alive: list[Rank]) -> str:
 
 
 def _usual_s(evidence: Evidence, run: Run, rank: Rank) -> float | None:
-    """Return how far apart a rank's newest steps are, by the clock of whatever it logs; None for too few of them."""
+    """Return the mean time between a rank's newest steps, by whatever it logs; None with too few of them."""
     times = max((evidence.series(run.run_id, rank.rank, name).times[-20:] for name in rank.metrics), key=len, default=[])
     return (times[-1] - times[0]) / (len(times) - 1) if len(times) > 2 else None
 
 
-def _fix(run: Run, rank: Rank, goes_on: bool) -> str:
+def _fix(run: Run, rank: Rank, others_go_on: bool) -> str:
     failure = model_facts.failure(rank)
     if failure is not None:
-        return f"# mend {failure.where or 'that'} first" + ("" if goes_on else ": the other errors go with it")
+        return f"# mend {failure.where or 'that'} first" + ("" if others_go_on else ": the other errors go with it")
     if _was_killed(rank):
         return f"{_KERNEL_LOG}\n# fewer loader workers, less memory a rank; then start it again"
-    said = f"gputop logs {run.job_id}  # what it said last" if run.job_id else "# what it said last tells why"
-    return f"{said}: rank {rank.rank} left by itself, with exit code {rank.exit_code}"
+    advice = f"gputop logs {run.job_id}  # what it said last" if run.job_id else "# what it said last tells why"
+    return f"{advice}: rank {rank.rank} left by itself, with exit code {rank.exit_code}"
 
 
 _KERNEL_LOG = "sudo dmesg --ctime | grep -i -E 'killed process|oom|xid' | tail  # memory, or the driver"
@@ -362,12 +370,12 @@ def _how(rank: Rank) -> str:
     return f"failed (exit code {code})" if code is not None else "failed"
 
 
-def _follows(rank: Rank, said: Told | None) -> bool:
-    """Return whether a rank's end follows from another rank's: by what it says, or by the SIGTERM of their launcher."""
+def _is_consequence(rank: Rank, output: Output | None) -> bool:
+    """Return whether a rank's end follows from another rank's: by its error text, or by their launcher's SIGTERM."""
     failure = model_facts.failure(rank)
     if failure is None and rank.exit_code == -15:
         return True
-    if said is not None and any(match.cascade for match in said.matches if match.rank == rank.rank):
+    if output is not None and any(match.cascade for match in output.matches if match.rank == rank.rank):
         return True
     return failure is not None and ("closed by peer" in failure.message or "Connection reset" in failure.message)
 
@@ -378,7 +386,7 @@ def small_shared_memory(evidence: Evidence, job: Job) -> Judgement:
     nccl = [p for p in job.processes if any(name.startswith("pt_nccl") for name, _ in p.threads)]
     if host is None or not host.shm_total_bytes or host.shm_total_bytes >= SHM_NCCL_BYTES or len(nccl) < 2:
         return None
-    runs = evidence.progressing(job)  # NCCL takes what it needs when it begins: here that was enough
+    runs = evidence.progressing(job)  # NCCL allocates what it needs at the start: here that was enough
     finding = tracked.about(
         job,
         "G05",
@@ -405,7 +413,7 @@ G05 = Rule(
     confidences=("likely", "possible"),
     needs=("statvfs", "/proc"),
     window_s=5.0,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="/dev/shm below 256 MB and two processes that use NCCL",
     mechanism="NCCL keeps the buffers between the ranks of one machine in /dev/shm. Docker gives it 64 MB.",
     signature="Two or more processes use NCCL, and /dev/shm has less than 256 MB.",

@@ -1,4 +1,4 @@
-"""GPUs that are full of work and draw little: NCCL's kernels poll for ranks that do not come (G02, and G01 from outside)."""
+"""GPUs at full utilization with little power: NCCL kernels poll for missing ranks (G02, and G01 from outside)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
 
 SPIN_PERCENT = 95.0
@@ -17,8 +17,8 @@ SPIN_MEMORY_PERCENT = 3.0
 SPIN_HOLD_S = 60.0
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
-"""NCCL's kernels poll: 100 % utilisation at little power (docs/rules.md#g01, estimates)."""
-STANDING = (
+"""NCCL's kernels poll: 100% utilization at little power (docs/rules.md#g01, estimates)."""
+HANG_SYMPTOMS = (
     "D01",
     "D02",
     "D04",
@@ -40,7 +40,7 @@ STANDING = (
 
 
 def spins(evidence: Evidence, job: Job) -> Judgement:
-    """From outside: every GPU of the job at 100 %, drawing little, for a minute, and no step known."""
+    """Judge G01 from outside: all GPUs of the job at 100% with little power for a minute, and no step known."""
     devices = tracked.used_devices(job)
     if job.virtual or len(job.members) < 2 or len(devices) < 2 or job.run is not None:
         return None
@@ -121,13 +121,13 @@ G02 = Rule(
     confidences=("likely", "possible"),
     needs=("NCCL RAS", "NVML"),
     window_s=FIRST_HOLD_S,
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         f"equal counts of at most {FIRST_CALLS} collectives, GPUs at {SPIN_PERCENT:.0f}%, no step and no NVLink "
         f"(possible where that is unknown), for {FIRST_HOLD_S:.0f} s"
     ),
     estimated=True,
-    hides=("G01", *STANDING),
+    hides=("G01", *HANG_SYMPTOMS),
     mechanism=(
         "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver has a known fault "
         "(before 550.40.07 on RTX 40 cards)."

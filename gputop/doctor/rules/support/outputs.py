@@ -1,6 +1,6 @@
-"""What runs said when they failed: known error texts in their output, and the exception in the journal, by run.
+"""The output of failed runs: known error texts, and the exception in the journal, by run.
 
-For rules that judge a text: most such runs have ended, so that no job of theirs is left. Not a rule itself.
+For rules that judge a text: most such runs have ended and have no job left. Not a rule itself.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact, Finding
-from gputop.doctor.logs.names import less_telling
+from gputop.doctor.logs.names import less_specific
 from gputop.doctor.logs.patterns import table as patterns
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.snapshot import JobState, LogMatch, Rank, Run, RunState, Snapshot
@@ -27,8 +27,8 @@ _LINES_MAX = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """One run (or a launch without a journal) and what it said. ``job`` is None once it has ended on this machine."""
+class Output:
+    """One run (or a launch without a journal) and its known error texts. ``job`` is None once it ended on this machine."""
 
     subject: str
     run: Run | None
@@ -42,33 +42,33 @@ class Told:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """UUIDs of the devices that the run is seen on."""
+        """UUIDs of the devices that the run uses."""
         return tuple(sorted(self.job.used)) if self.job is not None else ()
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """PIDs of the ranks that are still there."""
+        """PIDs of the ranks that are still alive."""
         return self.job.pids if self.job is not None else ()
 
     def first(self, *patterns: str) -> LogMatch | None:
-        """Return the first text of one of the patterns."""
+        """Return the first text that matches one of the patterns."""
         return next((match for match in self.matches if match.pattern in patterns), None)
 
     def rank(self, number: int | None) -> Rank | None:
-        """Return a rank's record; the first one for None."""
+        """Return a rank's record; the first rank's for None."""
         ranks = self.run.ranks if self.run is not None else ()
         return next((rank for rank in ranks if number is None or rank.rank == number), None)
 
     @property
     def launch_state(self) -> JobState | None:
-        """The state of the launched job that said it; None where nobody tells."""
+        """The state of the launched job that printed the text; None if unknown."""
         return next((match.job_state for match in self.matches if match.job_state is not None), None)
 
     @property
-    def goes_on(self) -> bool:
-        """The run did not end of what it said: it lives, or ended with exit code 0.
+    def survived(self) -> bool:
+        """Whether the run survived its error texts: it is alive, or ended with exit code 0.
 
-        A launch without a journal lives as long as its job does, or, where that is not known, as it has processes.
+        A launch without a journal is alive as long as its job is, or, if that is unknown, as long as it has processes.
         """
         launch = self.launch_state
         if launch == "failed":
@@ -78,24 +78,24 @@ class Told:
         return launch in _NOT_FAILED if launch is not None else self.job is not None
 
     @property
-    def afterwards(self) -> Fact | None:
-        """What tells that the text ended nothing; None where it did, or may have."""
-        if not self.goes_on:
+    def survival(self) -> Fact | None:
+        """The evidence that the text ended nothing; None if it did, or may have."""
+        if not self.survived:
             return None
         if (self.run.state if self.run is not None else self.launch_state) == "finished":
             return Fact("the job ended well after this text", "finished", "the job's state")
         return Fact("the job went on after this text", "running", "the job's state")
 
 
-def told(evidence: Evidence) -> tuple[Told, ...]:
-    """Return every run and launch on this machine that said something known, in the order of the snapshot."""
-    found: tuple[Told, ...] | None = evidence.memo.get("told")
+def outputs_of(evidence: Evidence) -> tuple[Output, ...]:
+    """Return every run and launch on this machine with a known error text, in snapshot order."""
+    found: tuple[Output, ...] | None = evidence.memo.get("outputs")
     if found is None and evidence.snapshot is not None:
-        found = evidence.memo["told"] = _told(evidence, evidence.snapshot)
+        found = evidence.memo["outputs"] = _outputs_of(evidence, evidence.snapshot)
     return found or ()
 
 
-def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
+def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found = []
     for run in snapshot.runs:
@@ -108,7 +108,7 @@ def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
         if failed:
             matches += _exceptions(failed, run.run_id, {match.pattern for match in matches})
         if matches:
-            found.append(Told(run.run_id, run, jobs.get(run.run_id), tuple(matches)))
+            found.append(Output(run.run_id, run, jobs.get(run.run_id), tuple(matches)))
     if not snapshot.logs:
         return tuple(found)
     taken = {run.run_id for run in snapshot.runs} | {run.job_id for run in snapshot.runs}
@@ -117,7 +117,7 @@ def _told(evidence: Evidence, snapshot: Snapshot) -> tuple[Told, ...]:
         if name is not None:
             job = next((job for job in evidence.jobs if name in _launches(job)), None)
             matches = [match for match in snapshot.logs if name in (match.job_id, match.run_id)]
-            found.append(Told(job.key if job is not None else name, None, job, tuple(matches)))
+            found.append(Output(job.key if job is not None else name, None, job, tuple(matches)))
     return tuple(found)
 
 
@@ -126,7 +126,7 @@ def _launches(job: Job) -> set[str | None]:
 
 
 def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[LogMatch]:
-    """Return what the exceptions in the journal tell that the output did not, or that nobody captured."""
+    """Return the known texts in the journal's exceptions that the output lacks, or whose output nobody captured."""
     found = []
     for rank in ranks:
         failure = model_facts.failure(rank)
@@ -141,29 +141,29 @@ def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[Log
 
 @lru_cache(maxsize=256)
 def _patterns(text: str) -> tuple[tuple[str, str | None, bool], ...]:
-    """Return (name, cause, cascade) of the known failures in an exception; kept, because the same one comes every second."""
+    """Return (name, cause, cascade) of the known failures in an exception. Cached: the same one arrives every second."""
     found: dict[str, tuple[str, str | None, bool]] = {}
-    said = []
+    found_in = []
     for line in text.splitlines()[:_LINES_MAX]:
         for pattern, _ in patterns.matches(line):
             if pattern.kind != HINT:
                 found.setdefault(pattern.id, (pattern.id, pattern.cause, pattern.cascade))
-                said.append((pattern.id, line))
-    found.pop(less_telling(said) or "", None)
+                found_in.append((pattern.id, line))
+    found.pop(less_specific(found_in) or "", None)
     return tuple(found.values())
 
 
-def others_memory(said: Told) -> LogMatch | None:
-    """Return the text that a GPU is full of a process which is no rank of this run; None where it is full of its own."""
-    match = said.first("oom_other_proc")
+def foreign_memory(output: Output) -> LogMatch | None:
+    """Return the text that blames another process for a full GPU; None if the process is one of the run's own ranks."""
+    match = output.first("oom_other_proc")
     row = patterns.pattern_of(match.pattern, match.line) if match is not None else None
-    own = {str(pid) for pid in (*said.pids, *(rank.pid for rank in (said.run.ranks if said.run is not None else ())))}
+    own = {str(pid) for pid in (*output.pids, *(rank.pid for rank in (output.run.ranks if output.run is not None else ())))}
     return None if row is not None and row[1].get("pid") in own else match
 
 
-def softened(said: Told, finding: Finding) -> Finding:
-    """Return a finding that rests on a text alone: where the job went on after it, it is possible at most."""
-    after = said.afterwards
+def soften(output: Output, finding: Finding) -> Finding:
+    """Limit a text-only finding to "possible" and "warning" if the job survived the text."""
+    after = output.survival
     if after is None:
         return finding
     severity = "warning" if finding.severity == "error" else finding.severity
@@ -180,10 +180,10 @@ def quoted(match: LogMatch) -> Fact:
     return Fact(f"{who}{text}", text, f"{match.file}:{match.line_number}" if match.line_number is not None else match.file)
 
 
-def command_of(said: Told) -> str:
+def command_of(output: Output) -> str:
     """Return the command that started the run, as far as it is known."""
-    if said.job is not None:
-        return fixes.own_command(said.job)
-    if said.run is not None and said.run.command:
-        return shlex.join(said.run.command)
+    if output.job is not None:
+        return fixes.own_command(output.job)
+    if output.run is not None and output.run.command:
+        return shlex.join(output.run.command)
     return f"python {fixes.SCRIPT_UNKNOWN}"

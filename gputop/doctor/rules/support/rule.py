@@ -1,7 +1,8 @@
-"""What a rule is: one object that names a cause, judges a job or the machine by the evidence, and explains itself.
+"""The definition of a rule: one object that names a cause, judges a job or the machine by the evidence, and explains
+itself.
 
-A rule keeps no state. Each one is a module-level constant beside the function that judges; ``gputop.doctor.rules`` finds them
-all. docs/rules.md, ``gputop doctor --rules`` and the doctor's engine read the same objects.
+A rule keeps no state. Each one is a module-level constant next to the function that judges; ``gputop.doctor.rules`` finds
+them all. docs/rules.md, ``gputop doctor --rules`` and the doctor's engine read the same objects.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings.finding import Abstained, Confidence, Finding, Severity
 
-EVERY_LOOK = 0.0
-"""For rules about what ends or stops a run, and for the roots of most others: they judge every snapshot."""
+EVERY_SNAPSHOT = 0.0
+"""For rules about what ends or stops a run, and for the roots of most other rules: judge every snapshot."""
 SELDOM_S = 3.0
-"""The default: a launch stays what it is, and ranks write every 2 seconds at most."""
+"""The default: launch settings do not change, and ranks write at most every 2 seconds."""
 RARELY_S = 5.0
 """For rules that weigh a minute of readings, or hundreds of steps."""
 EVERYTHING = ("*",)
-"""A rule that hides every other one, but for those that hide it."""
+"""Marks a rule that hides every other one, except those that hide it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +42,25 @@ Subject = Literal["job", "machine"]
 class Rule:
     """One cause, how gputop finds it, and what it explains.
 
-    ``judge`` judges one job; ``judge_machine`` returns a judgement for each subject that it looked at: a device's UUID, a run
-    id, or "machine". A subject that is no longer returned counts as judged and clean. A rule has one of the two.
+    ``judge`` judges one job; ``judge_machine`` returns a judgement per subject: a device's UUID, a run id, or "machine". A
+    subject that is no longer returned counts as judged and clean. A rule has exactly one of the two.
     """
 
     id: str
     order: int
-    """Place among the roots, unique: of findings that weigh the same, the one with the lower number explains the other."""
+    """Unique position in root order: of two findings with equal weight, the one with the lower number explains the other."""
     family: str
     title: str
     severities: tuple[Severity, ...]
-    """What its findings can be, worst first."""
+    """Possible severities of its findings, worst first."""
     confidences: tuple[Confidence, ...]
-    """What its findings can be, surest first."""
+    """Possible confidences of its findings, surest first."""
     needs: tuple[str, ...]
     """The evidence that it judges by."""
     window_s: float = 0.0
-    """About how many seconds of this evidence it needs; 0 where a single observation is enough."""
+    """Seconds of evidence that it needs, roughly; 0 if a single observation is enough."""
     every_s: float = SELDOM_S
-    """While nothing is suspected, the rule looks only this often."""
+    """Interval between judgements, in seconds, while nothing is suspected."""
     estimated: bool = False
     """Its limits are estimates: nobody has measured them on a GPU."""
     threshold: str
@@ -67,7 +68,7 @@ class Rule:
     hides: tuple[str, ...] = ()
     """Ids of the rules whose findings it explains, in the same job or on the same device; or ``EVERYTHING``."""
     hides_if: Callable[[Finding], bool] | None = None
-    """Which of its findings explain them; None: all."""
+    """Which of its own findings explain those; None: all."""
     hides_when: str = ""
     """``hides_if`` in words."""
     mechanism: str
@@ -89,7 +90,7 @@ class Rule:
             raise ValueError(f"Rule {self.id} needs hides_if and hides_when together.")
 
     def declares(self, finding: Finding) -> bool:
-        """Return whether the rule says of itself that its findings can be this severe and this sure."""
+        """Return whether the rule declares the severity and the confidence of this finding."""
         return finding.severity in self.severities and finding.confidence in self.confidences
 
     @property

@@ -1,4 +1,4 @@
-"""What several rules ask or show."""
+"""Queries and facts that several rules share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gputop.snapshot import Device
 
 
 def siblings(evidence: Evidence, job: Job) -> bool:
-    """True when the same user has another job on other devices: a sweep, in which each run has its share on purpose."""
+    """Return whether the same user has another job on other devices: a sweep, in which each run has its share on purpose."""
     pool = {device.uuid for device in job.pool}
     return any(other.key != job.key and other.uids & job.uids and (other.used - job.used) & pool for other in evidence.jobs)
 
@@ -28,7 +28,7 @@ def sees(who: str, job: Job) -> Fact:
 
 
 def utilization(evidence: Evidence, devices: Sequence[Device]) -> list[Fact]:
-    """Return one fact with the mean utilisation of each device; none while it is unknown."""
+    """Return one fact with the mean utilization of each device; none while it is unknown."""
     loads = [(device, evidence.load(device.uuid)) for device in devices]
     known = [(device, load) for device, load in loads if load is not None]
     if not known:

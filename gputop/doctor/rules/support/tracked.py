@@ -1,4 +1,4 @@
-"""What rules that live from the journals share: the ranks that speak, the finding about a whole job, and how to abstain."""
+"""Helpers of rules that depend on journals: the live ranks, findings about a whole job, and how to abstain."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding, Severity
-from gputop.doctor.rules.support.outputs import Told, command_of, quoted, softened
+from gputop.doctor.rules.support.outputs import Output, command_of, quoted, soften
 from gputop.doctor.rules.support.rule import Suspicion
 from gputop.snapshot import LIVE_STATES, Device, LogMatch, Rank, is_training_loss, loss_metric
 
 
 def ranks_of(job: Job) -> tuple[Rank, ...]:
-    """Return the ranks of the job that are alive and write a journal, also those on other machines."""
+    """Return the job's live ranks that write a journal, including those on other machines."""
     return tuple(rank for rank in job.run.ranks if rank.state in LIVE_STATES) if job.run is not None else ()
 
 
 def world(job: Job) -> int:
-    """Return how many ranks the job has: as the run says, else as the launcher said, else as many as are seen."""
+    """Return the job's number of ranks: from the run, else from the launcher, else as many as are observed."""
     if job.run is not None and job.run.world_size:
         return job.run.world_size
-    said = [
+    sizes = [
         m.process.environment.world_size for m in job.members if m.process is not None and m.process.environment is not None
     ]
-    return max([size for size in said if size], default=len(job.members))
+    return max([size for size in sizes if size], default=len(job.members))
 
 
 def all_speak(job: Job) -> bool:
-    """True when every rank of a job of several ranks is alive and writes a journal."""
+    """Return whether the job has several ranks and each of them is alive and writes a journal."""
     ranks = ranks_of(job)
     return len(ranks) >= 2 and len(ranks) >= world(job)
 
 
 def loss_of(ranks: Sequence[Rank]) -> str | None:
-    """Return the training loss that every one of the ranks tells; None where they tell none, or each its own."""
+    """Return the training loss that all the ranks report; None if they report none, or different ones."""
     names = set.intersection(*(set(rank.metrics) for rank in ranks)) if ranks else set()
     found = loss_metric(names)
     return found if found is not None and is_training_loss(found) else None
@@ -59,7 +59,7 @@ def about(
     devices: Sequence[Device] | None = None,
     pids: Sequence[int] | None = None,
 ) -> Finding:
-    """Return a finding about a job; of all its devices and ranks unless some are named."""
+    """Return a finding about a job: about all its devices and ranks unless some are given."""
     named = used_devices(job) if devices is None else devices
     return Finding(
         id=rule,
@@ -77,12 +77,12 @@ def about(
 
 
 def untracked(rule: str, job: Job, why: str) -> Abstained:
-    """Return that a rule cannot judge a job from outside, and the command that would let it."""
+    """Return the abstention of a rule that cannot judge a job from outside, with the command that would let it."""
     return Abstained(rule, why, f"gputop run -- {fixes.own_command(job)}", job.run_id)
 
 
 def unseen_ranks(evidence: Evidence, job: Job) -> bool:
-    """True for a job of several ranks that trains on GPUs without a journal: what they do inside cannot be seen."""
+    """Return whether a job trains on several GPUs without a journal, so that nobody sees what its ranks do."""
     return job.run is None and len(job.members) > 1 and not job.virtual and len(job.used) > 1 and evidence.trains(job)
 
 
@@ -94,17 +94,17 @@ def who(numbers: Sequence[int], world_size: int) -> str:
 
 
 def capital(sentence: str) -> str:
-    """Return the sentence with a capital letter."""
+    """Return the sentence with a capital first letter."""
     return f"{sentence[:1].upper()}{sentence[1:]}"
 
 
 def at(where: str | None) -> str:
-    """Return " (train.py:41)"; nothing when the line is unknown."""
+    """Return " (train.py:41)"; an empty string if the line is unknown."""
     return f" ({where})" if where is not None else ""
 
 
 def from_text(
-    said: Told,
+    output: Output,
     match: LogMatch,
     rule: str,
     title: str,
@@ -116,7 +116,7 @@ def from_text(
     confidence: Confidence = "certain",
     also: Sequence[Fact] = (),
 ) -> Suspicion:
-    """Return a finding that rests on what a run said; possible at most where the run went on."""
+    """Return a finding that rests on a run's output; at most "possible" if the run survived."""
     finding = Finding(
         id=rule,
         severity=severity,
@@ -124,10 +124,10 @@ def from_text(
         title=title,
         evidence=(quoted(match), *also),
         cause=cause,
-        fix=f"{fix}\n{command_of(said)}" if said.job is None else fix,
+        fix=f"{fix}\n{command_of(output)}" if output.job is None else fix,
         refuted_by=refuted_by,
-        devices=said.devices,
-        pids=said.pids,
-        run=said.run_id,
+        devices=output.devices,
+        pids=output.pids,
+        run=output.run_id,
     )
-    return Suspicion(softened(said, finding))
+    return Suspicion(soften(output, finding))

@@ -1,7 +1,7 @@
-"""LOG: what ended a run or a launch, by the known error text in its output, where no other rule judges that text.
+"""LOG: what ended a run or a launch, by the known error text in its output, unless another rule judges that text.
 
-The finding carries the id of its cause (C08, D09, G03 ...), or the text's own name where no rule has its cause. It
-outlives the run's processes: a job whose ranks are all dead still has its explanation, as long as its output is followed.
+The finding has the id of its cause (C08, D09, G03 ...), or the text's own name if no rule has its cause. It outlives the
+run's processes: a job whose ranks are all dead keeps its explanation as long as its output is followed.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gputop.doctor.logs.scan import is_warning
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
 from gputop.doctor.rules.launching.visibility import exclusive_mode
 from gputop.doctor.rules.machine.memory import host_memory
-from gputop.doctor.rules.support.outputs import Told, others_memory, told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import Output, foreign_memory, outputs_of
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import LogMatch
 
 JUDGED_ELSEWHERE = frozenset(
@@ -31,31 +31,31 @@ JUDGED_ELSEWHERE = frozenset(
         *("ecc", "oom", "param_shape", "ready_twice", "sigkill", "unused_idx", "unused_params", "xid"),
     }
 )
-"""Texts that a rule of their own cause takes from the logs."""
+"""Texts whose cause has its own rule, which reads them from the logs."""
 _UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] = {
     "worker_killed": host_memory,
     "invalid_ordinal": global_rank_as_device,
     "devices_busy": exclusive_mode,
 }
-"""Texts of several causes, one of which has a rule: told by their own words where that does not fit."""
+"""Texts with several causes, one of which has a rule: explained by their own words if that rule does not apply."""
 _JUDGED_WHILE_ALIVE = frozenset({"coll_mismatch", "oom_other_proc"})
 
 
 def failed(evidence: Evidence) -> dict[str, Judgement]:
     """LOG: the first failure in a run's output has a known text, or the run failed with an exception."""
     found: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.matches[0]
-        if match.cascade or said.goes_on or match.pattern in JUDGED_ELSEWHERE:
+    for output in outputs_of(evidence):
+        match = output.matches[0]
+        if match.cascade or output.survived or match.pattern in JUDGED_ELSEWHERE:
             continue
-        if (said.job is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(said, match):
+        if (output.job is not None and match.pattern in _JUDGED_WHILE_ALIVE) or _of_its_own(output, match):
             continue
         explains = _UNLESS_EXPLAINED.get(match.pattern)
-        if explains is not None and not explains(evidence).keys().isdisjoint({said.subject, "machine"}):
+        if explains is not None and not explains(evidence).keys().isdisjoint({output.subject, "machine"}):
             continue
-        judgement = _judge(said, match)
+        judgement = _judge(output, match)
         if judgement is not None:
-            found[f"log:{said.subject}"] = judgement
+            found[f"log:{output.subject}"] = judgement
     return found
 
 
@@ -67,7 +67,7 @@ LOG = Rule(
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
     needs=("logs",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="the first failure in the output of a run that failed has a known text, or is an exception",
     mechanism=(
         "Many failures have a fixed text. The first such text in the output of a failed run is closest to its "
@@ -83,18 +83,18 @@ LOG = Rule(
 )
 
 
-def _of_its_own(said: Told, match: LogMatch) -> bool:
-    """Return whether the text is one of memory that another rank of the run has: H02 judges that."""
-    return match.pattern == "oom_other_proc" and others_memory(said) is None
+def _of_its_own(output: Output, match: LogMatch) -> bool:
+    """Return whether the text blames memory that another rank of the same run holds: H02 judges that."""
+    return match.pattern == "oom_other_proc" and foreign_memory(output) is None
 
 
-def _judge(said: Told, match: LogMatch) -> Judgement:
+def _judge(output: Output, match: LogMatch) -> Judgement:
     row = pattern_of(match.pattern, match.line)
     if row is None and match.pattern != UNKNOWN_ID:
         return None
     if row is not None and (row[0].kind != FAILURE or is_warning(match.line)):
         return None
-    rank = said.rank(match.rank)
+    rank = output.rank(match.rank)
     failure = model_facts.failure(rank) if rank is not None else None
     seen = Observation(
         match.line,
@@ -109,4 +109,4 @@ def _judge(said: Told, match: LogMatch) -> Judgement:
     finding = finding_of(seen)
     if seen.where is not None:
         finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, "journal")))
-    return Suspicion(replace(finding, run=said.run_id or match.run_id, devices=said.devices, pids=said.pids))
+    return Suspicion(replace(finding, run=output.run_id or match.run_id, devices=output.devices, pids=output.pids))

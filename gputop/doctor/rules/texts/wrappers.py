@@ -1,5 +1,5 @@
-"""What nn.DataParallel and DDP say when they stop: wrapped before the model was moved (B09, C15), state that replicas do not
-share (B10), parameters without a gradient (C09), a checkpoint with other names (C13)."""
+"""What nn.DataParallel and DDP print when they stop: the model was wrapped before it was moved (B09, C15), replicas do not
+share state (B10), parameters get no gradient (C09), a checkpoint has other names (C13)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts.ddp import Ddp, ddp
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.outputs import told
-from gputop.doctor.rules.support.rule import EVERY_LOOK, Judgement, Rule, Suspicion
+from gputop.doctor.rules.support.outputs import outputs_of
+from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 
 UNUSED_ITERATIONS_MIN = 20
 
@@ -17,11 +17,11 @@ UNUSED_ITERATIONS_MIN = 20
 def not_on_first_device(evidence: Evidence) -> dict[str, Judgement]:
     """B09: the weights were not on the first device of the wrapper when it was called."""
     found: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.first("dp_not_on_dev0")
+    for output in outputs_of(evidence):
+        match = output.first("dp_not_on_dev0")
         if match is not None:
-            found[said.subject] = tracked.from_text(
-                said,
+            found[output.subject] = tracked.from_text(
+                output,
                 match,
                 "B09",
                 "DataParallel: the model is not on its first GPU",
@@ -41,7 +41,7 @@ B09 = Rule(
     severities=("error", "warning"),
     confidences=("certain", "possible"),
     needs=("the run's output or exception",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="the text dp_not_on_dev0 in the run's output",
     hides=("A13", "G04"),
     mechanism=(
@@ -56,16 +56,16 @@ B09 = Rule(
 
 
 def replica_state(evidence: Evidence) -> dict[str, Judgement]:
-    """B10: a replica failed, because a tensor of the model stayed on another GPU, or for a reason that its message tells."""
+    """B10: a replica failed because a tensor of the model stayed on another GPU, or for a reason in its message."""
     found: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match, inner = said.first("dp_replica_error"), said.first("two_devices")
-        if match is None or (inner is None and said.first("oom") is not None):
+    for output in outputs_of(evidence):
+        match, inner = output.first("dp_replica_error"), output.first("two_devices")
+        if match is None or (inner is None and output.first("oom") is not None):
             continue
         if inner is None and "same device" in match.line:
             inner = match
-        found[said.subject] = tracked.from_text(
-            said,
+        found[output.subject] = tracked.from_text(
+            output,
             match,
             "B10",
             "DataParallel: a replica uses a tensor of another GPU" if inner is not None else "DataParallel: a replica failed",
@@ -94,7 +94,7 @@ B10 = Rule(
     severities=("error", "warning"),
     confidences=("certain", "likely", "possible"),
     needs=("the run's output or exception",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="the text dp_replica_error; certain where tensors on two devices are its reason, otherwise likely",
     hides=("A13", "G04"),
     mechanism=(
@@ -109,7 +109,7 @@ B10 = Rule(
 
 
 def _needless_search(evidence: Evidence, job: Job) -> Judgement:
-    """Judge a run that goes on: find_unused_parameters=True, and every parameter is used."""
+    """Judge a live run: find_unused_parameters=True although every parameter is used."""
     if tracked.world(job) < 2:
         return None
     needless: list[Ddp] = []
@@ -146,15 +146,15 @@ def _needless_search(evidence: Evidence, job: Job) -> Judgement:
 
 
 def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
-    """C09: DDP stopped, because parameters got no gradient, or were ready twice; or it looks for unused ones in vain."""
+    """C09: DDP stopped over parameters without a gradient or ready twice, or needlessly searches for unused ones."""
     found: dict[str, Judgement] = {job.key: _needless_search(evidence, job) for job in evidence.jobs}
-    for said in told(evidence):
-        match = said.first("unused_params", "unused_idx")
-        twice = said.first("ready_twice")
+    for output in outputs_of(evidence):
+        match = output.first("unused_params", "unused_idx")
+        twice = output.first("ready_twice")
         if match is not None:
-            indices = said.first("unused_idx")
-            found[said.subject] = tracked.from_text(
-                said,
+            indices = output.first("unused_idx")
+            found[output.subject] = tracked.from_text(
+                output,
                 match,
                 "C09",
                 "DDP: parameters got no gradient",
@@ -172,8 +172,8 @@ def unused_parameters(evidence: Evidence) -> dict[str, Judgement]:
                 else (),
             )
         elif twice is not None:
-            found[said.subject] = tracked.from_text(
-                said,
+            found[output.subject] = tracked.from_text(
+                output,
                 twice,
                 "C09",
                 "DDP: a parameter's gradient came twice in one backward",
@@ -194,7 +194,7 @@ C09 = Rule(
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
     needs=("the run's output or exception", "journal: ddp"),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold=(
         "the text unused_params, unused_idx or ready_twice; or find_unused_parameters=True and no parameter "
         f"unused in {UNUSED_ITERATIONS_MIN} iterations"
@@ -214,13 +214,13 @@ C09 = Rule(
 
 
 def wrapped_too_early(evidence: Evidence) -> dict[str, Judgement]:
-    """C15: DDP refused a module that was on the CPU, or had nothing to train."""
+    """C15: DDP refused a module that was on the CPU, or that had nothing to train."""
     found: dict[str, Judgement] = {}
-    for said in told(evidence):
-        early, needless = said.first("ddp_devids_cpu"), said.first("ddp_not_needed")
+    for output in outputs_of(evidence):
+        early, needless = output.first("ddp_devids_cpu"), output.first("ddp_not_needed")
         if early is not None:
-            found[said.subject] = tracked.from_text(
-                said,
+            found[output.subject] = tracked.from_text(
+                output,
                 early,
                 "C15",
                 "DDP was given device_ids and a model that is not on that GPU",
@@ -229,8 +229,8 @@ def wrapped_too_early(evidence: Evidence) -> dict[str, Judgement]:
                 "The model is spread over devices on purpose; then device_ids has to be left out.",
             )
         elif needless is not None:
-            found[said.subject] = tracked.from_text(
-                said,
+            found[output.subject] = tracked.from_text(
+                output,
                 needless,
                 "C15",
                 "DDP was given a model without a parameter to train",
@@ -250,7 +250,7 @@ C15 = Rule(
     severities=("error", "warning"),
     confidences=("certain", "possible"),
     needs=("the run's output or exception",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="the text ddp_devids_cpu or ddp_not_needed in the run's output",
     hides=("G04",),
     mechanism=("With device_ids all parameters must already be on that GPU, and at least one parameter must need a gradient."),
@@ -273,15 +273,15 @@ model.module.load_state_dict(torch.load(path, map_location="cpu"))  # or load be
 
 
 def prefixed_names(evidence: Evidence) -> dict[str, Judgement]:
-    """C13: a checkpoint's names begin with "module.", or the model's do, and the other's do not."""
+    """C13: only one of a checkpoint and its model has names that begin with "module."."""
     found: dict[str, Judgement] = {}
-    for said in told(evidence):
-        match = said.first("module_prefix")
+    for output in outputs_of(evidence):
+        match = output.first("module_prefix")
         if match is None:
             continue
         wrapped = 'Missing key(s) in state_dict: "module.' in match.line
-        found[said.subject] = tracked.from_text(
-            said,
+        found[output.subject] = tracked.from_text(
+            output,
             match,
             "C13",
             "The checkpoint is loaded into the wrapper, and was saved without it"
@@ -302,7 +302,7 @@ C13 = Rule(
     severities=("error", "warning"),
     confidences=("certain", "possible"),
     needs=("the run's output or exception",),
-    every_s=EVERY_LOOK,
+    every_s=EVERY_SNAPSHOT,
     threshold="the text module_prefix in the run's output",
     hides=("G04",),
     mechanism=('nn.DataParallel and DDP keep the model under .module, and their state_dict puts "module." before each name.'),

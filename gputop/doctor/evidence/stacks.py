@@ -1,0 +1,63 @@
+"""Interpret the stack of a rank that makes no step: it waits for others, pauses on purpose, or compiles. Pure.
+
+Stacks come from the fact ``stalled`` (docs/facts.md): "file.py:12 function", innermost first.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gputop.doctor.facts.ddp import Stall
+from gputop.doctor.facts.model import frameworks
+from gputop.snapshot import Rank
+
+COLLECTIVE_FILES = re.compile(
+    r"^(distributed_c10d|_functional_collectives|distributed|_runtime_utils|_state_dict_utils|_unshard_param_utils|"
+    r"state_dict|fully_sharded_data_parallel|_fsdp\w*|monitored_barrier)\.py\b"
+)
+_COLLECTIVE_NAMES = re.compile(
+    r"\b(all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|barrier|monitored_barrier|gather\w*|all_to_all\w*|"
+    r"_sync_buffers|_pre_forward|state_dict)$"
+)
+_COMPILER = re.compile(
+    r"^(convert_frame|symbolic_convert|output_graph|compile_fx|async_compile|triton_heuristics|select_algorithm)\.py\b"
+)
+_COMPILED_CODE_RUNS = re.compile(r"^(compile_fx|triton_heuristics)\.py:\d+ run$")
+"""Frames of the compiler's files that are on the stack while compiled code runs."""
+_DEBUGGER = re.compile(r"^(pdb|bdb|ipdb|pudb|debugger|pydevd\w*)\.py\b")
+_PAUSES = ("evaluation", "checkpoint")
+_PAUSING = re.compile(
+    r" (evaluat\w*|validat\w*|valid|val|eval|eval_\w+|test|test_(epoch|loop|step|model)|predict\w*|generate\w*|infer\w*|"
+    r"save\w*|write_checkpoint|upload\w*|push_to_hub)$"
+)
+_KERNEL_RUNS_A_CELL = re.compile(r" (run_code|run_ast_nodes|run_cell)$")
+
+
+def communicates(stall: Stall) -> bool:
+    """Return whether a rank waits for the others: in backward, where gradients are reduced, or in a collective operation."""
+    return stall.phase == "backward" or any(
+        COLLECTIVE_FILES.search(frame) or _COLLECTIVE_NAMES.search(frame) for frame in stall.stack
+    )
+
+
+def pauses(stall: Stall) -> bool:
+    """Return whether a rank evaluates or writes a checkpoint, by its phase or by a function name on its stack."""
+    return stall.phase in _PAUSES or any(_PAUSING.search(frame) for frame in stall.stack)
+
+
+def compiles(stall: Stall) -> bool:
+    """Return whether torch.compile is at work: a model's first calls, or those with new shapes, take minutes."""
+    return any(_COMPILER.search(frame) and not _COMPILED_CODE_RUNS.search(frame) for frame in stall.stack)
+
+
+def in_debugger(stall: Stall) -> bool:
+    """Return whether a debugger waits at its prompt: a ``breakpoint()`` was left in the code."""
+    return any(_DEBUGGER.search(frame) for frame in stall.stack)
+
+
+def rests(rank: Rank | None, stall: Stall) -> bool:
+    """Return whether none of the script's code runs: a notebook between two cells, an interpreter at its prompt."""
+    if stall.phase not in (None, "other"):
+        return False
+    kernel = "ipykernel" in frameworks(rank) or any(frame.startswith(("kernelapp.py", "ipkernel.py")) for frame in stall.stack)
+    return not stall.stack or (kernel and not any(_KERNEL_RUNS_A_CELL.search(frame) for frame in stall.stack))
