@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 
@@ -176,3 +177,8 @@ def ranks_on_one_gpu(sequence: int = 0) -> Snapshot:
     devices = (busy, *(idle_device(index) for index in range(1, 8)))
     processes = tuple(rank_process(rank, (DeviceUse(busy.uuid, 15 * GIB, 24.0, "C"),)) for rank in range(4))
     return snapshot(sequence, devices=devices, processes=processes)
+
+
+if __name__ == "__main__":
+    # The golden form: tests/golden/snapshot.json.
+    print(json.dumps(json.loads(snapshot(points=()).to_json()), indent=1))

@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from gputop.snapshot import WAITING_FOR_GPU_SCREEN, Device
+from tests.how_to import step
 
 PACKAGE = Path(__file__).parent.parent / "gputop"
 USERS = ("cli", "doctor", "tui")
@@ -27,6 +28,7 @@ def names_in(path: Path) -> set[str]:
 def test_every_device_field_is_used_or_waits_for_the_gpu_screen() -> None:
     known = {field.name for field in fields(Device)}
     used = set().union(*(names_in(path) for package in USERS for path in (PACKAGE / package).rglob("*.py")))
-    assert known - used - WAITING_FOR_GPU_SCREEN == set(), "shown nowhere: use them, or do not ask the driver for them"
+    idle = known - used - WAITING_FOR_GPU_SCREEN
+    assert not idle, f"{', '.join(sorted(idle))}: shown nowhere; {step('A driver reading', 'Use')}"
     assert used & WAITING_FOR_GPU_SCREEN == set(), "in use now: take them out of WAITING_FOR_GPU_SCREEN"
     assert WAITING_FOR_GPU_SCREEN - known == set(), "no fields of Device"

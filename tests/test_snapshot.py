@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gputop.snapshot import SCHEMA_VERSION, FormatError, Host, Points, Rank, Run, Snapshot, encode
 from tests import samples
+from tests.how_to import step
 
 GOLDEN = Path(__file__).parent / "golden" / "snapshot.json"
 
@@ -20,7 +21,7 @@ GOLDEN = Path(__file__).parent / "golden" / "snapshot.json"
 def test_golden_form_has_not_changed() -> None:
     """A change here is a change of the public format: raise SCHEMA_VERSION if a reader could break."""
     found = json.loads(samples.snapshot(points=()).to_json())
-    assert found == json.loads(GOLDEN.read_text())
+    assert found == json.loads(GOLDEN.read_text()), step("A driver reading", "Golden form")
 
 
 def test_unknown_is_null_and_never_zero() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gputop.cli.help import add_command
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_PROBLEM, UsageError
 
 if TYPE_CHECKING:
@@ -27,9 +28,18 @@ _ALL = ""
 
 def add_parser(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the command line and return its parser."""
-    doctor: argparse.ArgumentParser = commands.add_parser("doctor", help="name what is wrong with the training on this machine")
+    doctor = add_command(
+        commands,
+        "doctor",
+        "name what is wrong with the training on this machine",
+        ("gputop doctor --for 15s", "watch for 15 s, then report"),
+        ("gputop doctor --log train.log", "explain the error in a log"),
+        ("gputop doctor --before", "check the machine before a run"),
+        ("gputop doctor --rules A07", "explain one rule"),
+        more="Exit code: 0 nothing found, 1 a problem, 3 no GPU.",
+    )
     doctor.add_argument("--for", dest="seconds", default=f"{DOCTOR_FOR_S:g}s", metavar="TIME", help="how long to watch (15s)")
-    doctor.add_argument("--json", action="store_true", dest="as_json")
+    doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings as JSON")
     doctor.add_argument("--run", metavar="RUN", help="only findings of this run (id or name)")
     what = doctor.add_mutually_exclusive_group()
     what.add_argument("--replay", type=Path, metavar="FILE", help="diagnose a recording instead of this machine")

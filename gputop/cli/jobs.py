@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from gputop import units
+from gputop.cli.help import Parser
 from gputop.cli.table import table
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached
@@ -24,7 +25,7 @@ from gputop.snapshot import Device, encode
 FOLLOW_S = 0.2
 
 
-class _RecipeParser(argparse.ArgumentParser):
+class _RecipeParser(Parser):
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", "gputop demo --list shows the recipes and their options.")
 
@@ -46,17 +47,28 @@ def demo(options: argparse.Namespace) -> int:
 
 def recipe_values(recipe: catalogue.Recipe, arguments: list[str]) -> tuple[str | None, Mapping[str, object]]:
     """Return ``--devices`` and the recipe's options as given on the command line."""
-    parser = _RecipeParser(prog=f"gputop demo {recipe.id}", description=recipe.description, allow_abbrev=False)
+    given = vars(recipe_parser(recipe).parse_args(arguments))
+    wanted = given.pop("devices")
+    return wanted, {name: value for name, value in given.items() if value is not None}
+
+
+def recipe_parser(recipe: catalogue.Recipe) -> Parser:
+    """Return the parser of ``gputop demo RECIPE``."""
+    devices = ",".join(map(str, range(recipe.default_devices)))
+    parser = _RecipeParser(
+        prog=f"gputop demo {recipe.id}",
+        description=recipe.description,
+        allow_abbrev=False,
+        examples=((f"gputop demo {recipe.id} --devices {devices}", f"run it on GPU {devices}"),),
+    )
     parser.add_argument("--devices", metavar="LIST", help="GPUs to use, e.g. 0,1")
     for option in recipe.options:
         choices = f" ({', '.join(option.choices)})" if option.choices else ""
         text = f"{option.help}{choices}; default {option.default}"
         # A switch may appear without a value, as in the script: --amp is --amp yes.
         bare: dict[str, Any] = {"nargs": "?", "const": YES} if option.switch else {}
-        parser.add_argument(option.flag, dest=option.name, help=text, **bare)
-    given = vars(parser.parse_args(arguments))
-    wanted = given.pop("devices")
-    return wanted, {name: value for name, value in given.items() if value is not None}
+        parser.add_argument(option.flag, dest=option.name, help=text.replace("%", "%%"), **bare)
+    return parser
 
 
 def _devices(recipe: catalogue.Recipe, wanted: str | None, options: argparse.Namespace) -> tuple[Device, ...]:

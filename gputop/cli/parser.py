@@ -1,4 +1,4 @@
-"""The command line: parses, and hands each command to the room that does it; imports a room only when its command runs."""
+"""The command line: parses it, and hands each command to the package that does it, imported only then."""
 
 from __future__ import annotations
 
@@ -7,27 +7,32 @@ import contextlib
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from gputop.cli import doctor as doctor_command
+from gputop.cli.help import Parser, add_command
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE, GputopError, NoGpuError, UsageError
 
 if TYPE_CHECKING:
     from gputop.agent.sampler import Sampler
     from gputop.tui.state.settings import Settings
 
-
-class _Parser(argparse.ArgumentParser):
-    """argparse with our exit code and one line of words instead of the usage block."""
-
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+_JOB = "20261122-141300-3f2a"
+"""Stands for a job's id in examples."""
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
-    parser = _Parser(
-        prog="gputop", description="GPUs, loss and load balance of your training, on one screen.", allow_abbrev=False
+    parser = Parser(
+        prog="gputop",
+        description="GPUs, loss and load balance of your training, on one screen.",
+        allow_abbrev=False,
+        examples=(
+            ("gputop", "the dashboard"),
+            ("gputop --once --json", "one reading as JSON"),
+            ("gputop --stream -i 500ms -n 10", "ten readings, one JSON object per line"),
+            ("gputop --virtual 2", "two virtual GPUs: work on the CPU, measured"),
+        ),
     )
     parser.add_argument("-V", "--version", action="store_true", help="print the version and exit")
     parser.add_argument("-1", "--once", action="store_true", help="print one reading as text and exit")
@@ -42,40 +47,21 @@ def build_parser() -> argparse.ArgumentParser:
     look.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal, for selecting text")
     look.add_argument("--readonly", action="store_true", help="never start or stop anything")
     look.add_argument("--config", type=Path, metavar="FILE", help="settings file")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
-    commands.add_parser("run", help="run a training command, tracked: run -- CMD")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    _run(commands)
     _demo(commands)
-    commands.add_parser("jobs", help="list launched jobs").add_argument("--json", action="store_true", dest="as_json")
-    _with(commands, "logs", "print a job's log", ("job",)).add_argument("-f", "--follow", action="store_true")
-    _with(commands, "stop", "stop a job", ("job",))
-    runs = commands.add_parser("runs", help="list tracked runs").add_subparsers(dest="runs_command", parser_class=_Parser)
-    _with(runs, "show", "one run's ranks and latest values", ("run",))
-    plot = _with(runs, "plot", "a run's metrics as plots, in the terminal or as text", ("run",))
-    plot.add_argument("metrics", nargs="*", metavar="METRIC", help="what to plot (default: the loss)")
-    plot.add_argument("--width", type=int, metavar="COLUMNS", help="columns of a plot (default: the terminal's)")
-    plot.add_argument("--height", type=int, metavar="ROWS", help="rows of a plot (default: what fits the terminal)")
-    export = _with(runs, "export", "a run's metrics", ("run",))
-    form = export.add_mutually_exclusive_group(required=True)
-    form.add_argument("--csv", action="store_true")
-    form.add_argument("--json", action="store_true", dest="as_json")
-    prune = runs.add_parser("prune", help="delete old runs; asks first, and never deletes one that is alive")
-    prune.add_argument("--older-than", metavar="TIME", help="those that ended so long ago, e.g. 30d")
-    prune.add_argument("--keep", type=int, metavar="N", help="all but the N newest")
-    prune.add_argument("--yes", action="store_true", help="do not ask")
-    doctor = doctor_command.add_parser(commands)
-    _shared(doctor)
-    pick = commands.add_parser("pick", help="print the freest GPUs for CUDA_VISIBLE_DEVICES")
-    pick.add_argument("-n", type=int, default=1, dest="number", metavar="N")
-    pick.add_argument("--free", type=float, default=0.0, metavar="GIB", help="at least so much free memory")
-    pick.add_argument("--index", action="store_true", help="indices instead of UUIDs")
-    record = commands.add_parser("record", help="write the stream to a file")
-    record.add_argument("file", type=Path)
-    record.add_argument("--for", dest="seconds", metavar="TIME", help="stop after so long (else Ctrl-C)")
-    _shared(record)
-    replay = commands.add_parser("replay", help="show a recording")
-    replay.add_argument("file", type=Path)
-    replay.add_argument("--speed", type=float, default=1.0, metavar="X")
-    _shared(commands.add_parser("agent", help="the sampler: the stream on standard output"))
+    _jobs(commands)
+    _runs(commands)
+    _shared(doctor_command.add_parser(commands))
+    _pick(commands)
+    _recordings(commands)
+    agent = add_command(
+        commands,
+        "agent",
+        "write the stream to standard output: the process that the dashboard starts",
+        ("gputop agent -i 1s", "one JSON object per second, until Ctrl-C"),
+    )
+    _shared(agent)
     return parser
 
 
@@ -95,19 +81,123 @@ def _shared(parser: argparse.ArgumentParser, default: bool = False) -> None:
     )
 
 
-def _with(commands: Any, name: str, words: str, arguments: Sequence[str]) -> argparse.ArgumentParser:
-    parser: argparse.ArgumentParser = commands.add_parser(name, help=words)
-    for argument in arguments:
-        parser.add_argument(argument)
-    return parser
+def _run(commands: Any) -> None:
+    run = add_command(
+        commands,
+        "run",
+        "run a training command, tracked without a change to it",
+        ("gputop run -- python train.py", "track one process"),
+        ("gputop run --name resnet18 -- torchrun --nproc-per-node=4 train.py", "track four ranks as one run"),
+        usage="gputop run [--name N] [--project P] -- CMD …",
+        allow_abbrev=False,
+    )
+    run.add_argument("--name", metavar="N", help="what the run is called (else the script's name)")
+    run.add_argument("--project", metavar="P", help="a name over several runs")
 
 
 def _demo(commands: Any) -> None:
-    demo = commands.add_parser("demo", help="run a bundled recipe in this terminal")
+    demo = add_command(
+        commands,
+        "demo",
+        "run a bundled recipe in this terminal",
+        ("gputop demo --list", "list the recipes and their options"),
+        ("gputop demo ddp --devices 0,1", "train on GPU 0 and GPU 1"),
+        ("gputop demo faults/ranks-on-one-gpu", "start a run with one mistake; gputop doctor names it"),
+    )
     demo.add_argument("name", nargs="?", help="a recipe; see --list")
-    demo.add_argument("--list", action="store_true", dest="list_recipes")
+    demo.add_argument("--list", action="store_true", dest="list_recipes", help="list the recipes and their options")
     demo.add_argument("--devices", metavar="LIST", help="GPUs to use, e.g. 0,1 (default: what suits the recipe)")
     demo.add_argument("options", nargs=argparse.REMAINDER, help="options of the recipe, e.g. --epochs 2")
+
+
+def _jobs(commands: Any) -> None:
+    jobs = add_command(commands, "jobs", "list launched jobs", ("gputop jobs", "list jobs, newest first"))
+    jobs.add_argument("--json", action="store_true", dest="as_json", help="print the jobs as JSON")
+    logs = add_command(
+        commands, "logs", "print a job's log", (f"gputop logs {_JOB} --follow", "print what comes, until the job ends")
+    )
+    logs.add_argument("job", help="a job's id; gputop jobs lists them")
+    logs.add_argument("-f", "--follow", action="store_true", help="print what is added, until the job ends")
+    stop = add_command(commands, "stop", "stop a job", (f"gputop stop {_JOB}", "stop a job and wait for its end"))
+    stop.add_argument("job", help="a job's id; gputop jobs lists them")
+
+
+def _runs(commands: Any) -> None:
+    own = add_command(commands, "runs", "list tracked runs", ("gputop runs", "list runs, newest first"))
+    runs = own.add_subparsers(dest="runs_command", metavar="COMMAND", parser_class=Parser)
+    show = add_command(
+        runs, "show", "print one run's ranks and latest values", ("gputop runs show resnet18", "the newest run of this name")
+    )
+    plot = add_command(
+        runs,
+        "plot",
+        "plot a run's metrics, in the terminal or as text",
+        ("gputop runs plot resnet18", "plot the loss"),
+        ("gputop runs plot resnet18 loss lr --width 80", "plot two metrics, 80 columns wide"),
+    )
+    export = add_command(
+        runs,
+        "export",
+        "print a run's metrics as CSV or JSON",
+        ("gputop runs export resnet18 --csv", "one line per value"),
+    )
+    for parser in (show, plot, export):
+        parser.add_argument("run", help="a run's id, or a name: the newest run of that name")
+    plot.add_argument("metrics", nargs="*", metavar="METRIC", help="what to plot (default: the loss)")
+    plot.add_argument("--width", type=int, metavar="COLUMNS", help="columns of a plot (default: the terminal's)")
+    plot.add_argument("--height", type=int, metavar="ROWS", help="rows of a plot (default: what fits the terminal)")
+    form = export.add_mutually_exclusive_group(required=True)
+    form.add_argument("--csv", action="store_true", help="print CSV")
+    form.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object per value")
+    prune = add_command(
+        runs,
+        "prune",
+        "delete old runs; asks first, and never deletes one that is alive",
+        ("gputop runs prune --older-than 30d --keep 20", "delete runs older than 30 days, except the 20 newest"),
+    )
+    prune.add_argument("--older-than", metavar="TIME", help="runs that ended longer ago than this, e.g. 30d")
+    prune.add_argument("--keep", type=int, metavar="N", help="all but the N newest")
+    prune.add_argument("--yes", action="store_true", help="do not ask")
+
+
+def _pick(commands: Any) -> None:
+    pick = add_command(
+        commands,
+        "pick",
+        "print the freest GPUs for CUDA_VISIBLE_DEVICES",
+        ("gputop pick -n 2 --free 20", "the UUIDs of two GPUs with 20 GiB of free memory"),
+        ("gputop pick --index", "the index of the freest GPU"),
+        more="In a shell: CUDA_VISIBLE_DEVICES=$(gputop pick -n 2) python train.py",
+    )
+    pick.add_argument("-n", type=int, default=1, dest="number", metavar="N", help="how many GPUs (default 1)")
+    pick.add_argument("--free", type=float, default=0.0, metavar="GIB", help="require this much free memory")
+    pick.add_argument("--index", action="store_true", help="print indices instead of UUIDs")
+
+
+def _recordings(commands: Any) -> None:
+    record = add_command(
+        commands, "record", "write the stream to a file", ("gputop record recording.ndjson --for 10m", "record for ten minutes")
+    )
+    record.add_argument("file", type=Path, help="the recording to write")
+    record.add_argument("--for", dest="seconds", metavar="TIME", help="stop after this time (else at Ctrl-C)")
+    _shared(record)
+    replay = add_command(
+        commands, "replay", "show a recording", ("gputop replay recording.ndjson --speed 4", "show it four times as fast")
+    )
+    replay.add_argument("file", type=Path, help="a recording")
+    replay.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default 1)")
+
+
+def parse_run(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Parse the arguments of ``gputop run``; return its options and the command to run.
+
+    Raises:
+        UsageError: an option is wrong.
+    """
+    from gputop.recipes.run_command import split
+
+    own, command = split(words)
+    return build_parser().parse_args(["run", *own]), command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -115,9 +205,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         words = sys.argv[1:] if arguments is None else list(arguments)
         if words[:1] == ["run"]:
-            from gputop.recipes.run_command import main as become
+            from gputop.recipes import run_command
 
-            become(words[1:])
+            options, command = parse_run(words[1:])
+            run_command.run(command, options.name, options.project)
         return _dispatch(build_parser().parse_args(words))
     except GputopError as error:
         print(f"gputop: {error}", file=sys.stderr)
@@ -148,6 +239,8 @@ def _dispatch(options: argparse.Namespace) -> int:
         "replay": _command_replay,
         "agent": _command_agent,
     }
+    if options.command == "run":
+        raise UsageError("gputop run takes no options before the word run.", "Write gputop run [--name N] -- CMD.")
     if options.command:
         return commands[options.command](options)
     if options.stream:

@@ -7,7 +7,6 @@ themselves, and GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher.
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import time
@@ -48,30 +47,6 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         if word in ("--name", "--project") and rest:
             own.append(rest.pop(0))
     return own, rest
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[:1].upper()}{message[1:]}.", "Write gputop run [--name N] [--project P] -- CMD.")
-
-
-def main(arguments: Sequence[str]) -> NoReturn:
-    """Parse ``run``'s arguments and exec the command.
-
-    Raises:
-        UsageError, CommandError: see ``run``.
-    """
-    own, command = split(arguments)
-    parser = _Parser(
-        prog="gputop run",
-        usage="gputop run [--name N] [--project P] -- CMD …",
-        description="Run any training command, tracked without a change to it.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--name", metavar="N", help="what the run is called (else the script's name)")
-    parser.add_argument("--project", metavar="P", help="a name over several runs")
-    options = parser.parse_args(own)
-    run(command, options.name, options.project)
 
 
 def environment(base: Mapping[str, str], name: str | None, project: str | None) -> dict[str, str]:

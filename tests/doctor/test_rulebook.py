@@ -10,6 +10,7 @@ from gputop.doctor import rulebook
 from gputop.doctor.rules import BY_ID, IDS, RULES
 from gputop.doctor.rules.support.rule import Rule
 from tests import REPOSITORY
+from tests.how_to import step
 
 PAGE = REPOSITORY / rulebook.PAGE
 POINTERS = re.compile(r"rules\.md(?:#([\w-]+))?")
@@ -17,7 +18,8 @@ CATALOGUE = re.compile(r"\(catalogue[, )]|catalogue[,:]? (section|[A-J]\d\d)|\[H
 
 
 def test_the_page_of_the_rules_is_current() -> None:
-    assert PAGE.read_text(encoding="utf-8") == rulebook.markdown(), f"{rulebook.PAGE} is not current: run `make docs`"
+    current = PAGE.read_text(encoding="utf-8") == rulebook.markdown()
+    assert current, f"{rulebook.PAGE} is not current: run `make docs`; {step('A rule', 'Page')}"
 
 
 def test_the_list_names_each_rule_with_family_and_needs() -> None:

@@ -18,7 +18,11 @@ from gputop.recipes.catalogue import RECIPES, Recipe, demos_dir, find, prepare
 from gputop.snapshot import Device
 from tests import REPOSITORY
 from tests.demos.runs import Nursery
+from tests.how_to import step
 from tests.samples import device
+
+NOT_OFFERED = {"--backend", "--devices", "--help", "--local_rank", "--save"}
+"""Options of scripts that the launch screen does not show: gputop or a launcher sets them, or they are for tests."""
 
 
 def virtual(count: int, first: int = 0) -> tuple[Device, ...]:
@@ -48,12 +52,16 @@ def test_a_script_takes_the_options_that_its_recipe_names(nursery: Nursery, reci
     own = {**recipe.env, "COLUMNS": "200", "STARTED_BY_LOOP": "1"}
     asked = nursery.run(recipe.script.removesuffix(".py"), *arguments, "--help", ranks=0, env=own)
     assert asked.codes == [0], asked.text
+    offered = {option.flag for option in recipe.options}
+    hidden = set(re.findall(r"(?<![\w-])--[a-z][a-z_-]+", asked.text)) - offered - NOT_OFFERED
+    assert not hidden, f"{recipe.id} does not offer {', '.join(sorted(hidden))}; {step('A demo', 'Options')}"
     for option in recipe.options:
-        assert option.flag in asked.text
+        assert option.flag in asked.text, f"{recipe.script} --help does not show {option.flag}; {step('A demo', 'Options')}"
         if option.switch:
             assert option.flag in arguments  # alone, without a "yes"
         elif option.default is not None:
-            assert f"(default: {option.default})" in asked.text, f"{option.name}: the form and the script differ"
+            same = f"(default: {option.default})" in asked.text
+            assert same, f"{option.name}: the form and the script differ; {step('A demo', 'Options')}"
 
 
 def test_facts_are_found_beside_what_the_script_says_unless_that_is_turned_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,16 +158,17 @@ def test_demos_are_found_in_a_wheel_first_and_else_beside_the_package(tmp_path: 
 
 @pytest.mark.parametrize("recipe", [recipe for recipe in RECIPES if recipe.fault], ids=lambda recipe: recipe.id)
 def test_a_fault_names_the_same_cause_in_its_script_and_its_recipe(recipe: Recipe) -> None:
-    text = ast.get_docstring(ast.parse((demos_dir() / recipe.script).read_text()))
-    assert text is not None
-    assert re.search(r"\(Doctor: (\w+)\)$", text.splitlines()[0])[1] == recipe.fault  # type: ignore[index]
-    assert "The fix: " in text
+    text = ast.get_docstring(ast.parse((demos_dir() / recipe.script).read_text())) or "(none)"
+    assert text.splitlines()[0].endswith(f"(Doctor: {recipe.fault})"), step("A demo", "Script")
+    assert "The fix: " in text, step("A demo", "Script")
 
 
 def test_every_script_is_a_recipe_and_every_fault_is_another_one() -> None:
     parts = {"cpu_data_parallel", "costly", "devices", "digits", "idx", "models", "options", "precision", "progress", "sync_bn"}
     scripts = {str(path.relative_to(demos_dir())) for path in demos_dir().rglob("*.py") if path.stem not in parts}
-    assert {recipe.script for recipe in RECIPES} == scripts
+    described = {recipe.script for recipe in RECIPES}
+    assert scripts <= described, f"{', '.join(sorted(scripts - described))} is in no recipe; {step('A demo', 'Recipe')}"
+    assert described <= scripts, f"{', '.join(sorted(described - scripts))} is not in demos/; {step('A demo', 'Script')}"
     faults = [recipe.fault for recipe in RECIPES if recipe.fault]
     assert len(set(faults)) == len(faults) >= 20
     assert len({recipe.id for recipe in RECIPES}) == len(RECIPES)

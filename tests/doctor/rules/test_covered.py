@@ -11,6 +11,7 @@ import pytest
 from gputop.doctor.rules import IDS
 from tests import REPOSITORY
 from tests.doctor.scenes.near import LEVELS, Pair, heard
+from tests.how_to import step
 
 SCENES = Path(__file__).parents[1] / "scenes"
 ROOMS = [importlib.import_module(f"tests.doctor.scenes.{path.stem}") for path in sorted(SCENES.glob("[a-z]*.py"))]
@@ -51,11 +52,13 @@ def test_every_pair_is_of_a_rule_and_bears_its_name_alone() -> None:
 
 
 def test_every_rule_has_a_fault() -> None:
-    assert set(IDS) - listed(*TABLES) - live() - {pair.rule for pair in PAIRS} == set()
+    missing = set(IDS) - listed(*TABLES) - live() - {pair.rule for pair in PAIRS}
+    assert not missing, f"{', '.join(sorted(missing))} has no fault in tests/doctor/scenes; {step('A rule', 'Scenes')}"
 
 
 def test_every_rule_has_something_near_to_its_fault() -> None:
-    assert set(IDS) - listed("LOOK_ALIKES") - {pair.rule for pair in PAIRS} == set()
+    missing = set(IDS) - listed("LOOK_ALIKES") - {pair.rule for pair in PAIRS}
+    assert not missing, f"{', '.join(sorted(missing))} has no look-alike in tests/doctor/scenes; {step('A rule', 'Scenes')}"
 
 
 def test_what_is_near_is_near_to_a_fault_that_is_played() -> None:

@@ -18,6 +18,7 @@ from gputop.doctor.rules import BY_ID, HIDES, IDS, JOB_RULES, MACHINE_RULES, RUL
 from gputop.doctor.rules.support.rule import EVERYTHING, Rule, Subject
 from tests.doctor.scenes import placement
 from tests.doctor.scenes.base import ids, play
+from tests.how_to import step
 
 FOLDER = Path(rules.__file__).parent
 MODULES = sorted(path for path in FOLDER.rglob("*.py") if path.parent != FOLDER)
@@ -46,14 +47,14 @@ def test_every_function_that_says_it_judges_has_a_rule() -> None:
     for path in MODULES:
         for name, value in vars(imported(path)).items():
             if callable(value) and JUDGES.match(value.__doc__ or "") and not isinstance(value, type):
-                assert value in judging, f"{path.name}: {name} judges, and no Rule names it"
+                assert value in judging, f"{path.name}: {name} judges, and no Rule names it; {step('A rule', 'Rule')}"
 
 
 @pytest.mark.parametrize("rule", RULES, ids=IDS)
 def test_a_rule_explains_itself(rule: Rule) -> None:
     judge = rule.judge or rule.judge_machine
     assert judge is not None
-    assert (judge.__doc__ or "").startswith(f"{rule.id}: ")
+    assert (judge.__doc__ or "").startswith(f"{rule.id}: "), f"the docstring of {judge}; {step('A rule', 'Judge')}"
     assert rule.subject in get_args(Subject)
     for name in SENTENCES:
         text = getattr(rule, name)

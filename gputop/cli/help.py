@@ -1,0 +1,61 @@
+"""The form of ``--help``: at most 80 columns, and examples below the options. Imports argparse and gputop's errors alone."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import textwrap
+from typing import Any, NoReturn
+
+from gputop.errors import UsageError
+
+COLUMNS_MOST = 80
+"""A line that the terminal breaks a second time is hard to read."""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse with our exit code, one line instead of the usage block, and examples below the options."""
+
+    def __init__(self, *, description: str = "", examples: tuple[tuple[str, str], ...] = (), **settings: Any) -> None:
+        """Create a parser. ``examples`` are pairs of a command line and what it does."""
+        # argparse breaks the lines of a description only where it would break those of the examples too.
+        text = textwrap.fill(description, COLUMNS_MOST - 2)
+        super().__init__(description=text, epilog=_epilog(examples), formatter_class=_HelpFormatter, **settings)
+
+    def error(self, message: str) -> NoReturn:
+        """Report what is wrong with the arguments.
+
+        Raises:
+            UsageError: always.
+        """
+        raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
+
+
+class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str, **settings: Any) -> None:
+        columns = min(COLUMNS_MOST, shutil.get_terminal_size((COLUMNS_MOST, 24)).columns)
+        super().__init__(prog, **{**settings, "width": columns - 2})
+
+
+def add_command(
+    commands: Any, name: str, words: str, *examples: tuple[str, str], more: str = "", **settings: Any
+) -> argparse.ArgumentParser:
+    """Add a command with at least one example. ``words`` is its line in the list of commands, ``more`` a second sentence.
+
+    Raises:
+        ValueError: there is no example.
+    """
+    if not examples:
+        raise ValueError(f"Give the command {name!r} an example.")
+    sentence = f"{words[:1].upper()}{words[1:]}."
+    added: argparse.ArgumentParser = commands.add_parser(
+        name, help=words, description=f"{sentence} {more}".strip(), examples=examples, **settings
+    )
+    return added
+
+
+def _epilog(examples: tuple[tuple[str, str], ...]) -> str | None:
+    if not examples:
+        return None
+    lines = [f"  {command}\n      {what}" for command, what in examples]
+    return "\n".join(["example:" if len(lines) == 1 else "examples:", *lines])
