@@ -24,7 +24,7 @@ from gputop.tracking.auto.batches import Batches
 from gputop.tracking.auto.ddp import Gradients
 from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.loader import Feed, counts, first_tensor, is_integer
-from gputop.tracking.auto.loss import Site, Sites, caller, divisor, label
+from gputop.tracking.auto.loss import Site, Sites, divisor, label
 from gputop.tracking.auto.no_compile import no_compile
 from gputop.tracking.auto.state import Training
 from gputop.tracking.auto.steps import GC_S, Steps
@@ -48,7 +48,7 @@ def _exclude_own_classes(torch: Any) -> None:
         for item in vars(cls).values():
             if isinstance(item, FunctionType):
                 no_compile(torch, item)
-    for function in (first_tensor, counts, is_integer, divisor, caller, label):
+    for function in (first_tensor, counts, is_integer, divisor, label):
         no_compile(torch, function)
 
 

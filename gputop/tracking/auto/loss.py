@@ -98,12 +98,12 @@ class Sites:
         if not site.count and site in self.pending:
             self.pending.remove(site)
 
-    def add(self, frame: FrameType | None, value: Any, divided: float | None, tensor: Any, in_closure: bool) -> bool:
-        """Add a backward that ``frame`` called or, through a library, a frame further up; return False if it does not count.
+    def add(self, value: Any, divided: float | None, tensor: Any, in_closure: bool) -> bool:
+        """Add a backward that the user's code runs, itself or through a library; return False if it does not count.
 
         ``divided`` is what the loss was divided by; UNKNOWN means to read it from ``tensor`` if it matters.
         """
-        frame = self.user_frame(frame)
+        frame = self.user_frame()
         # Keyed by identity and instruction: hashing a code object and finding a line number take microseconds each.
         place = (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
         site = self._by_place.get(place)
@@ -128,25 +128,6 @@ class Sites:
         site.total, site.step_divisor, site.count = value, divided, 1
         return True
 
-    def add_plain(self, value: Any) -> bool:
-        """Add a backward if it has nothing special: the first one since a step, from a known line of the user's code.
-
-        Most are like that, and come through ``Tensor.backward``: the line's frame is four above this one. Reading only that
-        frame takes a fifth of the time of walking the stack, which creates objects for all frames between. False means that
-        ``add`` has to find out.
-        """
-        try:
-            frame = sys._getframe(4)
-        except ValueError:
-            return False
-        site = self._by_place.get((id(frame.f_code), frame.f_lasti))
-        if site is None or site.count or site.accumulates or not self.settled:
-            return False
-        self.added = site, value
-        self.pending.append(site)
-        site.total, site.step_divisor, site.count = value, UNKNOWN, 1
-        return True
-
     def take_plain(self, values: dict[str, Any]) -> bool:
         """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""
         site = self.pending[0]
@@ -162,9 +143,13 @@ class Sites:
         pending, self.pending = self.pending, []
         return [(site, site.take()) for site in pending]
 
-    def user_frame(self, frame: FrameType | None) -> FrameType | None:
-        """Return the nearest frame outside libraries, else the nearest one outside backward itself."""
+    def user_frame(self) -> FrameType | None:
+        """Return the nearest frame of the caller outside libraries, else the nearest one outside gputop and backward itself.
+
+        Found by walking up the stack, never by depth: calls between here and the user's line come and go.
+        """
         first, library = None, self._library
+        frame: FrameType | None = sys._getframe()
         for _ in range(_FRAMES_MAX):
             if frame is None:
                 break
@@ -173,7 +158,7 @@ class Sites:
                 library[filename] = self.is_library(filename)
             if not library[filename]:
                 return frame
-            if first is None and "backward" not in frame.f_code.co_name:
+            if first is None and "backward" not in frame.f_code.co_name and not filename.startswith(_OWN):
                 first = frame
             frame = frame.f_back
         return first
@@ -244,11 +229,3 @@ def divisor(tensor: Any) -> float | None:
             break
         function = function.next_functions[0][0]
     return found
-
-
-def caller(depth: int) -> FrameType | None:
-    """Return the frame ``depth`` levels above the caller's; None if there is none."""
-    try:
-        return sys._getframe(depth + 1)
-    except ValueError:
-        return None

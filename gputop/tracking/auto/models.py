@@ -34,7 +34,7 @@ UNUSED_AFTER = (2, 4, 8)
 AUTOCAST_CALLS = 3
 """The number of first calls of each module in which autocast is checked."""
 WRAPPERS = ("DataParallel", "DistributedDataParallel")
-_FRAMES_UP = 4
+_FRAMES_UP = 7
 _PARALLEL = os.path.join("torch", "nn", "parallel") + os.sep
 
 
@@ -376,7 +376,7 @@ class Models:
 
     def _through_wrapper(self) -> bool:
         """Return whether the wrapper calls its inner module because the script called the wrapper's ``forward`` directly."""
-        frame: Any = sys._getframe(3)
+        frame: Any = sys._getframe()
         for _ in range(_FRAMES_UP):
             if frame is None:
                 return False
@@ -394,7 +394,7 @@ class Models:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
 
     def _note_bypass(self, module: Any) -> None:
-        frame = self._steps.sites.user_frame(sys._getframe(3))
+        frame = self._steps.sites.user_frame()
         self._bypassed_class = type(module).__name__
         self._bypassed_where = None if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 

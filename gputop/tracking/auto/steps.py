@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto.ddp import Gradients
 from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.loss import UNKNOWN, Site, caller, divisor
+from gputop.tracking.auto.loss import UNKNOWN, Site, divisor
 from gputop.tracking.auto.records import Records
 from gputop.tracking.auto.state import Training
 from gputop.tracking.journal.notice import tell
@@ -91,10 +91,7 @@ class Steps(Training):
         self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
 
     def before_backward(self, tensors: Any) -> None:
-        """Read the loss that backward is about to run on.
-
-        Called on the training thread, by the wrapper that runs as ``backward``; ``caller(3)`` relies on that depth.
-        """
+        """Read the loss that backward is about to run on. Called on the training thread."""
         self.sites.added = None
         if not self.partial:
             gradients = self.gradients
@@ -138,10 +135,7 @@ class Steps(Training):
             number = value.detach()
         else:
             return
-        if not self.stepping and divided is UNKNOWN and self.sites.add_plain(number):
-            self.losses += 1
-        else:
-            self.losses += self.sites.add(caller(3), number, divided, tensor, self.stepping)
+        self.losses += self.sites.add(number, divided, tensor, self.stepping)
 
     def _listen_to_keras(self) -> None:
         if "keras" in sys.modules:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable
 from time import perf_counter
@@ -36,7 +35,7 @@ class Waits:
         self,
         torch: Any,
         no_compile: Callable[..., None],
-        user_frame: Callable[[FrameType | None], FrameType | None],
+        user_frame: Callable[[], FrameType | None],
         on_gpu: Callable[[Any], bool] = lambda tensor: bool(tensor.is_cuda),
     ) -> None:
         self._tensor = torch.Tensor
@@ -73,7 +72,7 @@ class Waits:
                 delattr(self._tensor, name)
 
     def _line(self) -> str:
-        frame = self._user_frame(sys._getframe(2))
+        frame = self._user_frame()
         return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}" if frame is not None else "?"
 
     def _waiting(self, name: str) -> Any:
