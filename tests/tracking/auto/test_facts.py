@@ -18,6 +18,7 @@ from gputop.cli import runs as commands
 from gputop.snapshot import Host, Rank, Snapshot
 from gputop.tracking.auto.batches import Called
 from gputop.tracking.auto.gpu import PAIRS_MAX, Clock
+from gputop.tracking.auto.loss import Sites
 from gputop.tracking.auto.records import Records, claim, release
 from gputop.tracking.auto.stall import Stall
 from gputop.tracking.auto.waits import COPIES, WAITS, Waits
@@ -223,7 +224,7 @@ def test_settings_environment_layers_and_garbage(home: Home) -> None:
 @pytest.fixture
 def waits() -> Any:
     # Another dtype stands for the device: what is counted depends on where tensors are, how it is counted does not.
-    found = Waits(torch, lambda function: None, lambda frame: frame, lambda tensor: tensor.dtype == torch.float64)
+    found = Waits(torch, lambda function: None, Sites().user_frame, lambda tensor: tensor.dtype == torch.float64)
     yield found
     found.close(counts=False)
 
