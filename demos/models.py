@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import torch
@@ -138,7 +139,9 @@ class FooNet(nn.Module):
         if self.training and len(self.calls) < self.SHOWN:
             self.calls.append(None)
             where = x.device if x.is_cuda else threading.current_thread().name.removesuffix("_0")
-            print(f"FooNet gets a batch of {len(x)} on {where}", flush=True)
+            # One write: replicas print at the same time, and print writes the line end by itself.
+            sys.stdout.write(f"FooNet gets a batch of {len(x)} on {where}\n")
+            sys.stdout.flush()
         scores: Tensor = self.layers(x)
         return scores
 
