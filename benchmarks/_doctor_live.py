@@ -25,9 +25,9 @@ from gputop.sources.virtual import VirtualSource, default_count
 
 INTERVAL_S = 1.0
 STEADY_S = 5.0
-"""A right verdict has to stand for so long, or else it was luck."""
+"""A right verdict must hold for this long to count."""
 AFTER_END_S = 8.0
-"""The doctor is asked for so long after a job has ended: its output is read on, and findings have to settle."""
+"""How long the doctor still watches after a job has ended: the rest of its output is read, and findings settle."""
 
 
 @dataclass(slots=True)
@@ -158,7 +158,8 @@ def _watch(outcome: Outcome, sampler: Sampler, doctor: Doctor, job_id: str, bega
             ended_s = at_s
         outcome.onset_s, outcome.steps = marks.see(snapshot, job_id, at_s, ended_s)
         steady = steady + INTERVAL_S if outcome.truth.rule and outcome.said[-1].best == outcome.truth.rule else 0.0
-        if steady >= STEADY_S:
+        # A verdict that needs only the launch can come before the first step: the delay is known once both have been seen.
+        if steady >= STEADY_S and outcome.onset_s is not None:
             return
         due = max(due + INTERVAL_S, time.monotonic())
         time.sleep(max(0.0, due - time.monotonic()))
