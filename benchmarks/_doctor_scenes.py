@@ -14,7 +14,7 @@ from gputop.snapshot import Snapshot
 ROOT = Path(__file__).parent.parent
 Doctor.raises = True  # a rule that fails is a failure here
 HEALTHY_S = 150
-"""The scenes of tests/doctor/rules/test_healthy.py are watched for so long."""
+"""How long each scene of tests/doctor/rules/test_healthy.py is watched."""
 
 
 @dataclass(frozen=True, slots=True)

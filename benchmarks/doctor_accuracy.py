@@ -54,7 +54,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--live", action="store_true", help="real jobs alone")
     parser.add_argument("--scenes", action="store_true", help="simulated scenes alone")
     parser.add_argument("--only", nargs="*", default=(), metavar="ID", help='rules ("A07"), recipes, scenes, or "healthy"')
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each job for so long at most (default: 60)")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="watch each job for at most this long (default: 60)")
     parser.add_argument("--traceml", metavar="PYTHON", help="run the same scripts under TraceML of this Python as well")
     parser.add_argument("--json", metavar="FILE", help="write everything there")
     return parser.parse_args()

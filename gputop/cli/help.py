@@ -1,4 +1,4 @@
-"""The form of ``--help``: at most 80 columns, and examples below the options. Imports argparse and gputop's errors alone."""
+"""The form of ``--help``: at most 80 columns, and examples below the options. Imports only argparse and gputop's errors."""
 
 from __future__ import annotations
 

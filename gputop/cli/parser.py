@@ -42,7 +42,7 @@ def build_parser() -> argparse.ArgumentParser:
     _shared(parser, default=True)
     look = parser.add_argument_group("look")
     look.add_argument("--theme", choices=("auto", "dark", "light", "ansi"), help="colours (auto follows COLORFGBG and TERM)")
-    look.add_argument("--ascii", action="store_true", help="draw with ASCII characters alone")
+    look.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     look.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR=1)")
     look.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal, for selecting text")
     look.add_argument("--readonly", action="store_true", help="never start or stop anything")

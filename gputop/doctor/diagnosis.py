@@ -231,7 +231,7 @@ class Doctor:
         case = self._cases.get(key)
         if isinstance(judgement, Suspicion):
             if self.raises and not BY_ID[key[0]].declares(judgement.finding):
-                raise ValueError(f"Rule {key[0]} does not declare what it says: {judgement.finding}")
+                raise ValueError(f"Rule {key[0]} reported something that it does not declare: {judgement.finding}")
             if case is None:
                 case = self._cases[key] = _Case(judgement.finding, now, now, began_at=self._wall)
             case.confirmed, case.clean = now, 0

@@ -113,7 +113,7 @@ LAUNCHING = (
         "A18",
         "independent_worlds",
         "worlds of one",
-        "A loop starts the script once for each GPU, and every process believes that it is alone.",
+        "A loop starts the script once for each GPU, and every process believes that it is the only one.",
         "All train the same model on the same data, on GPU 0.",
         launcher="python",
     ),
@@ -148,7 +148,7 @@ DATA_PARALLEL_FAULTS = (
         "dp_bypass",
         "wrapper not called",
         "The module inside the wrapper is called: parallel.module(images).",
-        "Only a call of the wrapper cuts the batch; GPU 0 works alone.",
+        "Only a call of the wrapper cuts the batch; only GPU 0 works.",
     ),
     _dp(
         "B04",

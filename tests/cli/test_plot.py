@@ -23,7 +23,7 @@ COLOR = "\x1b[38;5;"
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home with a run of two ranks, one with NaN alone, one without points."""
+    """A home with a run of two ranks, one with only NaN, one without points."""
     home = Home(tmp_path_factory.mktemp("state"))
     for rank in ("0", "1"):
         assert home.run(SCRIPT, GPUTOP_RUN_ID="two", RANK=rank, WORLD_SIZE="2")[0] == 0

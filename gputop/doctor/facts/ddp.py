@@ -129,7 +129,7 @@ class Stall:
     phase: str | None
     stack: tuple[str, ...]
     early: bool = False
-    """It stands for longer than steps and pauses took before, and not yet for so long that it has to be a stall."""
+    """It has stood longer than earlier steps and pauses took, but not yet long enough to be certainly a stall."""
 
 
 @read_once

@@ -186,9 +186,9 @@ def modes(record: Preflight, snapshot: Snapshot) -> list[Check]:
             confidence="certain",
             title=f"{words.gpus(mig)}: MIG is on",
             evidence=(Fact(f"MIG is on at {words.gpus(mig)}", len(mig), "NVML"),),
-            cause="A process sees one MIG instance alone, and instances do not form a communicator of several GPUs.",
+            cause="A process sees only one MIG instance, and instances do not form a communicator of several GPUs.",
             fix="# one process for each instance: CUDA_VISIBLE_DEVICES=MIG-<uuid>\nnvidia-smi -L",
-            refuted_by="The run needs one instance alone.",
+            refuted_by="The run needs only one instance.",
             devices=tuple(device.uuid for device in mig),
         )
         rows.append(Check("MIG", "problem", f"on at {words.gpus(mig)}", finding))

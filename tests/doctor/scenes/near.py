@@ -60,7 +60,7 @@ def heard(scene: Scene, seconds: int) -> tuple[dict[str, str], str | None]:
 
 
 def look_alikes(pairs: Iterable[Pair]) -> tuple[tuple[str, str, Scene, int], ...]:
-    """The near scenes alone, as rows of a room's LOOK_ALIKES: those of which nothing at all, or a possibility, is told."""
+    """Only the near scenes, as rows of LOOK_ALIKES: those for which the doctor reports nothing, or a possibility."""
     return tuple((pair.id, pair.name, pair.near, pair.seconds) for pair in pairs if pair.at_most != "info")
 
 

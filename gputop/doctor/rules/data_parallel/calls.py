@@ -53,7 +53,7 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
             "DataParallel is bypassed: one GPU does all the work",
             facts,
             "Only a call of the wrapper splits the batch. A call of what is inside, model.module(x) or "
-            "model.module.method(x), runs on the first GPU alone.",
+            "model.module.method(x), runs only on the first GPU.",
             _bypass_fix(job, name, calls.where, number),
             "The calls around the wrapper are an auxiliary loss, and the wrapper is called in every step too.",
             devices,
@@ -73,7 +73,7 @@ B03 = Rule(
     threshold=f"{BYPASSED_STEPS_MIN} optimizer steps in a row call only the module inside nn.DataParallel",
     hides=(*_SPLIT, "B04", "B06", "B07", "B08", "B13", "A01", "A02", "E02"),
     mechanism=(
-        "Only a call of the wrapper splits the batch. model.module(x) and model.module.method(x) run on the first GPU alone."
+        "Only a call of the wrapper splits the batch. model.module(x) and model.module.method(x) run only on the first GPU."
     ),
     signature="Optimizer steps pass without a call of the wrapper, and one GPU does all the work.",
     look_alike="From outside it looks like A01; B01 calls the wrapper with a batch that is too small.",

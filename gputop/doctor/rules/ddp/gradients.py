@@ -244,7 +244,7 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
         f"The model is not wrapped: {size} ranks train {size} models of their own",
         facts,
         "The launcher starts the ranks, and nothing connects them: without DistributedDataParallel or FSDP no gradient is "
-        "exchanged, and each rank learns from its own part of the data alone.",
+        "exchanged, and each rank learns only from its own part of the data.",
         _WRAP_CPU if job.virtual or not job.used else _WRAP,
         "The ranks are independent on purpose, or an engine averages the gradients outside torch.distributed.",
     )
