@@ -109,10 +109,13 @@ def test_ddp_without_a_sampler_and_past_its_wrapper(home: Home) -> None:
         assert gradients["unsynced_steps"] == 24
         assert rank.facts["loader"]["length"] == 24
         assert rank.facts["sampler"]["type"] == "RandomSampler"
+    # How many of the last batches both ranks fingerprinted depends on how long their steps took: facts are collected by time.
     batches = overlap("batches/recent", ranks)
-    assert len(batches) >= 5
+    assert len(batches) >= 2
     assert all(mine == other for mine, other in batches)
-    assert all(mine == other for mine, other in overlap("batches/epochs", ranks))
+    epochs = overlap("batches/epochs", ranks)
+    assert len(epochs) == 3
+    assert all(mine == other for mine, other in epochs)
     assert "error" not in ranks[0].facts
     error = ranks[1].facts["error"]
     (line,) = [number for number, text in enumerate(source, 1) if "raise ValueError" in text]
