@@ -107,7 +107,7 @@ def test_findings_of_two_jobs_stand_side_by_side_worst_first():
 def test_a_rule_declares_how_severe_and_how_sure_its_findings_are(monkeypatch):
     narrow = {rule.id: replace(rule, confidences=("possible",)) if rule.id == "A07" else rule for rule in RULES}
     monkeypatch.setattr("gputop.doctor.diagnosis.BY_ID", narrow)
-    with pytest.raises(ValueError, match="Rule A07 does not declare"):
+    with pytest.raises(ValueError, match="Rule A07 reported something that it does not declare"):
         play(fault, 15)
 
 
