@@ -45,6 +45,7 @@ format: $(VENV)/.developed
 # What is written from the code: tests fail where it is not current.
 docs: $(VENV)/.developed
 	$(BIN)/python -m gputop.doctor.rulebook > docs/rules.md
+	$(BIN)/python -m gputop.facts.page > docs/facts.md
 
 # The peers that the benchmarks compare with, none of which gputop needs.
 $(VENV)/.measured: $(VENV)/.developed

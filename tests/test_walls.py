@@ -126,7 +126,10 @@ def loaded_by(statement: str) -> set[str]:
     return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
 
 
-@pytest.mark.parametrize("name", ["textual", "torch", "numpy", "psutil", "pynvml", "plotext", "rich", "asyncio"])
+@pytest.mark.parametrize(
+    "name",
+    ["textual", "torch", "numpy", "psutil", "pynvml", "plotext", "rich", "asyncio", "gputop.facts", "gputop.facts.table"],
+)
 def test_import_gputop_is_light(name: str) -> None:
     assert name not in loaded_by("import gputop")
 

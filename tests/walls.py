@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-GROUND = frozenset(("errors", "frameworks", "places", "preflight", "process", "snapshot", "terminal_text", "units", "wire"))
+GROUND = frozenset(
+    ("errors", "facts", "frameworks", "places", "preflight", "process", "snapshot", "terminal_text", "units", "wire")
+)
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
 
 _TABLE = {
     "errors": "",
+    "facts": "frameworks",
     "frameworks": "",
     "places": "",
     "preflight": "",
@@ -27,10 +30,10 @@ _TABLE = {
     "units": "errors",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
-    "tracking": "places terminal_text tracking/journal",
-    "tracking/auto": "frameworks tracking tracking/journal",
+    "tracking": "facts places terminal_text tracking/journal",
+    "tracking/auto": "facts frameworks tracking tracking/journal",
     "tracking/site": "",
-    "adapters": "tracking tracking/auto tracking/journal",
+    "adapters": "facts tracking tracking/auto tracking/journal",
     "gputop": "adapters tracking tracking/auto",
     # The machine: sources read it, jobs run on it, the agent makes snapshots of it.
     "tracking/reader": "ground tracking/journal",

@@ -13,6 +13,7 @@ from typing import Any
 from transformers import TrainerCallback
 
 from gputop.adapters.joining import Membership, harmless
+from gputop.facts.table import Progress
 
 
 class GputopCallback(TrainerCallback):
@@ -32,7 +33,7 @@ class GputopCallback(TrainerCallback):
         # Some releases use the output directory as the run's name if none is given.
         run = self._member.begin(name=name if name != getattr(args, "output_dir", None) else None)
         self._ready, self._begun = time.perf_counter(), None
-        run.fact("progress", {"total_steps": state.max_steps or None, "epochs": args.num_train_epochs})
+        run.fact("progress", Progress.filled(total_steps=state.max_steps or None, epochs=args.num_train_epochs))
         if state.is_world_process_zero:
             run.config.update(args.to_dict())
             config = getattr(model, "config", None)

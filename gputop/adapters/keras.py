@@ -11,6 +11,7 @@ from typing import Any
 from keras.callbacks import Callback
 
 from gputop.adapters.joining import Membership, harmless
+from gputop.facts.table import Progress
 
 
 class GputopCallback(Callback):
@@ -30,7 +31,7 @@ class GputopCallback(Callback):
         run = self._member.begin(name=getattr(self.model, "name", None))
         self._before_epoch = self._step = 0
         epochs, steps = (self.params or {}).get("epochs"), (self.params or {}).get("steps")
-        run.fact("progress", {"total_steps": epochs * steps if epochs and steps else None, "epochs": epochs})
+        run.fact("progress", Progress.filled(total_steps=epochs * steps if epochs and steps else None, epochs=epochs))
         optimizer = getattr(self.model, "optimizer", None)
         if optimizer is not None:
             run.config.update({"optimizer": optimizer.get_config()})

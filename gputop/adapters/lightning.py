@@ -16,6 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from gputop.adapters.joining import Membership, harmless
+from gputop.facts.table import Progress
 from gputop.tracking.run import Run
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
@@ -91,7 +92,7 @@ class GputopCallback(_Callback):
         """Start or join the run, and report its length."""
         total, epochs = trainer.estimated_stepping_batches, trainer.max_epochs
         known = isinstance(total, int) and total > 0
-        progress = {"total_steps": total if known else None, "epochs": epochs if epochs and epochs > 0 else None}
+        progress = Progress.filled(total_steps=total if known else None, epochs=epochs if epochs and epochs > 0 else None)
         self._member.begin().fact("progress", progress)
         self._seen_steps = trainer.global_step
         self._start_step()

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
 from gputop.agent.process_reader import ProcessReader
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
+from gputop.facts.table import Facts
 from gputop.places import jobs_dir
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import (
@@ -289,26 +290,17 @@ def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
 
 def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
     """Return which process or thread reports that it works as which virtual GPU (the journal's fact ``devices``)."""
-    claims = []
+    claims: list[Claim] = []
     for run in runs:
         for rank in run.ranks:
             if rank.pid is None or rank.state not in LIVE_STATES:
                 continue
-            stated = rank.facts.get("devices")
-            for item in stated if isinstance(stated, list | tuple) else ():
-                claim = _claim(rank.pid, item)
-                if claim:
-                    claims.append(claim)
+            claims += [
+                Claim(rank.pid, device.virtual_index, device.thread_id, device.memory_bytes)
+                for device in Facts(rank.facts).devices
+                if device.virtual_index is not None
+            ]
     return tuple(claims)
-
-
-def _claim(pid: int, item: Any) -> Claim | None:
-    if not isinstance(item, Mapping) or not isinstance(item.get("virtual_index"), int):
-        return None
-    thread, size = item.get("thread_id"), item.get("memory_bytes")
-    return Claim(
-        pid, item["virtual_index"], thread if isinstance(thread, int) else None, size if isinstance(size, int) else None
-    )
 
 
 def take_once(sampler: Sampler) -> Snapshot:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gputop.facts.table import BatchNorm, Model, Optimizer
+
 _PARTS = ("module", "_orig_mod", "_fsdp_wrapped_module")
 _WRAPPERS_MAX = 8
 
@@ -25,19 +27,21 @@ def describe_model(root: Any, mesh: list[str]) -> dict[str, Any]:
         dtypes[dtype] = dtypes.get(dtype, 0) + size
     spread = [name for name in wrappers if name != "OptimizedModule"]
     places = getattr(inner, "hf_device_map", None)
-    return {
-        "class": type(inner).__name__,
-        "wrapper": spread[0] if spread else (wrappers[0] if wrappers else None),
-        "wrappers": wrappers,
-        "parameter_device": str(parameters[0].device) if parameters else None,
-        "parameter_devices": devices,
-        "parameter_dtypes": dtypes,
-        "parameters": sum(sizes),
-        "trained_parameters": sum(size for item, size in zip(parameters, sizes, strict=True) if item.requires_grad),
-        "hf_device_map": len({str(place) for place in places.values()}) if isinstance(places, Mapping) else None,
-        **_layers(root),
-        "mesh": mesh or next((names for names in map(_mesh_of, parameters[:1]) if names), []),
-    }
+    batch_norm, recurrent = _layers(root)
+    return Model.filled(
+        class_=type(inner).__name__,
+        wrapper=spread[0] if spread else (wrappers[0] if wrappers else None),
+        wrappers=wrappers,
+        parameter_device=str(parameters[0].device) if parameters else None,
+        parameter_devices=devices,
+        parameter_dtypes=dtypes,
+        parameters=sum(sizes),
+        trained_parameters=sum(size for item, size in zip(parameters, sizes, strict=True) if item.requires_grad),
+        hf_device_map=len({str(place) for place in places.values()}) if isinstance(places, Mapping) else None,
+        batch_norm=batch_norm,
+        recurrent=recurrent,
+        mesh=mesh or next((names for names in map(_mesh_of, parameters[:1]) if names), []),
+    )
 
 
 def unwrap(root: Any) -> tuple[list[str], Any]:
@@ -56,7 +60,8 @@ def unwrap(root: Any) -> tuple[list[str], Any]:
     return wrappers, inner
 
 
-def _layers(root: Any) -> dict[str, Any]:
+def _layers(root: Any) -> tuple[dict[str, Any], bool]:
+    """Return what the fact says of BatchNorm layers, and whether there are recurrent ones."""
     kinds: dict[type, frozenset[str]] = {}
     layers = synced = frozen = 0
     recurrent = False
@@ -70,7 +75,7 @@ def _layers(root: Any) -> dict[str, Any]:
             synced += "SyncBatchNorm" in names
             frozen += root.training and not module.training
         recurrent = recurrent or "RNNBase" in names
-    return {"batch_norm": {"layers": layers, "synced": synced, "frozen": frozen}, "recurrent": recurrent}
+    return BatchNorm.filled(layers=layers, synced=synced, frozen=frozen), recurrent
 
 
 def _mesh_of(parameter: Any) -> list[str]:
@@ -93,7 +98,8 @@ def describe_optimizer(optimizer: Any) -> dict[str, Any]:
     """Return the fact ``optimizer``: the class, and the scalar settings of its first parameter group."""
     first = optimizer.param_groups[0]
     settings = {name: value for name, value in first.items() if isinstance(value, bool | int | float | str)}
-    return {"type": getattr(optimizer, "kind", type(optimizer).__name__), "groups": len(optimizer.param_groups), **settings}
+    kind = getattr(optimizer, "kind", type(optimizer).__name__)
+    return {**Optimizer.filled(type=kind, groups=len(optimizer.param_groups)), **settings}
 
 
 def direct(module: Any) -> list[Any]:

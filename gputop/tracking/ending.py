@@ -24,6 +24,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NoReturn
 
+from gputop.facts.table import Error
 from gputop.tracking.recorder import Recorder
 
 SIGINT_EXIT_CODE = 130
@@ -117,7 +118,7 @@ def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[
         message = shortened(str(error))
     except Exception:  # noqa: BLE001 - __str__ is the user's code
         message = ""
-    return {"type": type(error).__name__, "message": message, "where": where or innermost}
+    return Error.filled(type=type(error).__name__, message=message, where=where or innermost)
 
 
 def shortened(message: str) -> str:

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import Any
 
+from gputop.facts.table import Device, Torch
 from gputop.tracking.recorder import Recorder
 
 
@@ -28,14 +30,12 @@ def torch_fact(ask_cuda: bool = False) -> dict[str, Any] | None:
     if version is None or not hasattr(torch, "cuda"):
         return None
     built = getattr(getattr(torch, "version", None), "cuda", None) is not None
-    found: dict[str, Any] = {"version": str(version), "cuda_built": built, "cuda_available": None, "device_count": None}
-    try:
+    available = count = None
+    with suppress(Exception):  # a broken driver is not the training's concern here
         if ask_cuda or torch.cuda.is_initialized():
-            found["cuda_available"] = bool(torch.cuda.is_available())
-            found["device_count"] = int(torch.cuda.device_count())
-    except Exception:  # noqa: BLE001 - a broken driver is not the training's concern here
-        return found
-    return found
+            available = bool(torch.cuda.is_available())
+            count = int(torch.cuda.device_count())
+    return Torch.filled(version=str(version), cuda_built=built, cuda_available=available, device_count=count)
 
 
 def device_fact(module: Any) -> dict[str, Any] | None:
@@ -44,13 +44,13 @@ def device_fact(module: Any) -> dict[str, Any] | None:
         return None
     index = int(module.current_device())
     uuid = getattr(module.get_device_properties(index), "uuid", None)
-    return {
-        "name": f"cuda:{index}",
-        "uuid": None if uuid is None else f"GPU-{uuid}",
-        "virtual_index": None,
-        "thread_id": None,
-        "memory_bytes": None,
-    }
+    return Device.filled(
+        name=f"cuda:{index}",
+        uuid=None if uuid is None else f"GPU-{uuid}",
+        virtual_index=None,
+        thread_id=None,
+        memory_bytes=None,
+    )
 
 
 class Watcher:

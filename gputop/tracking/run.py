@@ -1,13 +1,6 @@
 """The ``Run`` that ``init`` returns: one rank of a run, as a training script sees it. No call here raises or blocks.
 
-Facts that other packages read (``Rank.facts``); the last value that a rank recorded counts:
-
-* ``progress``: {"total_steps", "epochs"}, from ``init``.
-* ``devices``: [{"name", "uuid", "virtual_index", "thread_id", "memory_bytes"}], recorded once CUDA is initialized, or by
-  the script itself.
-* ``torch``: {"version", "cuda_built", "cuda_available", "device_count"}, once the script has loaded torch; never loads it.
-* ``model``, ``data_parallel``: see ``watch``.
-* ``summary``, ``metrics`` (the ``define_metric`` calls), ``alert`` (the last one), ``group``, ``tags``.
+Facts that other packages read are records of ``gputop/facts/table.py``; docs/facts.md lists them.
 
 ``with run.phase("data")`` writes the metric ``phase/data``: seconds, at the current step.
 """
@@ -21,6 +14,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
+from gputop.facts.table import Alert, Metric
 from gputop.tracking import ending, import_hook, wandb
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.files import OpenJournal
@@ -158,7 +152,7 @@ class Run:
     def alert(self, title: str, text: str = "", level: str = "warning", **ignored: Any) -> None:
         """Record something that the user should see."""
         self.text(f"{title}: {text}" if text else title, str(level))
-        self.fact("alert", {"title": title, "text": text, "level": str(level), "time": time.time()})
+        self.fact("alert", Alert.filled(title=title, text=text, level=str(level), time=time.time()))
 
     def define_metric(
         self,
@@ -170,7 +164,7 @@ class Run:
         **ignored: Any,
     ) -> None:
         """Define how to read a metric: the metric that serves as its x axis, ``goal`` "min" or "max", and its unit."""
-        self._metrics[name] = {"goal": _GOALS.get(goal or "", goal), "unit": unit, "step_metric": step_metric}
+        self._metrics[name] = Metric.filled(goal=_GOALS.get(goal or "", goal), unit=unit, step_metric=step_metric)
         self.fact("metrics", self._metrics)
 
     @contextmanager

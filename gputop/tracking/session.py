@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from gputop.facts.table import Progress
 from gputop.places import state_dir
 from gputop.tracking import ending, evidence
 from gputop.tracking.journal import identity
@@ -128,7 +129,7 @@ def _start(
     command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
     run.describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), command=command)
     opened.journal.anchor()
-    run.fact("progress", {"total_steps": total_steps, "epochs": epochs})
+    run.fact("progress", Progress.filled(total_steps=total_steps, epochs=epochs))
     for key, value in (("group", group), ("tags", labels(tags))):
         if value:
             run.fact(key, value)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+from gputop.facts.table import DataParallel
 from gputop.tracking import evidence
 from gputop.tracking.describe import describe_model
 from gputop.tracking.journal.notice import tell
@@ -121,20 +122,20 @@ class SplitCounter:
             self._rows, self._leaves = rows, len(sizes)
             self._run.fact(
                 "data_parallel",
-                {
-                    "device_ids": self._devices,
-                    "replicas": replicas,
-                    "batch_rows": batch,
-                    "rows_per_device": rows,
-                    "calls": self._calls,
-                    "underused_calls": self._underused,
-                    "uneven_calls": self._uneven,
-                    "module": self._class,
-                    "output_device": self._output,
-                    "dim": self._dim,
-                    "tensor_leaves": len(sizes),
-                    "leaf_sizes": sizes,
-                },
+                DataParallel.filled(
+                    device_ids=self._devices,
+                    replicas=replicas,
+                    batch_rows=batch,
+                    rows_per_device=rows,
+                    calls=self._calls,
+                    underused_calls=self._underused,
+                    uneven_calls=self._uneven,
+                    module=self._class,
+                    output_device=self._output,
+                    dim=self._dim,
+                    tensor_leaves=len(sizes),
+                    leaf_sizes=sizes,
+                ),
             )
 
 
@@ -153,10 +154,8 @@ def is_data_parallel(model: Any) -> bool:
 def watch(model: Any, run: Recorder) -> None:
     """Record the facts ``model``, ``torch`` and, for a data-parallel wrapper, ``data_parallel``.
 
-    Pass the wrapper if there is one: ``watch(nn.DataParallel(net))``. ``data_parallel`` counts calls in training mode
-    with gradients enabled: {"device_ids", "replicas", "batch_rows", "rows_per_device", "calls", "underused_calls" (a
-    replica got nothing), "uneven_calls" (smallest share below 0.75 of the largest), "module", "output_device", "dim", and
-    for the last call "tensor_leaves" and "leaf_sizes" (of each tensor along "dim")}.
+    Pass the wrapper if there is one: ``watch(nn.DataParallel(net))``. docs/facts.md says what each fact holds;
+    ``data_parallel`` counts calls in training mode with gradients enabled.
     """
     if run.disabled:
         return

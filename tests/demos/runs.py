@@ -16,6 +16,7 @@ from typing import Any
 from gputop.snapshot import Points, Run
 from gputop.tracking.reader.runs import RunReader
 from tests import REPOSITORY
+from tests.facts.checks import assert_facts
 
 DEMOS = REPOSITORY / "demos"
 
@@ -109,6 +110,9 @@ class Nursery:
             codes = json.loads(self._process.stdout.readline())
             texts = [Path(out, f"{rank}.txt").read_text(errors="replace") for rank in range(max(1, ranks))]
             update = RunReader(Path(out, "gputop", "runs")).poll()
+            for run in update.runs:
+                for rank in run.ranks:
+                    assert_facts(rank.facts)
             return Ran(codes, texts, update.runs[0] if update.runs else None, list(update.points))
 
 

@@ -16,12 +16,11 @@ from gputop import units
 from gputop.cli.once import once_text
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import windows
-from gputop.doctor.facts import calls as call_facts
-from gputop.doctor.facts import stated
 from gputop.doctor.findings.finding import Abstained, findings_json
 from gputop.doctor.report import text_report
 from gputop.doctor.rules import JOB_RULES, MACHINE_RULES, Rule
 from gputop.doctor.rules.ddp.model import _far
+from gputop.facts import record
 from gputop.history.series import Bucket
 from gputop.snapshot import Points, Snapshot
 from tests.doctor.scenes import (
@@ -184,9 +183,9 @@ def test_the_loss_of_a_line_of_text_is_finite_where_all_ranks_are():
 
 
 def test_counts_beyond_any_counter_are_unknown():
-    assert stated.whole(2**63) is None
-    assert stated.whole(7) == 7
-    assert call_facts.number(10**400) is None
+    assert record.read_whole(2**63) is None
+    assert record.read_whole(7) == 7
+    assert record.read_number(10**400) is None
 
 
 # ---- a rule that fails

@@ -9,19 +9,25 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 from gputop.snapshot import Run
+from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
 from gputop.tracking.journal.read import JournalReader
 from gputop.tracking.reader.runs import RunReader
+from gputop.wire import FormatError
 from tests import REPOSITORY
+from tests.facts.checks import assert_facts
 
 DEADLINE_S = 30.0
 ATTEMPTS = 4
+SCRIPTS_OWN = ("a", "at", "count")
+"""Facts that scripts of the tests write themselves."""
 GLOO_ABORTS = "terminate called without an active exception"
 T = TypeVar("T")
 _OWN = ("GPUTOP", "WANDB_", "TORCHELASTIC", "SLURM", "OMPI_", "PMI_", "MASTER_", "RANK", "LOCAL_", "WORLD_SIZE")
@@ -106,6 +112,8 @@ class Home:
         reader = RunReader(self.runs)
         try:
             (run,) = reader.poll().runs
+            for rank in run.ranks:
+                assert_facts(rank.facts, SCRIPTS_OWN)
             return run
         finally:
             reader.close()
@@ -134,6 +142,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
 
     gputop.finish()
     found.close()
+    for archive in found.archives():
+        with suppress(FormatError, OSError):  # a test damaged it on purpose
+            read_all(archive)  # every fact that was written, also those that others took the place of
 
 
 class Everything:
@@ -152,6 +163,8 @@ class Everything:
             self.series.setdefault(name, []).extend(zip(steps, column, strict=True))
 
     def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
+        if kind == form.EVENT and isinstance(value, dict) and value.get("type") == "fact":
+            assert_facts({value["name"]: value["value"]}, SCRIPTS_OWN)
         self.events.append((kind, step, value))
 
 

@@ -14,7 +14,8 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.evidence.series import KEPT_POINTS, Series
-from gputop.doctor.facts.feeding import Feeding, feeding
+from gputop.doctor.facts.stated import facts_of
+from gputop.facts.table import Loader
 from gputop.snapshot import LIVE_STATES
 
 STEPS_MIN = 30
@@ -26,10 +27,10 @@ RHYTHM_ROUNDS = 5
 DATA, STEP, EPOCH, FIRST = "phase/data", "step_s", "epoch", "first_batch_s"
 
 
-def loader_of(job: Job) -> Feeding | None:
+def loader_of(job: Job) -> Loader | None:
     """Return the loader's settings, as reported by the lowest rank that reports any."""
     ranks = job.run.ranks if job.run is not None else ()
-    return next((found for rank in ranks if rank.state in LIVE_STATES and (found := feeding(rank)) is not None), None)
+    return next((found for rank in ranks if rank.state in LIVE_STATES and (found := facts_of(rank).loader) is not None), None)
 
 
 def share_of_data(evidence: Evidence, job: Job) -> float | None:
@@ -43,19 +44,20 @@ def share_of_data(evidence: Evidence, job: Job) -> float | None:
     memo: dict[str, float | None] = evidence.memo["data_waits.share"]
     if job.key not in memo:
         ranks = [rank for rank in job.run.ranks if rank.state in LIVE_STATES] if job.run is not None else []
-        shares = [_share(evidence, job, rank.rank, feeding(rank)) for rank in ranks]
+        shares = [_share(evidence, job, rank.rank, facts_of(rank).loader) for rank in ranks]
         known = sorted(value for value in shares if value is not None)
         memo[job.key] = known[(len(known) - 1) // 2] if known and len(known) == len(ranks) else None
     return memo[job.key]
 
 
-def _share(evidence: Evidence, job: Job, rank: int, loader: Feeding | None) -> float | None:
+def _share(evidence: Evidence, job: Job, rank: int, loader: Loader | None) -> float | None:
     series = evidence.series(job.run_id, rank, DATA)
     steps = windows.newest(evidence, job, rank, STEP)
     if not series or len(steps) < STEPS_MIN:
         return None
     firsts = beginnings(evidence, job, rank)
-    kept = _without(steps, firsts, (loader.workers or 0) * (loader.prefetch or PREFETCH) if loader is not None else 1)
+    prefetched = (loader.num_workers or 0) * (loader.prefetch_factor or PREFETCH) if loader is not None else 1
+    kept = _without(steps, firsts, prefetched)
     if len(kept) < STEPS_MIN:
         kept = _without(steps, firsts, 1)
     total = sum(kept.values)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from gputop.doctor.facts.ddp import Stall
-from gputop.doctor.facts.model import frameworks
+from gputop.doctor.facts.stated import facts_of
+from gputop.facts.table import Stalled
 from gputop.snapshot import Rank
 
 COLLECTIVE_FILES = re.compile(
@@ -33,31 +33,33 @@ _PAUSING = re.compile(
 _KERNEL_RUNS_A_CELL = re.compile(r" (run_code|run_ast_nodes|run_cell)$")
 
 
-def communicates(stall: Stall) -> bool:
+def communicates(stall: Stalled) -> bool:
     """Return whether a rank waits for the others: in backward, where gradients are reduced, or in a collective operation."""
     return stall.phase == "backward" or any(
         COLLECTIVE_FILES.search(frame) or _COLLECTIVE_NAMES.search(frame) for frame in stall.stack
     )
 
 
-def pauses(stall: Stall) -> bool:
+def pauses(stall: Stalled) -> bool:
     """Return whether a rank evaluates or writes a checkpoint, by its phase or by a function name on its stack."""
     return stall.phase in _PAUSES or any(_PAUSING.search(frame) for frame in stall.stack)
 
 
-def compiles(stall: Stall) -> bool:
+def compiles(stall: Stalled) -> bool:
     """Return whether torch.compile is at work: a model's first calls, or those with new shapes, take minutes."""
     return any(_COMPILER.search(frame) and not _COMPILED_CODE_RUNS.search(frame) for frame in stall.stack)
 
 
-def in_debugger(stall: Stall) -> bool:
+def in_debugger(stall: Stalled) -> bool:
     """Return whether a debugger waits at its prompt: a ``breakpoint()`` was left in the code."""
     return any(_DEBUGGER.search(frame) for frame in stall.stack)
 
 
-def rests(rank: Rank | None, stall: Stall) -> bool:
+def rests(rank: Rank | None, stall: Stalled) -> bool:
     """Return whether none of the script's code runs: a notebook between two cells, an interpreter at its prompt."""
     if stall.phase not in (None, "other"):
         return False
-    kernel = "ipykernel" in frameworks(rank) or any(frame.startswith(("kernelapp.py", "ipkernel.py")) for frame in stall.stack)
+    kernel = "ipykernel" in facts_of(rank).frameworks or any(
+        frame.startswith(("kernelapp.py", "ipkernel.py")) for frame in stall.stack
+    )
     return not stall.stack or (kernel and not any(_KERNEL_RUNS_A_CELL.search(frame) for frame in stall.stack))

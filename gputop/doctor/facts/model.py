@@ -1,12 +1,12 @@
-"""What a rank says of its model, its visibility and its end (docs/facts.md), read without trust. Pure. See ``stated``."""
+"""What follows from a rank's account of its environment, its model's places and its end. Facts are read without trust. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from gputop.doctor.facts.stated import mapping, whole
+from gputop.doctor.facts.stated import facts_of
+from gputop.facts.table import Environment
 from gputop.snapshot import Rank
 
 
@@ -32,61 +32,48 @@ class Failure:
     where: str | None
 
 
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        return ()
-    return tuple(item for item in value if isinstance(item, str))
-
-
 def visibility(rank: Rank | None) -> Visibility | None:
     """Return the fact ``environment`` as far as it speaks of visible devices; None where it does not."""
-    fact = mapping(rank, "environment")
-    if "cuda_visible_devices_launch" not in fact or "cuda_visible_devices_now" not in fact:
+    fact = facts_of(rank).environment
+    # Null says that a variable is not set, which a missing key does not.
+    if (
+        fact is None
+        or not fact.has(Environment.cuda_visible_devices_launch)
+        or not fact.has(Environment.cuda_visible_devices_now)
+    ):
         return None
     return Visibility(
-        _text(fact["cuda_visible_devices_launch"]),
-        _text(fact["cuda_visible_devices_now"]),
-        _text(fact.get("device_order")),
-        _texts(fact.get("visible_uuids")) or None,
+        fact.cuda_visible_devices_launch, fact.cuda_visible_devices_now, fact.device_order, fact.visible_uuids or None
     )
 
 
 def mask_now(rank: Rank | None, virtual: bool) -> str | None:
     """Return the mask in os.environ now, of virtual GPUs or of CUDA; None where it is not set or not known."""
-    return _text(mapping(rank, "environment").get("virtual_devices_now" if virtual else "cuda_visible_devices_now"))
-
-
-def frameworks(rank: Rank | None) -> tuple[str, ...]:
-    """Return the names of the frameworks that the rank imported."""
-    return _texts(rank.facts.get("frameworks")) if rank is not None else ()
+    fact = facts_of(rank).environment
+    if fact is None:
+        return None
+    return fact.virtual_devices_now if virtual else fact.cuda_visible_devices_now
 
 
 def device_map_places(rank: Rank | None) -> int | None:
     """Return over how many places a Hugging Face device_map spreads the model; None without one."""
-    return whole(mapping(rank, "model").get("hf_device_map"))
+    model = facts_of(rank).model
+    return model.hf_device_map if model is not None else None
 
 
 def parameters_by_device(rank: Rank | None) -> Mapping[str, int]:
     """Return how many elements of the model's parameters are on which device ("cpu", "cuda:0")."""
-    value = mapping(rank, "model").get("parameter_devices")
-    if not isinstance(value, Mapping):
-        return {}
-    return {
-        name: number for name, item in value.items() if isinstance(name, str) and (number := whole(item)) is not None and number
-    }
+    model = facts_of(rank).model
+    return {name: size for name, size in model.parameter_devices.items() if size} if model is not None else {}
 
 
 def failure(rank: Rank | None) -> Failure | None:
     """Return the fact ``error``: what ended the rank's script."""
-    fact = mapping(rank, "error")
-    name, message = _text(fact.get("type")), _text(fact.get("message"))
-    return Failure(name or "", message or "", _text(fact.get("where"))) if name or message else None
+    fact = facts_of(rank).error
+    return Failure(fact.type or "", fact.message or "", fact.where) if fact and (fact.type or fact.message) else None
 
 
 def group_size(rank: Rank | None) -> int | None:
     """Return the world size of the process group that the rank joined; None without one."""
-    return whole(mapping(rank, "process_group").get("world_size"))
+    group = facts_of(rank).process_group
+    return group.world_size if group is not None else None

@@ -1,19 +1,24 @@
-"""What a rank says of itself (``Rank.facts``), read without trust: facts are JSON that any version may have written. Pure."""
+"""What a rank says of itself, read through the schema (``gputop/facts``) and without trust. Pure.
+
+``facts_of(rank)`` holds every fact; the functions here and beside it are what follows from one fact or several.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
+from gputop.facts.table import Facts
 from gputop.snapshot import Rank
 
 WRAPPERS = ("DataParallel", "FSDP", "FSDPModule", "DeepSpeedEngine")
 """How the names end of classes that spread a model over devices."""
 KEPT_RANKS = 1024
-"""Ranks of which is kept what a fact of theirs says, at most."""
-_EMPTY: Mapping[str, Any] = {}
+"""Most ranks whose facts are kept as they were read."""
+REPLICAS_MAX = 64
+"""Most replicas of nn.DataParallel where it names no devices."""
 _kept: list[dict[int, Any]] = []
 T = TypeVar("T")
 
@@ -46,6 +51,12 @@ def forget() -> None:
         known.clear()
 
 
+@read_once
+def facts_of(rank: Rank | None) -> Facts:
+    """Return the facts of a rank; none of them where there is no rank."""
+    return Facts(rank.facts if rank is not None else {})
+
+
 @dataclass(frozen=True, slots=True)
 class DataParallelFact:
     """What nn.DataParallel (or the CPU engine) did. ``rows``: per device, of the last batch; counters: since the start."""
@@ -57,6 +68,11 @@ class DataParallelFact:
     underused_calls: int
     uneven_calls: int
     module: str | None
+    output_device: int | None
+    dim: int
+    tensor_leaves: int | None
+    leaf_sizes: tuple[int, ...]
+    """Size of each tensor of the last call along ``dim``."""
 
     @property
     def devices(self) -> int:
@@ -64,109 +80,76 @@ class DataParallelFact:
         return len(self.device_ids)
 
 
-def mapping(rank: Rank | None, name: str) -> Mapping[str, Any]:
-    """Return one fact that is an object; empty when it is missing or something else."""
-    value = rank.facts.get(name) if rank is not None else None
-    # What came as JSON is a dict; the check against Mapping takes five times as long.
-    return value if type(value) is dict or isinstance(value, Mapping) else _EMPTY
-
-
-def whole(value: Any) -> int | None:
-    """Return a count or an index; None for everything else (also for True and for negatives)."""
-    # JSON knows integers of any size; one beyond any counter's range is no number that was measured.
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else None
-
-
-def _whole_list(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        return ()
-    return tuple(item for item in map(whole, value) if item is not None)
-
-
-def _device_ids(value: Any) -> tuple[int, ...]:
-    """Return indices of devices, written 0, "0" or "cuda:0"."""
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        return ()
-    texts = [str(item).rpartition(":")[2] for item in value if isinstance(item, int | str)]
-    return tuple(int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 4)
-
-
 @read_once
 def data_parallel(rank: Rank | None) -> DataParallelFact | None:
-    """Return the fact ``data_parallel``; None where the rank has no such wrapper or counts cannot be read."""
-    fact = mapping(rank, "data_parallel")
-    if not fact:
+    """Return the fact ``data_parallel``; None where the rank has no such wrapper or its counts cannot be read."""
+    fact = facts_of(rank).data_parallel
+    if fact is None:
         return None
-    calls, ids = whole(fact.get("calls")), _device_ids(fact.get("device_ids"))
-    if not ids:
-        ids = tuple(range(min(64, whole(fact.get("replicas")) or 0)))
-    if calls is None or not ids:
+    ids = fact.device_ids or tuple(range(min(REPLICAS_MAX, fact.replicas or 0)))
+    if fact.calls is None or not ids:
         return None
-    module = fact.get("module")
     return DataParallelFact(
         device_ids=ids,
-        batch_rows=whole(fact.get("batch_rows")),
-        rows=_whole_list(fact.get("rows_per_device")),
-        calls=calls,
-        underused_calls=whole(fact.get("underused_calls")) or 0,
-        uneven_calls=whole(fact.get("uneven_calls")) or 0,
-        module=module if isinstance(module, str) else None,
+        batch_rows=fact.batch_rows,
+        rows=fact.rows_per_device,
+        calls=fact.calls,
+        underused_calls=fact.underused_calls or 0,
+        uneven_calls=fact.uneven_calls or 0,
+        module=fact.module,
+        output_device=fact.output_device,
+        dim=fact.dim or 0,
+        tensor_leaves=fact.tensor_leaves,
+        leaf_sizes=fact.leaf_sizes,
     )
 
 
 def stated_devices(rank: Rank | None) -> tuple[tuple[str | None, int | None], ...]:
     """Return the fact ``devices`` as (uuid, virtual index) pairs: where the rank says that it computes."""
-    value = rank.facts.get("devices") if rank is not None else None
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
-        return ()
-    found = []
-    for item in value:
-        if isinstance(item, Mapping):
-            uuid, index = item.get("uuid"), whole(item.get("virtual_index"))
-            if isinstance(uuid, str) or index is not None:
-                found.append((uuid if isinstance(uuid, str) else None, index))
-    return tuple(found)
+    return tuple(
+        (item.uuid, item.virtual_index)
+        for item in facts_of(rank).devices
+        if item.uuid is not None or item.virtual_index is not None
+    )
 
 
 def device_count(rank: Rank | None) -> int | None:
     """Return how many CUDA devices torch sees in this rank."""
-    direct = whole(rank.facts.get("device_count")) if rank is not None else None
-    return direct if direct is not None else whole(mapping(rank, "torch").get("device_count"))
+    facts = facts_of(rank)
+    return facts.device_count if facts.device_count is not None else (facts.torch.device_count if facts.torch else None)
 
 
 def cuda_available(rank: Rank | None) -> bool | None:
     """Return what torch.cuda.is_available() said in this rank."""
-    value = mapping(rank, "torch").get("cuda_available")
-    return value if isinstance(value, bool) else None
+    torch = facts_of(rank).torch
+    return torch.cuda_available if torch is not None else None
 
 
 def cuda_built(rank: Rank | None) -> bool | None:
     """Return whether this rank's torch was built with CUDA."""
-    value = mapping(rank, "torch").get("cuda_built")
-    return value if isinstance(value, bool) else None
+    torch = facts_of(rank).torch
+    return torch.cuda_built if torch is not None else None
 
 
 def parameter_device(rank: Rank | None) -> str | None:
-    """Return where the model's parameters are, e.g. "cpu" or "cuda:0"."""
-    value = mapping(rank, "model").get("parameter_device")
-    return value if isinstance(value, str) else None
+    """Return where the model's parameters are, such as "cpu" or "cuda:0"."""
+    model = facts_of(rank).model
+    return model.parameter_device if model is not None else None
 
 
 def model_inspected(rank: Rank | None) -> bool:
     """True when the tracking saw the model, so that a missing wrapper is a fact and not ignorance."""
-    return bool(mapping(rank, "model"))
+    return facts_of(rank).model is not None
 
 
 def wrapper(rank: Rank | None) -> str | None:
     """Return the class name of what wraps the model over several devices; None when no wrapper was reported."""
-    if rank is None:
-        return None
-    if mapping(rank, "data_parallel"):
+    facts = facts_of(rank)
+    if facts.data_parallel is not None:
         return "DataParallel"
-    for value in (rank.facts.get("wrapper"), rank.facts.get("wrappers"), mapping(rank, "model").get("wrapper")):
-        for item in value if isinstance(value, list | tuple) else (value,):
-            name = item.get("type") if isinstance(item, Mapping) else item
-            short = name.rpartition(".")[2] if isinstance(name, str) else ""
-            if short.endswith(WRAPPERS):
-                return short
+    own = facts.model.wrapper if facts.model is not None else None
+    for name in (*facts.wrapper, *facts.wrappers, own or ""):
+        short = name.rpartition(".")[2]
+        if short.endswith(WRAPPERS):
+            return short
     return None

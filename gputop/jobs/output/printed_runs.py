@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from gputop.errors import UsageError
+from gputop.facts.table import Progress
 from gputop.jobs import record, store
 from gputop.jobs.output import logs
 from gputop.jobs.output.follower import METRICS, FileFollower
@@ -176,7 +177,7 @@ def _run(job: Job, followed: _Followed) -> Run:
             metrics=dict(printed.metrics),
             facts={
                 "source": SOURCE,
-                **({"progress": {"total_steps": printed.total_steps}} if printed.total_steps else {}),
+                **({"progress": Progress.filled(total_steps=printed.total_steps)} if printed.total_steps else {}),
             },
         )
         for number, printed in sorted(followed.ranks.items())

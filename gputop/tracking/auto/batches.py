@@ -18,6 +18,7 @@ from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
+from gputop.facts import table
 from gputop.tracking.journal.gpu_values import LateValues
 
 BATCH_BYTES = 256
@@ -93,12 +94,12 @@ class Batches:
         """Return the fact ``batches``; None before the first batch."""
         if not self.recent:
             return None
-        return {
-            "recent": [list(pair) for pair in self.recent],
-            "epochs": [list(pair) for pair in self.epochs],
-            "rows": self.rows,
-            "elements": self.elements,
-        }
+        return table.Batches.filled(
+            recent=[list(pair) for pair in self.recent],
+            epochs=[list(pair) for pair in self.epochs],
+            rows=self.rows,
+            elements=self.elements,
+        )
 
 
 class Called:
@@ -185,7 +186,7 @@ class Probe:
         """Return the fact ``parameters``; None before the first sample, or before its values have arrived."""
         for _, value, step, _ in self._late.landed():
             self._recent.append([step, None, value])
-        return {"recent": [list(entry) for entry in self._recent]} if self._recent else None
+        return table.Parameters.filled(recent=[list(entry) for entry in self._recent]) if self._recent else None
 
 
 def _is_plain(parameter: Any) -> bool:

@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from gputop.facts import table
+
 COLLECTIVES = {
     "allreduce": "all_reduce",
     "allreduce_coalesced": "all_reduce_coalesced",
@@ -118,13 +120,13 @@ class Gradients:
         """Return the fact ``gradients``; None before the first step."""
         if not self.steps:
             return None
-        return {
-            "steps": self.steps,
-            "backwards": self.backwards,
-            "synced_backwards": self.synced if with_ddp else None,
-            "unsynced_steps": self.unsynced_steps if with_ddp else None,
-            "accumulation": self.accumulation,
-        }
+        return table.Gradients.filled(
+            steps=self.steps,
+            backwards=self.backwards,
+            synced_backwards=self.synced if with_ddp else None,
+            unsynced_steps=self.unsynced_steps if with_ddp else None,
+            accumulation=self.accumulation,
+        )
 
 
 def is_ddp(module: Any) -> bool:
@@ -148,23 +150,23 @@ def ddp_fact(module: Any) -> dict[str, Any]:
     kept = _wrapped_as.get(module, {})
     first = next(iter(kept.values()), (None, None, None))
     unused, synced = said.get("unused_parameter_size"), said.get("has_sync_bn")
-    return {
-        "backend": said.get("backend_name"),
-        "world_size": said.get("world_size"),
-        "device_ids": devices if "device_ids" in said else None,
-        "find_unused_parameters": _flag(getattr(module, "find_unused_parameters", None)),
-        "unused_parameter_bytes": unused,
-        "has_sync_bn": _flag(synced),
-        "static_graph": _flag(getattr(module, "static_graph", None)),
-        "iteration": said.get("iteration"),
-        "forward_s": _seconds(said.get("avg_forward_compute_time")),
-        "backward_s": _seconds(said.get("avg_backward_compute_time")),
-        "communication_s": _seconds(said.get("avg_backward_comm_time")),
-        "overlap_s": _seconds(said.get("avg_backward_compute_comm_overlap_time")),
-        "replaced_parameters": _replaced(module, kept) if module in _wrapped_as else None,
-        "parameter_device": None if first[2] is None else str(first[2]),
-        "parameter_dtype": None if first[1] is None else str(first[1]).removeprefix("torch."),
-    }
+    return table.Ddp.filled(
+        backend=said.get("backend_name"),
+        world_size=said.get("world_size"),
+        device_ids=devices if "device_ids" in said else None,
+        find_unused_parameters=_flag(getattr(module, "find_unused_parameters", None)),
+        unused_parameter_bytes=unused,
+        has_sync_bn=_flag(synced),
+        static_graph=_flag(getattr(module, "static_graph", None)),
+        iteration=said.get("iteration"),
+        forward_s=_seconds(said.get("avg_forward_compute_time")),
+        backward_s=_seconds(said.get("avg_backward_compute_time")),
+        communication_s=_seconds(said.get("avg_backward_comm_time")),
+        overlap_s=_seconds(said.get("avg_backward_compute_comm_overlap_time")),
+        replaced_parameters=_replaced(module, kept) if module in _wrapped_as else None,
+        parameter_device=None if first[2] is None else str(first[2]),
+        parameter_dtype=None if first[1] is None else str(first[1]).removeprefix("torch."),
+    )
 
 
 def _replaced(module: Any, kept: dict[int, tuple[Any, Any, Any]]) -> int:
@@ -183,14 +185,14 @@ def group_fact(torch: Any, mesh: list[str]) -> dict[str, Any] | None:
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
     known = getattr(getattr(distributed.distributed_c10d, "_world", None), "pg_map", None)
-    return {
-        "backend": str(distributed.get_backend()),
-        "world_size": distributed.get_world_size(),
-        "rank": distributed.get_rank(),
-        "groups": None if known is None else len(known),
-        "mesh": mesh,
-        "collectives": dict(collectives),
-    }
+    return table.ProcessGroup.filled(
+        backend=str(distributed.get_backend()),
+        world_size=distributed.get_world_size(),
+        rank=distributed.get_rank(),
+        groups=None if known is None else len(known),
+        mesh=mesh,
+        collectives=dict(collectives),
+    )
 
 
 def _seconds(nanoseconds: Any) -> float | None:

@@ -12,6 +12,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
+from gputop.facts import table
 from gputop.tracking import evidence
 from gputop.tracking.auto import ddp, gpu, settings, stall
 from gputop.tracking.auto.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
@@ -159,12 +160,12 @@ class Facts:
         found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
         called = self._models.called.fact()
         if found is not None:
-            found = {**found, "recent": self._numbered(found["recent"])}
-        return found if called is None else {**(found or {}), "called": self._numbered(called)}
+            found = table.Batches.filled(**{**found, "recent": self._numbered(found["recent"])})
+        return found if called is None else table.Batches.filled(**(found or {}), called=self._numbered(called))
 
     def _parameters(self) -> dict[str, Any] | None:
         found = self._probe.fact() if self._probe is not None else None
-        return None if found is None else {**found, "recent": self._numbered(found["recent"])}
+        return None if found is None else table.Parameters.filled(recent=self._numbered(found["recent"]))
 
     def _numbered(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
         """Return [step, ...] with the run's step numbers: in the script's own run, the script's."""
@@ -175,13 +176,17 @@ class Facts:
         """Return the fact ``torch``; queries devices only if CUDA is in use, and keeps an earlier answer."""
         found = evidence.torch_fact()
         known = self._steps.run.facts.get("torch") if self._steps.run is not None else None
-        return known if known is not None and found is not None and found["device_count"] is None else found
+        return known if known is not None and found is not None and table.Torch(found).device_count is None else found
 
     def _group(self) -> dict[str, Any] | None:
         """Return the fact ``process_group``; once the group is destroyed, the last one with the final counts."""
         found = ddp.group_fact(self._torch, self._models.mesh)
         known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
-        return {**known, "collectives": dict(ddp.collectives)} if found is None and known is not None else found
+        return (
+            table.ProcessGroup.filled(**{**known, "collectives": dict(ddp.collectives)})
+            if found is None and known is not None
+            else found
+        )
 
     def _memory(self) -> dict[str, Any] | None:
         cuda = evidence.cuda()

@@ -10,6 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from gputop.facts.table import CudaMemory
+
 EVERY_STEPS = 10
 """One step in this many is timed with events."""
 PAIRS_MAX = 16
@@ -37,15 +39,15 @@ def listen(torch: Any, no_compile: Callable[..., None]) -> None:
 def memory_fact(cuda: Any) -> dict[str, Any]:
     """Return the fact ``cuda_memory`` of the current device; queries the allocator and the driver without waiting."""
     stats: dict[str, Any] = cuda.memory_stats()
-    return {
-        "allocated_bytes": stats.get("allocated_bytes.all.current"),
-        "reserved_bytes": stats.get("reserved_bytes.all.current"),
-        "peak_bytes": stats.get("allocated_bytes.all.peak"),
-        "total_bytes": int(cuda.get_device_properties(cuda.current_device()).total_memory),
-        "retries": stats.get("num_alloc_retries"),
-        "out_of_memory": stats.get("num_ooms"),
-        "empty_cache_calls": empty_cache_calls,
-    }
+    return CudaMemory.filled(
+        allocated_bytes=stats.get("allocated_bytes.all.current"),
+        reserved_bytes=stats.get("reserved_bytes.all.current"),
+        peak_bytes=stats.get("allocated_bytes.all.peak"),
+        total_bytes=int(cuda.get_device_properties(cuda.current_device()).total_memory),
+        retries=stats.get("num_alloc_retries"),
+        out_of_memory=stats.get("num_ooms"),
+        empty_cache_calls=empty_cache_calls,
+    )
 
 
 class Clock:

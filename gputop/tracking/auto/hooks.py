@@ -19,6 +19,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
+from gputop.facts.table import Checkpoint
 from gputop.tracking.auto import ddp, gpu
 from gputop.tracking.auto.batches import Batches
 from gputop.tracking.auto.ddp import Gradients
@@ -325,7 +326,7 @@ def _patch_save(torch: Any, steps: Steps) -> None:
             path = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", None)
             size = os.stat(path).st_size if isinstance(path, str) and not hasattr(f, "write") else None
             steps.note(checkpoint_s=seconds)
-            run.fact("checkpoint", {"seconds": seconds, "bytes": size, "path": path, "step": steps.step})
+            run.fact("checkpoint", Checkpoint.filled(seconds=seconds, bytes=size, path=path, step=steps.step))
         except Exception as error:  # noqa: BLE001 - as above
             steps.failed(error)
         return result

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gputop.facts.table import Loader, Sampler
 from gputop.tracking.auto.batches import Batches
 
 _DEPTH = 6
@@ -88,8 +89,8 @@ class Feed:
 
     def record_facts(self, run: Any) -> None:
         """Record what this loader and its sampler are, and its progress, if that changed."""
-        counted = {"iterations": self.iterations, "exhausted": self.exhausted, "batches": self.handed_out}
-        for name, value in (("loader", {**self._described, **counted}), ("sampler", self._sampler)):
+        loader = Loader.filled(**self._described, iterations=self.iterations, exhausted=self.exhausted, batches=self.handed_out)
+        for name, value in (("loader", loader), ("sampler", self._sampler)):
             if value is not None and run.facts.get(name) != value:
                 run.fact(name, value)
 
@@ -99,13 +100,13 @@ class Feed:
             return None
         kind = type(sampler).__name__
         shuffle = {"RandomSampler": True, "SequentialSampler": False}.get(kind, getattr(sampler, "shuffle", None))
-        return {
-            "type": kind,
-            "shuffle": shuffle if isinstance(shuffle, bool) else None,
-            "set_epoch": self.epoch_was_set if hasattr(sampler, "set_epoch") else None,
-            "replicas": _int(getattr(sampler, "num_replicas", None)),
-            "rank": _int(getattr(sampler, "rank", None)),
-        }
+        return Sampler.filled(
+            type=kind,
+            shuffle=shuffle if isinstance(shuffle, bool) else None,
+            set_epoch=self.epoch_was_set if hasattr(sampler, "set_epoch") else None,
+            replicas=_int(getattr(sampler, "num_replicas", None)),
+            rank=_int(getattr(sampler, "rank", None)),
+        )
 
 
 def describe(loader: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
+from gputop.facts.table import Evaluation, WrapperCalls
 from gputop.tracking.auto.batches import Called
 from gputop.tracking.auto.ddp import ddp_fact, is_ddp, is_sharded
 from gputop.tracking.auto.fast_path import FastPath
@@ -174,25 +175,25 @@ class Models:
         """Return the fact ``wrapper_calls``; None if there is no wrapper, or if it is unknown."""
         if not self.wrapped or not (self._wrapped or self._bypassed):
             return None
-        return {
-            "wrapped": self._wrapped,
-            "bypassed": self._bypassed,
-            "bypassed_steps": self._bypassed_steps,
-            "module": self._bypassed_class,
-            "where": self._bypassed_where,
-        }
+        return WrapperCalls.filled(
+            wrapped=self._wrapped,
+            bypassed=self._bypassed,
+            bypassed_steps=self._bypassed_steps,
+            module=self._bypassed_class,
+            where=self._bypassed_where,
+        )
 
     def evaluation(self) -> dict[str, Any] | None:
         """Return the fact ``evaluation``; None before the first one."""
         if not self._evaluations:
             return None
         device, through = self._evaluated
-        return {
-            "calls": self._evaluations,
-            "seconds": self._evaluation_s,
-            "parameter_device": device,
-            "wrapped": through if self.wrapped else None,
-        }
+        return Evaluation.filled(
+            calls=self._evaluations,
+            seconds=self._evaluation_s,
+            parameter_device=device,
+            wrapped=through if self.wrapped else None,
+        )
 
     def describe(self) -> dict[str, Any] | None:
         """Return the fact ``model`` as it is now."""

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from gputop.facts.table import Environment, Settings
 from gputop.frameworks import FRAMEWORKS
 
 _AUTOCASTS = ("fp16", "bf16", "fp8")
@@ -31,16 +32,16 @@ def settings(torch: Any, autocast: bool) -> dict[str, Any]:
     precision = _read(lambda: backends.cuda.matmul.fp32_precision)
     allow_tf32 = precision == "tf32" if precision not in (None, "none") else _read(lambda: backends.cuda.matmul.allow_tf32)
     deterministic = _read(torch.are_deterministic_algorithms_enabled), _read(lambda: backends.cudnn.deterministic)
-    return {
-        "float32_matmul_precision": _read(torch.get_float32_matmul_precision),
-        "allow_tf32": allow_tf32,
-        "anomaly_detection": _read(torch.is_anomaly_enabled),
-        "deterministic": None if deterministic == (None, None) else any(deterministic),
-        "cudnn_benchmark": _read(lambda: backends.cudnn.benchmark),
-        "autocast": autocast or _accelerate_casts(),
-        "threads": _read(torch.get_num_threads),
-        "profiler": _read(torch.autograd._profiler_enabled),
-    }
+    return Settings.filled(
+        float32_matmul_precision=_read(torch.get_float32_matmul_precision),
+        allow_tf32=allow_tf32,
+        anomaly_detection=_read(torch.is_anomaly_enabled),
+        deterministic=None if deterministic == (None, None) else any(deterministic),
+        cudnn_benchmark=_read(lambda: backends.cudnn.benchmark),
+        autocast=autocast or _accelerate_casts(),
+        threads=_read(torch.get_num_threads),
+        profiler=_read(torch.autograd._profiler_enabled),
+    )
 
 
 def environment(cuda: Any | None) -> dict[str, Any]:
@@ -55,14 +56,14 @@ def environment(cuda: Any | None) -> dict[str, Any]:
     if cuda is not None:
         seen = _read(lambda: [_uuid(cuda.get_device_properties(index)) for index in range(cuda.device_count())])
     env = os.environ
-    return {
-        "cuda_visible_devices_launch": _launched,
-        "cuda_visible_devices_now": env.get("CUDA_VISIBLE_DEVICES"),
-        "virtual_devices_now": env.get("GPUTOP_VIRTUAL_DEVICES"),
-        "device_order": env.get("CUDA_DEVICE_ORDER"),
-        "visible_uuids": seen,
-        "omp_num_threads": env.get("OMP_NUM_THREADS"),
-    }
+    return Environment.filled(
+        cuda_visible_devices_launch=_launched,
+        cuda_visible_devices_now=env.get("CUDA_VISIBLE_DEVICES"),
+        virtual_devices_now=env.get("GPUTOP_VIRTUAL_DEVICES"),
+        device_order=env.get("CUDA_DEVICE_ORDER"),
+        visible_uuids=seen,
+        omp_num_threads=env.get("OMP_NUM_THREADS"),
+    )
 
 
 def autocast_is_on(torch: Any) -> bool:

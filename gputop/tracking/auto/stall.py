@@ -16,6 +16,7 @@ from statistics import median
 from types import FrameType
 from typing import Any
 
+from gputop.facts.table import Stalled
 from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.state import Training
 
@@ -98,23 +99,24 @@ class Stall:
                     continue
                 said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
-                found = {**self._where(now - mark), **({"early": True} if early else {})}
+                found = self._where(now - mark, early)
                 if self._fast.marked == mark and not self._over.is_set():
                     self.stalled = True
                     run.fact("stalled", found)
         except Exception:  # noqa: BLE001 - the interpreter is shutting down, or has changed: stay silent
             return
 
-    def _where(self, since_s: float) -> dict[str, Any]:
+    def _where(self, since_s: float, early: bool) -> dict[str, Any]:
         frame = sys._current_frames().get(self._steps.thread)
         wall = time.time()
-        return {
-            "since": wall - since_s,
-            "step": self._fast.reached,
-            "phase": self._phase(frame),
-            "stack": stack_of(frame),
-            "at": wall,
-        }
+        return Stalled.filled(
+            since=wall - since_s,
+            step=self._fast.reached,
+            phase=self._phase(frame),
+            stack=stack_of(frame),
+            at=wall,
+            **({"early": True} if early else {}),
+        )
 
     def _phase(self, frame: FrameType | None) -> str:
         while frame is not None:

@@ -15,6 +15,8 @@ from time import perf_counter
 from types import FrameType
 from typing import Any
 
+from gputop.facts.table import Synchronizations, Transfers
+
 WAITS = {
     "item": "item",
     "cpu": "cpu",
@@ -128,20 +130,20 @@ class Waits:
         """Return the fact ``synchronizations``; None before the first sampled step."""
         if not self.steps:
             return None
-        return {"per_step": self.waits / self.steps, "steps": self.steps, "where": _most(self._wait_lines)}
+        return Synchronizations.filled(per_step=self.waits / self.steps, steps=self.steps, where=_most(self._wait_lines))
 
     def transfers(self) -> dict[str, Any] | None:
         """Return the fact ``transfers``; None before the first sampled step."""
         if not self.steps:
             return None
-        return {
-            "per_step": self.copies / self.steps,
-            "bytes_per_step": self.bytes / self.steps,
-            "pageable_per_step": self.pageable / self.steps,
-            "blocking_per_step": self.blocking / self.steps,
-            "seconds_per_step": self.seconds / self.steps,
-            "where": _most(self._copy_lines),
-        }
+        return Transfers.filled(
+            per_step=self.copies / self.steps,
+            bytes_per_step=self.bytes / self.steps,
+            pageable_per_step=self.pageable / self.steps,
+            blocking_per_step=self.blocking / self.steps,
+            seconds_per_step=self.seconds / self.steps,
+            where=_most(self._copy_lines),
+        )
 
 
 def _most(lines: Counter[str]) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gputop import units
+from gputop.facts.table import Facts
 from gputop.history.series import History, MetricSeries
 from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric
 
@@ -22,9 +23,9 @@ _WARM_UP_SHARE = 0.25
 def total_steps(run: Run) -> int | None:
     """Return how many steps the run will take, as reported by the run itself."""
     for rank in run.ranks:
-        progress = rank.facts.get("progress")
-        total = progress.get("total_steps") if isinstance(progress, Mapping) else rank.facts.get("total_steps")
-        if isinstance(total, int) and not isinstance(total, bool) and total > 0:
+        facts = Facts(rank.facts)
+        total = facts.progress.total_steps if facts.progress is not None else facts.total_steps
+        if total:
             return total
     return None
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gputop import units
+from gputop.facts.table import Facts
 from gputop.snapshot import ENDED_STATES, FAILED_STATES, Rank, Run, loss_metric
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
@@ -68,7 +69,7 @@ def title_line(view: View, run: Run) -> Line:
     if count > 1:
         some = _singled_out(view, run)
         parts.append(line((f"{count} ranks", "dim"), (f" ▸{units.ranges(some)}" if some else "", "accent")))
-    if run.ranks and all(rank.facts.get("source") == "log" for rank in run.ranks):
+    if run.ranks and all(Facts(rank.facts).source == "log" for rank in run.ranks):
         parts.append(line(("from the log", "dim")))
     step, total = run.step, run_numbers.total_steps(run)
     if step is not None:

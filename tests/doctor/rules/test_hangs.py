@@ -9,7 +9,7 @@ import pytest
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.facts.ddp import Stall
+from gputop.facts.table import Stalled
 from gputop.snapshot import Communicator, CommunicatorRank, Workers
 from tests import samples
 from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verdict
@@ -120,8 +120,8 @@ def test_the_fix_for_a_missing_batch_looks_into_the_worker() -> None:
 
 
 def test_stacks_are_read_for_what_they_mean() -> None:
-    def at(phase: str, *stack: str) -> Stall:
-        return Stall(5, phase, stack)
+    def at(phase: str, *stack: str) -> Stalled:
+        return Stalled({"step": 5, "phase": phase, "stack": stack})
 
     assert stacks.communicates(at("other", "distributed_c10d.py:5356 barrier", "train.py:3 main"))
     assert not stacks.communicates(at("other", "train.py:3 main"))

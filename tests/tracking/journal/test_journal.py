@@ -130,13 +130,13 @@ def test_a_ring_without_an_archive_says_names_and_facts_again(home: Home, capfd:
     home.state.mkdir(parents=True)
     home.runs.write_text("no directory")
     opened = open_journal(home, ring_bytes=form.RING_BYTES_MIN)
-    opened.journal.state("fact", "model", {"wrapper": "DataParallel"})
+    opened.journal.state("fact", "tags", ["first"])
     for step in range(50_000):
         opened.journal.log(loss=float(step))
     (ring,) = home.rings()
     sink = read_all(None, ring)
     assert sink.series["loss"][-1] == (49_999, 49_999.0)
-    assert any(value.get("name") == "model" for _, _, value in sink.events)
+    assert any(value.get("name") == "tags" for _, _, value in sink.events)
     opened.finish(form.FINISHED, None)
     assert home.rings() == [], "what cannot be kept takes no memory after its end"
     assert capfd.readouterr().err.count("not kept") == 1

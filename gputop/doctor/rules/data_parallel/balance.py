@@ -8,13 +8,15 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import BUSY_PERCENT, Evidence
 from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.facts import stated
-from gputop.doctor.facts.calls import Evaluation, arguments, evaluation, wrapped_by
+from gputop.doctor.facts.calls import wrapped_by
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.data_parallel.batches import wrapped_devices
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import quoted
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.facts.table import Evaluation
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 
@@ -71,8 +73,8 @@ def first_is_full(evidence: Evidence, job: Job) -> Judgement:
     known = [size for size in sizes if size is not None]
     if len(known_loads) < len(devices) or len(known) < len(devices):
         return None
-    output = arguments(member.journal).output_device
     ids = stated.data_parallel(member.journal)
+    output = ids.output_device if ids is not None else None
     first = ids.device_ids.index(output) if ids is not None and output in ids.device_ids and output is not None else 0
     if not reported:
         first = known.index(max(known))
@@ -273,7 +275,7 @@ B11 = Rule(
 def evaluates_on_one(evidence: Evidence, job: Job) -> Judgement:
     """B13: evaluation takes much of the time and runs on one GPU while the others wait."""
     evaluations = [
-        (member, fact) for member in job.members if (fact := evaluation(member.journal)) is not None and fact.calls > 0
+        (member, fact) for member in job.members if (fact := facts_of(member.journal).evaluation) is not None and fact.calls > 0
     ]
     if not evaluations or len(job.used) < 2 or not evidence.is_warm(job):
         return None
@@ -355,8 +357,8 @@ def _evaluates(job: Job, member: Member, fact: Evaluation) -> Device | None:
 
 
 def _alone(job: Job, member: Member) -> bool:
-    others = [evaluation(other.journal) for other in job.members if other is not member]
-    own = evaluation(member.journal)
+    others = [facts_of(other.journal).evaluation for other in job.members if other is not member]
+    own = facts_of(member.journal).evaluation
     if own is None or any(other.journal is None or other.journal.step is None for other in job.members):
         return False
     return all(other is None or other.seconds < EVALUATION_OTHERS_MAX * own.seconds for other in others)

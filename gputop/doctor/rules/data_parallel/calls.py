@@ -5,8 +5,8 @@ from __future__ import annotations
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.facts import stated
-from gputop.doctor.facts.calls import arguments, model_class, wrapped_by, wrapper_calls
-from gputop.doctor.facts.ddp import loader
+from gputop.doctor.facts.calls import model_class, wrapped_by
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -26,7 +26,7 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
     """B03: the script calls the module inside nn.DataParallel, so nothing is split and one GPU does all the work."""
     for member in job.members:
         rank = member.journal
-        calls = wrapper_calls(rank)
+        calls = facts_of(rank).wrapper_calls
         if calls is None or wrapped_by(rank) != "data_parallel":
             continue
         number = _devices_number(job, member)
@@ -116,10 +116,10 @@ def _seen_devices(job: Job, number: int | None) -> tuple[Device, ...]:
 def nothing_to_split(evidence: Evidence, job: Job) -> Judgement:
     """B04: the arguments hold no tensor, so every GPU gets all of them and processes the whole batch."""
     for member in job.members:
-        fact, given = stated.data_parallel(member.journal), arguments(member.journal)
-        if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or given.tensor_leaves != 0:
+        fact = stated.data_parallel(member.journal)
+        if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or fact.tensor_leaves != 0:
             continue
-        feed = loader(member.journal)
+        feed = facts_of(member.journal).loader
         if feed is not None and feed.type == "DataListLoader":
             # PyTorch Geometric's own DataParallel scatters lists of graphs.
             continue
@@ -172,20 +172,20 @@ B04 = Rule(
 def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
     """B06: the split dimension is not the batch: time comes first, or images are split by channel."""
     for member in job.members:
-        fact, given, feed = stated.data_parallel(member.journal), arguments(member.journal), loader(member.journal)
-        if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or feed is None or not given.leaf_sizes:
+        fact, feed = stated.data_parallel(member.journal), facts_of(member.journal).loader
+        if fact is None or fact.devices < 2 or fact.calls < CALLS_MIN or feed is None or not fact.leaf_sizes:
             continue
-        size, sizes = feed.batch_size, given.leaf_sizes
+        size, sizes = feed.batch_size, fact.leaf_sizes
         images = size is not None and len(sizes) >= size > 1 and set(sizes) <= set(CHANNELS) and len(set(sizes)) == 1
         if size is None or size < 2 or not (images or all(_no_batch(item, size, feed.dataset_length) for item in sizes)):
             continue
         cut = f"{len(sizes)} tensors of {sizes[0]}" if images else " / ".join(str(item) for item in sizes[:4])
         facts = [
             Fact(f"the loader's batch size is {size}", size, "journal"),
-            Fact(f"dimension {given.dim}, which is cut, has size {cut}", list(sizes[:16]), "journal"),
+            Fact(f"dimension {fact.dim}, which is cut, has size {cut}", list(sizes[:16]), "journal"),
             Fact(f"{fact.calls} calls on {words.count(fact.devices, 'device')}", fact.calls, "journal"),
         ]
-        what = "images along their channels" if images else f"dimension {given.dim}, which is not the batch"
+        what = "images along their channels" if images else f"dimension {fact.dim}, which is not the batch"
         finding = tracked.about(
             job,
             "B06",
@@ -195,7 +195,7 @@ def wrong_dimension(evidence: Evidence, job: Job) -> Judgement:
             facts,
             "nn.DataParallel cuts every tensor along one dimension, the first unless told otherwise: sequences with time "
             "first are cut in time, and a list of images is cut through each image.",
-            _dimension_fix(job, fact.devices, images, given.dim),
+            _dimension_fix(job, fact.devices, images, fact.dim),
             "The script regroups its batches on purpose, so that this dimension holds independent samples.",
             _seen_devices(job, fact.devices),
         )

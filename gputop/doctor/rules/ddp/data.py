@@ -10,14 +10,13 @@ from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.facts import stated
-from gputop.doctor.facts.calls import text, wrapped_by
-from gputop.doctor.facts.ddp import Loader, Sampler, batches, divides_models, loader, sampler, stall
-from gputop.doctor.facts.model import frameworks
-from gputop.doctor.facts.stated import whole
+from gputop.doctor.facts.calls import wrapped_by
+from gputop.doctor.facts.ddp import divides_models, stall
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.facts.table import Loader, Sampler
 from gputop.frameworks import FRAMEWORKS
 from gputop.snapshot import Rank, Run
 
@@ -55,8 +54,8 @@ def same_batches(evidence: Evidence, job: Job) -> Judgement:
     if not tracked.all_speak(job) or divides_models(ranks):
         return None
     steps = _equal_steps(ranks)
-    feeds = [loader(rank) for rank in ranks]
-    samplers = [sampler(rank) for rank in ranks]
+    feeds = [facts_of(rank).loader for rank in ranks]
+    samplers = [facts_of(rank).sampler for rank in ranks]
     if steps:
         return Suspicion(_same(evidence, job, ranks, steps, feeds[0], samplers[0]))
     return _undivided(job, ranks, feeds, samplers)
@@ -93,11 +92,11 @@ C05 = Rule(
 
 def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
     """Return the newest known steps, without a gap, in which the batches of all ranks are equal."""
-    first, second = (fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks[:2])
+    first, second = (fact.recent if (fact := facts_of(rank).batches) is not None else {} for rank in ranks[:2])
     shared = first.keys() & second.keys()
     if not shared or first[max(shared)] != second[max(shared)]:
         return []  # as in most runs: two ranks are enough to tell
-    recents = [fact.recent if (fact := batches(rank)) is not None else {} for rank in ranks]
+    recents = [fact.recent if (fact := facts_of(rank).batches) is not None else {} for rank in ranks]
     common = sorted(set(recents[0]).intersection(*recents[1:]))
     equal: list[int] = []
     for step in reversed(common):
@@ -193,7 +192,7 @@ def _walks_through_all(feed: Loader) -> bool:
 
 
 def _brings_sampler(ranks: Sequence[Rank]) -> bool:
-    return any(name in FRAMEWORKS and FRAMEWORKS[name].divides_data for rank in ranks for name in frameworks(rank))
+    return any(name in FRAMEWORKS and FRAMEWORKS[name].divides_data for rank in ranks for name in facts_of(rank).frameworks)
 
 
 def same_order(evidence: Evidence, job: Job) -> Judgement:
@@ -201,10 +200,10 @@ def same_order(evidence: Evidence, job: Job) -> Judgement:
     if tracked.world(job) < 2:
         return None
     for rank in tracked.ranks_of(job):
-        used = sampler(rank)
+        used = facts_of(rank).sampler
         if used is None or "Distributed" not in used.type or used.shuffle is not True or used.set_epoch is not False:
             continue
-        fact, feed = batches(rank), loader(rank)
+        fact, feed = facts_of(rank).batches, facts_of(rank).loader
         begins = list(fact.epochs.items()) if fact is not None else []
         if len(begins) >= 2 and len({repr(checksum) for _, checksum in begins}) == len(begins):
             # The script reshuffles in another way: the sampler's seed, or a data set that changes.
@@ -288,20 +287,20 @@ C07 = Rule(
 def _uneven(job: Job, run: Run) -> Suspicion | None:
     waiting = [rank for rank in tracked.ranks_of(job) if stall(rank) is not None]
     done = [
-        rank for rank in run.ranks if waiting and (feed := loader(rank)) is not None and feed.exhausted and rank not in waiting
+        rank
+        for rank in run.ranks
+        if waiting and (feed := facts_of(rank).loader) is not None and feed.exhausted and rank not in waiting
     ]
     done = [rank for rank in done if all((rank.step or 0) < (other.step or 0) + 2 for other in waiting)]
-    if waiting and done and all(not (f.exhausted if (f := loader(rank)) is not None else True) for rank in waiting):
+    if waiting and done and all(not (f.exhausted if (f := facts_of(rank).loader) is not None else True) for rank in waiting):
         return Suspicion(_hangs(job, waiting, done))
     ranks = tracked.ranks_of(job)
     if not tracked.all_speak(job) or any(wrapped_by(rank) is None for rank in ranks):
         return None
-    # In most runs the lengths are enough to tell, so read nothing else of the loaders.
-    lengths = [whole(stated.mapping(rank, "loader").get("length")) for rank in ranks]
-    known = [length for length in lengths if length is not None]
+    feeds = [facts_of(rank).loader for rank in ranks]
+    known = [feed.length for feed in feeds if feed is not None and feed.length is not None]
     if len(known) < len(ranks) or min(known) == max(known):
         return None
-    feeds = [loader(rank) for rank in ranks]
     if any(feed is not None and (feed.iterations or 0) > 1 for feed in feeds):
         # An epoch has ended without a hang: Join, or a fixed number of steps.
         return None
@@ -324,7 +323,8 @@ def _hangs(job: Job, waiting: Sequence[Rank], done: Sequence[Rank]) -> Finding:
         if where is not None:
             frame = f" in {where.stack[0]}" if where.stack else ""
             facts.append(Fact(f"rank {rank.rank} waits since step {where.step}{frame}", where.step, "journal: stalled"))
-    lengths = {rank.rank: feed.length for rank in (*done, *waiting) if (feed := loader(rank)) is not None and feed.length}
+    feeds = {rank.rank: facts_of(rank).loader for rank in (*done, *waiting)}
+    lengths = {rank: feed.length for rank, feed in feeds.items() if feed is not None and feed.length}
     if len(set(lengths.values())) > 1:
         facts.append(Fact(f"batches per epoch by rank: {lengths}", lengths, "journal: loader"))
     return tracked.about(
@@ -421,11 +421,10 @@ def _saved_by_several(job: Job) -> tuple[str, set[int]] | None:
     counted: Counter[tuple[str, int, str | None]] = Counter()
     ranks: dict[tuple[str, int, str | None], set[int]] = {}
     for rank in tracked.ranks_of(job):
-        fact = stated.mapping(rank, "checkpoint")
-        path, step = text(fact.get("path")), whole(fact.get("step"))
-        if path is None or step is None:
+        fact = facts_of(rank).checkpoint
+        if fact is None or fact.path is None or fact.step is None:
             continue
-        key = (path, step, rank.hostname)
+        key = (fact.path, fact.step, rank.hostname)
         counted[key] += 1
         ranks.setdefault(key, set()).add(rank.rank)
     most = counted.most_common(1)

@@ -7,12 +7,14 @@ from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import stated
-from gputop.doctor.facts.calls import model_class, parameter_dtypes, wrapped_by, wrapper_calls
-from gputop.doctor.facts.ddp import Ddp, Gradients, ddp, divides_models, gradients, group, has_engine, weights_differ
+from gputop.doctor.facts.calls import model_class, parameter_dtypes, wrapped_by
+from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, waiting_s, weights_differ
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
+from gputop.facts.table import Ddp, Gradients
 from gputop.snapshot import Rank
 
 BYPASSED_STEPS_MIN = 5
@@ -63,7 +65,7 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
         (rank, calls)
         for rank in ranks
         if wrapped_by(rank) == "ddp"
-        and (calls := wrapper_calls(rank)) is not None
+        and (calls := facts_of(rank).wrapper_calls) is not None
         and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN
     ]
     if not around:
@@ -71,8 +73,8 @@ def goes_around(evidence: Evidence, job: Job) -> Judgement:
     differ, weights = _differ(ranks)
     if differ is False:
         return None
-    synced = [fact.synced_backwards for rank, _ in around if (fact := gradients(rank)) is not None]
-    by_hand = any((own := group(rank)) is not None and own.exchanges > 0 for rank, _ in around)
+    synced = [fact.synced_backwards for rank, _ in around if (fact := facts_of(rank).gradients) is not None]
+    by_hand = any((own := facts_of(rank).process_group) is not None and exchanges(own) > 0 for rank, _ in around)
     if differ is None and by_hand:
         return None
     rank, calls = around[0]
@@ -136,7 +138,7 @@ def changed_after_wrapping(evidence: Evidence, job: Job) -> Judgement:
         return None
     ranks = tracked.ranks_of(job)
     for rank in ranks:
-        fact = ddp(rank)
+        fact = facts_of(rank).ddp
         if fact is None or wrapped_by(rank) == "sharded":
             continue
         changes = _changes(rank, fact)
@@ -198,8 +200,9 @@ def _changes(rank: Rank, fact: Ddp) -> list[Fact]:
 
 
 def _optimizer(rank: Rank) -> str:
-    name = stated.mapping(rank, "optimizer").get("type")
-    return name if isinstance(name, str) and name.isidentifier() else "AdamW"
+    optimizer = facts_of(rank).optimizer
+    name = optimizer.type if optimizer is not None else None
+    return name if name is not None and name.isidentifier() else "AdamW"
 
 
 def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
@@ -217,12 +220,12 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
     if min((rank.step or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, job):
         return None
     differ, weights = _differ(ranks, STEPS_MIN)
-    groups = [group(rank) for rank in ranks]
-    exchanges = max((fact.exchanges for fact in groups if fact is not None), default=0)
-    silent = exchanges == 0 and (differ is True or all(fact is not None for fact in groups))
+    groups = [facts_of(rank).process_group for rank in ranks]
+    most = max((exchanges(fact) for fact in groups if fact is not None), default=0)
+    silent = most == 0 and (differ is True or all(fact is not None for fact in groups))
     if not silent and not differ:
         return None
-    if differ is False and exchanges:
+    if differ is False and most:
         return None
     calls = sum(sum(fact.collectives.values()) for fact in groups if fact is not None)
     facts = [
@@ -230,8 +233,8 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
             f"no DDP, FSDP or other wrapper around {model_class(ranks[0]) or 'the model'} on any rank", None, "journal: model"
         ),
         Fact(
-            f"{words.count(exchanges, 'collective')} that could average gradients, in {ranks[0].step} steps ({calls} in all)",
-            exchanges,
+            f"{words.count(most, 'collective')} that could average gradients, in {ranks[0].step} steps ({calls} in all)",
+            most,
             "journal: process_group",
         ),
         *weights,
@@ -297,7 +300,7 @@ def no_sync_misused(evidence: Evidence, job: Job) -> Judgement:
     ranks = tracked.ranks_of(job)
     if tracked.world(job) < 2:
         return None
-    reports = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := gradients(rank)) is not None]
+    reports = [(rank, fact) for rank in ranks if wrapped_by(rank) == "ddp" and (fact := facts_of(rank).gradients) is not None]
     if not reports or any(_bypassed(rank) or _replaced(rank) for rank, _ in reports):
         return None
     wrong = [
@@ -338,19 +341,19 @@ C04 = Rule(
 
 
 def _bypassed(rank: Rank) -> bool:
-    calls = wrapper_calls(rank)
+    calls = facts_of(rank).wrapper_calls
     return calls is not None and (calls.bypassed_steps or 0) >= BYPASSED_STEPS_MIN
 
 
 def _replaced(rank: Rank) -> bool:
-    fact = ddp(rank)
+    fact = facts_of(rank).ddp
     return fact is not None and bool(_changes(rank, fact))
 
 
 def _wrong_backward(job: Job, ranks: tuple[Rank, ...], rank: Rank, fact: Gradients) -> Judgement:
     differ, weights = _differ(ranks)
-    by_hand = group(rank)
-    if differ is False or (differ is None and by_hand is not None and by_hand.exchanges > 0):
+    by_hand = facts_of(rank).process_group
+    if differ is False or (differ is None and by_hand is not None and exchanges(by_hand) > 0):
         return None
     steps = max(2, round(fact.accumulation)) if fact.accumulation else 2
     facts = [
@@ -386,10 +389,11 @@ def _every_backward(evidence: Evidence, job: Job, reports: list[tuple[Rank, Grad
         return None
     shares = []
     for rank, _ in reports:
-        told_of, step = ddp(rank), windows.step_s(evidence, job, rank.rank)
-        if told_of is None or told_of.waiting_s is None or not step:
+        told_of, step = facts_of(rank).ddp, windows.step_s(evidence, job, rank.rank)
+        waiting = waiting_s(told_of) if told_of is not None else None
+        if waiting is None or not step:
             return None
-        shares.append(told_of.waiting_s * accumulation / step)
+        shares.append(waiting * accumulation / step)
     share = min(shares)
     if share < COMMUNICATION_SHARE_MIN:
         return None

@@ -12,7 +12,8 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import model_class, wrapped_by
-from gputop.doctor.facts.ddp import batch_norm, batches, ddp, divides_models, group, loader
+from gputop.doctor.facts.ddp import divides_models
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Confidence, Fact, Finding
 from gputop.doctor.rules.support import tracked
@@ -39,10 +40,12 @@ def statistics_of_few(evidence: Evidence, job: Job) -> Judgement:
     ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) == "ddp"]
     if not ranks or divides_models(ranks):
         return None
-    norm = batch_norm(ranks[0])
-    feed, seen = loader(ranks[0]), batches(ranks[0])
+    model = facts_of(ranks[0]).model
+    norm = model.batch_norm if model is not None else None
+    unsynced = norm.layers - (norm.synced or 0) - (norm.frozen or 0) if norm is not None else 0
+    feed, seen = facts_of(ranks[0]).loader, facts_of(ranks[0]).batches
     rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
-    if norm is None or norm.layers - norm.synced - norm.frozen <= 0 or rows is None or not 0 < rows <= ROWS_POSSIBLE:
+    if norm is None or unsynced <= 0 or rows is None or not 0 < rows <= ROWS_POSSIBLE:
         return None
     each = words.count(rows, "row")
     finding = tracked.about(
@@ -52,9 +55,7 @@ def statistics_of_few(evidence: Evidence, job: Job) -> Judgement:
         "likely" if rows <= ROWS_LIKELY else "possible",
         f"BatchNorm sees {each} on each GPU",
         [
-            Fact(
-                f"{words.count(norm.layers - norm.synced - norm.frozen, 'BatchNorm layer')}, not synced", norm.layers, "journal"
-            ),
+            Fact(f"{words.count(unsynced, 'BatchNorm layer')}, not synced", norm.layers, "journal"),
             Fact(f"{each} for each rank", rows, "journal: loader"),
         ],
         "Under DDP each rank normalizes over its own rows, and rank 0's running statistics are kept. Over few rows they are "
@@ -224,7 +225,7 @@ def batch_became_small(evidence: Evidence, job: Job) -> Judgement:
     ranks = [rank for rank in tracked.ranks_of(job) if wrapped_by(rank) in ("ddp", "sharded")]
     if size < 2 or not ranks or job.virtual:
         return None
-    feed, seen = loader(ranks[0]), batches(ranks[0])
+    feed, seen = facts_of(ranks[0]).loader, facts_of(ranks[0]).batches
     rows = feed.batch_size if feed is not None and feed.batch_size else seen.rows if seen is not None else None
     powers = [power for uuid in job.used if (power := windows.power_share_at_most(evidence, uuid)) is not None]
     if not rows or (feed is not None and feed.iterable) or seen is None or not powers or len(powers) < len(job.used):
@@ -289,7 +290,7 @@ def _rows_alone(evidence: Evidence, job: Job, rank: Rank) -> int | None:
     runs = evidence.snapshot.runs if evidence.snapshot is not None else ()
     for run in sorted(runs, key=lambda run: -(run.created_at or 0)):
         other = run.ranks[0] if len(run.ranks) == 1 and (run.world_size or 1) == 1 else None
-        seen = batches(other)
+        seen = facts_of(other).batches
         if other is not None and seen is not None and seen.rows and name is not None and model_class(other) == name:
             return seen.rows
     return None
@@ -339,7 +340,7 @@ C16 = Rule(
 
 
 def _backend(rank: Rank) -> str | None:
-    wrapper, own = ddp(rank), group(rank)
+    wrapper, own = facts_of(rank).ddp, facts_of(rank).process_group
     return (wrapper.backend if wrapper is not None else None) or (own.backend if own is not None else None)
 
 

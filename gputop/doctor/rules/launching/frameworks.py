@@ -13,6 +13,7 @@ from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.evidence.visible import devices_behind
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding
 from gputop.doctor.logs.patterns.table import pattern_of
@@ -49,7 +50,7 @@ def _quote(match: LogMatch) -> Fact:
 
 
 def _frameworks(job: Job) -> set[str]:
-    return {name for member in job.members for name in model_facts.frameworks(member.journal)}
+    return {name for member in job.members for name in facts_of(member.journal).frameworks}
 
 
 def trainer_data_parallel(evidence: Evidence, job: Job) -> Judgement:

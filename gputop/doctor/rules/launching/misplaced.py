@@ -13,6 +13,7 @@ from gputop.doctor.evidence.jobs import Job, Member, duplicate_ranks
 from gputop.doctor.evidence.visible import mask_of
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding
 from gputop.doctor.logs.refuted import REFUTED_BY
@@ -194,7 +195,7 @@ def _left_on_cpu(evidence: Evidence, job: Job) -> Member | None:
         if stated.parameter_device(member.journal) != "cpu" or not member.uses:
             continue
         wraps = stated.wrapper(member.journal)
-        offloads = "deepspeed" in model_facts.frameworks(member.journal) or (wraps is not None and wraps.startswith("FSDP"))
+        offloads = "deepspeed" in facts_of(member.journal).frameworks or (wraps is not None and wraps.startswith("FSDP"))
         devices = model_facts.parameters_by_device(member.journal)
         # Only if every parameter is on the CPU: some may be offloaded on purpose.
         if not offloads and (not devices or set(devices) == {"cpu"}):

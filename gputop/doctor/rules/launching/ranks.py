@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import LOAD_WINDOW_S, Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
@@ -66,7 +66,7 @@ def framework_of(job: Job) -> str | None:
         return "ultralytics"
     if script[0].endswith("tools/train.py") and (len(script) > 1 and "config" in script[1]):
         return "mmengine"
-    reported = {name for member in job.members for name in model_facts.frameworks(member.journal)}
+    reported = {name for member in job.members for name in facts_of(member.journal).frameworks}
     return next((name for name, known in FRAMEWORKS.items() if known.own_command and name in reported), None)
 
 

@@ -212,7 +212,7 @@ def one_thread(evidence: Evidence, job: Job) -> Judgement:
     single = [m.process for m in job.members if m.process is not None and m.process.environment is not None]
     single = [p for p in single if p.environment and dict(p.environment.settings).get("OMP_NUM_THREADS") == "1"]
     loader = data_waits.loader_of(job)
-    if not single or loader is None or loader.workers != 0:
+    if not single or loader is None or loader.num_workers != 0:
         return None
     share, main = share_of_data(evidence, job), single[0].main_thread_cpu_percent
     if share is None or share < WARN_SHARE or (main is not None and main < MAIN_BUSY_PERCENT):

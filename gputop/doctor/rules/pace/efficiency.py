@@ -8,12 +8,13 @@ import re
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.jobs import Job, Member
-from gputop.doctor.facts import calls as call_facts
-from gputop.doctor.facts.calls import parameter_dtypes, settings, synchronizations
+from gputop.doctor.facts.calls import parameter_dtypes
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.facts.table import Synchronizations
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 
@@ -52,7 +53,7 @@ def _calm(evidence: Evidence, job: Job) -> bool:
 def waits_in_each_step(evidence: Evidence, job: Job) -> Judgement:
     """E01: the loop reads values from the GPU in each step, and the GPU idles while the next work is prepared."""
     for member in job.members:
-        fact, device = synchronizations(member.journal), _gpu(job, member)
+        fact, device = facts_of(member.journal).synchronizations, _gpu(job, member)
         if fact is None or device is None or fact.per_step < SYNCS_MIN or not evidence.is_warm(job):
             continue
         if (fact.steps is not None and fact.steps < WARM_UP_STEPS) or _by_the_optimizer(fact):
@@ -114,7 +115,7 @@ E01 = Rule(
 )
 
 
-def _by_the_optimizer(fact: call_facts.Synchronizations) -> bool:
+def _by_the_optimizer(fact: Synchronizations) -> bool:
     return fact.where is not None and fact.where.startswith(_SCALER) and fact.per_step <= 2 * SYNCS_MIN
 
 
@@ -152,8 +153,8 @@ def too_little_work(evidence: Evidence, job: Job) -> Judgement:
         return None
     first = devices[0]
     load, power = windows.mean_utilization(evidence, first.uuid), windows.power_share_at_most(evidence, first.uuid)
-    rows = next((m.journal.facts.get("loader") for m in job.members if m.journal is not None), None)
-    batch = rows.get("batch_size") if isinstance(rows, dict) else None
+    loader = next((facts_of(m.journal).loader for m in job.members if m.journal is not None), None)
+    batch = loader.batch_size if loader is not None else None
     facts = [
         Fact(f"a step takes {step * 1000:.1f} ms", step, "journal: step_s"),
         Fact(
@@ -164,7 +165,7 @@ def too_little_work(evidence: Evidence, job: Job) -> Judgement:
         Fact(f"it holds {bytes_text(first.memory_used_bytes)} of {bytes_text(first.memory_total_bytes)}", None, "NVML"),
         Fact("the main thread is busy all the time", _main_thread(job.members[0]), "/proc/<pid>/task"),
     ]
-    grown = f"batch_size={batch * 4}" if isinstance(batch, int) else "batch_size=4 * batch_size"
+    grown = f"batch_size={batch * 4}" if batch is not None else "batch_size=4 * batch_size"
     finding = tracked.about(
         job,
         "E02",
@@ -219,10 +220,10 @@ def _launches(member: Member) -> bool:
 def no_tensor_cores(evidence: Evidence, job: Job) -> Judgement:
     """E03: float32 matrix products on a GPU whose tensor cores idle."""
     for member in job.members:
-        fact, device, dtypes = settings(member.journal), _gpu(job, member), parameter_dtypes(member.journal)
+        fact, device, dtypes = facts_of(member.journal).settings, _gpu(job, member), parameter_dtypes(member.journal)
         if fact is None or device is None or set(dtypes) != {"float32"} or fact.autocast is not False:
             continue
-        if fact.matmul_precision != "highest" or fact.allow_tf32 is not False or fact.deterministic is True:
+        if fact.float32_matmul_precision != "highest" or fact.allow_tf32 is not False or fact.deterministic is True:
             continue
         if _NO_TENSOR_CORES.search(device.name or "") or _override(member):
             continue

@@ -9,7 +9,7 @@ from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.data_waits import STEPS_MIN, share_of_data
 from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.facts.feeding import feeding, transfers
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -60,7 +60,7 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
     if share is None or share < least or _waits_s(evidence, job, share) < WAIT_MIN_S:
         return None
     loader = data_waits.loader_of(job)
-    workers = loader.workers if loader is not None else None
+    workers = loader.num_workers if loader is not None else None
     facts = [
         Fact(f"{share:.0%} of the time goes to waiting for data", round(share, 3), "journal: phase/data, step_s"),
         Fact(f"{_waits_s(evidence, job, share) * 1e3:.1f} ms a step", _waits_s(evidence, job, share), "journal: phase/data"),
@@ -115,7 +115,7 @@ def loader_bound(evidence: Evidence, job: Job) -> Judgement:
 def copies(evidence: Evidence, job: Job) -> Judgement:
     """D05: copies from host to device take a tenth of the step."""
     for rank in tracked.ranks_of(job):
-        fact, step_s = transfers(rank), windows.step_s(evidence, job, rank.rank)
+        fact, step_s = facts_of(rank).transfers, windows.step_s(evidence, job, rank.rank)
         if fact is None or fact.seconds_per_step is None or not step_s or fact.seconds_per_step < COPY_SHARE * step_s:
             continue
         share = fact.seconds_per_step / step_s
@@ -166,8 +166,8 @@ D05 = Rule(
 def workers_restart(evidence: Evidence, job: Job) -> Judgement:
     """D06: each epoch begins with a long wait because the workers are restarted."""
     for rank in tracked.ranks_of(job):
-        loader = feeding(rank)
-        if loader is None or not loader.workers or loader.persistent:
+        loader = facts_of(rank).loader
+        if loader is None or not loader.num_workers or loader.persistent_workers:
             continue
         known = data_waits.first_batches(evidence, job, rank.rank)
         if known is None or known[1] < RESTART_SHARE:
@@ -184,7 +184,7 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
                 "journal: first_batch_s, step_s",
             ),
             Fact(f"that is {part:.0%} of the time", round(part, 3), "journal"),
-            Fact(f"{loader.workers} workers, persistent_workers=False", loader.workers, "journal: loader"),
+            Fact(f"{loader.num_workers} workers, persistent_workers=False", loader.num_workers, "journal: loader"),
         ]
         finding = tracked.about(
             job,
@@ -194,7 +194,7 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
             "Each epoch begins with a wait: the loader's workers start anew",
             facts,
             "Without persistent_workers every iteration over the loader starts its worker processes again.",
-            f"DataLoader(..., num_workers={loader.workers}, persistent_workers=True)  # or longer epochs",
+            f"DataLoader(..., num_workers={loader.num_workers}, persistent_workers=True)  # or longer epochs",
             "The first batches of later epochs come as fast as the others.",
         )
         return Suspicion(finding)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from gputop.doctor.evidence import data_waits, windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.jobs import Job, Member
-from gputop.doctor.facts import calls as call_facts
-from gputop.doctor.facts.calls import cuda_memory
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.facts.table import CudaMemory
 from gputop.snapshot import Device
 from gputop.units import bytes_text
 
@@ -42,7 +42,7 @@ def _gpu(job: Job, member: Member) -> Device | None:
 def memory_churn(evidence: Evidence, job: Job) -> Judgement:
     """E04: the allocator keeps releasing and reallocating memory, on command or from shortage; or memory only grows."""
     for member in job.members:
-        fact, rank = cuda_memory(member.journal), member.journal
+        fact, rank = facts_of(member.journal).cuda_memory, member.journal
         if rank is None or fact is None or not rank.step or rank.step < WARM_UP_STEPS:
             continue
         device = _gpu(job, member)
@@ -113,7 +113,7 @@ def _churn(job: Job, devices: Sequence[Device], title: str, count: int, on_comma
     )
 
 
-def _leak(evidence: Evidence, job: Job, member: Member, fact: call_facts.CudaMemory) -> Judgement:
+def _leak(evidence: Evidence, job: Job, member: Member, fact: CudaMemory) -> Judgement:
     if member.journal is None or job.virtual:
         return None
     for metric in ("memory_allocated_bytes", "memory_peak_bytes"):

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.facts.calls import settings
 from gputop.doctor.facts.ddp import divides_models
-from gputop.doctor.facts.model import frameworks
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -125,7 +124,7 @@ def _in_environment(job: Job) -> list[tuple[Switch, str]]:
         if switch.name.startswith(_OF_COLLECTIVES) and len(job.members) < 2:
             continue
         if switch.name == "CUDA_DEVICE_MAX_CONNECTIONS" and (
-            divides_models(ranks) or any("megatron" in frameworks(rank) for rank in ranks)
+            divides_models(ranks) or any("megatron" in facts_of(rank).frameworks for rank in ranks)
         ):
             # Megatron needs it to order communication and computation of tensor parallelism.
             continue
@@ -136,7 +135,7 @@ def _in_environment(job: Job) -> list[tuple[Switch, str]]:
 def _in_torch(job: Job) -> list[tuple[str, str, bool]]:
     """Return what is on inside torch: the sentence, the line that turns it off, and whether it is made for debugging."""
     for rank in tracked.ranks_of(job):
-        fact = settings(rank)
+        fact = facts_of(rank).settings
         if fact is None:
             continue
         found = []

@@ -8,8 +8,9 @@ from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import wrapped_by
-from gputop.doctor.facts.ddp import ddp, gradients
+from gputop.doctor.facts.ddp import waiting_s
 from gputop.doctor.facts.model import parameters_by_device
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
@@ -34,19 +35,20 @@ def communication(evidence: Evidence, job: Job) -> Judgement:
         return None
     shares = []
     for rank in ranks:
-        fact, step = ddp(rank), windows.step_s(evidence, job, rank.rank)
-        if fact is None or fact.waiting_s is None or (fact.iteration or 0) < ITERATIONS_MIN:
+        fact, step = facts_of(rank).ddp, windows.step_s(evidence, job, rank.rank)
+        waiting = waiting_s(fact) if fact is not None else None
+        if fact is None or waiting is None or (fact.iteration or 0) < ITERATIONS_MIN:
             return None
         if not step:
             return None
-        done = gradients(rank)
+        done = facts_of(rank).gradients
         accumulation = max(1.0, (done.accumulation or 1.0) if done is not None else 1.0)
         synced = min(1.0, done.synced_backwards / done.backwards) if done is not None and done.backwards else 1.0
-        shares.append(fact.waiting_s * accumulation * synced / step)
+        shares.append(waiting * accumulation * synced / step)
     least = min(shares)
     if least < COMMUNICATION_SHARE_MIN:
         return None
-    backend = next((fact.backend for rank in ranks if (fact := ddp(rank)) is not None and fact.backend), None)
+    backend = next((fact.backend for rank in ranks if (fact := facts_of(rank).ddp) is not None and fact.backend), None)
     facts = [
         Fact(
             f"averaging gradients takes {least:.0%} of a step on the rank with least, {max(shares):.0%} on the one with most",
@@ -126,7 +128,7 @@ def _spread(job: Job) -> tuple[Member, dict[int, int]] | None:
         places = _on_gpus(member)
         if len(places) < 2 or wrapped_by(member.journal) is not None or stated.wrapper(member.journal) is not None:
             continue
-        if (model_facts.device_map_places(member.journal) or 0) > 1 or "deepspeed" in model_facts.frameworks(member.journal):
+        if (model_facts.device_map_places(member.journal) or 0) > 1 or "deepspeed" in facts_of(member.journal).frameworks:
             continue
         return member, places
     return None

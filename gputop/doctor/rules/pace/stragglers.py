@@ -8,8 +8,7 @@ from gputop.doctor.evidence import straggling as waits
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.evidence.straggling import COVERAGE_MIN, FOLLOWS_MIN, SCORE_MIN, WINDOW_STEPS, WINDOWS, Straggling
-from gputop.doctor.facts.ddp import batches
-from gputop.doctor.facts.feeding import feeding
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Severity
 from gputop.doctor.rules.support import tracked
@@ -96,8 +95,8 @@ def slow_data(evidence: Evidence, job: Job) -> Judgement:
     if known is None:
         return None
     who = f"rank {known.found.culprit}"
-    loader = feeding(known.member.journal) if known.member is not None else None
-    more = max(4, 2 * (loader.workers or 0)) if loader is not None else 4
+    loader = facts_of(known.member.journal).loader if known.member is not None else None
+    more = max(4, 2 * (loader.num_workers or 0)) if loader is not None else 4
     return _told(
         job,
         "F01",
@@ -268,7 +267,8 @@ def _equal_work(job: Job, work: waits.Work | None) -> bool:
     """Return whether the ranks' work is equal: on shared CPU cores their forward times differ all the same."""
     if work is not None and work.measured:
         return not work.unequal
-    sizes = {(fact.rows, fact.elements) if (fact := batches(rank)) is not None else None for rank in tracked.ranks_of(job)}
+    said = [facts_of(rank).batches for rank in tracked.ranks_of(job)]
+    sizes = {(fact.rows, fact.elements) if fact is not None else None for fact in said}
     return job.virtual and len(sizes) == 1 and not sizes & {None, (None, None)}
 
 

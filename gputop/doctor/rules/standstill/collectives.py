@@ -9,11 +9,12 @@ from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.evidence.stacks import COLLECTIVE_FILES
-from gputop.doctor.facts.ddp import Stall, standstill
+from gputop.doctor.facts.ddp import standstill
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
+from gputop.facts.table import Stalled
 from gputop.snapshot import Communicator, Rank
 
 COUNTS_HOLD_S = 15.0
@@ -116,7 +117,7 @@ dist.barrier()  # on all ranks
 # which call it is: TORCH_DISTRIBUTED_DEBUG=DETAIL"""
 
 
-def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -> Suspicion | None:
+def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stalled]]) -> Suspicion | None:
     if any(not stacks.communicates(stall) for _, stall in waiting):
         return None
     places: dict[str, list[int]] = {}
@@ -148,7 +149,7 @@ def _in_different_collectives(job: Job, waiting: Sequence[tuple[Rank, Stall]]) -
     return Suspicion(finding)
 
 
-def _place(stall: Stall) -> str:
+def _place(stall: Stalled) -> str:
     """Return the innermost line of the user's own code; the innermost of all if there is none."""
     own = next((frame for frame in stall.stack if _OWN_CODE.search(frame) and not COLLECTIVE_FILES.search(frame)), None)
     return own or (stall.stack[0] if stall.stack else stall.phase or "N/A")

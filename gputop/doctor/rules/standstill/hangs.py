@@ -11,16 +11,14 @@ from gputop.doctor.evidence.collective_counts import Behind
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.facts import ddp as ddp_facts
-from gputop.doctor.facts import feeding as feeding_facts
-from gputop.doctor.facts import stated
-from gputop.doctor.facts.calls import number
-from gputop.doctor.facts.ddp import Stall
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Confidence, Fact, Severity
 from gputop.doctor.rules.standstill.spinning import HANG_SYMPTOMS, SPIN_HOLD_S, SPIN_PERCENT, SPIN_POWER_SHARE, spins
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
+from gputop.facts.table import Stalled
 from gputop.snapshot import CommunicatorRank
 
 STOPPED_STATES = {"T": "a stop signal (Ctrl-Z, kill -STOP)", "t": "a debugger or a tracer (gdb, strace)"}
@@ -36,7 +34,7 @@ BUSY_PERCENT = 80.0
 WORKERS_BUSY_PERCENT = 50.0
 IDLE_CPU_PERCENT = 10.0
 STACK_SHOWN = 2
-_Stalls = Mapping[int, tuple[Member, Stall]]
+_Stalls = Mapping[int, tuple[Member, Stalled]]
 
 
 def hang(evidence: Evidence, job: Job) -> Judgement:
@@ -138,7 +136,7 @@ def _is_idle(evidence: Evidence, member: Member) -> bool:
     return load is None or not load.busy
 
 
-def _paused(stall: Stall) -> bool:
+def _paused(stall: Stalled) -> bool:
     return stacks.pauses(stall) and not stacks.communicates(stall)
 
 
@@ -294,8 +292,7 @@ def _recorder(job: Job) -> str:
 
 def _stalled_s(evidence: Evidence, stalls: _Stalls) -> float:
     """Return how many seconds ago the last rank stopped making steps."""
-    since = [number(stated.mapping(member.journal, "stalled").get("since")) for member, _ in stalls.values()]
-    known = [value for value in since if value is not None]
+    known = [stall.since for _, stall in stalls.values() if stall.since is not None]
     return evidence.snapshot.time - max(known) if evidence.snapshot is not None and len(known) == len(stalls) else 0.0
 
 
@@ -305,7 +302,7 @@ def _stall_facts(stalls: _Stalls) -> list[Fact]:
     return [said, *(_stall_fact(rank, stall) for rank, (_, stall) in stalls.items())]
 
 
-def _stall_fact(rank: int, stall: Stall) -> Fact:
+def _stall_fact(rank: int, stall: Stalled) -> Fact:
     frames = " < ".join(stall.stack[:STACK_SHOWN])
     phase = stall.phase or "an unknown phase"
     return Fact(f"rank {rank} stands in {phase}" + (f", at {frames}" if frames else ""), list(stall.stack), "journal: stalled")
@@ -329,7 +326,7 @@ def _odd_one_out(stalls: _Stalls) -> Member | None:
     return None
 
 
-def _judge_single(evidence: Evidence, job: Job, member: Member, stall: Stall) -> Judgement:
+def _judge_single(evidence: Evidence, job: Job, member: Member, stall: Stalled) -> Judgement:
     """Judge a single process, which no other rank can hold up."""
     if stacks.pauses(stall) or stacks.compiles(stall) or stacks.rests(member.journal, stall):
         return None
@@ -360,8 +357,8 @@ def _judge_single(evidence: Evidence, job: Job, member: Member, stall: Stall) ->
             "A loader worker hangs (a lock that was held when it was forked, a file system that does not answer), "
             "or waits for one that died."
         )
-        loader = feeding_facts.feeding(member.journal)
-        least = "DataLoader(..., timeout=60)  # then it says so" if loader is None or loader.workers else ""
+        loader = facts_of(member.journal).loader
+        least = "DataLoader(..., timeout=60)  # then it says so" if loader is None or loader.num_workers else ""
         pids = (pid, *(workers.pids[:1] if workers is not None else ()))
         fix = "\n".join([*(f"py-spy dump --pid {item}" for item in pids), least]).rstrip()
     elif stall.phase in (None, "other"):

@@ -8,11 +8,12 @@ from gputop.doctor.evidence import collective_counts, stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import DEAD_STATES, Job
 from gputop.doctor.facts import model as model_facts
-from gputop.doctor.facts.ddp import Stall, standstill
+from gputop.doctor.facts.ddp import standstill
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Suspicion
+from gputop.facts.table import Stalled
 from gputop.snapshot import Rank, Run
 
 STILL_S = 5.0
@@ -107,7 +108,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
     return Suspicion(finding, 2.0)
 
 
-def _in_collectives(alive: Sequence[Rank]) -> list[tuple[Rank, Stall]] | None:
+def _in_collectives(alive: Sequence[Rank]) -> list[tuple[Rank, Stalled]] | None:
     """Return where the live ranks are; None unless each of them waits in a collective of a group of several."""
     if not any((model_facts.group_size(rank) or 0) > 1 for rank in alive):
         return None

@@ -13,11 +13,13 @@ from functools import lru_cache
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.names import less_specific
 from gputop.doctor.logs.patterns import table as patterns
 from gputop.doctor.logs.patterns.pattern import HINT
+from gputop.facts.table import Facts
 from gputop.snapshot import JobState, LogMatch, Rank, Run, RunState, Snapshot
 
 _TEXT_MAX = 160
@@ -99,7 +101,7 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found = []
     for run in snapshot.runs:
-        failed = [rank for rank in run.ranks if "error" in rank.facts]
+        failed = [rank for rank in run.ranks if facts_of(rank).has(Facts.error)]
         if not failed and not snapshot.logs:
             continue
         matches = [

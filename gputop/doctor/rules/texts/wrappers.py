@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.facts.ddp import Ddp, ddp
+from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.outputs import outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
+from gputop.facts.table import Ddp
 
 UNUSED_ITERATIONS_MIN = 20
 
@@ -114,7 +115,7 @@ def _needless_search(evidence: Evidence, job: Job) -> Judgement:
         return None
     needless: list[Ddp] = []
     for rank in tracked.ranks_of(job):
-        fact = ddp(rank)
+        fact = facts_of(rank).ddp
         if fact is None:
             continue
         young = (fact.iteration or 0) < UNUSED_ITERATIONS_MIN
