@@ -23,7 +23,8 @@ from threading import get_ident
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from gputop.tracking.auto.loss import UNKNOWN, Site
+from gputop.tracking.auto.loss import Site
+from gputop.tracking.auto.reduction import UNREAD
 
 if TYPE_CHECKING:
     from gputop.tracking.auto.state import Training
@@ -258,6 +259,6 @@ class FastPath:
             if steps.loader is not None:
                 steps.loader.handed_out += 1
         if self.loss is not None and self._site is not None:
-            self._site.total, self._site.step_divisor, self._site.count = self.loss, UNKNOWN, 1
+            self._site.begin(self.loss, UNREAD)
             steps.sites.pending.append(self._site)
             self.loss = None

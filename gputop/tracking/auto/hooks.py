@@ -25,8 +25,9 @@ from gputop.tracking.auto.batches import Batches
 from gputop.tracking.auto.ddp import Gradients
 from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.loader import Feed, counts, first_tensor, is_integer
-from gputop.tracking.auto.loss import Site, Sites, divisor, label
+from gputop.tracking.auto.loss import Site, Sites, accelerate_divides_by, label
 from gputop.tracking.auto.no_compile import no_compile
+from gputop.tracking.auto.reduction import divided_by, read, step_loss
 from gputop.tracking.auto.state import Training
 from gputop.tracking.auto.steps import GC_S, Steps
 
@@ -49,7 +50,7 @@ def _exclude_own_classes(torch: Any) -> None:
         for item in vars(cls).values():
             if isinstance(item, FunctionType):
                 no_compile(torch, item)
-    for function in (first_tensor, counts, is_integer, divisor, label):
+    for function in (first_tensor, counts, is_integer, read, step_loss, divided_by, accelerate_divides_by, label):
         no_compile(torch, function)
 
 
@@ -195,8 +196,11 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
     @functools.wraps(original_scale)
     def scale(self: Any, outputs: Any) -> Any:
         result = original_scale(self, outputs)
-        if not steps.off and result is not outputs and hasattr(result, "grad_fn"):
-            steps.scaled(result, outputs)
+        try:
+            if not steps.off and result is not outputs and hasattr(result, "grad_fn"):
+                steps.scaled(result, outputs)
+        except Exception as error:  # noqa: BLE001 - as above
+            steps.failed(error)
         return result
 
     @functools.wraps(original_step)

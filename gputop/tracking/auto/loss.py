@@ -1,9 +1,8 @@
 """Finds the loss: the value that backward ran on, by call site, until the optimizer steps.
 
-A site is a line of the user's code. Several backwards from one site within one optimizer step are gradient accumulation
-and are averaged; if the script divides each by their number, as accumulation does, that division is undone. A single site
-is named ``loss``; several are named ``loss/<variable>``, with the name from the source line, and then there is no plain
-``loss``, because it is unknown how they add up.
+A site is a line of the user's code. Several backwards from one site within one optimizer step are gradient accumulation;
+``reduction`` says what loss they amount to. A single site is named ``loss``; several are named ``loss/<variable>``, with the
+name from the source line, and then there is no plain ``loss``, because it is unknown how they add up.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from gputop.frameworks import FRAMEWORKS
+from gputop.tracking.auto.reduction import UNREAD, Reduced, divided_by, read, step_loss
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 """The package gputop.tracking, wherever it is installed."""
@@ -32,11 +32,7 @@ _PATTERNS = (
     rf"backward\(\s*{_NAME}",
     rf"\(\s*{_NAME}\s*[/*][^()]*\)\s*\.backward\(",
 )
-DIVISIONS = ("DivBackward0", "MulBackward0")
-"""The last operation of a loss that was divided by a number, or multiplied by its inverse."""
-_DIVISIONS_MAX = 3
-UNKNOWN = 0.0
-"""A divisor that was not read, because reading ``grad_fn`` takes longer than everything else here together."""
+_ACCELERATE = os.path.join("accelerate", "accelerator.py")
 _MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "model", "model_engine"))
 """Names before ``.backward(`` that are not a loss."""
 
@@ -44,7 +40,7 @@ _MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "mo
 class Site:
     """A line that runs backward, and the losses it has run on since the optimizer's last step."""
 
-    __slots__ = ("accumulates", "code", "count", "divisor", "label", "line", "name", "step_divisor", "total")
+    __slots__ = ("accumulates", "code", "count", "divided_by", "factor", "label", "line", "name", "parts", "total")
 
     def __init__(self, frame: FrameType | None) -> None:
         self.code = frame.f_code if frame is not None else None
@@ -54,22 +50,26 @@ class Site:
         self.name: str | None = None
         self.total: Any = 0.0
         self.count = 0
-        self.step_divisor: float | None = None
-        """The last divisor of each loss of this step; None if they differ, or if there was none."""
-        self.accumulates = False
-        """Whether it ever ran more than once in a step; only then are the divisors of its losses worth reading."""
-        self.divisor = 1.0
-        """The number of accumulated losses, if the script is known to divide each of them by it."""
+        self.parts: list[Reduced] = []
+        """How each loss of this step was reduced."""
+        self.factor = accelerate_divides_by()
+        """By what the script divides each loss, if that is the usual number of backwards in a step; else 1."""
+        self.accumulates = self.factor != 1.0
+        """Whether it ever ran more than once in a step; only then are the graphs of its losses worth reading."""
+        self.divided_by: object = None
+        """What all losses of the last step with several of them were divided by."""
+
+    def begin(self, value: Any, part: Reduced) -> None:
+        """Take the first loss of a step."""
+        self.total, self.count, self.parts = value, 1, [part]
 
     def take(self) -> Any:
         """Return the loss of this step, and reset."""
+        value, self.factor = step_loss(self.total, self.parts, self.factor, self.divided_by)
         if self.count > 1:
             self.accumulates = True
-            if self.step_divisor == self.count:
-                self.divisor = self.step_divisor
-        factor = self.divisor if self.step_divisor == self.divisor else 1.0
-        value = self.total if self.count == 1 and factor == 1.0 else self.total * (factor / self.count)
-        self.total, self.count = 0.0, 0
+            self.divided_by = divided_by(self.parts)
+        self.total, self.count, self.parts = 0.0, 0, []
         return value
 
 
@@ -94,14 +94,15 @@ class Sites:
             return
         site, value = added
         site.count -= 1
+        site.parts.pop()
         site.total = site.total - value if site.count else 0.0
         if not site.count and site in self.pending:
             self.pending.remove(site)
 
-    def add(self, value: Any, divided: float | None, tensor: Any, in_closure: bool) -> bool:
+    def add(self, value: Any, part: Reduced, tensor: Any, in_closure: bool) -> bool:
         """Add a backward that the user's code runs, itself or through a library; return False if it does not count.
 
-        ``divided`` is what the loss was divided by; UNKNOWN means to read it from ``tensor`` if it matters.
+        ``part`` says how the loss was reduced; UNREAD means to read it from ``tensor`` if it matters.
         """
         frame = self.user_frame()
         # Keyed by identity and instruction: hashing a code object and finding a line number take microseconds each.
@@ -113,25 +114,22 @@ class Sites:
             if id(site) in self.inside:
                 return False
             self.inside.add(id(site))
-        if divided == UNKNOWN and (site.count or site.accumulates or not self.settled):
-            divided = divisor(tensor)
+        if part is UNREAD and (site.count or site.accumulates or site.name is None):
+            part = read(tensor)
         self.added = site, value
         if site.count:
             site.total += value
             site.count += 1
-            if site.step_divisor == UNKNOWN:
-                site.step_divisor = divided
-            elif site.step_divisor != divided:
-                site.step_divisor = None
-            return True
-        self.pending.append(site)
-        site.total, site.step_divisor, site.count = value, divided, 1
+            site.parts.append(part)
+        else:
+            self.pending.append(site)
+            site.begin(value, part)
         return True
 
     def take_plain(self, values: dict[str, Any]) -> bool:
         """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""
         site = self.pending[0]
-        if len(self.pending) > 1 or site.count > 1 or site.divisor != 1.0 or site.name is None:
+        if len(self.pending) > 1 or site.count > 1 or site.factor != 1.0 or site.name is None:
             return False
         values[site.name] = site.total
         site.total, site.count = 0.0, 0
@@ -175,7 +173,7 @@ class Sites:
         if len(self._by_place) != 1 or not self.settled:
             return None
         site = next(iter(self._by_place.values()))
-        return None if site.name != "loss" or site.accumulates or site.count or site.divisor != 1.0 else site
+        return None if site.name != "loss" or site.accumulates or site.count else site
 
     def settle(self, groups: Iterable[list[Site]]) -> None:
         """Name the sites of a complete iteration; ``groups`` holds the sites of each of its optimizer steps."""
@@ -210,22 +208,14 @@ def label(filename: str, line: int) -> str:
     return f"line{line}"
 
 
-def divisor(tensor: Any) -> float | None:
-    """Return the plain number that a loss was last divided by; None if there was none. Reads only numbers on the CPU.
-
-    Skips divisions by 1: nested trainers each divide once (Hugging Face's on top of Accelerate's).
-    """
-    function = tensor.grad_fn
-    found: float | None = None
-    for _ in range(_DIVISIONS_MAX):
-        kind = type(function).__name__
-        if kind not in DIVISIONS:
+def accelerate_divides_by() -> float:
+    """Return by what Accelerate divides the loss of the backward that it is running; 1.0 if it runs none."""
+    frame: FrameType | None = sys._getframe()
+    for _ in range(_FRAMES_MAX):
+        if frame is None:
             break
-        other = function._saved_other
-        if other is None or other.dim() != 0 or other.is_cuda or not other:
-            break
-        found = float(other) if kind == DIVISIONS[0] else round(1.0 / float(other), 6)
-        if found != 1.0:
-            break
-        function = function.next_functions[0][0]
-    return found
+        if frame.f_code.co_name == "backward" and frame.f_code.co_filename.endswith(_ACCELERATE):
+            steps = getattr(frame.f_locals.get("self"), "gradient_accumulation_steps", None)
+            return float(steps) if isinstance(steps, int) and steps > 0 else 1.0
+        frame = frame.f_back
+    return 1.0

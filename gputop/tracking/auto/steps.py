@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto.ddp import Gradients
 from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.loss import UNKNOWN, Site, divisor
+from gputop.tracking.auto.loss import Site
 from gputop.tracking.auto.records import Records
+from gputop.tracking.auto.reduction import UNREAD, Reduced, read
 from gputop.tracking.auto.state import Training
 from gputop.tracking.journal.notice import tell
 
@@ -60,7 +61,7 @@ class Steps(Training):
         self._index = 0
         self._stepped: set[int] = set()
         self._held: list[list[tuple[Site, Any]]] = []
-        self._scaled: tuple[Any, Any, float | None] | None = None
+        self._scaled: tuple[Any, Any, Reduced] | None = None
         self._memory_at = 0.0
         self._step_from = self.first_batch_s = 0.0
         self.feeds = 0
@@ -88,7 +89,7 @@ class Steps(Training):
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember the loss that a GradScaler scaled."""
         self.fast.disqualify()
-        self._scaled = (weakref.ref(result), loss.detach(), divisor(loss))
+        self._scaled = (weakref.ref(result), loss.detach(), read(loss))
 
     def before_backward(self, tensors: Any) -> None:
         """Read the loss that backward is about to run on. Called on the training thread."""
@@ -122,11 +123,11 @@ class Steps(Training):
                 self.feeds += 1
                 self._record_loader(feed)
         value = tensor
-        divided: float | None = UNKNOWN
+        part = UNREAD
         if self._scaled is not None:
             scaled, self._scaled = self._scaled, None
             if scaled[0]() is tensor:
-                value, divided = scaled[1], scaled[2]
+                value, part = scaled[1], scaled[2]
         if value.numel() != 1:
             return
         if value.is_cpu:
@@ -135,7 +136,7 @@ class Steps(Training):
             number = value.detach()
         else:
             return
-        self.losses += self.sites.add(number, divided, tensor, self.stepping)
+        self.losses += self.sites.add(number, part, tensor, self.stepping)
 
     def _listen_to_keras(self) -> None:
         if "keras" in sys.modules:

@@ -120,6 +120,14 @@ def test_gradient_accumulation(home: Home) -> None:
     assert rows == [24, 12, 24, 24, 12]
 
 
+def test_every_way_to_accumulate_gives_the_loss_of_the_whole_step(home: Home) -> None:
+    said = both(home, sys.executable, "ways.py")
+    found = series(home)
+    for name, losses in said["losses"].items():
+        assert list(found[name].values()) == pytest.approx(losses, rel=1e-5), name
+    assert {name for name in found if name.startswith("loss")} == set(said["losses"])
+
+
 @pytest.mark.parametrize("failing", [3, 30], ids=["of the first steps", "of one that is not looked at whole"])
 def test_a_backward_that_failed_and_is_tried_again_counts_once(home: Home, failing: int) -> None:
     code, out, err = home.run(

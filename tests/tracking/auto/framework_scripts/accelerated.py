@@ -1,19 +1,20 @@
-"""Accelerate: accelerator.prepare, accumulate and backward; by python, or by accelerate launch on two processes."""
+"""Accelerate: prepare, accumulate and backward, in epochs that are shorter than the accumulation; on one or two processes."""
 
 import torch
 from accelerate import Accelerator
 from said import say
 from torch.utils.data import DataLoader, TensorDataset
 
-accelerator = Accelerator(gradient_accumulation_steps=2, cpu=True)
+accelerator = Accelerator(gradient_accumulation_steps=20, cpu=True)
 torch.manual_seed(4)
-X = torch.randn(64, 4)
+X = torch.randn(32, 4)
 Y = X.sum(1, keepdim=True)
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 model, optimizer, loader = accelerator.prepare(model, optimizer, DataLoader(TensorDataset(X, Y), batch_size=4, shuffle=True))
-micro, steps = [], 0
-for _epoch in range(2):
+losses, steps = [], 0
+for _epoch in range(6):
+    micro = []
     for inputs, targets in loader:
         with accelerator.accumulate(model):
             loss = torch.nn.functional.mse_loss(model(inputs), targets)
@@ -22,7 +23,7 @@ for _epoch in range(2):
             optimizer.step()
             optimizer.zero_grad()
             micro.append(loss.item())
-losses = [(a + b) / 2 for a, b in zip(micro[::2], micro[1::2], strict=True)]
+    losses.append(sum(micro) / len(micro))
 everybody = [losses]
 if accelerator.num_processes > 1:
     everybody = [None] * accelerator.num_processes

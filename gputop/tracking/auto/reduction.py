@@ -1,0 +1,183 @@
+"""Tells from the graphs of a step's losses what the loss of the step is, if the gradients of several backwards add up.
+
+The loss of a step is the one that its micro-batches would have had as a single batch:
+
+* Means are averaged, whether the script divides each by their number or not.
+* Means that are weighted by their share of the batch add up, and so do sums that are divided by the items of the whole step.
+* Sums that nothing divides add up.
+* Sums that are divided by the items of their own micro-batch are means.
+
+``read`` looks only at the last few operations of a loss, before backward frees them. It reads no tensor but the number that a
+loss was divided by, and that only on the CPU: on a GPU it would have to wait, and compares which tensor it was.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+SCALINGS = ("DivBackward0", "MulBackward0")
+"""The operations that divide a loss by a number, or multiply it by its inverse."""
+_PASSED = ("NegBackward0", "CloneBackward0", "ToCopyBackward0", "SqueezeBackward0", "AliasBackward0", "MulBackward1")
+"""Operations that neither reduce nor divide a loss; the last one is within torch's label smoothing."""
+_TERMS = ("AddBackward0", "SubBackward0")
+"""A loss of several terms: the first one tells how all of them were reduced."""
+_MEANS = ("MeanBackward0", "MeanBackward1")
+_TOTALS = ("SumBackward0", "SumBackward1")
+_REDUCTIONS = ("none", "mean", "sum")
+"""torch.nn._reduction.get_enum: the numbers of reductions in loss functions."""
+_DEPTH_MAX = 8
+_TOLERANCE = 1e-3
+"""Shares of a batch add up to 1 within this."""
+
+
+class Reduced(NamedTuple):
+    """How a loss was reduced and divided."""
+
+    divisor: float | None
+    """What it was last divided by; None if by nothing, or by a number that cannot be read."""
+    whole: float | None
+    """What it was divided by in all; None if unknown."""
+    kind: str
+    """"mean", "sum", or "" for neither."""
+    items: tuple[int, ...] = ()
+    """Of a sum: how many samples, rows or elements it was taken over, whichever is meant by the script."""
+    by: Any = None
+    """The tensor without dimensions that it was divided by, to be compared with that of another loss."""
+
+
+UNREAD: Final = Reduced(None, None, "unread")
+"""Stands for a loss whose graph was not read: that takes longer than everything else that is done with a loss."""
+
+
+def read(loss: Any) -> Reduced:
+    """Return how a loss was reduced and divided. Divisions by 1 are skipped: nested trainers each divide once."""
+    try:
+        return _read(loss.grad_fn)
+    except RuntimeError:  # the graph was freed by an earlier backward: this one will say so
+        return Reduced(None, None, "")
+
+
+def _read(function: Any) -> Reduced:
+    divisor: float | None = None
+    whole: float | None = 1.0
+    by = None
+    in_term = False
+    for _ in range(_DEPTH_MAX):
+        name = type(function).__name__
+        if name in SCALINGS:
+            other = function._saved_other
+            if other is None or other.dim() != 0 or other.requires_grad:
+                break
+            if other.is_cpu and whole is not None:
+                number = other.item()
+                if not math.isfinite(number) or not number:
+                    break
+                number = number if name == SCALINGS[0] else round(1.0 / number, 6)
+                if number != 1.0:
+                    if divisor is None and by is None and not in_term:
+                        divisor = number
+                    whole *= number
+                    by = other if by is None else by
+            else:
+                whole, by = None, (other if by is None else by)
+        elif name in _MEANS:
+            return Reduced(divisor, whole, "mean", by=by)
+        elif name in _TOTALS:
+            return Reduced(divisor, whole, "sum", _prefixes(function._saved_self_sym_sizes), by)
+        elif (reduction := getattr(function, "_saved_reduction", None)) is not None:
+            kind = _REDUCTIONS[reduction] if reduction in (1, 2) else ""
+            return Reduced(divisor, whole, kind, _rows_of_input(function) if kind == "sum" else (), by)
+        elif name in _TERMS:
+            in_term = True  # what scales one of several terms is its weight
+        elif name not in _PASSED:
+            break
+        if not function.next_functions or function.next_functions[0][0] is None:
+            break
+        function = function.next_functions[0][0]
+    return Reduced(divisor, whole, "", by=by)
+
+
+def step_loss(total: Any, parts: Sequence[Reduced], factor: float, last: object) -> tuple[Any, float]:
+    """Return the loss of a step, and by what the script divides each of its losses: the usual number of backwards.
+
+    Args:
+        total: the sum of the values of the losses; a number or a tensor.
+        parts: how each of them was reduced.
+        factor: the usual number of backwards in a step, if the script divides by it; 1.0 if it is not known to.
+        last: what ``divided_by`` returned for the step before.
+    """
+    count = len(parts)
+    known = next((part for part in parts if part is not UNREAD), None)
+    if known is None:
+        return total / count, factor
+    # The first loss of a step is not read before its line is known to accumulate; it is of the same form as the others.
+    parts = [known if part is UNREAD else part for part in parts]
+    divisor = known.divisor if all(part.divisor == known.divisor for part in parts) else None
+    if count > 1 and divisor == count:
+        return total, divisor
+    if divisor is not None and factor != 1.0 and divisor == factor:
+        # Fewer than usual, as at the end of an epoch.
+        return total * (factor / count), factor
+    if count == 1 or _add_up(parts, last):
+        return total, factor
+    return total / count, factor
+
+
+def divided_by(parts: Sequence[Reduced]) -> object:
+    """Return what all losses of a step were divided by, a number or a tensor; None if they differ or are not known."""
+    known = [part for part in parts if part is not UNREAD]
+    if not known:
+        return None
+    first = known[0]
+    if first.whole is not None and all(part.whole == first.whole for part in known):
+        return first.whole
+    return first.by if all(part.by is first.by for part in known) else None
+
+
+def _add_up(parts: Sequence[Reduced], last: object) -> bool:
+    """Return whether the losses are parts of the loss of the whole step, rather than a loss of each micro-batch."""
+    if any(part.kind != "sum" for part in parts):
+        shares = [1.0 / part.divisor for part in parts if part.divisor is not None]
+        return len(shares) == len(parts) and abs(sum(shares) - 1.0) < _TOLERANCE
+    if all(part.whole == 1.0 for part in parts):
+        return True
+    common = divided_by(parts)
+    if common is None:
+        return False
+    if isinstance(common, float):
+        if all(common in part.items for part in parts):
+            return False
+        if any(sum(column) == common for column in zip(*(part.items for part in parts), strict=False)):
+            return True
+        # Masked items are not counted in the shapes. No micro-batch has more items than its shape says.
+        if common > max(max(part.items, default=0) for part in parts):
+            return True
+    # The number of a micro-batch's own items differs from one to the next, unless it is always the same.
+    return common is parts[0].by or all(part.by is parts[0].by for part in parts) or _differs(common, last)
+
+
+def _differs(now: object, last: object) -> bool:
+    # Never compare tensors by value: on a GPU that waits.
+    return isinstance(now, float) and isinstance(last, float) and now != last
+
+
+def _prefixes(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the number of samples, of rows of all samples, and so on up to the number of elements."""
+    found: list[int] = []
+    for size in sizes:
+        found.append(int(size) * (found[-1] if found else 1))
+    return tuple(found) or (1,)
+
+
+def _rows_of_input(function: Any) -> tuple[int, ...]:
+    """Return the same of a loss function's input; the tensor itself may have been moved away until backward wants it."""
+    try:
+        source, index = function.next_functions[0]
+        shape = list(source._input_metadata[index].shape)
+        if type(function).__name__.startswith("NllLoss"):
+            del shape[1]  # the classes
+        return _prefixes(shape)
+    except (AttributeError, IndexError, TypeError):
+        return ()

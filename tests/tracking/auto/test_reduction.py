@@ -1,0 +1,185 @@
+"""The loss of a step whose gradients come from several backwards, as one batch would have had it. On real graphs of torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputop.tracking.auto.reduction import UNREAD, Reduced, divided_by, read, step_loss
+
+torch = pytest.importorskip("torch")
+functional = torch.nn.functional
+Loss = Callable[[Any, Any, int, int], Any]
+"""(prediction, target, number of micro-batches, items of the whole step) -> the loss that backward runs on."""
+
+
+def mean(prediction: Any, target: Any) -> Any:
+    return functional.mse_loss(prediction, target)
+
+
+def total(prediction: Any, target: Any) -> Any:
+    return functional.mse_loss(prediction, target, reduction="sum")
+
+
+# What each way gives for the whole batch at once is what the step's loss has to be.
+EVEN: dict[str, tuple[Loss, Loss]] = {
+    "means": (lambda p, t, k, n: mean(p, t), lambda p, t, k, n: mean(p, t)),
+    "means, divided": (lambda p, t, k, n: mean(p, t) / k, lambda p, t, k, n: mean(p, t)),
+    "means, multiplied": (lambda p, t, k, n: mean(p, t) * (1 / k), lambda p, t, k, n: mean(p, t)),
+    "terms": (
+        lambda p, t, k, n: (mean(p, t) + 0.1 * p.abs().mean()) / k,
+        lambda p, t, k, n: mean(p, t) + 0.1 * p.abs().mean(),
+    ),
+    "half of a mean": (lambda p, t, k, n: 0.5 * mean(p, t), lambda p, t, k, n: 0.5 * mean(p, t)),
+    "sums by own rows": (
+        lambda p, t, k, n: ((p - t) ** 2).sum() / len(p),
+        lambda p, t, k, n: ((p - t) ** 2).sum() / len(p),
+    ),
+    "sums by own elements, divided": (
+        lambda p, t, k, n: total(p, t) / p.numel() / k,
+        lambda p, t, k, n: mean(p, t),
+    ),
+    "KL by own rows": (
+        lambda p, t, k, n: functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
+        lambda p, t, k, n: functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
+    ),
+}
+ANY_SIZE: dict[str, tuple[Loss, Loss]] = {
+    "sums by the step's elements": (lambda p, t, k, n: total(p, t) / (n * p.shape[1]), lambda p, t, k, n: mean(p, t)),
+    "sums by the step's rows": (lambda p, t, k, n: ((p - t) ** 2).sum() / n, lambda p, t, k, n: ((p - t) ** 2).sum() / len(p)),
+    "sums by a tensor": (lambda p, t, k, n: total(p, t) / torch.tensor(n * p.shape[1]), lambda p, t, k, n: mean(p, t)),
+    "means by their share": (lambda p, t, k, n: mean(p, t) * (len(p) / n), lambda p, t, k, n: mean(p, t)),
+    "sums": (lambda p, t, k, n: total(p, t), lambda p, t, k, n: total(p, t)),
+    "sums, negated": (lambda p, t, k, n: -total(p, t), lambda p, t, k, n: -total(p, t)),
+}
+
+
+def amounts_to(losses: Sequence[Any], factor: float = 1.0, last: object = None, unread: int = 0) -> tuple[float, float]:
+    parts = [UNREAD if index < unread else read(loss) for index, loss in enumerate(losses)]
+    return step_loss(sum(loss.item() for loss in losses), parts, factor, last)
+
+
+def batches(sizes: Sequence[int], columns: int = 3) -> list[tuple[Any, Any]]:
+    """(prediction, target) of each micro-batch."""
+    torch.manual_seed(sum(sizes))
+    found = [(torch.randn(size, columns, requires_grad=True), torch.randn(size, columns)) for size in sizes]
+    # A prediction is never a leaf.
+    return [(prediction * 1, target) for prediction, target in found]
+
+
+def assert_as_one_batch(way: tuple[Loss, Loss], sizes: Sequence[int], unread: int = 0, columns: int = 3) -> None:
+    of_one, of_all = way
+    found = batches(sizes, columns)
+    losses = [of_one(prediction, target, len(sizes), sum(sizes)) for prediction, target in found]
+    whole = of_all(*(torch.cat(column) for column in zip(*found, strict=True)), 1, sum(sizes))
+    assert amounts_to(losses, unread=unread)[0] == pytest.approx(whole.item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("count", [2, 4, 5])
+@pytest.mark.parametrize("way", EVEN)
+def test_a_step_of_equal_micro_batches(way: str, count: int) -> None:
+    if (way, count) == ("half of a mean", 2):
+        pytest.skip("half of a mean cannot be told from a mean that is divided by two backwards")
+    assert_as_one_batch(EVEN[way], [8] * count)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.sampled_from(sorted(ANY_SIZE)), st.lists(st.integers(1, 9), min_size=2, max_size=6))
+def test_a_step_of_micro_batches_of_any_size(way: str, sizes: list[int]) -> None:
+    # More columns than micro-batches: the elements of one are never as many as the rows of all.
+    assert_as_one_batch(ANY_SIZE[way], sizes, columns=7)
+
+
+@pytest.mark.parametrize("way", ["means, divided", "sums by own rows"])
+def test_the_first_loss_of_a_line_that_did_not_accumulate_before_is_not_read(way: str) -> None:
+    assert_as_one_batch(EVEN[way], [8] * 4, unread=1)
+
+
+def test_a_single_loss_is_what_backward_ran_on() -> None:
+    (prediction, target) = batches([8])[0]
+    for loss in (
+        mean(prediction, target),
+        0.5 * mean(prediction, target),
+        total(prediction, target) / 24,
+        total(prediction, target),
+    ):
+        assert amounts_to([loss])[0] == loss.item()
+        assert amounts_to([loss], unread=1)[0] == loss.item()
+
+
+def test_a_short_last_accumulation_is_divided_by_as_much_as_the_others() -> None:
+    losses = [mean(*batch) / 4 for batch in batches([8] * 4)]
+    _, factor = amounts_to(losses)
+    assert factor == 4.0
+    value, factor = amounts_to(losses[:1], factor)
+    assert (value, factor) == (pytest.approx(4 * losses[0].item()), 4.0)
+    value, _ = amounts_to(losses[:3], factor)
+    assert value == pytest.approx(4 / 3 * sum(loss.item() for loss in losses[:3]))
+
+
+def test_a_short_last_accumulation_of_sums_is_no_different() -> None:
+    """As the Trainer of Transformers normalizes: by the items of the whole step, however many micro-batches it has."""
+    for sizes in ([8] * 4, [8, 3], [8]):
+        found = batches(sizes)
+        losses = [total(*batch) / (sum(sizes) * 3) for batch in found]
+        whole = mean(*(torch.cat(column) for column in zip(*found, strict=True)))
+        assert amounts_to(losses)[0] == pytest.approx(whole.item(), rel=1e-4)
+
+
+def test_masked_tokens_that_are_counted_over_the_step() -> None:
+    torch.manual_seed(1)
+    logits = [torch.randn(6, 11, requires_grad=True) * 1 for _ in range(3)]
+    labels = [torch.randint(0, 11, (6,)) for _ in range(3)]
+    for label in labels:
+        label[:2] = -100
+    items = torch.tensor(sum(int((label != -100).sum()) for label in labels))
+    losses = [
+        functional.cross_entropy(logit, label, reduction="sum") / items for logit, label in zip(logits, labels, strict=True)
+    ]
+    whole = functional.cross_entropy(torch.cat(logits), torch.cat(labels))
+    assert amounts_to(losses)[0] == pytest.approx(whole.item(), rel=1e-5)
+
+
+def test_few_masked_tokens_counted_over_the_step_as_a_tensor() -> None:
+    """The count is below the shape of one micro-batch: what tells is that all of them were divided by the same tensor."""
+    count = torch.tensor(5.0)
+    losses = [total(*batch) / count for batch in batches([8, 8])]
+    assert amounts_to(losses)[0] == pytest.approx(sum(loss.item() for loss in losses))
+
+
+def test_a_count_that_changes_from_step_to_step_but_not_within_is_of_the_step() -> None:
+    first, second = ([total(*batch) / items for batch in batches([8, 8])] for items in (5, 7))
+    last = divided_by([read(loss) for loss in first])
+    assert amounts_to(second, last=last)[0] == pytest.approx(sum(loss.item() for loss in second))
+
+
+def test_masked_means_of_the_micro_batches_are_averaged() -> None:
+    losses = [total(*batch) / torch.tensor(float(valid)) for batch, valid in zip(batches([8, 8]), (5, 7), strict=True)]
+    assert amounts_to(losses)[0] == pytest.approx(sum(loss.item() for loss in losses) / 2)
+
+
+def test_an_unknown_graph_is_averaged_unless_it_is_divided_by_the_number_of_backwards() -> None:
+    losses = [torch.logsumexp(prediction.flatten(), 0) for prediction, _ in batches([8, 8, 8])]
+    assert read(losses[0]).kind == ""
+    assert amounts_to(losses)[0] == pytest.approx(sum(loss.item() for loss in losses) / 3)
+    assert amounts_to([loss / 3 for loss in losses])[0] == pytest.approx(sum(loss.item() for loss in losses) / 3)
+
+
+def test_reading_changes_nothing_and_raises_nothing() -> None:
+    leaf = torch.ones((), requires_grad=True)
+    assert read(leaf) == Reduced(None, 1.0, "")
+    assert read(leaf * 0).divisor is None
+    assert read(leaf / float("inf")).divisor is None
+    assert read(torch.stack([leaf, leaf]).sum() / leaf).by is None, "a number that is trained is kept by nobody"
+    kept: list[Any] = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: tensor, lambda tensor: kept.append(tensor.shape) or tensor):
+        prediction, target = batches([8])[0]
+        loss = total(prediction, target) / 24
+    read(loss)
+    assert [shape for shape in kept if shape] == [], "no tensor that was saved for backward is asked for"
+    loss.backward()
+    assert read(loss) == Reduced(None, None, ""), "freed by backward"
