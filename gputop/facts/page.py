@@ -46,6 +46,8 @@ Automatic tracking writes one record of metrics for each step. Times are in seco
 | `first_batch_s` | Time to begin a later iteration over the training's loader and to get its first batch, also after an \
 evaluation. |
 | `checkpoint_s` | Time to write a checkpoint. |
+| `eval_loss`, `val_loss`, `grad_norm` and so on | What the Trainer of Transformers, Lightning or Keras logs by itself, under \
+its names. |
 | `gc_s` | Time of garbage collection, where it took 1 ms or more. |
 | `memory_peak_bytes`, `memory_allocated_bytes` | Memory on a CUDA device, once a second. |
 | `cuda/step_s`, `cuda/forward_s`, `cuda/backward_s`, `cuda/optimizer_s` | Times on the GPU, from CUDA events. |

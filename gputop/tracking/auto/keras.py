@@ -13,6 +13,7 @@ import weakref
 from typing import Any, Protocol
 
 _OPTIMIZERS = "keras.src.optimizers.base_optimizer"
+_CALLBACKS = "keras.src.callbacks.callback_list"
 _listening = False
 
 
@@ -21,12 +22,16 @@ class Stepping(Protocol):
 
     off: bool
     stepping: bool
+    told_epoch: float | None
 
     def before_step(self) -> None:
         """Note that a step begins."""
 
     def after_step(self, optimizer: Any) -> None:
         """Note that a step has ended."""
+
+    def without_fast_path(self) -> None:
+        """Measure every iteration in full from now on."""
 
     def failed(self, error: Exception) -> None:
         """Stop tracking after an error."""
@@ -76,9 +81,27 @@ def listen(torch: Any, steps: Stepping) -> None:
             known = seen.get(self)
             if known is None:
                 known = seen[self] = Seen(self)
+                steps.without_fast_path()  # which ends where a torch optimizer steps
             steps.after_step(known)
         except Exception as error:  # noqa: BLE001 - the training continues without tracking
             steps.failed(error)
         return result
 
     base.apply = apply
+    _listen_to_epochs(steps)
+
+
+def _listen_to_epochs(steps: Stepping) -> None:
+    """Take the epoch from Keras, which may begin a new iteration over its data without a new loader."""
+    callbacks: Any = getattr(sys.modules.get(_CALLBACKS), "CallbackList", None)
+    original = getattr(callbacks, "on_epoch_begin", None)
+    if original is None:
+        return
+
+    @functools.wraps(original)
+    def on_epoch_begin(self: Any, epoch: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(epoch, int):
+            steps.told_epoch = float(epoch)
+        return original(self, epoch, *args, **kwargs)
+
+    callbacks.on_epoch_begin = on_epoch_begin

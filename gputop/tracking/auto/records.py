@@ -28,6 +28,11 @@ def release() -> None:
     _claimed.clear()
 
 
+def adapted() -> bool:
+    """Return whether an adapter records what its framework logs."""
+    return bool(_claimed)
+
+
 class Records:
     """The records of one run; ``own``: tracking opened it itself."""
 
@@ -84,7 +89,7 @@ class Records:
             self._remember(values)
             self._run.log(values, step)
 
-    def note(self, step: int, **metrics: float) -> None:
+    def note(self, step: int, **metrics: Any) -> None:
         """Write metrics outside of a step's record, such as the time of a checkpoint."""
         journal = self._run.journal
         if self._own:

@@ -17,6 +17,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from gputop.tracking.auto import framework_metrics
 from gputop.tracking.auto.ddp import Gradients
 from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.loss import Site
@@ -66,6 +67,8 @@ class Steps(Training):
         self._step_from = self.first_batch_s = 0.0
         self.feeds = 0
         """How many loaders have fed the training; with a new one for each epoch, a loader no longer knows its epoch."""
+        self.told_epoch: float | None = None
+        """The epoch, if the framework says it; else its loader counts."""
         self.fast.in_backward = False
 
     def reset(self) -> None:
@@ -281,7 +284,9 @@ class Steps(Training):
                 values["phase/backward"] = self.backward_s
             values["phase/optimizer"] = self.optimizer_s
         feed = self.loader
-        if feed is not None and feed.trains and feed.epoch is not None and self.feeds == 1:
+        if self.told_epoch is not None:
+            values["epoch"] = self.told_epoch
+        elif feed is not None and feed.trains and feed.epoch is not None and self.feeds == 1:
             values["epoch"] = float(feed.epoch)
         if now - self._memory_at > MEMORY_EVERY_S:
             self._memory_at = now
@@ -300,10 +305,21 @@ class Steps(Training):
         self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
 
-    def note(self, **metrics: float) -> None:
+    def note(self, **metrics: Any) -> None:
         """Write metrics outside of a step's record, such as the time of a checkpoint."""
         if self.records is not None:
             self.records.note(self.step, **metrics)
+
+    def without_fast_path(self) -> None:
+        """Measure every iteration in full from now on."""
+        self.fast.end_early()
+        self.fast.supported = False
+
+    def framework_logged(self, metrics: dict[str, Any]) -> None:
+        """Write what a framework logged by itself, at the last step."""
+        self.fast.end_early()
+        if metrics and self.step >= 0:
+            self.note(**metrics)
 
     def _open(self) -> bool:
         """Return whether there is a run to write to: the script's, or our own, which this opens."""
@@ -337,6 +353,7 @@ class Steps(Training):
             self.facts.abandon()
         self.facts = Facts(self.torch, self, self._models())
         self.facts.begin()
+        framework_metrics.listen(self, self.framework_logged)
 
     def _models(self) -> Models:
         if self.models is None:

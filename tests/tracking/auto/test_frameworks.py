@@ -64,9 +64,13 @@ def assert_losses(home: Home, steps: int, losses: dict[str, list[float]]) -> Non
 
 @needs("transformers", "accelerate")
 def test_hugging_face_trainer(home: Home, tmp_path: Path) -> None:
-    assert_losses(home, *both(home, sys.executable, "trainer.py", str(tmp_path)))
+    steps, said = both(home, sys.executable, "trainer.py", str(tmp_path))
+    assert_losses(home, steps, {"loss": said.pop("loss")})
     found = series_of(home)
     assert list(found["epoch"].values()) == [0.0] * 6 + [1.0] * 6
+    assert {name: list(found[name].values()) for name in said} == {name: pytest.approx(values) for name, values in said.items()}
+    assert list(found["grad_norm"]) == [3, 7, 11], "of the step that has just ended"
+    assert list(found["eval_loss"]) == [5, 11]
     assert found["phase/evaluation"]
     facts = home.only_run().ranks[0].facts
     assert facts["model"]["class"] == "Net"
@@ -85,8 +89,11 @@ def test_a_model_of_transformers_alone_brings_no_trainer() -> None:
 
 @needs("lightning")
 def test_lightning(home: Home) -> None:
-    assert_losses(home, *both(home, sys.executable, "fit.py"))
+    steps, said = both(home, sys.executable, "fit.py")
+    assert_losses(home, steps, {"loss": said["loss"]})
     found = series_of(home)
+    assert list(found["val_loss"].values()) == pytest.approx(said["val_loss"])
+    assert list(found["train_loss"].values()) == pytest.approx([sum(said["loss"][:6]) / 6, sum(said["loss"][6:]) / 6])
     assert set(found["lr"].values()) == {0.05}
     assert found["phase/evaluation"]
 
@@ -160,7 +167,11 @@ def test_the_work_of_the_ranks_of_deepspeed_is_measured(home: Home, stage: int) 
 @needs("keras")
 def test_keras_on_torch(home: Home) -> None:
     steps, losses = both(home, sys.executable, "keras_fit.py")
-    # Keras asks the loss once more, to build the model before the first batch.
-    assert_losses(home, steps - 1, {"loss": losses["loss"][1:]})
-    assert "epoch" not in series_of(home) or set(series_of(home)["epoch"]) <= set(range(4)), "a new loader for each epoch"
+    assert steps == 120
+    assert_losses(home, steps, {"loss": losses["loss"]})
+    found = series_of(home)
+    assert list(found["epoch"].values()) == [float(step // 4) for step in range(120)]
+    assert list(found["val_loss"].items()) == [
+        (4 * epoch + 3, pytest.approx(value)) for epoch, value in enumerate(losses["val_loss"])
+    ]
     assert home.only_run().ranks[0].facts["optimizer"]["type"] == "SGD"

@@ -15,7 +15,7 @@ args = parser.parse_args()
 torch.manual_seed(3)
 X = torch.randn(48, 4)
 Y = X.sum(1, keepdim=True)
-losses = []
+losses, val_losses = [], []
 
 
 class Net(lightning.LightningModule):
@@ -27,12 +27,16 @@ class Net(lightning.LightningModule):
         x, y = batch
         loss = torch.nn.functional.mse_loss(self.layer(x), y)
         losses.append(float(loss))
-        self.log("train_loss", loss)
+        self.log("train_loss", loss, on_step=False, on_epoch=True)
         return loss
 
     def validation_step(self, batch, index):
         x, y = batch
         self.log("val_loss", torch.nn.functional.mse_loss(self.layer(x), y))
+
+    def on_validation_epoch_end(self):
+        if not self.trainer.sanity_checking:
+            val_losses.append(float(self.trainer.callback_metrics["val_loss"]))
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=0.05)
@@ -56,4 +60,4 @@ if args.out:
     with open(os.path.join(args.out, f"rank{trainer.global_rank}"), "w") as file:
         file.write(repr(losses))
 else:
-    say(trainer.global_step, [net], loss=losses)
+    say(trainer.global_step, [net], loss=losses, val_loss=val_losses)

@@ -1,4 +1,4 @@
-"""Keras on torch: compile and fit."""
+"""Keras on torch: compile, and fit with a validation after each epoch."""
 
 import os
 
@@ -6,6 +6,7 @@ os.environ["KERAS_BACKEND"] = "torch"
 
 import keras
 import numpy as np
+import torch
 from said import say
 
 keras.utils.set_random_seed(1)
@@ -17,11 +18,12 @@ losses = []
 class Noting(keras.losses.MeanSquaredError):
     def __call__(self, *args, **kwargs):
         loss = super().__call__(*args, **kwargs)
-        losses.append(float(loss))
+        if torch.is_grad_enabled():
+            losses.append(float(loss))
         return loss
 
 
 model = keras.Sequential([keras.layers.Dense(1)])
-model.compile(optimizer=keras.optimizers.SGD(0.1), loss=Noting())
-model.fit(X, Y, batch_size=8, epochs=2, verbose=0)
-say(len(losses), [model], loss=losses)
+model.compile(optimizer=keras.optimizers.SGD(0.01), loss=Noting())
+history = model.fit(X, Y, batch_size=8, epochs=30, verbose=0, validation_data=(X[:8], Y[:8]))
+say(len(losses), [model], loss=losses, val_loss=history.history["val_loss"])

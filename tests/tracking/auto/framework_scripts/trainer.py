@@ -57,4 +57,8 @@ settings = TrainingArguments(
 net = Net(Config())
 trainer = Noting(net, settings, train_dataset=data, eval_dataset=data)
 trainer.train()
-say(trainer.state.global_step, [net], loss=[(a + b) / 2 for a, b in zip(micro[::2], micro[1::2], strict=True)])
+logged = {
+    name: [entry[name] for entry in trainer.state.log_history if name in entry]
+    for name in ("eval_loss", "grad_norm", "train_loss")
+}
+say(trainer.state.global_step, [net], loss=[(a + b) / 2 for a, b in zip(micro[::2], micro[1::2], strict=True)], **logged)
