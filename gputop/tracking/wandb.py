@@ -8,10 +8,10 @@ result a script needs (``Api``, ``sweep``, ``agent``, ``restore``) do not exist:
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
 from gputop.tracking.journal.not_kept import NotKept
+from gputop.tracking.journal.notice import write
 
 RUN_METHODS = frozenset(
     ["log_artifact", "log_code", "log_model", "mark_preempting", "save", "settings", "unwatch", "use_artifact", "use_model"]
@@ -43,7 +43,7 @@ class util:  # noqa: N801 - wandb's name
 
 def termlog(string: str = "", newline: bool = True, repeat: bool = True) -> None:
     """Write a line to standard error, as wandb does."""
-    sys.stderr.write(f"gputop: {string}" + ("\n" if newline else ""))
+    write(f"gputop: {string}" + ("\n" if newline else ""))
 
 
 termwarn = termerror = termlog

@@ -9,7 +9,6 @@ forked child needs.
 from __future__ import annotations
 
 import _thread
-import mmap
 import os
 import threading
 import time
@@ -19,8 +18,11 @@ from pathlib import Path
 from gputop.places import make_private_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
+from gputop.tracking.journal.mapping import private
 from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.read import last_step
+from gputop.tracking.journal.ring import open_ring
 from gputop.tracking.journal.writer import Journal
 
 FLUSH_S = 0.5
@@ -31,8 +33,6 @@ FINISH_S = 2.0
 """How long ``finish`` waits for the disk."""
 ARCHIVE_BYTES_MAX = 4 << 30
 """About 70 million records of four metrics; beyond this the archive stops and the live view continues."""
-TMPFS_SHARE = 16
-"""A ring takes at most 1/16 of the free space: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""
 ATTEMPTS = 1000
 
 
@@ -52,31 +52,28 @@ class OpenJournal:
         self._alarm = _thread.allocate_lock()
         self._alarm.acquire()
         self._stopping = False
-        self._ring_path: Path | None = None
         self._archive_path: Path | None = None
-        archive_fd, identity, reason = self._open_archive(identity, runs_dir)
-        ring = self._open_ring(identity, runs_dir, ring_bytes) if thread else None
+        archive, identity, reason = self._open_archive(identity, runs_dir)
+        ring = self._ring = open_ring(identity, runs_dir, self._archive_path, ring_bytes) if thread else None
         through = ring is None
-        if ring is None:
-            if archive_fd < 0:
-                raise reason or OSError("no place for the journal")
-            ring = mmap.mmap(-1, form.RING_DATA_OFFSET + form.RING_BYTES_MIN)
-        elif reason is not None:
+        if ring is None and archive is None:
+            raise reason or OSError("no place for the journal")
+        if ring is not None and reason is not None:
             tell(f"the run is shown while it lasts but not kept: {reason.strerror or reason} ({reason.filename or runs_dir}).")
         self.identity = identity
         self.journal = Journal(
-            ring,
-            archive_fd,
+            private(form.RING_DATA_OFFSET + form.RING_BYTES_MIN) if ring is None else ring.memory,
+            archive,
             through=through,
             start_flusher=None if through else self._start,
             kick=None if through else self._kick,
         )
-        if archive_fd >= 0:
+        if archive is not None:
             self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_GOOD
             try:
-                page = form.pack_header(form.ARCHIVE, 0, identity, str(self._ring_path or ""))
-                form.write_all(archive_fd, bytes(page), 0)
-                self._write_live()
+                page = form.pack_header(form.ARCHIVE, 0, identity, "" if ring is None else str(ring.path))
+                archive.write(bytes(page), 0)
+                self._write_live(archive)
             except OSError as error:
                 self._stop_archive(error)
 
@@ -95,7 +92,7 @@ class OpenJournal:
         """The run's file on disk; None if it is not kept."""
         return self._archive_path
 
-    def _open_archive(self, identity: form.Identity, runs_dir: Path) -> tuple[int, form.Identity, OSError | None]:
+    def _open_archive(self, identity: form.Identity, runs_dir: Path) -> tuple[OwnFile | None, form.Identity, OSError | None]:
         try:
             root = places.archive_root(runs_dir)
             if root == runs_dir:
@@ -110,47 +107,10 @@ class OpenJournal:
                 except FileExistsError:
                     continue
                 self._archive_path = path
-                return fd, form.with_attempt(identity, attempt), None
+                return OwnFile(fd, path), form.with_attempt(identity, attempt), None
             raise OSError(f"{directory} holds {ATTEMPTS} journals of rank {identity.rank}")
         except OSError as error:
-            return -1, identity, error
-
-    def _open_ring(self, identity: form.Identity, runs_dir: Path, wanted: int | None) -> mmap.mmap | None:
-        for directory in places.live_dirs(runs_dir):
-            try:
-                return self._make_ring(identity, places.secure_dir(directory), wanted or form.RING_BYTES)
-            except OSError:
-                continue
-        return None
-
-    def _make_ring(self, identity: form.Identity, directory: Path, wanted: int) -> mmap.mmap:
-        found = os.statvfs(directory)
-        free = found.f_bavail * found.f_frsize // TMPFS_SHARE
-        capacity = min(wanted, free, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
-        if capacity < form.RING_BYTES_MIN:
-            raise OSError("too little space for a ring")
-        stem = f"{identity.run_id}-{form.file_stem(identity.rank, identity.attempt)}"
-        path = directory / (f"{stem}.ring" if self._archive_path else f"{stem}-{identity.pid}.ring")
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(path, flags, 0o600)
-        try:
-            size = form.RING_DATA_OFFSET + capacity
-            # A sparse file on a full tmpfs would kill the training with SIGBUS at a later record, so allocate the space now.
-            os.posix_fallocate(fd, 0, size)
-            ring = mmap.mmap(fd, size)
-            page = form.pack_header(form.RING, capacity, identity, str(self._archive_path or ""))
-            ring[: len(page)] = bytes(page)
-            for offset in range(form.HEADER_BYTES, size, mmap.PAGESIZE):
-                ring[offset] = 0  # so that no record waits for a page fault
-            # After this only root can truncate it by accident (`> FILE`), which would kill the training.
-            os.fchmod(fd, 0o400)
-        except BaseException:
-            os.unlink(path)
-            raise
-        finally:
-            os.close(fd)
-        self._ring_path = path
-        return ring
+            return None, identity, error
 
     def _start(self) -> None:
         if self._thread is None and not self._stopping:
@@ -204,32 +164,32 @@ class OpenJournal:
         self._check_archive()
 
     def _check_archive(self) -> None:
-        journal = self.journal
-        if journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and os.fstat(journal.archive_fd).st_nlink == 0:
+        archive = self.journal.archive
+        if self.journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and archive is not None and not archive.links():
             raise FileNotFoundError(2, "the run's directory was deleted")
 
     def _flush(self) -> None:
         journal = self.journal
-        words, capacity = journal.words, journal.capacity
-        if words[form.W_ARCHIVE] != form.ARCHIVE_GOOD or journal.through:
+        words, capacity, archive = journal.words, journal.capacity, journal.archive
+        if words[form.W_ARCHIVE] != form.ARCHIVE_GOOD or journal.through or archive is None:
             return
         position, head = words[form.W_FLUSHED], words[form.W_HEAD]
         while position < head:
             oldest = words[form.W_HEAD] - capacity + form.SEGMENT_BYTES
             if position < oldest:
-                position = self._skip(position, oldest)
+                position = self._skip(archive, position, oldest)
             lap_end = (position // capacity + 1) * capacity
             end = min(head, lap_end)
             offset = form.RING_DATA_OFFSET + position % capacity
-            raw = journal.ring[offset : offset + end - position]
+            raw = bytes(journal.ring[offset : offset + end - position])
             if words[form.W_HEAD] - capacity + form.SEGMENT_BYTES > position:
                 continue
             if end > ARCHIVE_BYTES_MAX:
                 raise OSError(27, "the archive of this rank is full")
-            form.write_all(journal.archive_fd, raw, form.HEADER_BYTES + position)
+            archive.write(raw, form.HEADER_BYTES + position)
             words[form.W_FLUSHED] = position = end
 
-    def _skip(self, position: int, oldest: int) -> int:
+    def _skip(self, archive: OwnFile, position: int, oldest: int) -> int:
         """Skip what was overwritten, and return where to continue; write what later records depend on into the hole."""
         start = -(-oldest // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
         self.journal.words[form.W_DROPPED] += start - position
@@ -240,15 +200,15 @@ class OpenJournal:
                 position += left  # zeros make a reader continue at the next segment
             if position + len(record) > start:
                 break
-            form.write_all(self.journal.archive_fd, record, form.HEADER_BYTES + position)
+            archive.write(record, form.HEADER_BYTES + position)
             position += len(record)
         return start
 
-    def _write_live(self) -> None:
+    def _write_live(self, archive: OwnFile) -> None:
         """Write the live words to the archive: state, exit code, and the end of the stream."""
         words = self.journal.words
         fields = [words[index] for index in range(form.W_HEAD, form.W_ARCHIVE + 1)]
-        form.write_all(self.journal.archive_fd, form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
+        archive.write(form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
 
     def _stop_archive(self, error: OSError) -> None:
         self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
@@ -273,11 +233,11 @@ class OpenJournal:
         kept = (
             journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and journal.words[form.W_FLUSHED] == journal.words[form.W_HEAD]
         )
-        if kept or self._archive_path is None:
-            self._remove_ring()
-        if journal.archive_fd >= 0:
-            os.close(journal.archive_fd)
-            journal.archive_fd = -1
+        if self._ring is not None and (kept or self._archive_path is None):
+            self._ring.remove()
+        if journal.archive is not None:
+            journal.archive.close()
+            journal.archive = None
 
     def _start_last_flush(self, deadline: float) -> None:
         """Do the last flush on a thread, so that a hanging disk does not delay the end of the training."""
@@ -295,21 +255,13 @@ class OpenJournal:
             self._last_flush()
 
     def _last_flush(self) -> None:
-        if self.journal.archive_fd < 0:
+        archive = self.journal.archive
+        if archive is None:
             return
         try:
             self._check_archive()
             self._flush()
             if self.journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD:
-                self._write_live()
+                self._write_live(archive)
         except OSError as error:
             self._stop_archive(error)
-
-    def _remove_ring(self) -> None:
-        if self._ring_path is None:
-            return
-        try:
-            os.unlink(self._ring_path)
-            os.rmdir(self._ring_path.parent)
-        except OSError:  # already gone, or other ranks still keep rings there
-            return

@@ -40,7 +40,6 @@ A reader uses ``pread`` (a mapping would die of SIGBUS if the file were truncate
 from __future__ import annotations
 
 import json
-import os
 import struct
 from dataclasses import dataclass, replace
 from typing import Any
@@ -247,15 +246,3 @@ def with_attempt(identity: Identity, attempt: int) -> Identity:
 def file_stem(rank: int, attempt: int) -> str:
     """Return the name of a rank's files without suffix: "rank-00003", and "rank-00003-1" after a restart."""
     return f"rank-{rank:05d}" + (f"-{attempt}" if attempt else "")
-
-
-def write_all(fd: int, raw: bytes, offset: int) -> None:
-    """Write all bytes at ``offset``.
-
-    Raises:
-        OSError: the file system rejects the write.
-    """
-    view = memoryview(raw)
-    while view:
-        done = os.pwrite(fd, view, offset)
-        view, offset = view[done:], offset + done

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.own_file import OwnFile
 
 Plan = tuple[int, int]
 """How to write the record of a set of names: its first word, its size in bytes."""
 
 
 class Stream:
-    """The writing end of one rank's stream. ``ring`` is the mapping to write to; ``archive_fd`` is -1 without an archive.
+    """The writing end of one rank's stream. ``ring`` is the mapping to write to.
 
     ``through`` means write-through: there is no ring file (``ring`` is private memory), and every record is one write to
     the archive.
     """
 
-    def __init__(self, ring: mmap.mmap, archive_fd: int, *, through: bool, kick: Callable[[], None] | None) -> None:
+    def __init__(
+        self, ring: memoryview[int], archive: OwnFile | None, *, through: bool, kick: Callable[[], None] | None
+    ) -> None:
         self.ring = ring
-        self.archive_fd = archive_fd
+        self.archive = archive
         self.through = through
         self.capacity = len(ring) - form.RING_DATA_OFFSET
-        self.words = memoryview(ring).cast("q")
-        self._doubles = memoryview(ring).cast("d")
+        self.words = ring.cast("q")
+        self._doubles = ring.cast("d")
         self._kick = kick
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._stated: dict[tuple[str, str], dict[str, Any]] = {}
@@ -107,10 +109,10 @@ class Stream:
                 self._copy(record)
 
     def _write_through(self, raw: bytes, position: int) -> None:
-        if self.archive_fd < 0 or self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD:
+        if self.archive is None or self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD:
             return
         try:
-            form.write_all(self.archive_fd, raw, form.HEADER_BYTES + position)
+            self.archive.write(raw, form.HEADER_BYTES + position)
             self.words[form.W_FLUSHED] = position + len(raw)
         except OSError as error:
             self.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED

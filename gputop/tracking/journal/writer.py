@@ -10,7 +10,6 @@ plans, so that the hot path needs no check for it.
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import weakref
@@ -23,6 +22,7 @@ from typing import Any
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.gpu_values import LateValues
 from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.stream import Plan, Stream
 from gputop.tracking.journal.turns import Turns
 from gputop.tracking.journal.values import classify, plain, to_int
@@ -48,14 +48,14 @@ class Journal(Turns, Stream):
 
     def __init__(
         self,
-        ring: mmap.mmap,
-        archive_fd: int,
+        ring: memoryview[int],
+        archive: OwnFile | None,
         *,
         through: bool,
         start_flusher: Callable[[], None] | None = None,
         kick: Callable[[], None] | None = None,
     ) -> None:
-        Stream.__init__(self, ring, archive_fd, through=through, kick=kick)
+        Stream.__init__(self, ring, archive, through=through, kick=kick)
         Turns.__init__(self)
         self.closed = False
         self.attend: Callable[[], None] | None = None
@@ -281,7 +281,7 @@ class Journal(Turns, Stream):
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
         self.deferred, self.stretch, self._late = deque(), None, LateValues()
-        self.archive_fd = -1
+        self.archive = None
 
     def named(self) -> list[tuple[str, ...]]:
         """Return the sets of names that have been logged so far."""

@@ -423,7 +423,7 @@ def test_a_tmpfs_that_fills_up_after_the_start_kills_nobody(
     home: Home, small_tmpfs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "live_dirs", lambda runs: [small_tmpfs / "gputop" / "x"])
-    monkeypatch.setattr("gputop.tracking.journal.files.TMPFS_SHARE", 1)
+    monkeypatch.setattr("gputop.tracking.journal.ring.TMPFS_SHARE", 1)
     opened = OpenJournal(identity.identify(identity.Place(0, None, 1, 0), "first"), home.runs)
     assert not opened.journal.through
     free = os.statvfs(small_tmpfs)
