@@ -69,7 +69,7 @@ class OpenJournal:
             kick=None if through else self._kick,
         )
         if archive is not None:
-            self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_GOOD
+            self.journal.note_archive(form.ARCHIVE_GOOD)
             try:
                 page = form.pack_header(form.ARCHIVE, 0, identity, "" if ring is None else str(ring.path))
                 archive.write(bytes(page), 0)
@@ -135,6 +135,7 @@ class OpenJournal:
         while not self._stopping:
             self._alarm.acquire(timeout=QUICK_S if journal.quick else FLUSH_S)
             try:
+                self._leave_truncated_ring()
                 now = time.monotonic()
                 if journal.catch_up(journal.own_ns):
                     slow_at = now + QUICK_FOR_S
@@ -153,8 +154,20 @@ class OpenJournal:
                 tell(f"the flusher failed ({type(error).__name__}: {error}).")
 
     def _fills(self) -> bool:
-        words = self.journal.words
-        return bool(words[form.W_HEAD] - words[form.W_FLUSHED] > self.journal.capacity // 4)
+        return self.journal.position - self.journal.flushed > self.journal.capacity // 4
+
+    def _leave_truncated_ring(self) -> None:
+        """Go on in private memory if the ring's file became shorter: the next access to it would end the training."""
+        ring, archive = self._ring, self.journal.archive
+        if ring is None or not ring.is_truncated() or not self.journal.continue_in(private(len(ring.memory))):
+            return
+        self._ring = None
+        ring.remove()
+        if archive is None or self.journal.archive_state != form.ARCHIVE_GOOD:
+            tell(f"{ring.path} was truncated: the run is no longer recorded, the training goes on.")
+            return
+        tell(f"{ring.path} was truncated: up to a second of the run is lost, what follows is recorded on disk.")
+        self._write_live(archive)
 
     def _tick(self) -> None:
         self.journal.anchor()
@@ -165,15 +178,15 @@ class OpenJournal:
 
     def _check_archive(self) -> None:
         archive = self.journal.archive
-        if self.journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and archive is not None and not archive.links():
+        if self.journal.archive_state == form.ARCHIVE_GOOD and archive is not None and not archive.links():
             raise FileNotFoundError(2, "the run's directory was deleted")
 
     def _flush(self) -> None:
         journal = self.journal
         words, capacity, archive = journal.words, journal.capacity, journal.archive
-        if words[form.W_ARCHIVE] != form.ARCHIVE_GOOD or journal.through or archive is None:
+        if journal.archive_state != form.ARCHIVE_GOOD or journal.through or archive is None:
             return
-        position, head = words[form.W_FLUSHED], words[form.W_HEAD]
+        position, head = journal.flushed, words[form.W_HEAD]
         while position < head:
             oldest = words[form.W_HEAD] - capacity + form.SEGMENT_BYTES
             if position < oldest:
@@ -187,7 +200,8 @@ class OpenJournal:
             if end > ARCHIVE_BYTES_MAX:
                 raise OSError(27, "the archive of this rank is full")
             archive.write(raw, form.HEADER_BYTES + position)
-            words[form.W_FLUSHED] = position = end
+            position = end
+            journal.note_flushed(position)
 
     def _skip(self, archive: OwnFile, position: int, oldest: int) -> int:
         """Skip what was overwritten, and return where to continue; write what later records depend on into the hole."""
@@ -211,7 +225,7 @@ class OpenJournal:
         archive.write(form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
 
     def _stop_archive(self, error: OSError) -> None:
-        self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
+        self.journal.note_archive(form.ARCHIVE_STOPPED)
         tell(f"recording to {self._archive_path or 'disk'} stops, the training goes on: {error.strerror or error}.")
 
     def finish(self, state: int, exit_code: int | None) -> None:
@@ -219,6 +233,7 @@ class OpenJournal:
         journal = self.journal
         if journal.closed or os.getpid() != self._pid:
             return
+        self._leave_truncated_ring()
         journal.close()
         journal.words[form.W_EXIT_CODE] = form.NO_EXIT_CODE if exit_code is None else exit_code
         journal.words[form.W_STATE] = state
@@ -230,9 +245,7 @@ class OpenJournal:
             if self._thread.is_alive():
                 tell(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
                 return
-        kept = (
-            journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and journal.words[form.W_FLUSHED] == journal.words[form.W_HEAD]
-        )
+        kept = journal.archive_state == form.ARCHIVE_GOOD and journal.flushed == journal.position
         if self._ring is not None and (kept or self._archive_path is None):
             self._ring.remove()
         if journal.archive is not None:
@@ -261,7 +274,7 @@ class OpenJournal:
         try:
             self._check_archive()
             self._flush()
-            if self.journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD:
+            if self.journal.archive_state == form.ARCHIVE_GOOD:
                 self._write_live(archive)
         except OSError as error:
             self._stop_archive(error)

@@ -1,4 +1,22 @@
-"""The ring's file: made on tmpfs, mapped into the training, and removed at its end."""
+"""The ring's file: made on tmpfs, mapped into the training, watched, and removed at its end.
+
+A file that is truncated while it is mapped ends the process at its next access to the mapping, by SIGBUS, and ``log`` makes
+no system call that could find out first. So we make it unlikely:
+
+* the directory is closed to other users, and the file is read-only once it is mapped: only its owner can truncate it, after a
+  ``chmod``, or root, without one;
+* the journal's thread looks at the file's length whenever it wakes, twice a second or more, and the end of a run looks, too.
+  A ring that became shorter is left for private memory. Whoever logs before the next look is ended all the same.
+
+What would rule it out costs more than it saves:
+
+* a sealed ``memfd`` cannot shrink, but is gone with its process: kill -9 would lose what it holds. The kernel seals no file
+  that has a name;
+* System V shared memory outlives its process and has no length to change, but a machine has 4,096 segments for everybody,
+  and readers would have to attach to each one;
+* an immutable file needs a right that containers lack, and then not even root can remove what a killed process left;
+* a handler for SIGBUS would be the training's own, and could take the place of torch's.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +40,15 @@ class Ring:
 
     path: Path
     memory: memoryview[int]
+    inode: int
+
+    def is_truncated(self) -> bool:
+        """Return whether the file is shorter than its mapping; False if it was removed, which is harmless."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return found.st_ino == self.inode and found.st_size < len(self.memory)
 
     def remove(self) -> None:
         """Remove the file, and its directory unless other ranks keep rings there."""
@@ -61,9 +88,10 @@ def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted
             memory[offset] = 0  # so that no record waits for a page fault
         # After this only root can truncate it by accident (`> FILE`), which would kill the training.
         os.fchmod(fd, 0o400)
+        inode = os.fstat(fd).st_ino
     except BaseException:
         os.unlink(path)
         raise
     finally:
         os.close(fd)
-    return Ring(path, memory)
+    return Ring(path, memory, inode)

@@ -272,6 +272,15 @@ class Journal(Turns, Stream):
                 return
             sleep(0.005)
 
+    def continue_in(self, ring: memoryview[int]) -> bool:
+        """Write to this memory from now on: the ring's file was truncated. Return False if a call keeps writing."""
+        end = monotonic_ns() + int(CLOSE_S * 1e9)
+        while not self._exclusively(partial(self._continue_in, ring)):
+            if monotonic_ns() > end:
+                return False
+            sleep(0.005)
+        return True
+
     def _shut(self) -> None:
         self._empty_parked()
         self.closed, self._plans, self._limit = True, {}, 0

@@ -517,3 +517,48 @@ def test_a_frozen_file_system_holds_up_neither_the_training_nor_its_end(home: Ho
     assert process.returncode == 0
     assert err.count("gputop:") == 1
     assert "did not answer" in err
+
+
+SHRUNK = """
+import os, sys, time, gputop
+from gputop.tracking.journal import format as form
+run = gputop.init(name="shrunk")
+run.log(loss=0.0, step=0); run.log(loss=1.0, acc=0.5, step=1)
+run.config["lr"] = 0.1
+words = run.journal.words
+while words[form.W_FLUSHED] < words[form.W_HEAD]:
+    time.sleep(0.01)
+del words
+print("up", flush=True)
+if sys.stdin.readline() == "log\\n":
+    for step in range(2, 30_000):
+        run.log(loss=float(step), step=step)
+    run.log(later=1.0, step=step)
+    run.config["lr"] = 0.2
+run.finish()
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("left", "then"), [(0, "log"), (200_000, "log"), (0, "finish")])
+def test_a_ring_that_shrinks_is_left(home: Home, left: int, then: str) -> None:
+    process = home.start(SHRUNK)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "up\n"
+    (ring,) = home.rings()
+    ring.chmod(0o600)
+    os.truncate(ring, left)
+    if then == "log":
+        assert "truncated" in process.stderr.readline(), "the flusher has noticed"
+        assert home.only_run().state == "running", "readers follow the archive"
+    out, err = process.communicate(f"{then}\n", timeout=DEADLINE_S)
+    assert (process.returncode, out) == (0, "done\n"), err
+    assert ("truncated" in err) == (then == "finish")
+    assert home.rings() == []
+    run, said = home.only_run(), read_all(home.archives()[0])
+    assert run.state == "finished"
+    assert run.config == {"lr": 0.2 if then == "log" else 0.1}
+    assert [step for step, _ in said.series["loss"]] == list(range(30_000 if then == "log" else 2))
+    assert ("later" in said.series) == (then == "log")
