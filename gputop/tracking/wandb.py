@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import write
 
@@ -32,15 +33,18 @@ class AlertLevel:
     ERROR = "error"
 
 
+@harmless
 class util:  # noqa: N801 - wandb's name
     """The part of ``wandb.util`` that scripts use."""
 
     @staticmethod
     def generate_id(length: int = 8) -> str:
         """Return a random id for a run."""
-        return os.urandom(length).hex()[:length]
+        wanted = length if type(length) is int and 0 < length <= 64 else 8
+        return os.urandom(wanted).hex()[:wanted]
 
 
+@harmless
 def termlog(string: str = "", newline: bool = True, repeat: bool = True) -> None:
     """Write a line to standard error, as wandb does."""
     write(f"gputop: {string}" + ("\n" if newline else ""))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import _thread
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from gputop.places import make_private_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
 from gputop.tracking.journal.mapping import private
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.read import last_step
 from gputop.tracking.journal.ring import open_ring
@@ -113,7 +114,7 @@ class OpenJournal:
             return None, identity, error
 
     def _start(self) -> None:
-        if self._thread is None and not self._stopping:
+        if self._thread is None and not self._stopping and not sys.is_finalizing():
             thread = threading.Thread(target=self._run, name="gputop-flusher", daemon=True)
             try:
                 thread.start()
@@ -151,7 +152,7 @@ class OpenJournal:
             except OSError as error:
                 self._stop_archive(error)
             except Exception as error:  # noqa: BLE001 - a dying thread would print a traceback into the user's log
-                tell(f"the flusher failed ({type(error).__name__}: {error}).")
+                tell(f"the flusher failed ({reason(error)}).")
 
     def _fills(self) -> bool:
         return self.journal.position - self.journal.flushed > self.journal.capacity // 4
@@ -254,6 +255,10 @@ class OpenJournal:
 
     def _start_last_flush(self, deadline: float) -> None:
         """Do the last flush on a thread, so that a hanging disk does not delay the end of the training."""
+        if sys.is_finalizing():  # a new thread would not start, and the others stand still
+            self._thread = None
+            self._last_flush()
+            return
         previous, last = self._thread, threading.Thread(target=self._last_flush, name="gputop-finish", daemon=True)
         if previous is not None:
             self._kick()

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import weakref
@@ -17,10 +18,6 @@ def map_shared(fd: int, size: int) -> memoryview[int]:
     Raises:
         OSError: the file cannot be mapped.
     """
-    try:
-        import ctypes  # 10 ms, unless torch has loaded it
-    except ImportError as error:
-        raise OSError("this Python was built without ctypes") from error
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mmap.restype = ctypes.c_void_p
     libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]

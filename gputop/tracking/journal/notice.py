@@ -7,6 +7,7 @@ import os
 import sys
 
 _STDERR = 2
+_REASON_CHARACTERS = 200
 _told: set[str] = set()
 
 
@@ -20,6 +21,15 @@ def tell(message: str) -> None:
             write(f"gputop: {message}\n")
     except Exception:  # noqa: BLE001 - anything may hash, compare or print; the training must not be affected
         return
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error says, as "ValueError: …", shortened. Never raises: an error may be the user's own class."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {str(error)[:_REASON_CHARACTERS]}"
+    except Exception:  # noqa: BLE001 - __str__ is the user's code
+        return name
 
 
 def write(text: str) -> None:
