@@ -236,6 +236,8 @@ class OpenJournal:
             return
         self._leave_truncated_ring()
         journal.close()
+        if journal.dropped_calls:
+            tell(f"{journal.dropped_calls} log calls were dropped: signal handlers that log interrupted each other.")
         journal.words[form.W_EXIT_CODE] = form.NO_EXIT_CODE if exit_code is None else exit_code
         journal.words[form.W_STATE] = state
         self._stopping = True

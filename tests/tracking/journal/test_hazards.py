@@ -247,6 +247,31 @@ def test_a_signal_handler_may_log_at_any_moment(home: Home) -> None:
     assert len(series["phase/data"]) == logged
 
 
+STORM = """
+import itertools, signal, sys, time, gputop
+run = gputop.init()
+numbers = itertools.count()
+def handler(*_):
+    gputop.log(handled=float(next(numbers)))
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.001, float(sys.argv[1]))
+logged = 0
+while next(numbers) < 4000:
+    gputop.log(loss=float(logged)); logged += 1
+    gputop.fact("count", logged)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(logged)
+"""
+
+
+def test_a_signal_handler_that_logs_at_5_khz_does_not_hold_up_the_training(home: Home) -> None:
+    code, out, err = home.run(STORM, "0.0002")
+    assert code == 0, err[-2000:]
+    series = read_all(home.archives()[0]).series
+    assert [value for _, value in series["loss"]] == [float(number) for number in range(int(out))]
+    assert err.count("gputop:") == err.count("\n") == ("dropped" in err)
+
+
 INTERRUPTED = """
 import signal, sys, time, gputop
 run = gputop.init()
