@@ -5,6 +5,8 @@ and the training is tracked automatically (``gputop.tracking.auto.install``). Na
 costs a training script nothing; a test guards what it may load.
 """
 
+import sys
+
 from gputop.tracking.import_hook import arm
 
 TYPE_CHECKING = False
@@ -48,14 +50,34 @@ _RUN_ATTRIBUTES = ("config", "run", "summary")
 __version__ = "0.1.0"
 
 
+class _Nothing:
+    """Stands for every name while the interpreter shuts down, when nothing can be imported any more; does nothing."""
+
+    def __call__(self, *ignored: object, **also: object) -> "_Nothing":
+        return self
+
+    def __getattr__(self, name: str) -> "_Nothing":
+        return self
+
+    __enter__ = __getitem__ = __setitem__ = __call__
+
+    def __exit__(self, *ignored: object) -> None:
+        return None
+
+    def __bool__(self) -> bool:
+        return False
+
+
 def __getattr__(name: str) -> object:
+    home = "gputop.tracking.session" if name in _RUN_ATTRIBUTES else _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'gputop' has no attribute {name!r}")
+    if sys.is_finalizing():
+        return _Nothing()
     from importlib import import_module
 
     if name in _RUN_ATTRIBUTES:
-        return import_module("gputop.tracking.session").active(name)
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'gputop' has no attribute {name!r}")
+        return import_module(home).active(name)
     value: object = import_module(home) if home == f"gputop.{name}" else getattr(import_module(home), name)
     globals()[name] = value
     return value

@@ -10,10 +10,12 @@ from typing import Any
 
 from accelerate.tracking import GeneralTracker
 
-from gputop.adapters.joining import Membership, harmless
+from gputop.adapters.joining import Membership
+from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.run import Run
 
 
+@harmless
 class GputopTracker(GeneralTracker):
     """An Accelerate tracker. ``project`` comes first, as ``init_trackers`` passes it; the rest are ``init``'s keywords."""
 
@@ -25,7 +27,6 @@ class GputopTracker(GeneralTracker):
         super().__init__()
         self._member = Membership({"project": project, **init})
 
-    @harmless
     def start(self) -> None:
         """Start or join the run; Accelerate calls this once its processes are connected."""
         self._member.begin()
@@ -35,17 +36,14 @@ class GputopTracker(GeneralTracker):
         """The run, as ``accelerator.get_tracker("gputop", unwrap=True)`` returns it."""
         return self._member.run
 
-    @harmless
     def store_init_configuration(self, values: dict[str, Any]) -> None:
         """Record the hyperparameters."""
         self.tracker.config.update(values)
 
-    @harmless
     def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:
         """Record metrics; without a step, count the calls."""
         self.tracker.log(values, step=step)
 
-    @harmless
     def finish(self) -> None:
         """End the run at ``accelerator.end_training()``, unless the script started the run."""
         self._member.finish()

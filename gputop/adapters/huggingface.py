@@ -12,10 +12,12 @@ from typing import Any
 
 from transformers import TrainerCallback
 
-from gputop.adapters.joining import Membership, harmless
+from gputop.adapters.joining import Membership
 from gputop.facts.table import Progress
+from gputop.tracking.journal.harmless import harmless
 
 
+@harmless
 class GputopCallback(TrainerCallback):
     """Records a Trainer's runs. Takes ``gputop.init``'s keywords; the name defaults to ``TrainingArguments.run_name``."""
 
@@ -26,7 +28,6 @@ class GputopCallback(TrainerCallback):
         self._begun: float | None = None
         self._data_s = 0.0
 
-    @harmless
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **kwargs: Any) -> None:
         """Start or join the run, and report its length."""
         name = getattr(args, "run_name", None)
@@ -40,13 +41,11 @@ class GputopCallback(TrainerCallback):
             if config is not None:
                 run.config["model_config"] = config.to_dict()
 
-    @harmless
     def on_step_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Note the time at which the batch is ready."""
         self._begun = time.perf_counter()
         self._data_s = self._begun - (self._ready or self._begun)
 
-    @harmless
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Record the step's time."""
         self._ready = time.perf_counter()
@@ -54,24 +53,20 @@ class GputopCallback(TrainerCallback):
             step_s = self._ready - self._begun + self._data_s
             self._member.run.log({"step_s": step_s, "phase/data": self._data_s}, step=state.global_step)
 
-    @harmless
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Record what the Trainer logs, including an evaluation without training."""
         self._member.run.log(dict(logs or {}), step=state.global_step)
         self._ready = time.perf_counter()
 
-    @harmless
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Exclude the evaluation from the wait for data; its metrics came with ``on_log``."""
         self._ready = time.perf_counter()
 
-    @harmless
     def on_save(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Record that a checkpoint was written."""
         self._member.run.text(f"checkpoint written at step {state.global_step}")
         self._ready = time.perf_counter()
 
-    @harmless
     def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Let the next training start its own run; this run still accepts what follows."""
         self._member.training_ended()

@@ -1,17 +1,13 @@
-"""How an adapter gets its run, and what keeps it from harming the training. Imports only gputop's training side."""
+"""How an adapter gets its run. Imports only gputop's training side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Mapping
+from typing import Any
 
 from gputop.tracking import session
 from gputop.tracking.auto.records import claim, release
-from gputop.tracking.journal.notice import tell
 from gputop.tracking.run import Run
-
-Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 _ended_run: Run | None = None
 """The run of a training that has ended; the next training starts a new one."""
@@ -63,17 +59,3 @@ class Membership:
         """End the run now, unless the script started it."""
         if self._run is not None and self._started_here:
             self._run.finish()
-
-
-def harmless(hook: Hook) -> Hook:
-    """Wrap a hook so that it never raises: a framework may change its arguments, but the training must continue."""
-
-    @wraps(hook)
-    def guarded(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return hook(*args, **kwargs)
-        except Exception as error:  # noqa: BLE001 - the reason is reported once; a log must not end the training
-            tell(f"{hook.__qualname__} could not record ({type(error).__name__}: {error}).")
-            return None
-
-    return cast(Hook, guarded)

@@ -10,10 +10,12 @@ from typing import Any
 
 from keras.callbacks import Callback
 
-from gputop.adapters.joining import Membership, harmless
+from gputop.adapters.joining import Membership
 from gputop.facts.table import Progress
+from gputop.tracking.journal.harmless import harmless
 
 
+@harmless
 class GputopCallback(Callback):
     """Records ``fit``. Takes ``gputop.init``'s keywords; the name defaults to the model's."""
 
@@ -25,7 +27,6 @@ class GputopCallback(Callback):
         self._member = Membership(init, ("loss", "epoch"))
         self._before_epoch = self._step = 0
 
-    @harmless
     def on_train_begin(self, logs: Any = None) -> None:
         """Start or join the run, and report its length."""
         run = self._member.begin(name=getattr(self.model, "name", None))
@@ -36,19 +37,16 @@ class GputopCallback(Callback):
         if optimizer is not None:
             run.config.update({"optimizer": optimizer.get_config()})
 
-    @harmless
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         """Record the batch's values."""
         self._step = self._before_epoch + batch + 1
         self._member.run.log(dict(logs or {}), step=self._step)
 
-    @harmless
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         """Record the epoch's values, including those of the validation."""
         self._before_epoch = self._step
         self._member.run.log({**dict(logs or {}), "epoch": epoch + 1}, step=self._step)
 
-    @harmless
     def on_train_end(self, logs: Any = None) -> None:
         """Let the next ``fit`` start its own run."""
         self._member.training_ended()

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from gputop.adapters.joining import Membership, harmless
+from gputop.adapters.joining import Membership
 from gputop.facts.table import Progress
+from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.run import Run
 
 _PACKAGES = ("lightning.pytorch", "pytorch_lightning")
@@ -36,6 +37,7 @@ _Callback: Any = _package().Callback
 _Logger: Any = import_module(f"{_package().__name__}.loggers").Logger
 
 
+@harmless
 class GputopLogger(_Logger):
     """A Lightning logger; every rank records. Takes ``gputop.init``'s keywords."""
 
@@ -59,22 +61,20 @@ class GputopLogger(_Logger):
         """The run's id."""
         return self.experiment.id or None
 
-    @harmless
     def log_metrics(self, metrics: Any, step: int | None = None) -> None:
         """Record metrics."""
         self.experiment.log(dict(metrics), step=step)
 
-    @harmless
     def log_hyperparams(self, params: Any, *args: Any, **kwargs: Any) -> None:
         """Record hyperparameters."""
         self.experiment.config.update(params)
 
-    @harmless
     def finalize(self, status: str) -> None:
         """Let the next training start its own run; a test after the training still belongs to this one."""
         self._member.training_ended()
 
 
+@harmless
 class GputopCallback(_Callback):
     """Records each rank's loss and step times. Takes ``gputop.init``'s keywords."""
 
@@ -87,7 +87,6 @@ class GputopCallback(_Callback):
         """Time from which the next batch is waited for; None if that is unknown because a checkpoint was written."""
         self._start_step()
 
-    @harmless
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
         """Start or join the run, and report its length."""
         total, epochs = trainer.estimated_stepping_batches, trainer.max_epochs
@@ -111,13 +110,11 @@ class GputopCallback(_Callback):
         """Omit the next step's times: this hook does not report how long the writing takes."""
         self._ready = None
 
-    @harmless
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int) -> None:
         """Note the time at which the batch is ready."""
         self._begun = time.perf_counter()
         self._data_s += self._begun - self._ready if self._ready is not None else math.nan
 
-    @harmless
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Record the step once the optimizer has stepped; until then, accumulate."""
         now = time.perf_counter()
@@ -139,7 +136,6 @@ class GputopCallback(_Callback):
         self._member.run.log(found, step=trainer.fit_loop.epoch_loop._batches_that_stepped)
         self._start_step()
 
-    @harmless
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Let the next training start its own run."""
         self._member.training_ended()

@@ -69,8 +69,9 @@ def hook(current: Callable[[], Recorder]) -> None:
     sys.exit = exit
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        record_error(current(), error)
-        current().finish(exit_code_of(error))
+        with suppress(Exception):  # Python reports the error, whatever goes wrong here
+            record_error(current(), error)
+            current().finish(exit_code_of(error))
         original_hook(kind, error, trace)
 
     sys.excepthook = failed

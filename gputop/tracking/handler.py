@@ -6,18 +6,25 @@ import logging
 import time
 
 from gputop.tracking import session
+from gputop.tracking.journal.harmless import harmless
+from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.run import Run
 
 MESSAGES_PER_S = 200
 """Messages above this rate are dropped and counted, so that logging in an inner loop does not fill the journal."""
 
 
+@harmless
 class GputopHandler(logging.Handler):
     """Records messages in ``run``, or by default in the active run."""
 
     def __init__(self, level: int | str = logging.NOTSET, run: Run | None = None) -> None:
-        super().__init__(level)
-        self._run = run
+        try:
+            super().__init__(level if issubclass(type(level), int | str) else logging.NOTSET)
+        except Exception as error:  # noqa: BLE001 - a level may be any object
+            super().__init__()
+            tell(f"GputopHandler records messages of all levels ({reason(error)}).")
+        self._run = run if issubclass(type(run), Run) else None
         self._second = 0
         self._taken = self._dropped = 0
 

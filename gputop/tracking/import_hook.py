@@ -1,14 +1,19 @@
-"""Turns automatic tracking on when a script imports torch; never imports torch itself.
+"""Turns automatic tracking on when a script imports torch; never imports torch itself, and never makes an import fail.
 
 Self-contained: it must not import anything of gputop at module level. ``gputop run`` loads this file by path into Python
 interpreters where gputop may not be installed, and ``import gputop`` must stay cheap. Every other import costs one
 comparison of names.
+
+Others hook into imports, too, and may have replaced, wrapped or locked whatever we touch. So each of our lines stands in a
+guard, silent because an import is no place for a message; only the loader's own ``exec_module`` runs outside of one. What
+fails costs the tracking of this process.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # typing and collections.abc would be most of the cost of ``import gputop``
@@ -26,55 +31,91 @@ class TorchFinder:
 
     def __init__(self, install: Callable[[Any], None]) -> None:
         self._install = install
+        self._done = False
+        self._finding: set[int] = set()
+        """The threads that we are asking the other finders on."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         """Return the spec that the other finders return, with a loader that reports when it is done."""
-        if name != "torch":
+        thread = get_ident()
+        if name != "torch" or thread in self._finding:  # another finder asks all others, as we do
             return None
-        for finder in list(sys.meta_path):
+        self._finding.add(thread)
+        try:
+            return self._find_spec(name, path, target)
+        except Exception:  # noqa: BLE001 - importlib asks the other finders next, and reports their errors as ever
+            return None
+        finally:
+            self._finding.discard(thread)
+
+    def _find_spec(self, name: str, path: Any, target: Any) -> Any:
+        finders = list(sys.meta_path)
+        # Whoever stands before us has been asked, or is asking us.
+        ours = next((index for index, finder in enumerate(finders) if finder is self), -1)
+        for finder in finders[ours + 1 :]:
             find = getattr(finder, "find_spec", None)
-            if finder is self or find is None:
-                continue
-            spec = find(name, path, target)
+            spec = None if find is None else find(name, path, target)
             if spec is not None:
                 self._listen(spec.loader)
                 return spec
         return None
 
     def _listen(self, loader: Any) -> None:
-        execute = getattr(loader, "exec_module", None)
-        if execute is None:
-            return
-
-        def exec_module(module: Any) -> None:
-            # User code may inspect the loader (inspect, pkgutil), so it is restored before torch's code runs.
-            del loader.exec_module
-            execute(module)
-            if self in sys.meta_path:
-                sys.meta_path.remove(self)
-            try:
-                self._install(module)
-            except Exception:  # noqa: BLE001 - torch is loaded; a failure to track it must not break its import
-                return
-
         try:
+            execute = loader.exec_module
+
+            def exec_module(module: Any) -> None:
+                # User code may inspect the loader (inspect, pkgutil), so it is restored before torch's code runs.
+                _restore(loader, exec_module, execute)
+                execute(module)
+                self._loaded(module)
+
             loader.exec_module = exec_module
-        except AttributeError:  # the loader takes no new attributes: this process is not tracked
+        except Exception:  # noqa: BLE001 - the loader has no such attribute, or keeps it: this process is not tracked
             return
+
+    def _loaded(self, module: Any) -> None:
+        if self._done:  # this is a reload
+            return
+        self._done = True
+        try:
+            self._install(module)
+            sys.meta_path.remove(self)
+        except Exception:  # noqa: BLE001 - torch is loaded; a failure to track it must not break its import
+            return
+
+
+def _restore(loader: Any, ours: Any, original: Any) -> None:
+    """Undo our change of a loader, unless somebody has wrapped or restored it since."""
+    try:
+        if loader.exec_module is ours:
+            del loader.exec_module
+            if loader.exec_module != original:  # somebody else's wrapper had its place
+                loader.exec_module = original
+    except Exception:  # noqa: BLE001 - a loader that keeps our function works as well
+        return
 
 
 def arm(install: Callable[[Any], None]) -> None:
     """Call ``install(torch)`` once torch is loaded, or now if it is; never if the environment turns tracking off."""
     global _install
     _install = install
-    env = os.environ
-    if env.get("GPUTOP") == "0" or env.get("GPUTOP_MODE") == "disabled" or env.get("GPUTOP_AUTO") == "0":
+    try:
+        env = os.environ
+        if env.get("GPUTOP") == "0" or env.get("GPUTOP_MODE") == "disabled" or env.get("GPUTOP_AUTO") == "0":
+            return
+        torch = sys.modules.get("torch")
+        if torch is not None and _is_loaded(torch):
+            install(torch)
+        elif not any(getattr(type(finder), "gputop", None) is True for finder in sys.meta_path):
+            sys.meta_path.insert(0, TorchFinder(install))
+    except Exception:  # noqa: BLE001 - ``import gputop`` runs this; the script continues, untracked
         return
-    torch = sys.modules.get("torch")
-    if torch is not None and hasattr(torch, "optim"):
-        install(torch)
-    elif not any(getattr(finder, "gputop", False) for finder in sys.meta_path):
-        sys.meta_path.insert(0, TorchFinder(install))
+
+
+def _is_loaded(module: Any) -> bool:
+    # Not getattr: that would load a lazy module.
+    return "optim" in object.__getattribute__(module, "__dict__")
 
 
 def ask() -> None:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any
 
+from gputop.tracking.journal.harmless import harmless
+from gputop.tracking.journal.notice import reason, tell
 
+ENTRIES_MAX = 5_000
+"""More entries in one call are no configuration: they come from something without an end."""
+
+
+@harmless(passes=(KeyError,))
 class RecordedDict(dict[str, Any]):
     """A dictionary that records every change; its entries are also attributes."""
 
@@ -30,19 +38,21 @@ class RecordedDict(dict[str, Any]):
         """Update from mappings, pairs, objects with attributes (argparse), or keywords; ``allow_val_change`` is ignored."""
         entries.pop("allow_val_change", None)
         for other in (*others, entries):
-            found = other if isinstance(other, Mapping) else getattr(other, "__dict__", other)
-            for name, value in dict(found).items():
-                self[str(name)] = value
+            try:
+                for name, value in islice(_pairs(other), ENTRIES_MAX):
+                    self[str(name)] = value
+            except Exception as error:  # noqa: BLE001 - a configuration may be any object
+                tell(f"entries of {type(other).__name__} are not recorded ({reason(error)}). Pass a mapping.")
 
     def setdefault(self, name: str, default: Any = None) -> Any:
         """Return the entry; create it with ``default`` if it is missing."""
         if name not in self:
             self[name] = default
-        return self[name]
+        return self.get(name, default)
 
     def setdefaults(self, entries: Mapping[str, Any]) -> None:
         """Create the entries that are missing."""
-        for name, value in entries.items():
+        for name, value in islice(_pairs(entries), ENTRIES_MAX):
             self.setdefault(str(name), value)
 
     def __delitem__(self, name: str) -> None:
@@ -58,3 +68,10 @@ class RecordedDict(dict[str, Any]):
     def as_dict(self) -> dict[str, Any]:
         """Return a copy as a plain dictionary."""
         return dict(self)
+
+
+def _pairs(entries: Any) -> Iterable[Any]:
+    if entries is None:
+        return ()
+    found = entries if isinstance(entries, Mapping) else getattr(entries, "__dict__", entries)
+    return found.items() if isinstance(found, Mapping) else iter(found)

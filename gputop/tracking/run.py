@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
 from typing import Any, Protocol
 
@@ -18,8 +18,10 @@ from gputop.facts.table import Alert, Metric
 from gputop.tracking import ending, import_hook, wandb
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.not_kept import NotKept
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.values import labels, level_name
 from gputop.tracking.journal.writer import Journal
 from gputop.tracking.recorded import RecordedDict
 
@@ -39,13 +41,14 @@ def _no_log(data: Mapping[str, Any] | None = None, step: int | None = None, comm
     """Ignore the call: this run is disabled, or ``init`` failed."""
 
 
+@harmless
 class Run:
     """One rank of a run. On a disabled or finished run every method is a no-op."""
 
     log: LogCall
 
     def __init__(self, opened: OpenJournal | None, run_id: str = "", name: str = "", project: str | None = None) -> None:
-        self._opened = opened
+        self._opened = opened = opened if issubclass(type(opened), OpenJournal) else None
         self._journal = opened.journal if opened else None
         self.id = run_id
         self._name = name
@@ -92,7 +95,7 @@ class Run:
     @property
     def tags(self) -> tuple[str, ...]:
         """Labels; assigning new ones records them."""
-        return tuple(self.facts.get("tags", ()))
+        return tuple(labels(self.facts.get("tags")))
 
     @tags.setter
     def tags(self, tags: Any) -> None:
@@ -141,18 +144,20 @@ class Run:
 
     def fact(self, name: str, value: Any) -> None:
         """Record something that holds for this rank from now on; the last value per name counts."""
+        name = str(name)
         self.facts[name] = value
         self._state("fact", name, value)
 
-    def text(self, message: str, level: str = "info") -> None:
-        """Record a line of text."""
+    def text(self, message: str, level: str | int = "info") -> None:
+        """Record a line of text; ``level`` is a name, or a number of the module logging."""
         if self._journal is not None:
             self._journal.text(str(message), level)
 
-    def alert(self, title: str, text: str = "", level: str = "warning", **ignored: Any) -> None:
+    def alert(self, title: str, text: str = "", level: str | int = "warning", **ignored: Any) -> None:
         """Record something that the user should see."""
-        self.text(f"{title}: {text}" if text else title, str(level))
-        self.fact("alert", Alert.filled(title=title, text=text, level=str(level), time=time.time()))
+        title, text, level = str(title), str(text), level_name(level)
+        self.text(f"{title}: {text}" if text else title, level)
+        self.fact("alert", Alert.filled(title=title, text=text, level=level, time=time.time()))
 
     def define_metric(
         self,
@@ -164,18 +169,26 @@ class Run:
         **ignored: Any,
     ) -> None:
         """Define how to read a metric: the metric that serves as its x axis, ``goal`` "min" or "max", and its unit."""
-        self._metrics[name] = Metric.filled(goal=_GOALS.get(goal or "", goal), unit=unit, step_metric=step_metric)
+        wanted = None if goal is None else _GOALS.get(str(goal), str(goal))
+        self._metrics[str(name)] = Metric.filled(goal=wanted, unit=unit, step_metric=step_metric)
         self.fact("metrics", self._metrics)
 
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str) -> AbstractContextManager[None]:
         """Time a part of the step: ``with run.phase("data"): …`` (CPU timestamps; the GPU runs asynchronously)."""
+        return self._timed(name)
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
         started = time.perf_counter()
         try:
             yield
         finally:
-            if self._journal is not None:
-                self._journal.aside({f"phase/{name}": time.perf_counter() - started})
+            self._record_phase(name, time.perf_counter() - started)
+
+    @harmless
+    def _record_phase(self, name: str, seconds: float) -> None:
+        if self._journal is not None:
+            self._journal.aside({f"phase/{name}": seconds})
 
     def watch(self, model: Any, *others: Any, **ignored: Any) -> None:
         """Record what a model is and how its batches are split; see ``tracking.watch`` for the facts.
@@ -201,7 +214,7 @@ class Run:
             if self._opened is not None:
                 self._opened.finish(form.FAILED if exit_code else form.FINISHED, exit_code)
         except Exception as error:  # noqa: BLE001 - a training must not fail at its end because of its log
-            tell(f"finish failed ({type(error).__name__}: {error}).")
+            tell(f"finish failed ({reason(error)}).")
         self.log = _no_log
 
     def __enter__(self) -> Run:
@@ -209,10 +222,3 @@ class Run:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.finish(ending.exit_code_of(error))
-
-
-def labels(tags: Any) -> list[str]:
-    """Return tags, in whatever form they were given, as a list of strings."""
-    if tags is None or isinstance(tags, str) or not isinstance(tags, Iterable):
-        return [] if tags in (None, "") else [str(tags)]
-    return [str(tag) for tag in tags]

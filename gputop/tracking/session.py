@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,16 @@ from gputop.places import state_dir
 from gputop.tracking import ending, evidence
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.files import OpenJournal
-from gputop.tracking.journal.notice import tell
-from gputop.tracking.run import Run, labels
+from gputop.tracking.journal.harmless import harmless
+from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.values import labels
+from gputop.tracking.run import Run
 
 _current = Run(None)
 _initialized = False
 
 
+@harmless(otherwise=lambda: Run(None))
 def init(
     project: str | None = None,
     name: str | None = None,
@@ -70,13 +73,10 @@ def init(
             if ignored.get(label):
                 _current.fact(label, str(ignored[label]))
     except Exception as error:  # noqa: BLE001 - the training starts whether or not it can be recorded
-        reason = (error.strerror if isinstance(error, OSError) else None) or f"{type(error).__name__}: {error}"
-        tell(f"the run is not recorded, the training goes on: {reason}.")
+        why = (error.strerror if isinstance(error, OSError) else None) or reason(error)
+        tell(f"the run is not recorded, the training goes on: {why}.")
         _current = Run(None)
-    try:
-        _current.config.update(config or {})
-    except Exception as error:  # noqa: BLE001 - a configuration may be any object
-        tell(f"the configuration is not recorded ({type(error).__name__}: {error}). Pass a mapping.")
+    _current.config.update(config)
     return _current
 
 
@@ -101,7 +101,7 @@ def _start(
     epochs: int | None,
 ) -> Run:
     env = os.environ
-    off = (mode or env.get("GPUTOP_MODE", "on")) == "disabled" or env.get("GPUTOP") == "0"
+    off = sys.is_finalizing() or (mode or env.get("GPUTOP_MODE", "on")) == "disabled" or env.get("GPUTOP") == "0"
     where = identity.place()
     if off or sys.byteorder != "little" or (env.get("GPUTOP_RANKS") == "0" and where.rank != 0):
         return Run(None)
@@ -153,26 +153,33 @@ def current() -> Run:
 
 def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None, **metrics: Any) -> None:
     """Record metrics of the active run: see ``Run.log``."""
-    if not _initialized and os.environ.get("GPUTOP_MODE") != "disabled" and os.environ.get("GPUTOP") != "0":
-        tell("log was called before gputop.init(): nothing is recorded.")
-    _current.log(data, step, commit, **metrics)
+    try:
+        if not _initialized and os.environ.get("GPUTOP_MODE") != "disabled" and os.environ.get("GPUTOP") != "0":
+            tell("log was called before gputop.init(): nothing is recorded.")
+        _current.log(data, step, commit, **metrics)
+    except Exception as error:  # noqa: BLE001 - a guard around this function would cost each call of it
+        tell(f"log failed, the training goes on ({reason(error)}).")
 
 
+@harmless
 def fact(name: str, value: Any) -> None:
     """Record a fact of the active run: see ``Run.fact``."""
     _current.fact(name, value)
 
 
-def text(message: str, level: str = "info") -> None:
+@harmless
+def text(message: str, level: str | int = "info") -> None:
     """Record a line of text in the active run."""
     _current.text(message, level)
 
 
-def alert(title: str, text: str = "", level: str = "warning", **ignored: Any) -> None:
+@harmless
+def alert(title: str, text: str = "", level: str | int = "warning", **ignored: Any) -> None:
     """Record something that the user should see in the active run."""
     _current.alert(title, text, level)
 
 
+@harmless
 def define_metric(
     name: str, step_metric: str | None = None, *, goal: str | None = None, unit: str | None = None, **ignored: Any
 ) -> None:
@@ -180,6 +187,7 @@ def define_metric(
     _current.define_metric(name, step_metric, goal=goal, unit=unit)
 
 
+@harmless(otherwise=nullcontext)
 def phase(name: str) -> AbstractContextManager[None]:
     """Time a part of the active run's step: ``with gputop.phase("data"): …``."""
     return _current.phase(name)
@@ -192,11 +200,13 @@ def active(name: str) -> Any:
     return getattr(_current, name)
 
 
+@harmless
 def finish(exit_code: int | None = None, **ignored: Any) -> None:
     """End the active run."""
     _current.finish(exit_code)
 
 
+@harmless
 def watch(model: Any, *others: Any, run: Run | None = None, **ignored: Any) -> None:
     """Record what a model is and how its batches are split, in ``run`` or the active run: see ``Run.watch``."""
-    (run or _current).watch(model, *others, **ignored)
+    (run if isinstance(run, Run) else _current).watch(model, *others, **ignored)

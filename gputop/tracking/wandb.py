@@ -8,10 +8,11 @@ result a script needs (``Api``, ``sweep``, ``agent``, ``restore``) do not exist:
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any
 
+from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.not_kept import NotKept
+from gputop.tracking.journal.notice import write
 
 RUN_METHODS = frozenset(
     ["log_artifact", "log_code", "log_model", "mark_preempting", "save", "settings", "unwatch", "use_artifact", "use_model"]
@@ -32,18 +33,21 @@ class AlertLevel:
     ERROR = "error"
 
 
+@harmless
 class util:  # noqa: N801 - wandb's name
     """The part of ``wandb.util`` that scripts use."""
 
     @staticmethod
     def generate_id(length: int = 8) -> str:
         """Return a random id for a run."""
-        return os.urandom(length).hex()[:length]
+        wanted = length if type(length) is int and 0 < length <= 64 else 8
+        return os.urandom(wanted).hex()[:wanted]
 
 
+@harmless
 def termlog(string: str = "", newline: bool = True, repeat: bool = True) -> None:
     """Write a line to standard error, as wandb does."""
-    sys.stderr.write(f"gputop: {string}" + ("\n" if newline else ""))
+    write(f"gputop: {string}" + ("\n" if newline else ""))
 
 
 termwarn = termerror = termlog

@@ -14,7 +14,7 @@ from typing import Any
 from gputop.facts.table import DataParallel
 from gputop.tracking import evidence
 from gputop.tracking.describe import describe_model
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.recorder import Recorder
 
 UNEVEN_BELOW = 0.75
@@ -100,7 +100,7 @@ class SplitCounter:
         try:
             self._count(wrapper, args, kwargs or {})
         except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
-            tell(f"watch could not read a call of {self._class} ({type(error).__name__}: {error}).")
+            tell(f"watch could not read a call of {self._class} ({reason(error)}).")
 
     def _count(self, wrapper: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
         torch: Any = sys.modules.get("torch")
@@ -168,7 +168,7 @@ def watch(model: Any, run: Recorder) -> None:
         if is_data_parallel(model):
             model.register_forward_pre_hook(SplitCounter(run, model), with_kwargs=True)
     except Exception as error:  # noqa: BLE001 - a model may be any object; the training continues
-        tell(f"watch could not look at {type(model).__name__} ({type(error).__name__}: {error}).")
+        tell(f"watch could not look at {type(model).__name__} ({reason(error)}).")
 
 
 def splits(module: Any) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto.ddp import Gradients
 from gputop.tracking.auto.loss import Sites
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import reason, tell
 
 if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
     from gputop.tracking.auto.gpu import Clock
@@ -87,7 +87,7 @@ class Training:
             self.off = True
             if self.on_failure is not None:
                 self.on_failure()
-            tell(f"automatic tracking stops, the training goes on ({type(error).__name__}: {str(error)[:200]}).")
+            tell(f"automatic tracking stops, the training goes on ({reason(error)}).")
 
     def on_other_thread(self) -> bool:
         """Return whether the caller runs on a thread other than the one that trains."""

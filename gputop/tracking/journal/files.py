@@ -9,8 +9,8 @@ forked child needs.
 from __future__ import annotations
 
 import _thread
-import mmap
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -19,8 +19,11 @@ from pathlib import Path
 from gputop.places import make_private_dir
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.mapping import private
+from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.read import last_step
+from gputop.tracking.journal.ring import open_ring
 from gputop.tracking.journal.writer import Journal
 
 FLUSH_S = 0.5
@@ -31,8 +34,6 @@ FINISH_S = 2.0
 """How long ``finish`` waits for the disk."""
 ARCHIVE_BYTES_MAX = 4 << 30
 """About 70 million records of four metrics; beyond this the archive stops and the live view continues."""
-TMPFS_SHARE = 16
-"""A ring takes at most 1/16 of the free space: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""
 ATTEMPTS = 1000
 
 
@@ -52,31 +53,28 @@ class OpenJournal:
         self._alarm = _thread.allocate_lock()
         self._alarm.acquire()
         self._stopping = False
-        self._ring_path: Path | None = None
         self._archive_path: Path | None = None
-        archive_fd, identity, reason = self._open_archive(identity, runs_dir)
-        ring = self._open_ring(identity, runs_dir, ring_bytes) if thread else None
+        archive, identity, reason = self._open_archive(identity, runs_dir)
+        ring = self._ring = open_ring(identity, runs_dir, self._archive_path, ring_bytes) if thread else None
         through = ring is None
-        if ring is None:
-            if archive_fd < 0:
-                raise reason or OSError("no place for the journal")
-            ring = mmap.mmap(-1, form.RING_DATA_OFFSET + form.RING_BYTES_MIN)
-        elif reason is not None:
+        if ring is None and archive is None:
+            raise reason or OSError("no place for the journal")
+        if ring is not None and reason is not None:
             tell(f"the run is shown while it lasts but not kept: {reason.strerror or reason} ({reason.filename or runs_dir}).")
         self.identity = identity
         self.journal = Journal(
-            ring,
-            archive_fd,
+            private(form.RING_DATA_OFFSET + form.RING_BYTES_MIN) if ring is None else ring.memory,
+            archive,
             through=through,
             start_flusher=None if through else self._start,
             kick=None if through else self._kick,
         )
-        if archive_fd >= 0:
-            self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_GOOD
+        if archive is not None:
+            self.journal.note_archive(form.ARCHIVE_GOOD)
             try:
-                page = form.pack_header(form.ARCHIVE, 0, identity, str(self._ring_path or ""))
-                form.write_all(archive_fd, bytes(page), 0)
-                self._write_live()
+                page = form.pack_header(form.ARCHIVE, 0, identity, "" if ring is None else str(ring.path))
+                archive.write(bytes(page), 0)
+                self._write_live(archive)
             except OSError as error:
                 self._stop_archive(error)
 
@@ -95,7 +93,7 @@ class OpenJournal:
         """The run's file on disk; None if it is not kept."""
         return self._archive_path
 
-    def _open_archive(self, identity: form.Identity, runs_dir: Path) -> tuple[int, form.Identity, OSError | None]:
+    def _open_archive(self, identity: form.Identity, runs_dir: Path) -> tuple[OwnFile | None, form.Identity, OSError | None]:
         try:
             root = places.archive_root(runs_dir)
             if root == runs_dir:
@@ -110,50 +108,13 @@ class OpenJournal:
                 except FileExistsError:
                     continue
                 self._archive_path = path
-                return fd, form.with_attempt(identity, attempt), None
+                return OwnFile(fd, path), form.with_attempt(identity, attempt), None
             raise OSError(f"{directory} holds {ATTEMPTS} journals of rank {identity.rank}")
         except OSError as error:
-            return -1, identity, error
-
-    def _open_ring(self, identity: form.Identity, runs_dir: Path, wanted: int | None) -> mmap.mmap | None:
-        for directory in places.live_dirs(runs_dir):
-            try:
-                return self._make_ring(identity, places.secure_dir(directory), wanted or form.RING_BYTES)
-            except OSError:
-                continue
-        return None
-
-    def _make_ring(self, identity: form.Identity, directory: Path, wanted: int) -> mmap.mmap:
-        found = os.statvfs(directory)
-        free = found.f_bavail * found.f_frsize // TMPFS_SHARE
-        capacity = min(wanted, free, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
-        if capacity < form.RING_BYTES_MIN:
-            raise OSError("too little space for a ring")
-        stem = f"{identity.run_id}-{form.file_stem(identity.rank, identity.attempt)}"
-        path = directory / (f"{stem}.ring" if self._archive_path else f"{stem}-{identity.pid}.ring")
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        fd = os.open(path, flags, 0o600)
-        try:
-            size = form.RING_DATA_OFFSET + capacity
-            # A sparse file on a full tmpfs would kill the training with SIGBUS at a later record, so allocate the space now.
-            os.posix_fallocate(fd, 0, size)
-            ring = mmap.mmap(fd, size)
-            page = form.pack_header(form.RING, capacity, identity, str(self._archive_path or ""))
-            ring[: len(page)] = bytes(page)
-            for offset in range(form.HEADER_BYTES, size, mmap.PAGESIZE):
-                ring[offset] = 0  # so that no record waits for a page fault
-            # After this only root can truncate it by accident (`> FILE`), which would kill the training.
-            os.fchmod(fd, 0o400)
-        except BaseException:
-            os.unlink(path)
-            raise
-        finally:
-            os.close(fd)
-        self._ring_path = path
-        return ring
+            return None, identity, error
 
     def _start(self) -> None:
-        if self._thread is None and not self._stopping:
+        if self._thread is None and not self._stopping and not sys.is_finalizing():
             thread = threading.Thread(target=self._run, name="gputop-flusher", daemon=True)
             try:
                 thread.start()
@@ -175,6 +136,7 @@ class OpenJournal:
         while not self._stopping:
             self._alarm.acquire(timeout=QUICK_S if journal.quick else FLUSH_S)
             try:
+                self._leave_truncated_ring()
                 now = time.monotonic()
                 if journal.catch_up(journal.own_ns):
                     slow_at = now + QUICK_FOR_S
@@ -190,11 +152,23 @@ class OpenJournal:
             except OSError as error:
                 self._stop_archive(error)
             except Exception as error:  # noqa: BLE001 - a dying thread would print a traceback into the user's log
-                tell(f"the flusher failed ({type(error).__name__}: {error}).")
+                tell(f"the flusher failed ({reason(error)}).")
 
     def _fills(self) -> bool:
-        words = self.journal.words
-        return bool(words[form.W_HEAD] - words[form.W_FLUSHED] > self.journal.capacity // 4)
+        return self.journal.position - self.journal.flushed > self.journal.capacity // 4
+
+    def _leave_truncated_ring(self) -> None:
+        """Go on in private memory if the ring's file became shorter: the next access to it would end the training."""
+        ring, archive = self._ring, self.journal.archive
+        if ring is None or not ring.is_truncated() or not self.journal.continue_in(private(len(ring.memory))):
+            return
+        self._ring = None
+        ring.remove()
+        if archive is None or self.journal.archive_state != form.ARCHIVE_GOOD:
+            tell(f"{ring.path} was truncated: the run is no longer recorded, the training goes on.")
+            return
+        tell(f"{ring.path} was truncated: up to a second of the run is lost, what follows is recorded on disk.")
+        self._write_live(archive)
 
     def _tick(self) -> None:
         self.journal.anchor()
@@ -204,32 +178,33 @@ class OpenJournal:
         self._check_archive()
 
     def _check_archive(self) -> None:
-        journal = self.journal
-        if journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and os.fstat(journal.archive_fd).st_nlink == 0:
+        archive = self.journal.archive
+        if self.journal.archive_state == form.ARCHIVE_GOOD and archive is not None and not archive.links():
             raise FileNotFoundError(2, "the run's directory was deleted")
 
     def _flush(self) -> None:
         journal = self.journal
-        words, capacity = journal.words, journal.capacity
-        if words[form.W_ARCHIVE] != form.ARCHIVE_GOOD or journal.through:
+        words, capacity, archive = journal.words, journal.capacity, journal.archive
+        if journal.archive_state != form.ARCHIVE_GOOD or journal.through or archive is None:
             return
-        position, head = words[form.W_FLUSHED], words[form.W_HEAD]
+        position, head = journal.flushed, words[form.W_HEAD]
         while position < head:
             oldest = words[form.W_HEAD] - capacity + form.SEGMENT_BYTES
             if position < oldest:
-                position = self._skip(position, oldest)
+                position = self._skip(archive, position, oldest)
             lap_end = (position // capacity + 1) * capacity
             end = min(head, lap_end)
             offset = form.RING_DATA_OFFSET + position % capacity
-            raw = journal.ring[offset : offset + end - position]
+            raw = bytes(journal.ring[offset : offset + end - position])
             if words[form.W_HEAD] - capacity + form.SEGMENT_BYTES > position:
                 continue
             if end > ARCHIVE_BYTES_MAX:
                 raise OSError(27, "the archive of this rank is full")
-            form.write_all(journal.archive_fd, raw, form.HEADER_BYTES + position)
-            words[form.W_FLUSHED] = position = end
+            archive.write(raw, form.HEADER_BYTES + position)
+            position = end
+            journal.note_flushed(position)
 
-    def _skip(self, position: int, oldest: int) -> int:
+    def _skip(self, archive: OwnFile, position: int, oldest: int) -> int:
         """Skip what was overwritten, and return where to continue; write what later records depend on into the hole."""
         start = -(-oldest // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
         self.journal.words[form.W_DROPPED] += start - position
@@ -240,18 +215,18 @@ class OpenJournal:
                 position += left  # zeros make a reader continue at the next segment
             if position + len(record) > start:
                 break
-            form.write_all(self.journal.archive_fd, record, form.HEADER_BYTES + position)
+            archive.write(record, form.HEADER_BYTES + position)
             position += len(record)
         return start
 
-    def _write_live(self) -> None:
+    def _write_live(self, archive: OwnFile) -> None:
         """Write the live words to the archive: state, exit code, and the end of the stream."""
         words = self.journal.words
         fields = [words[index] for index in range(form.W_HEAD, form.W_ARCHIVE + 1)]
-        form.write_all(self.journal.archive_fd, form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
+        archive.write(form.LIVE_WORDS.pack(*fields), form.LIVE_OFFSET)
 
     def _stop_archive(self, error: OSError) -> None:
-        self.journal.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
+        self.journal.note_archive(form.ARCHIVE_STOPPED)
         tell(f"recording to {self._archive_path or 'disk'} stops, the training goes on: {error.strerror or error}.")
 
     def finish(self, state: int, exit_code: int | None) -> None:
@@ -259,7 +234,10 @@ class OpenJournal:
         journal = self.journal
         if journal.closed or os.getpid() != self._pid:
             return
+        self._leave_truncated_ring()
         journal.close()
+        if journal.dropped_calls:
+            tell(f"{journal.dropped_calls} log calls were dropped: signal handlers that log interrupted each other.")
         journal.words[form.W_EXIT_CODE] = form.NO_EXIT_CODE if exit_code is None else exit_code
         journal.words[form.W_STATE] = state
         self._stopping = True
@@ -270,17 +248,19 @@ class OpenJournal:
             if self._thread.is_alive():
                 tell(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
                 return
-        kept = (
-            journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD and journal.words[form.W_FLUSHED] == journal.words[form.W_HEAD]
-        )
-        if kept or self._archive_path is None:
-            self._remove_ring()
-        if journal.archive_fd >= 0:
-            os.close(journal.archive_fd)
-            journal.archive_fd = -1
+        kept = journal.archive_state == form.ARCHIVE_GOOD and journal.flushed == journal.position
+        if self._ring is not None and (kept or self._archive_path is None):
+            self._ring.remove()
+        if journal.archive is not None:
+            journal.archive.close()
+            journal.archive = None
 
     def _start_last_flush(self, deadline: float) -> None:
         """Do the last flush on a thread, so that a hanging disk does not delay the end of the training."""
+        if sys.is_finalizing():  # a new thread would not start, and the others stand still
+            self._thread = None
+            self._last_flush()
+            return
         previous, last = self._thread, threading.Thread(target=self._last_flush, name="gputop-finish", daemon=True)
         if previous is not None:
             self._kick()
@@ -295,21 +275,13 @@ class OpenJournal:
             self._last_flush()
 
     def _last_flush(self) -> None:
-        if self.journal.archive_fd < 0:
+        archive = self.journal.archive
+        if archive is None:
             return
         try:
             self._check_archive()
             self._flush()
-            if self.journal.words[form.W_ARCHIVE] == form.ARCHIVE_GOOD:
-                self._write_live()
+            if self.journal.archive_state == form.ARCHIVE_GOOD:
+                self._write_live(archive)
         except OSError as error:
             self._stop_archive(error)
-
-    def _remove_ring(self) -> None:
-        if self._ring_path is None:
-            return
-        try:
-            os.unlink(self._ring_path)
-            os.rmdir(self._ring_path.parent)
-        except OSError:  # already gone, or other ranks still keep rings there
-            return

@@ -29,9 +29,9 @@ What each kind of failure loses:
 * machine crash: at most the last half second (more if the disk reports writes too early: nothing is fsynced).
 * full or failing disk: what leaves the ring after that; the live view continues, and ``ARCHIVE`` reads "stopped".
 * a writer that outruns the disk by more than a ring: whole segments, visible as holes and counted in ``DROPPED``.
-* the ring's file is truncated: the training dies of SIGBUS. gputop never truncates a ring, its directory is closed to other
-  users, and the file is read-only once it is mapped, so that only root can do it by accident; ``GPUTOP_THREAD=0`` works
-  without a mapping.
+* the ring's file is truncated, which by accident only root can do: up to a second, if nothing is logged until the thread
+  notices, within half a second. Otherwise the training dies of SIGBUS (see ``ring``); ``GPUTOP_THREAD=0`` works without
+  a mapping.
 * the ring's file is removed (``RemoveIPC``): nothing at first; a later kill -9 then loses half a second.
 
 A reader uses ``pread`` (a mapping would die of SIGBUS if the file were truncated) and trusts no number in a file.
@@ -40,7 +40,6 @@ A reader uses ``pread`` (a mapping would die of SIGBUS if the file were truncate
 from __future__ import annotations
 
 import json
-import os
 import struct
 from dataclasses import dataclass, replace
 from typing import Any
@@ -247,15 +246,3 @@ def with_attempt(identity: Identity, attempt: int) -> Identity:
 def file_stem(rank: int, attempt: int) -> str:
     """Return the name of a rank's files without suffix: "rank-00003", and "rank-00003-1" after a restart."""
     return f"rank-{rank:05d}" + (f"-{attempt}" if attempt else "")
-
-
-def write_all(fd: int, raw: bytes, offset: int) -> None:
-    """Write all bytes at ``offset``.
-
-    Raises:
-        OSError: the file system rejects the write.
-    """
-    view = memoryview(raw)
-    while view:
-        done = os.pwrite(fd, view, offset)
-        view, offset = view[done:], offset + done

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import reason, tell
 
 SLOTS = 256
 """How many values of one width may be in flight at once."""
@@ -72,8 +72,7 @@ class LateValues:
         try:
             self._stage(name, tensor, step, time_ns)
         except Exception as error:  # noqa: BLE001 - no pinned memory, a broken context: other metrics must not suffer
-            why = f"{type(error).__name__}: {str(error)[:200]}"
-            tell(f"metric {name!r} on a GPU cannot be logged ({why}). Log {name}.item().")
+            tell(f"metric {name!r} on a GPU cannot be logged ({reason(error)}). Log {name}.item().")
 
     def _stage(self, name: str, tensor: Any, step: int, time_ns: int) -> None:
         torch: Any = sys.modules["torch"]

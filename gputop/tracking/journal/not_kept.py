@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import tell
 
 _QUIET = frozenset(["Settings", "login", "setup", "unwatch", "mark_preempting"])
 """Calls that make no difference when they are skipped."""
 
 
+@harmless
 class NotKept:
     """Accepts every call and attribute access, and does nothing."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 
+_STDERR = 2
+_REASON_CHARACTERS = 200
 _told: set[str] = set()
 
 
@@ -14,8 +17,37 @@ def tell(message: str) -> None:
         if message in _told or len(_told) > 100:
             return
         _told.add(message)
-        if os.environ.get("GPUTOP_SILENT", "") not in ("", "0"):
-            return
-        sys.stderr.write(f"gputop: {message}\n")
-    except Exception:  # noqa: BLE001 - stderr may be closed or replaced by anything; the training must not be affected
+        if os.environ.get("GPUTOP_SILENT", "") in ("", "0"):
+            write(f"gputop: {message}\n")
+    except Exception:  # noqa: BLE001 - anything may hash, compare or print; the training must not be affected
         return
+
+
+def reason(error: BaseException) -> str:
+    """Return what an error says, as "ValueError: …", shortened. Never raises: an error may be the user's own class."""
+    name = type(error).__name__
+    try:
+        return f"{name}: {str(error)[:_REASON_CHARACTERS]}"
+    except Exception:  # noqa: BLE001 - __str__ is the user's code
+        return name
+
+
+def write(text: str) -> None:
+    """Write to stderr, unless the script has closed it and a file of its own has taken its number. Never raises."""
+    try:
+        if not _is_taken():
+            sys.stderr.write(text)
+    except Exception:  # noqa: BLE001 - stderr may be closed or replaced by anything
+        return
+
+
+def _is_taken() -> bool:
+    """Return whether stderr's number stands for a file that the script opened.
+
+    Python opens every file so that children do not inherit it, and no standard stream is like that: neither one that the
+    process was started with, nor one that ``os.dup2`` has put in its place.
+    """
+    try:
+        return sys.stderr.fileno() == _STDERR and bool(fcntl.fcntl(_STDERR, fcntl.F_GETFD) & fcntl.FD_CLOEXEC)
+    except Exception:  # noqa: BLE001 - an object without a descriptor, such as a notebook's, or one that is closed
+        return False

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-import mmap
 from collections.abc import Callable
 from time import monotonic_ns
 from typing import Any
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.own_file import OwnFile
 
 Plan = tuple[int, int]
 """How to write the record of a set of names: its first word, its size in bytes."""
 
 
 class Stream:
-    """The writing end of one rank's stream. ``ring`` is the mapping to write to; ``archive_fd`` is -1 without an archive.
+    """The writing end of one rank's stream. ``ring`` is the mapping to write to.
 
     ``through`` means write-through: there is no ring file (``ring`` is private memory), and every record is one write to
     the archive.
     """
 
-    def __init__(self, ring: mmap.mmap, archive_fd: int, *, through: bool, kick: Callable[[], None] | None) -> None:
-        self.ring = ring
-        self.archive_fd = archive_fd
+    def __init__(
+        self, ring: memoryview[int], archive: OwnFile | None, *, through: bool, kick: Callable[[], None] | None
+    ) -> None:
+        self._use(ring)
+        self.archive = archive
+        self.archive_state = form.ARCHIVE_NONE
         self.through = through
-        self.capacity = len(ring) - form.RING_DATA_OFFSET
-        self.words = memoryview(ring).cast("q")
-        self._doubles = memoryview(ring).cast("d")
+        self.flushed = 0
+        """The end of what is in the archive."""
         self._kick = kick
         self._plans: dict[tuple[str, ...], Plan] = {}
         self._stated: dict[tuple[str, str], dict[str, Any]] = {}
@@ -36,6 +38,20 @@ class Stream:
         self._limit = 0
         self._step = -1
         self._wants_attention = False
+
+    def _use(self, ring: memoryview[int]) -> None:
+        self.ring = ring
+        self.capacity = len(ring) - form.RING_DATA_OFFSET
+        self.words = ring.cast("q")
+        self._doubles = ring.cast("d")
+
+    def note_flushed(self, position: int) -> None:
+        """Note that the stream is in the archive up to here."""
+        self.words[form.W_FLUSHED] = self.flushed = position
+
+    def note_archive(self, state: int) -> None:
+        """Note whether the archive is written."""
+        self.words[form.W_ARCHIVE] = self.archive_state = state
 
     @property
     def step(self) -> int:
@@ -82,9 +98,9 @@ class Stream:
             self._limit = 0
         elif not self._wants_attention and self.words[form.W_STATE] != form.STARTING:
             self._limit = (segment + 1) * form.SEGMENT_BYTES
-        if self._kick is not None and end - self.words[form.W_FLUSHED] > self.capacity // 4:
+        if self._kick is not None and end - self.flushed > self.capacity // 4:
             self._kick()
-        if self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD and position % form.SEGMENT_BYTES == 0 and position:
+        if self.archive_state != form.ARCHIVE_GOOD and position % form.SEGMENT_BYTES == 0 and position:
             self._restate()
 
     def statements(self) -> list[bytes]:
@@ -107,11 +123,25 @@ class Stream:
                 self._copy(record)
 
     def _write_through(self, raw: bytes, position: int) -> None:
-        if self.archive_fd < 0 or self.words[form.W_ARCHIVE] != form.ARCHIVE_GOOD:
+        if self.archive is None or self.archive_state != form.ARCHIVE_GOOD:
             return
         try:
-            form.write_all(self.archive_fd, raw, form.HEADER_BYTES + position)
-            self.words[form.W_FLUSHED] = position + len(raw)
+            self.archive.write(raw, form.HEADER_BYTES + position)
+            self.note_flushed(position + len(raw))
         except OSError as error:
-            self.words[form.W_ARCHIVE] = form.ARCHIVE_STOPPED
+            self.note_archive(form.ARCHIVE_STOPPED)
             tell(f"recording stops, the training goes on: {error.strerror or error}.")
+
+    def _continue_in(self, ring: memoryview[int]) -> None:
+        """Leave a ring that can no longer be read, at the next segment; what the archive lacks of it is a hole there."""
+        self._use(ring)
+        start = -(-self._position // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
+        self.words[form.W_STATE], self.words[form.W_EXIT_CODE] = form.RUNNING, form.NO_EXIT_CODE
+        self.words[form.W_DROPPED] = self._position - self.flushed
+        self.words[form.W_HEAD] = self._position = start
+        self.note_flushed(start)
+        self.note_archive(self.archive_state)
+        self._limit = 0
+        for record in self.statements():
+            if self._position + len(record) - start < self.capacity // 2:
+                self._put(record)

@@ -6,18 +6,26 @@ value is an object that only its call holds, so that an exception from a signal 
 another call's entry nor leaves its own behind. A call that finds another one writing (on another thread, or on its own
 thread below a signal handler or a ``__del__``) parks its record, yields briefly, and continues; the call that holds the
 entry also writes the parked records.
+
+A call that interrupted another one on its own thread does not yield: it would only give the next signal the time to interrupt
+it, too, and so on until the stack is full. Calls that pile up in spite of that are dropped and counted.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from collections.abc import Callable
 from time import sleep
+from types import FrameType
 
 PARKED = 10_000
 YIELDS = 3
 YIELD_S = 5e-5
 """How often, and for how long each time, a thread with a parked record yields to the writer."""
+FRAMES_BELOW_MAX = 64
+"""A call with more frames of interrupted calls below it is dropped: some twenty signal handlers interrupted each other."""
+_WRITING_MODULES = frozenset(__name__.replace("turns", name) for name in ("turns", "writer"))
 
 
 class Turns:
@@ -27,6 +35,8 @@ class Turns:
         self._writing: dict[int, object] = {}
         """The current writer, under the key 0."""
         self._parked: deque[Callable[[], None]] = deque(maxlen=parked)
+        self.dropped_calls = 0
+        """How many calls were dropped because they interrupted each other faster than they could be written."""
 
     def _failed(self, error: Exception) -> None:
         """Report an action that raised."""
@@ -38,6 +48,15 @@ class Turns:
 
     def _enqueue(self, action: Callable[[], None]) -> None:
         """Run the action when nobody else writes: now, or by the current writer once it is done."""
+        if 0 in self._writing:
+            below = self._frames_below()
+            if below > FRAMES_BELOW_MAX or len(self._parked) == self._parked.maxlen:
+                self.dropped_calls += 1
+                return
+            if below:
+                self._parked.append(action)
+                self._drain()
+                return
         self._parked.append(action)
         self._drain()
         for _ in range(YIELDS):
@@ -45,6 +64,17 @@ class Turns:
                 return
             sleep(YIELD_S)
             self._drain()
+
+    def _frames_below(self) -> int:
+        """Return how many frames of interrupted calls are below the current call on this thread's stack."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_globals.get("__name__") in _WRITING_MODULES:
+            frame = frame.f_back
+        count = 0
+        while frame is not None:
+            count += frame.f_globals.get("__name__") in _WRITING_MODULES
+            frame = frame.f_back
+        return count
 
     def _exclusively(self, action: Callable[[], None]) -> bool:
         """Run the action while nobody else writes; return False, without running it, if another call is writing."""

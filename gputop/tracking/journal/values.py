@@ -5,20 +5,34 @@ A value on a GPU is not read here: see ``gpu_values``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from gputop.tracking.journal.format import NAME_CHARACTERS
 from gputop.tracking.journal.not_kept import NotKept
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import reason, tell
 
 _DEPTH = 8
+METRICS_MAX = 10_000
+"""More metrics in one call are no metrics: a container that holds itself, or has no end."""
+ITEMS_MAX = 5_000
+"""So many items of a configuration or a fact are kept, at most 1000 of each container."""
+_CONTAINER_ITEMS = 1000
+_TEXT_CHARACTERS = 10_000
+_INT_BITS = 4096
+"""Python converts no longer integers to text."""
+_LEVELS = {10: "debug", 20: "info", 30: "warning", 40: "error", 50: "critical"}
 
 
 def flatten(data: Mapping[Any, Any], prefix: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Yield (name, value); nested mappings yield names joined with "/"."""
     for key, value in data.items():
-        name = f"{prefix}{key}"
+        try:
+            name = f"{prefix}{key}"
+        except Exception as error:  # noqa: BLE001 - a key may be any object
+            tell(f"a metric has a name that cannot be read, and is not logged ({reason(error)}).")
+            continue
         if isinstance(value, Mapping) and depth < _DEPTH:
             yield from flatten(value, f"{name}/", depth + 1)
         else:
@@ -30,18 +44,24 @@ def classify(metrics: Mapping[Any, Any]) -> tuple[dict[str, float], list[str], l
     numbers: dict[str, float] = {}
     texts: list[str] = []
     late: list[tuple[str, Any]] = []
-    for long_name, value in flatten(metrics):
+    for count, (long_name, value) in enumerate(flatten(metrics)):
+        if count == METRICS_MAX:
+            tell(f"more than {METRICS_MAX} metrics in one call: the others are not logged.")
+            break
         name = long_name[:NAME_CHARACTERS]
-        if type(value) is float:
-            numbers[name] = value
-        elif on_gpu(value):
-            late.append((name, value))
-        else:
-            found = number(name, value)
-            if isinstance(found, str):
-                texts.append(f"{name}: {found}")
-            elif found is not None:
-                numbers[name] = found
+        try:
+            if type(value) is float:
+                numbers[name] = value
+            elif on_gpu(value):
+                late.append((name, value))
+            else:
+                found = number(name, value)
+                if isinstance(found, str):
+                    texts.append(f"{name}: {found}")
+                elif found is not None:
+                    numbers[name] = found
+        except Exception as error:  # noqa: BLE001 - a value may be any object; the other metrics of the call are recorded
+            tell(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
     return numbers, texts, late
 
 
@@ -66,7 +86,7 @@ def number(name: str, value: Any) -> float | str | None:
     try:
         return float(value.item()) if hasattr(value, "item") else float(value)
     except Exception as error:  # noqa: BLE001 - __float__ and item() are the user's code, and may raise anything
-        tell(f"metric {name!r} ({kind.__name__}) is no number and is not logged: {error}")
+        tell(f"metric {name!r} ({kind.__name__}) is no number and is not logged: {reason(error)}")
         return None
 
 
@@ -96,7 +116,7 @@ def _tensor(name: str, value: Any) -> float | None:
             return None
         return float(value.item())
     except Exception as error:  # noqa: BLE001 - fake, meta and subclassed tensors raise their own kinds
-        tell(f"metric {name!r} cannot be read and is not logged: {error}")
+        tell(f"metric {name!r} cannot be read and is not logged ({reason(error)}).")
         return None
 
 
@@ -108,23 +128,53 @@ def to_int(step: Any) -> int | None:
     try:
         return int(step)
     except Exception as error:  # noqa: BLE001 - __int__ is the user's code
-        tell(f"step {step!r:.60} is no whole number ({error}): steps are counted instead.")
+        shown = repr(step)[:60] if type(step) is str else f"of type {type(step).__name__}"
+        tell(f"step {shown} is no whole number ({reason(error)}): steps are counted instead.")
         return None
 
 
-def plain(value: Any, depth: int = 0) -> Any:
-    """Return ``value`` in a form that JSON can hold: scalars as they are, containers recursively, all else as a short text."""
+def plain(value: Any) -> Any:
+    """Return ``value`` in a form that JSON can hold: scalars as they are, containers recursively, all else as a short text.
+
+    Never raises. Of containers without an end, or that hold themselves, the beginning is kept.
+    """
+    return _plain(value, 0, [ITEMS_MAX])
+
+
+def _plain(value: Any, depth: int, left: list[int]) -> Any:
     kind = type(value)
-    if value is None or kind in (str, bool, int, float):
-        return value if kind is not str else value[:10_000]
-    if depth < _DEPTH:
-        if isinstance(value, Mapping):
-            return {str(key): plain(item, depth + 1) for key, item in list(value.items())[:1000]}
-        if isinstance(value, list | tuple | set | frozenset):
-            return [plain(item, depth + 1) for item in list(value)[:1000]]
-    if kind.__module__.partition(".")[0] == "numpy" and getattr(value, "size", 2) == 1:
-        return plain(value.item(), _DEPTH)
+    if value is None or kind is bool or kind is float:
+        return value
+    if kind is str:
+        return value[:_TEXT_CHARACTERS]
+    left[0] -= 1
     try:
+        if kind is int:
+            return value if value.bit_length() < _INT_BITS else f"<int of {value.bit_length()} bits>"
+        if isinstance(value, Mapping | list | tuple | set | frozenset):
+            if depth == _DEPTH or left[0] < 0:
+                return f"<{kind.__name__}>"
+            if isinstance(value, Mapping):
+                pairs = islice(value.items(), _CONTAINER_ITEMS)
+                return {str(key)[:_TEXT_CHARACTERS]: _plain(item, depth + 1, left) for key, item in pairs if left[0] > 0}
+            return [_plain(item, depth + 1, left) for item in islice(value, _CONTAINER_ITEMS) if left[0] > 0]
+        if kind.__module__.partition(".")[0] == "numpy" and getattr(value, "size", 2) == 1:
+            return _plain(value.item(), _DEPTH, left)
         return str(value)[:500]
-    except Exception:  # noqa: BLE001 - __str__ is the user's code
+    except Exception:  # noqa: BLE001 - whatever its class does is the user's code
         return f"<{kind.__name__}>"
+
+
+def level_name(level: Any) -> str:
+    """Return the name of a level: as it is, or that of a number of the module logging."""
+    name = _LEVELS.get(level) if type(level) is int else None
+    return str(level)[:20] if name is None else name
+
+
+def labels(tags: Any) -> list[str]:
+    """Return tags, in whatever form they were given, as a list of strings."""
+    if tags is None or tags == "":
+        return []
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        return [str(tags)]
+    return [str(tag) for tag in islice(tags, _CONTAINER_ITEMS)]

@@ -10,22 +10,23 @@ plans, so that the hot path needs no check for it.
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from time import monotonic_ns, sleep, time_ns
 from typing import Any
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.gpu_values import LateValues
-from gputop.tracking.journal.notice import tell
+from gputop.tracking.journal.notice import reason, tell
+from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.stream import Plan, Stream
 from gputop.tracking.journal.turns import Turns
-from gputop.tracking.journal.values import classify, plain, to_int
+from gputop.tracking.journal.values import METRICS_MAX, classify, level_name, plain, to_int
 
 LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""
@@ -48,14 +49,14 @@ class Journal(Turns, Stream):
 
     def __init__(
         self,
-        ring: mmap.mmap,
-        archive_fd: int,
+        ring: memoryview[int],
+        archive: OwnFile | None,
         *,
         through: bool,
         start_flusher: Callable[[], None] | None = None,
         kick: Callable[[], None] | None = None,
     ) -> None:
-        Stream.__init__(self, ring, archive_fd, through=through, kick=kick)
+        Stream.__init__(self, ring, archive, through=through, kick=kick)
         Turns.__init__(self)
         self.closed = False
         self.attend: Callable[[], None] | None = None
@@ -90,10 +91,12 @@ class Journal(Turns, Stream):
         records, nested mappings names with "/". Never raises and never waits for a disk or a GPU: what cannot be logged is
         reported once on stderr.
         """
-        now = monotonic_ns()
-        written = False
         try:
+            now = monotonic_ns()
+            written = False
             if data is not None:
+                if type(data) is not dict and isinstance(data, Mapping):
+                    data = dict(islice(data.items(), METRICS_MAX))
                 metrics = {**data, **metrics}
             if type(step) is not int:
                 if step is not None:
@@ -222,9 +225,9 @@ class Journal(Turns, Stream):
         event = {"type": kind, "name": name, "value": plain(value)}
         self._event(form.EVENT, event, (kind, name))
 
-    def text(self, message: str, level: str = "info") -> None:
-        """Record a line of text."""
-        self._event(form.TEXT, {"level": level[:20], "message": message[:4000]}, None)
+    def text(self, message: str, level: str | int = "info") -> None:
+        """Record a line of text; ``level`` is a name, or a number of the module logging."""
+        self._event(form.TEXT, {"level": level_name(level), "message": message[:4000]}, None)
 
     def _event(self, kind: int, event: dict[str, Any], key: tuple[str, str] | None) -> None:
         now = monotonic_ns()
@@ -272,6 +275,15 @@ class Journal(Turns, Stream):
                 return
             sleep(0.005)
 
+    def continue_in(self, ring: memoryview[int]) -> bool:
+        """Write to this memory from now on: the ring's file was truncated. Return False if a call keeps writing."""
+        end = monotonic_ns() + int(CLOSE_S * 1e9)
+        while not self._exclusively(partial(self._continue_in, ring)):
+            if monotonic_ns() > end:
+                return False
+            sleep(0.005)
+        return True
+
     def _shut(self) -> None:
         self._empty_parked()
         self.closed, self._plans, self._limit = True, {}, 0
@@ -281,7 +293,7 @@ class Journal(Turns, Stream):
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
         self.deferred, self.stretch, self._late = deque(), None, LateValues()
-        self.archive_fd = -1
+        self.archive = None
 
     def named(self) -> list[tuple[str, ...]]:
         """Return the sets of names that have been logged so far."""
@@ -371,9 +383,9 @@ class Journal(Turns, Stream):
     def _failed(self, error: Exception) -> None:
         try:
             self.words[form.W_ERRORS] += 1
-        except ValueError:
+            tell(f"a log call failed and was skipped ({reason(error)}).")
+        except Exception:  # noqa: BLE001 - the interpreter is shutting down, or its stack is full
             return
-        tell(f"a log call failed and was skipped ({type(error).__name__}: {error}).")
 
 
 def _after_fork_in_child() -> None:

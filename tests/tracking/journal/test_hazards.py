@@ -247,6 +247,31 @@ def test_a_signal_handler_may_log_at_any_moment(home: Home) -> None:
     assert len(series["phase/data"]) == logged
 
 
+STORM = """
+import itertools, signal, sys, time, gputop
+run = gputop.init()
+numbers = itertools.count()
+def handler(*_):
+    gputop.log(handled=float(next(numbers)))
+signal.signal(signal.SIGALRM, handler)
+signal.setitimer(signal.ITIMER_REAL, 0.001, float(sys.argv[1]))
+logged = 0
+while next(numbers) < 4000:
+    gputop.log(loss=float(logged)); logged += 1
+    gputop.fact("count", logged)
+signal.setitimer(signal.ITIMER_REAL, 0)
+print(logged)
+"""
+
+
+def test_a_signal_handler_that_logs_at_5_khz_does_not_hold_up_the_training(home: Home) -> None:
+    code, out, err = home.run(STORM, "0.0002")
+    assert code == 0, err[-2000:]
+    series = read_all(home.archives()[0]).series
+    assert [value for _, value in series["loss"]] == [float(number) for number in range(int(out))]
+    assert err.count("gputop:") == err.count("\n") == ("dropped" in err)
+
+
 INTERRUPTED = """
 import signal, sys, time, gputop
 run = gputop.init()
@@ -423,7 +448,7 @@ def test_a_tmpfs_that_fills_up_after_the_start_kills_nobody(
     home: Home, small_tmpfs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(places, "live_dirs", lambda runs: [small_tmpfs / "gputop" / "x"])
-    monkeypatch.setattr("gputop.tracking.journal.files.TMPFS_SHARE", 1)
+    monkeypatch.setattr("gputop.tracking.journal.ring.TMPFS_SHARE", 1)
     opened = OpenJournal(identity.identify(identity.Place(0, None, 1, 0), "first"), home.runs)
     assert not opened.journal.through
     free = os.statvfs(small_tmpfs)
@@ -517,3 +542,48 @@ def test_a_frozen_file_system_holds_up_neither_the_training_nor_its_end(home: Ho
     assert process.returncode == 0
     assert err.count("gputop:") == 1
     assert "did not answer" in err
+
+
+SHRUNK = """
+import os, sys, time, gputop
+from gputop.tracking.journal import format as form
+run = gputop.init(name="shrunk")
+run.log(loss=0.0, step=0); run.log(loss=1.0, acc=0.5, step=1)
+run.config["lr"] = 0.1
+words = run.journal.words
+while words[form.W_FLUSHED] < words[form.W_HEAD]:
+    time.sleep(0.01)
+del words
+print("up", flush=True)
+if sys.stdin.readline() == "log\\n":
+    for step in range(2, 30_000):
+        run.log(loss=float(step), step=step)
+    run.log(later=1.0, step=step)
+    run.config["lr"] = 0.2
+run.finish()
+print("done", flush=True)
+"""
+
+
+@pytest.mark.parametrize(("left", "then"), [(0, "log"), (200_000, "log"), (0, "finish")])
+def test_a_ring_that_shrinks_is_left(home: Home, left: int, then: str) -> None:
+    process = home.start(SHRUNK)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.readline() == "up\n"
+    (ring,) = home.rings()
+    ring.chmod(0o600)
+    os.truncate(ring, left)
+    if then == "log":
+        assert "truncated" in process.stderr.readline(), "the flusher has noticed"
+        assert home.only_run().state == "running", "readers follow the archive"
+    out, err = process.communicate(f"{then}\n", timeout=DEADLINE_S)
+    assert (process.returncode, out) == (0, "done\n"), err
+    assert ("truncated" in err) == (then == "finish")
+    assert home.rings() == []
+    run, said = home.only_run(), read_all(home.archives()[0])
+    assert run.state == "finished"
+    assert run.config == {"lr": 0.2 if then == "log" else 0.1}
+    assert [step for step, _ in said.series["loss"]] == list(range(30_000 if then == "log" else 2))
+    assert ("later" in said.series) == (then == "log")

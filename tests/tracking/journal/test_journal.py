@@ -300,3 +300,35 @@ def test_the_area_of_names_is_json_lines(home: Home) -> None:
     assert [json.loads(line)["names"] for line in raw.splitlines()] == [["loss"], ["loss", "acc"]]
     opened.finish(form.FINISHED, None)
     assert not os.path.exists(ring)
+
+
+def test_calls_that_pile_up_are_dropped_and_counted(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    opened = open_journal(home)
+    journal = opened.journal
+
+    def interrupts(depth: int) -> None:
+        """Log from within a call that writes, as signal handlers do that interrupt each other."""
+        journal.text("interrupted")
+        if depth:
+            journal._numbers({"loss": Logs(depth - 1)}, None, 0)
+
+    class Logs:
+        def __init__(self, depth: int) -> None:
+            self.depth = depth
+
+        def __float__(self) -> float:
+            interrupts(self.depth)
+            return 1.0
+
+    journal._exclusively(lambda: interrupts(100))
+    journal.log(loss=2.0)
+    dropped = journal.dropped_calls
+    assert 0 < dropped < 100
+    opened.finish(form.FINISHED, None)
+    said = read_all(opened.archive_path)
+    assert sum(kind == form.TEXT for kind, _, _ in said.events) == 101 - dropped
+    assert said.series["loss"] == [(0, 2.0)]
+    assert (
+        capsys.readouterr().err
+        == f"gputop: {dropped} log calls were dropped: signal handlers that log interrupted each other.\n"
+    )

@@ -1,0 +1,71 @@
+"""The edge of the training process: what is public here is ``@harmless``, so that no failure of ours reaches a script.
+
+A wrong number of arguments, or a wrong keyword, is a mistake in the script's own call, and raises TypeError as any call in
+Python does. KeyboardInterrupt and SystemExit pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial, wraps
+from types import FunctionType
+from typing import Any, TypeVar, cast, overload
+
+from gputop.tracking.journal.notice import reason, tell
+
+T = TypeVar("T")
+_UNGUARDED = frozenset(["__class_getitem__", "__getattr__", "__init__", "__init_subclass__", "__new__"])
+"""A missing attribute has to raise; an object exists as a whole or not at all."""
+
+
+@overload
+def harmless(item: T, *, otherwise: Callable[[], Any] | None = None, passes: tuple[type[Exception], ...] = ()) -> T: ...
+
+
+@overload
+def harmless(
+    item: None = None, *, otherwise: Callable[[], Any] | None = None, passes: tuple[type[Exception], ...] = ()
+) -> Callable[[T], T]: ...
+
+
+def harmless(item: Any = None, *, otherwise: Callable[[], Any] | None = None, passes: tuple[type[Exception], ...] = ()) -> Any:
+    """Guard a function, or all methods, operators and properties that a class defines and that are not private.
+
+    What fails is reported once on stderr, and returns ``otherwise()``, or None. ``passes`` are the errors that belong to the
+    contract, such as a dictionary's KeyError.
+    """
+    if item is None:
+        return partial(harmless, otherwise=otherwise, passes=passes)
+    if not isinstance(item, type):
+        return _guarded(item, otherwise, passes)
+    for name, member in list(vars(item).items()):
+        if name in _UNGUARDED or (name.startswith("_") and not name.endswith("__")):
+            continue
+        if isinstance(member, FunctionType):
+            setattr(item, name, _guarded(member, otherwise, passes))
+        elif isinstance(member, staticmethod):
+            setattr(item, name, staticmethod(_guarded(member.__func__, otherwise, passes)))
+        elif isinstance(member, property):
+            setter = None if member.fset is None else _guarded(member.fset, None, passes)
+            getter = _guarded(cast(Any, member.fget), otherwise, passes)
+            setattr(item, name, property(getter, setter, doc=member.__doc__))
+    return item
+
+
+def _guarded(
+    function: Callable[..., Any], otherwise: Callable[[], Any] | None, passes: tuple[type[Exception], ...]
+) -> Callable[..., Any]:
+    @wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except passes:
+            raise
+        except Exception as error:
+            trace = error.__traceback__
+            if isinstance(error, TypeError) and trace is not None and trace.tb_next is None:
+                raise  # the function did not even start: these are not its arguments
+            tell(f"{function.__qualname__} failed, the training goes on ({reason(error)}).")
+            return None if otherwise is None else otherwise()
+
+    return guarded

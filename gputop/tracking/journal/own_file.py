@@ -1,0 +1,80 @@
+"""A file that stays open in somebody else's process, and that is written only while the descriptor is really ours.
+
+A script may close descriptors that it does not know, as a daemon does (``os.closerange(3, 256)``), and open its own files:
+they get the same numbers. So each use compares what the number stands for now with what was opened. A file whose descriptor
+is gone is opened again by its path, if the path still leads to the same file.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+_STANDARD_STREAMS = 3
+
+
+class OwnFile:
+    """A file of ours that is written at positions."""
+
+    def __init__(self, fd: int, path: Path) -> None:
+        """Take over a descriptor that was just opened from ``path``."""
+        self._path = path
+        self._fd = _above_standard_streams(fd)
+        self._identity = _identity(self._fd)
+
+    def write(self, raw: bytes, offset: int) -> None:
+        """Write all bytes at ``offset``.
+
+        Raises:
+            OSError: the file system rejects the write, or the script closed the file and it cannot be opened again.
+        """
+        view = memoryview(raw)
+        while view:
+            done = os.pwrite(self._claim(), view, offset)
+            view, offset = view[done:], offset + done
+
+    def links(self) -> int:
+        """Return how many names the file has; 0 if it was deleted.
+
+        Raises:
+            OSError: as ``write``.
+        """
+        return os.fstat(self._claim()).st_nlink
+
+    def close(self) -> None:
+        """Close the descriptor, unless the script has closed it."""
+        if self._is_ours(self._fd):
+            os.close(self._fd)
+        self._fd = -1
+
+    def _is_ours(self, fd: int) -> bool:
+        try:
+            return fd >= 0 and _identity(fd) == self._identity
+        except OSError:  # nothing has this number now
+            return False
+
+    def _claim(self) -> int:
+        if not self._is_ours(self._fd):
+            self._fd = -1
+            fd = _above_standard_streams(os.open(self._path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC))
+            if not self._is_ours(fd):
+                os.close(fd)
+                raise FileNotFoundError(2, "the script closed the file, and another one has its name now")
+            self._fd = fd
+        return self._fd
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    found = os.fstat(fd)
+    return found.st_dev, found.st_ino
+
+
+def _above_standard_streams(fd: int) -> int:
+    """Return the descriptor, moved if it took the number of a standard stream that the script has closed."""
+    if fd >= _STANDARD_STREAMS:
+        return fd
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _STANDARD_STREAMS)
+    finally:
+        os.close(fd)

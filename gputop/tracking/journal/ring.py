@@ -1,0 +1,97 @@
+"""The ring's file: made on tmpfs, mapped into the training, watched, and removed at its end.
+
+A file that is truncated while it is mapped ends the process at its next access to the mapping, by SIGBUS, and ``log`` makes
+no system call that could find out first. So we make it unlikely:
+
+* the directory is closed to other users, and the file is read-only once it is mapped: only its owner can truncate it, after a
+  ``chmod``, or root, without one;
+* the journal's thread looks at the file's length whenever it wakes, twice a second or more, and the end of a run looks, too.
+  A ring that became shorter is left for private memory. Whoever logs before the next look is ended all the same.
+
+What would rule it out costs more than it saves:
+
+* a sealed ``memfd`` cannot shrink, but is gone with its process: kill -9 would lose what it holds. The kernel seals no file
+  that has a name;
+* System V shared memory outlives its process and has no length to change, but a machine has 4,096 segments for everybody,
+  and readers would have to attach to each one;
+* an immutable file needs a right that containers lack, and then not even root can remove what a killed process left;
+* a handler for SIGBUS would be the training's own, and could take the place of torch's.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import places
+from gputop.tracking.journal.mapping import map_shared
+
+TMPFS_SHARE = 16
+"""A ring takes at most 1/16 of the free space: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """A ring's file and its mapping, which needs no descriptor."""
+
+    path: Path
+    memory: memoryview[int]
+    inode: int
+
+    def is_truncated(self) -> bool:
+        """Return whether the file is shorter than its mapping; False if it was removed, which is harmless."""
+        try:
+            found = os.stat(self.path)
+        except OSError:
+            return False
+        return found.st_ino == self.inode and found.st_size < len(self.memory)
+
+    def remove(self) -> None:
+        """Remove the file, and its directory unless other ranks keep rings there."""
+        with suppress(OSError):  # already gone
+            os.unlink(self.path)
+            os.rmdir(self.path.parent)
+
+
+def open_ring(identity: form.Identity, runs_dir: Path, archive: Path | None, ring_bytes: int | None) -> Ring | None:
+    """Return a new ring in the best place for it; None if there is none. ``ring_bytes`` is the wanted capacity."""
+    for directory in places.live_dirs(runs_dir):
+        try:
+            return _make(identity, places.secure_dir(directory), archive, ring_bytes or form.RING_BYTES)
+        except OSError:
+            continue
+    return None
+
+
+def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted: int) -> Ring:
+    found = os.statvfs(directory)
+    free = found.f_bavail * found.f_frsize // TMPFS_SHARE
+    capacity = min(wanted, free, form.RING_BYTES_MAX) // form.SEGMENT_BYTES * form.SEGMENT_BYTES
+    if capacity < form.RING_BYTES_MIN:
+        raise OSError("too little space for a ring")
+    stem = f"{identity.run_id}-{form.file_stem(identity.rank, identity.attempt)}"
+    path = directory / (f"{stem}.ring" if archive else f"{stem}-{identity.pid}.ring")
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    fd = os.open(path, flags, 0o600)
+    try:
+        size = form.RING_DATA_OFFSET + capacity
+        # A sparse file on a full tmpfs would kill the training with SIGBUS at a later record, so allocate the space now.
+        os.posix_fallocate(fd, 0, size)
+        memory = map_shared(fd, size)
+        page = form.pack_header(form.RING, capacity, identity, str(archive or ""))
+        memory[: len(page)] = bytes(page)
+        for offset in range(form.HEADER_BYTES, size, mmap.PAGESIZE):
+            memory[offset] = 0  # so that no record waits for a page fault
+        # After this only root can truncate it by accident (`> FILE`), which would kill the training.
+        os.fchmod(fd, 0o400)
+        inode = os.fstat(fd).st_ino
+    except BaseException:
+        os.unlink(path)
+        raise
+    finally:
+        os.close(fd)
+    return Ring(path, memory, inode)

@@ -1,0 +1,138 @@
+"""No public call of gputop raises into a training, whatever it is given and whenever it comes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+import gputop
+from gputop.tracking.journal.harmless import harmless
+from tests.tracking.kit import Home, home, read_all
+
+assert home
+
+MODULE = (sys.executable, "-m", "tests.tracking.hostile")
+
+
+def test_nothing_public_raises_whatever_it_is_given(home: Home) -> None:
+    code, out, err = home.run("", command=MODULE)
+    assert (code, out) == (0, "\n"), err
+    assert "Traceback" not in err
+    assert any((0, 1.0) in read_all(path).series.get("loss", ()) for path in home.archives()), "and the next run is recorded"
+
+
+AT_THE_END = """
+import atexit, builtins, sys, gputop
+
+class AtTheEnd:
+    def __init__(self, run=None):
+        self.gputop, self.run = gputop, run
+    def __del__(self):
+        gputop, run = self.gputop, self.run
+        gputop.log(loss=1.0); gputop.log({"loss": 1.0}, step=3); gputop.text("x"); gputop.fact("a", 1); gputop.alert("t")
+        with gputop.phase("data"):
+            gputop.define_metric("loss")
+        gputop.watch(object()); gputop.Table(columns=[]); gputop.config; gputop.summary["best"] = 1; gputop.GputopHandler()
+        with gputop.init(name="late") as late:
+            late.log(loss=2.0)
+        gputop.log(loss=2.0); gputop.finish()
+        if run is not None:
+            run.log(loss=1.0); run.log(bad=[1]); run.config["a"] = run; run.name = "n"; run.tags = ["x"]; run.finish()
+        print("deleted")
+if "used" in sys.argv:
+    run = gputop.init(name="early")
+    run.log(loss=0.5)
+    if "unfinished" in sys.argv:
+        atexit._clear()
+    builtins.kept = AtTheEnd(run)
+else:
+    builtins.kept = AtTheEnd()
+here = AtTheEnd()
+"""
+
+
+@pytest.mark.parametrize("arguments", [["used"], ["unused"], ["used", "unfinished"]], ids=" ".join)
+def test_what_is_logged_while_the_interpreter_shuts_down_raises_nothing(home: Home, arguments: list[str]) -> None:
+    code, out, err = home.run(AT_THE_END, *arguments)
+    assert (code, out) == (0, "deleted\n" * 2), err
+    assert "Exception ignored" not in err
+    assert "Traceback" not in err
+
+
+def test_an_interrupt_passes_and_so_does_a_wrong_call(home: Home) -> None:
+    class Interrupts:
+        def __str__(self) -> str:
+            raise KeyboardInterrupt
+
+    class Exits:
+        def keys(self) -> Iterator[str]:
+            raise SystemExit(3)
+
+    run = gputop.init()
+    with pytest.raises(KeyboardInterrupt):
+        run.text(Interrupts())  # type: ignore[arg-type]
+    with pytest.raises(SystemExit):
+        run.log(Exits())  # type: ignore[arg-type]
+    for wrong in (run.fact, run.phase, run.text, gputop.alert, gputop.watch, run.config.setdefault):
+        with pytest.raises(TypeError, match="missing"):
+            wrong()  # type: ignore[operator]
+    with pytest.raises(TypeError, match="unexpected"):
+        run.text("x", colour="red")  # type: ignore[call-arg]
+    with pytest.raises(KeyError):
+        run.config["missing"]
+    with pytest.raises(KeyError):
+        del run.config["missing"]
+    with pytest.raises(AttributeError):
+        _ = run.config.missing
+    run.log(loss=1.0)
+    run.finish()
+    assert read_all(home.archives()[0]).series["loss"] == [(0, 1.0)]
+
+
+def test_what_can_be_read_of_a_call_is_recorded(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    class Unreadable:
+        def __float__(self) -> float:
+            raise RuntimeError("no")
+
+        __str__ = __hash__ = __float__  # type: ignore[assignment]
+
+    run = gputop.init()
+    run.log({"loss": 1.0, "bad": Unreadable(), "text": "hello"})
+    run.text("a number for a level", 30)
+    run.config.update({"lr": 0.1, "bad": Unreadable(), "nested": {"a": [Unreadable(), 2]}, "big": 10**5000})
+    run.config.update(None)
+    run.tags = range(10**9)
+    deep: object = 1.0
+    for _ in range(60):
+        deep = {"a": deep, "b": deep}
+    run.fact("deep", deep)
+    run.finish()
+    said = read_all(home.archives()[0])
+    assert said.series == {"loss": [(0, 1.0)]}
+    assert [(event["level"], event["message"]) for kind, _, event in said.events if kind == 3] == [
+        ("info", "text: hello"),
+        ("warning", "a number for a level"),
+    ]
+    found = home.only_run()
+    assert found.config == {
+        "lr": 0.1,
+        "bad": "<Unreadable>",
+        "nested": {"a": ["<Unreadable>", 2]},
+        "big": "<int of 16610 bits>",
+    }
+    assert len(found.ranks[0].facts["tags"]) == 1000
+    assert "deep" in found.ranks[0].facts
+    assert capsys.readouterr().err.count("gputop:") == 1
+
+
+def test_a_guard_keeps_what_it_guards() -> None:
+    @harmless(otherwise=list)
+    def listed(a: int, *, b: int = 2) -> list[int]:
+        """Return both."""
+        return [a, b, 1 // a]
+
+    assert listed(1) == [1, 2, 1]
+    assert listed(0) == []
+    assert (listed.__name__, listed.__doc__) == ("listed", "Return both.")
