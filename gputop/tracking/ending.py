@@ -21,6 +21,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from types import TracebackType
 from typing import Any, NoReturn
 
@@ -28,6 +29,8 @@ from gputop.facts.table import Error
 from gputop.tracking.recorder import Recorder
 
 SIGINT_EXIT_CODE = 130
+_CHILD_RUNNER = "_bootstrap"
+"""multiprocessing's function around the whole of a child."""
 _MESSAGE_CHARACTERS = 500
 _LINE_CHARACTERS = 120
 
@@ -77,8 +80,31 @@ def hook(current: Callable[[], Recorder]) -> None:
     sys.excepthook = failed
     multiprocessing: Any = sys.modules.get("multiprocessing.util")
     if multiprocessing is not None:
-        # Such a child ends with os._exit, which skips atexit; its finalizers run while the exception, if any, is being handled.
-        multiprocessing.Finalize(None, lambda: current().finish(exit_code_of(sys.exc_info()[1])), exitpriority=0)
+        # Such a child ends with os._exit, which skips atexit. Its finalizers run while the exception, if any, is being
+        # handled; from Python 3.13 on only after that.
+        multiprocessing.Finalize(
+            None, lambda: current().finish(exit_code_of(sys.exc_info()[1]) or exit_call.code(current())), exitpriority=0
+        )
+        if sys.modules["multiprocessing.process"].parent_process() is not None:
+            _follow_child(current)
+
+
+def _follow_child(current: Callable[[], Recorder]) -> None:
+    """Record the exception that ends a multiprocessing child, which no hook is told of: its runner prints it and goes on."""
+    import traceback  # only needed here
+
+    original = traceback.print_exc
+
+    @wraps(original)
+    def print_exc(*args: Any, **kwargs: Any) -> None:
+        with suppress(Exception):  # Python reports the error, whatever goes wrong here
+            error = sys.exc_info()[1]
+            if error is not None and sys._getframe(1).f_code.co_name == _CHILD_RUNNER:
+                record_error(current(), error)
+                current().finish(exit_code_of(error))
+        original(*args, **kwargs)
+
+    traceback.print_exc = print_exc
 
 
 class _ExitCall:

@@ -202,7 +202,9 @@ def test_a_compiled_optimizer_step_ends_tracking_with_a_sentence(home: Home) -> 
     assert plain.stdout.splitlines()[-1] == tracked.stdout.splitlines()[-1]
     assert "torch.compile hides the optimizer's steps" in tracked.stderr
     losses = json.loads(plain.stdout.splitlines()[-1])["losses"]["loss"]
-    assert list(series(home)["loss"].values()) == pytest.approx(losses[:2])
+    found = list(series(home)["loss"].values())
+    assert len(found) >= 2, "the steps before the first compiled one; where a graph breaks depends on Python's version"
+    assert found == pytest.approx(losses[: len(found)])
 
 
 def test_a_language_model_without_a_loader(home: Home) -> None:
