@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
+from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.agent.process_reader import ProcessReader
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.places import jobs_dir
@@ -121,6 +122,7 @@ class Sampler:
         problem: Problem | None = None,
         gpus: Sequence[str] = (),
         runs: RunReader | None = None,
+        ask_nccl: WhenToAsk = "stood still",
     ) -> None:
         self.source = source
         self.interval_s = interval_s
@@ -129,6 +131,7 @@ class Sampler:
         self._runs = runs or RunReader()
         self._host = HostReader()
         self._ras = RasWatch()
+        self._nccl_turns = NcclTurns(ask_nccl)
         self._sequence = 0
         self._failed: list[Problem] = []
         self._cpu_at: tuple[float, float] | None = None
@@ -140,6 +143,7 @@ class Sampler:
         began = time.monotonic()
         self._failed = []
         update = self._read("The runs", lambda: self._runs.poll(partial(self._note_failure, "A run"))) or RunUpdate()
+        self._read("The pace of the runs", lambda: self._nccl_turns.observe_runs(update.runs, update.points, time.time()))
         update = self._read("The output of jobs", lambda: self._add_printed_runs(update)) or update
         reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
         devices = select_devices(reading.devices, self._gpus)
@@ -194,7 +198,7 @@ class Sampler:
 
         Every reader added here must return at once; whatever takes time needs its own thread.
         """
-        return {"communicators": self._ras.poll(processes)}
+        return {"communicators": self._ras.poll(self._nccl_turns.askable(processes, time.time()))}
 
     def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:
         """Add the runs of jobs that keep no journal, as parsed from their output."""
@@ -378,12 +382,12 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def main(interval_s: float, virtual: int | None, gpus: Sequence[str]) -> int:
+def main(interval_s: float, virtual: int | None, gpus: Sequence[str], ask_nccl: WhenToAsk) -> int:
     """Run the agent on standard input and output until either closes; never wait for a driver call."""
     inbox: Inbox = queue.Queue()
     threading.Thread(target=read_commands, args=(sys.stdin.buffer, inbox), daemon=True, name="commands").start()
     source, problem = choose_source(interval_s, virtual)
-    sampler = Sampler(source, interval_s, problem=problem, gpus=gpus)
+    sampler = Sampler(source, interval_s, problem=problem, gpus=gpus, ask_nccl=ask_nccl)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         serve(sampler, write_line, inbox, compact=True)
     source.close()
