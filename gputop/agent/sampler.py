@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import queue
 import select
@@ -46,7 +45,7 @@ from gputop.sources.host.reader import HostReader, namespace_note
 from gputop.sources.nccl.ras import RasWatch
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
-from gputop.wire import FormatError, decode
+from gputop.wire import FormatError, decode, parse_json
 
 if TYPE_CHECKING:
     from gputop.jobs.output.matches import LogMatches
@@ -142,7 +141,7 @@ class Sampler:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
         began = time.monotonic()
         self._failed = []
-        update = self._read("The runs", lambda: self._runs.poll(partial(self._note_failure, "A run"))) or RunUpdate()
+        update = self._read("The runs", lambda: self._runs.poll(self._note_lost_run)) or RunUpdate()
         self._read("The pace of the runs", lambda: self._nccl_turns.observe_runs(update.runs, update.points, time.time()))
         update = self._read("The output of jobs", lambda: self._add_printed_runs(update)) or update
         reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
@@ -188,6 +187,9 @@ class Sampler:
         problem = Problem(NOT_READ, f"{what} could not be read: {describe_unexpected(error)}.", f"It needs {PLEASE_REPORT}.")
         if problem not in self._failed:
             self._failed.append(problem)
+
+    def _note_lost_run(self, run_id: str, error: Exception) -> None:
+        self._note_failure(f"Run {run_id}", error)
 
     def _unread(self) -> Reading:
         """Return a reading without devices, with the reason: they were not read, but they are not gone."""
@@ -374,8 +376,8 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
     """Put each line of ``stream`` into ``inbox``, then ``None``: the end of the stream means that the parent is gone."""
     for line in stream:
         try:
-            command = json.loads(line)
-        except ValueError:
+            command = parse_json(line)
+        except FormatError:
             continue
         if isinstance(command, dict):
             inbox.put(command)

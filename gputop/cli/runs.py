@@ -12,14 +12,12 @@ import sys
 from collections.abc import Iterator
 
 from gputop import units
+from gputop.cli.shelf import EVERYTHING, Shelf, find_run
 from gputop.cli.table import table
-from gputop.errors import EXIT_OK, UsageError
+from gputop.errors import EXIT_OK
 from gputop.snapshot import LOSS_METRICS, Points, Run, encode, loss_metric
 from gputop.terminal_text import printable
-from gputop.tracking.reader.runs import RunReader
 
-EVERYTHING = 1 << 62
-"""As a number of points or runs: no decimation, no limit."""
 LISTED = 50
 
 
@@ -50,23 +48,10 @@ def runs(options: argparse.Namespace) -> int:
 
         prune(options.older_than, options.keep, yes=options.yes)
     else:
-        print(list_text(RunReader(recent_runs=LISTED, backlog_points=2).poll().runs))
+        shelf = Shelf(recent_runs=LISTED, backlog_points=2)
+        print(list_text(shelf.poll().runs))
+        shelf.tell_unreadable()
     return EXIT_OK
-
-
-def find_run(name: str, found: tuple[Run, ...] | None = None) -> Run:
-    """Return the run with this id, or the newest with this name.
-
-    Raises:
-        UsageError: there is no such run.
-    """
-    if found is None:
-        found = RunReader(recent_runs=EVERYTHING, backlog_points=2).poll().runs
-    by_id = [run for run in found if run.run_id == name]
-    by_name = [run for run in found if run.name == name]
-    if not by_id and not by_name:
-        raise UsageError(f"There is no run {name!r}.", "gputop runs lists them.")
-    return (by_id or by_name)[0]
 
 
 def list_text(found: tuple[Run, ...]) -> str:
@@ -133,13 +118,13 @@ def read_run(name: str, most_points: int) -> tuple[Run, Iterator[Points]]:
     Raises:
         UsageError: there is no such run.
     """
-    reader = RunReader(recent_runs=EVERYTHING, backlog_points=most_points)
-    update = reader.poll()
-    run = find_run(name, update.runs)
-    return run, _points(reader, update.points, run.run_id)
+    shelf = Shelf(backlog_points=most_points)
+    update = shelf.poll()
+    run = shelf.find(name, update.runs)
+    return run, _points(shelf, update.points, run.run_id)
 
 
-def _points(reader: RunReader, found: tuple[Points, ...], run_id: str) -> Iterator[Points]:
+def _points(shelf: Shelf, found: tuple[Points, ...], run_id: str) -> Iterator[Points]:
     while found:
         yield from (points for points in found if points.run_id == run_id)
-        found = reader.poll().points
+        found = shelf.poll().points
