@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from gputop.cli import doctor as doctor_command
 from gputop.cli.help import Parser, add_command
+from gputop.cli.terminal import clean_output
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE, GputopError, NoGpuError, UsageError
+from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
     from gputop.agent.nccl_turns import WhenToAsk
@@ -224,6 +226,11 @@ def parse_run(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 fine, 1 a problem was found, 2 wrong usage, 3 no GPU."""
+    with clean_output():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     try:
         words = sys.argv[1:] if arguments is None else list(arguments)
         if words[:1] == ["run"]:
@@ -233,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run_command.run(command, options.name, options.project)
         return _dispatch(build_parser().parse_args(words))
     except GputopError as error:
-        print(f"gputop: {error}", file=sys.stderr)
+        print(f"gputop: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -429,7 +436,7 @@ def _command_record(options: argparse.Namespace) -> int:
         problem = sampler.take().host.problem
         raise NoGpuError(problem.message if problem else "There is no GPU.", "Add --virtual to record virtual GPUs.")
     with Recorder(options.file) as recorder:
-        print(f"recording to {options.file}; Ctrl-C ends it", file=sys.stderr)
+        print(printable(f"recording to {options.file}; Ctrl-C ends it"), file=sys.stderr)
 
         def write(line: str) -> None:
             recorder.write(line)

@@ -35,7 +35,7 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
     if not chosen:
         print("No run to delete.")
         return
-    print("\n".join(f"{run.run_id}  {printable(run.name)}  {run.state}" for run in chosen))
+    print("\n".join(printable(f"{run.run_id}  {run.name}  {run.state}") for run in chosen))
     size = units.bytes_text(sum(path.stat().st_size for run in chosen for path in _files(run)))
     if not yes and not _confirmed(f"Delete {'this run' if len(chosen) == 1 else f'these {len(chosen)} runs'}, {size}? [y/N] "):
         print("Nothing was deleted.")
@@ -91,6 +91,6 @@ def _delete(run: Run) -> None:
             if not any(directory.iterdir()):
                 directory.rmdir()
             else:
-                print(f"{directory} holds other files and was kept.")
+                print(printable(f"{directory} holds other files and was kept."))
     except OSError as error:
         raise GputopError(f"{run.run_id} cannot be deleted: {error}.", "Check who owns its directory.") from error

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from gputop import units
 from gputop.cli.shelf import EVERYTHING, Shelf, find_run
 from gputop.cli.table import table
+from gputop.cli.terminal import print_colored
 from gputop.errors import EXIT_OK
 from gputop.snapshot import LOSS_METRICS, Points, Run, encode, loss_metric
 from gputop.terminal_text import printable
@@ -32,7 +33,7 @@ def runs(options: argparse.Namespace) -> int:
 
         run, points = read_run(options.run, READ_POINTS)
         color = not options.no_color
-        print(
+        print_colored(
             plot(
                 run,
                 points,
@@ -63,7 +64,7 @@ def list_text(found: tuple[Run, ...]) -> str:
         loss = _loss_text(run)
         started = units.clock(run.created_at or None, "%Y-%m-%d %H:%M:%S")
         step = units.UNKNOWN if run.step is None else str(run.step)
-        rows.append((run.run_id, printable(run.name), run.state, str(len(run.ranks)), step, loss, started))
+        rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), step, loss, started))
     return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED"), rows))
 
 
@@ -74,21 +75,21 @@ def _loss_text(run: Run) -> str:
     if name is None or not values:
         return units.UNKNOWN
     mean = units.metric(units.mean(values))
-    return mean if name in LOSS_METRICS else f"{mean} ({printable(name.removeprefix('loss/'))})"
+    return mean if name in LOSS_METRICS else f"{mean} ({name.removeprefix('loss/')})"
 
 
 def show_text(run: Run) -> str:
     """Return one run: its configuration, and each rank with its latest values."""
     at = f"  step {run.step}" if run.step is not None else ""
-    lines = [f"{printable(run.name)}  {run.run_id}  {run.state}{at}"]
+    lines = [f"{run.name}  {run.run_id}  {run.state}{at}"]
     if run.command:
-        lines.append(f"command: {printable(' '.join(run.command))}")
-    lines += [f"{name} = {printable(json.dumps(encode(value)))}" for name, value in run.config.items()]
+        lines.append(f"command: {' '.join(run.command)}")
+    lines += [f"{name} = {json.dumps(encode(value))}" for name, value in run.config.items()]
     for rank in run.ranks:
-        values = "  ".join(f"{printable(name)} {units.metric(value)}" for name, value in rank.metrics.items())
+        values = "  ".join(f"{name} {units.metric(value)}" for name, value in rank.metrics.items())
         where = f"pid {rank.pid}, {rank.state}, step {units.count(rank.step)}"
         lines.append(f"rank {rank.rank} ({where}): {values or 'nothing logged'}")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def export(name: str, *, as_csv: bool) -> None:
@@ -101,12 +102,14 @@ def export(name: str, *, as_csv: bool) -> None:
     """
     _, found = read_run(name, EVERYTHING)
     writer = csv.writer(sys.stdout)
+    on_terminal = sys.stdout.isatty()
     if as_csv:
         writer.writerow(("metric", "rank", "step", "time", "value"))
     for points in found:
+        metric = printable(points.metric) if on_terminal else points.metric
         for step, at, value in zip(points.steps, points.times, points.values, strict=True):
             if as_csv:
-                writer.writerow((points.metric, points.rank, step, repr(at), repr(value)))
+                writer.writerow((metric, points.rank, step, repr(at), repr(value)))
             else:
                 record = {"metric": points.metric, "rank": points.rank, "step": step, "time": at, "value": encode(value)}
                 sys.stdout.write(json.dumps(record) + "\n")

@@ -6,6 +6,7 @@ import sys
 
 from gputop.errors import GputopError, UsageError, describe_unexpected
 from gputop.snapshot import Run
+from gputop.terminal_text import printable
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 
 EVERYTHING = 1 << 62
@@ -32,7 +33,7 @@ class Shelf:
         """Name on standard error the runs that cannot be read; only those with ``run_ids`` if some are given."""
         for run_id, why in self.unreadable().items():
             if not run_ids or run_id in run_ids:
-                print(f"gputop: Run {run_id} cannot be read: {why}. {_BE_RID}", file=sys.stderr)
+                print(printable(f"gputop: Run {run_id} cannot be read: {why}. {_BE_RID}"), file=sys.stderr)
 
     def find(self, name: str, found: tuple[Run, ...]) -> Run:
         """Return the run with this id, or the newest with this name.
