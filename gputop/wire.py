@@ -23,6 +23,9 @@ class FormatError(ValueError):
     """A line or file is not in gputop's format."""
 
 
+LINE_MAX_BYTES = 128 << 20
+"""Limit of a line of the stream. The first snapshot holds the past of all runs: dozens of MiB where a hundred ranks log
+dozens of metrics."""
 LEVELS_MAX = 100
 """How deep JSON may be nested: deeper, a recursive reader fails, and nothing that gputop writes comes near."""
 

@@ -384,7 +384,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 
 def _screen(options: argparse.Namespace) -> int:
-    from gputop.agent.feed import LiveFeed
+    from gputop.agent.live import LiveFeed
 
     settings = _settings(options)
     arguments = ["-i", f"{settings.interval_s}s"]

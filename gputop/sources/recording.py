@@ -11,7 +11,7 @@ from types import TracebackType
 
 from gputop.errors import GputopError
 from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
-from gputop.wire import LEVELS_MAX, parse_json
+from gputop.wire import LEVELS_MAX, LINE_MAX_BYTES, parse_json
 
 RECORDING_VERSION = 1
 
@@ -77,7 +77,11 @@ def read_recording(path: Path) -> Iterator[Snapshot]:
     except OSError as error:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "Give the file that gputop record wrote.") from error
     with file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), 1):
+            if len(line) == LINE_MAX_BYTES:
+                raise GputopError(
+                    f"{path}, line {number}: longer than any snapshot.", "Only files of gputop record can be replayed."
+                )
             if not line.endswith(b"\n"):
                 return
             if number == 1 and is_header(line, path):

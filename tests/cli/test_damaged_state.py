@@ -248,6 +248,12 @@ def test_a_damaged_recording_is_told_in_words(seed: int, tmp_path: Path) -> None
     only_words(lambda: [once_text(snapshot) for snapshot in read_recording(path)])
 
 
+def test_a_line_without_an_end_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputop.sources.recording.LINE_MAX_BYTES", 1 << 20)
+    with pytest.raises(GputopError, match="longer than any snapshot"):
+        list(read_recording(Path("/dev/zero")))
+
+
 def test_a_replay_of_a_damaged_recording_ends_with_the_reason(tmp_path: Path) -> None:
     path = tmp_path / "recording"
     path.write_text("[" * 100_000 + "\n")
