@@ -9,7 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gputop.wire import FormatError, decode, encode
+from gputop.wire import FormatError, decode, encode, parse_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,8 @@ class ProcessAnswer:
             FormatError: the line is not an answer.
         """
         try:
-            return decode(ProcessAnswer, json.loads(line)[PROCESS_ANSWER])
-        except (ValueError, TypeError, LookupError, RecursionError) as error:
+            return decode(ProcessAnswer, parse_json(line, None)[PROCESS_ANSWER])
+        except (FormatError, TypeError, LookupError) as error:
             raise FormatError(f"not an answer about a process: {error}") from error
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessDetails, Workers
-from gputop.wire import FormatError, decode, encode, to_plain
+from gputop.wire import FormatError, decode, encode, parse_json, to_plain
 
 __all__ = [
     "ENDED_STATES",
@@ -410,18 +410,16 @@ class Snapshot:
             return json.dumps(encode(self, compact), separators=(",", ":"), allow_nan=False)
 
     @staticmethod
-    def from_json(line: str | bytes) -> Snapshot:
-        """Parse a snapshot.
+    def from_json(line: str | bytes, levels_max: int | None = None) -> Snapshot:
+        """Parse a snapshot. Where its origin is unknown, pass ``wire.LEVELS_MAX``.
 
         Raises:
             FormatError: the line is not a snapshot, or its schema is newer.
         """
-        try:
-            data = json.loads(line)
-        except ValueError as error:
-            raise FormatError(f"not a line of JSON: {error}") from error
-        if not isinstance(data, dict) or "schema_version" not in data:
+        data = parse_json(line, levels_max)
+        version = data.get("schema_version") if isinstance(data, dict) else None
+        if not isinstance(version, int):
             raise FormatError("a snapshot is a JSON object with a schema_version")
-        if data["schema_version"] > SCHEMA_VERSION:
-            raise FormatError(f"schema_version {data['schema_version']} is newer than this gputop reads ({SCHEMA_VERSION})")
+        if version > SCHEMA_VERSION:
+            raise FormatError(f"schema_version {version} is newer than this gputop reads ({SCHEMA_VERSION})")
         return decode(Snapshot, data)

@@ -3,8 +3,12 @@
 Three variants, in order of how much they remove:
 
 * ``strip_escapes``: for parsers. Removes escape sequences and C1 controls; keeps everything else, including line ends.
-* ``strip_controls``: for text that is shown or quoted. Also removes other control characters, except newline and tab.
+* ``strip_controls``: for text that is shown or quoted. Also removes other control characters, except newline and tab, and
+  the marks that change the direction of text, which can make a line read as another one. ``keep_colors`` spares colors.
 * ``printable``: for names and commands in one row of a table. Replaces each unprintable character with a space.
+
+Everything that a command prints on a terminal passes ``strip_controls`` (``gputop.cli.terminal``). That cannot tell a line
+break in a name from one between lines: where a name enters a line, make it ``printable``.
 
 Screens replace rather than remove, so that widths stay the same: see ``gputop.tui.drawing.line.clean``.
 
@@ -29,6 +33,9 @@ _ESCAPE = re.compile(
 # text is full of them ("”" becomes U+00E2 U+0080 U+009D, and U+009D would be an OSC).
 _C1 = re.compile(r"[\x80-\x9f]")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+# Marks, embeddings, overrides and isolates of the bidirectional algorithm; and the separators that some terminals break at.
+_DIRECTIONS = re.compile("[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_COLORS = re.compile(r"(\x1b\[[0-9;]*m)")
 
 
 def strip_escapes(text: str) -> str:
@@ -39,8 +46,14 @@ def strip_escapes(text: str) -> str:
 
 
 def strip_controls(text: str) -> str:
-    """Return ``text`` without escape sequences and control characters; newlines and tabs stay."""
-    return _CONTROLS.sub("", strip_escapes(text))
+    """Return ``text`` without escapes, control characters and marks of direction; newlines and tabs stay."""
+    text = _CONTROLS.sub("", strip_escapes(text))
+    return text if text.isascii() else _DIRECTIONS.sub("", text)
+
+
+def keep_colors(text: str) -> str:
+    """Return what ``strip_controls`` does, but keep the sequences that set colors: for text that gputop itself has colored."""
+    return "".join(part if _COLORS.fullmatch(part) else strip_controls(part) for part in _COLORS.split(text))
 
 
 def printable(text: str) -> str:

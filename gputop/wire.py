@@ -1,4 +1,4 @@
-"""The JSON form of records: dataclasses to plain values and back.
+"""The JSON form of records: dataclasses to plain values and back; and JSON of any origin, read without trusting it.
 
 NaN and infinities, which are valid metric values, travel as the strings "NaN", "Infinity" and "-Infinity". Imports only
 the standard library and defines no dataclass, so that the training side can import ``FormatError`` at no cost.
@@ -6,6 +6,7 @@ the standard library and defines no dataclass, so that the training side can imp
 
 from __future__ import annotations
 
+import json
 import math
 import operator
 import re
@@ -20,6 +21,43 @@ T = TypeVar("T")
 
 class FormatError(ValueError):
     """A line or file is not in gputop's format."""
+
+
+LINE_MAX_BYTES = 128 << 20
+"""Limit of a line of the stream. The first snapshot holds the past of all runs: dozens of MiB where a hundred ranks log
+dozens of metrics."""
+LEVELS_MAX = 100
+"""How deep JSON may be nested: deeper, a recursive reader fails, and nothing that gputop writes comes near."""
+
+
+def parse_json(text: str | bytes, levels_max: int | None = LEVELS_MAX) -> Any:
+    """Return what JSON of any origin holds. ``levels_max`` None skips the look at its depth: for what gputop itself sends.
+
+    Raises:
+        FormatError: it is not JSON, or nested deeper than ``levels_max``.
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise FormatError(f"not JSON: {why}") from error
+    if levels_max is not None and _openings(text) > levels_max and _levels(value, levels_max) > levels_max:
+        raise FormatError("not JSON: nested too deeply")
+    return value
+
+
+def _openings(text: str | bytes) -> int:
+    return text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+
+
+def _levels(value: Any, most: int) -> int:
+    """Return how deep lists and objects are nested; stop at ``most`` + 1."""
+    level, number = [value], 0
+    while level and number <= most:
+        inner = [item.values() if isinstance(item, dict) else item for item in level if isinstance(item, dict | list)]
+        number += bool(inner)
+        level = [part for item in inner for part in item if isinstance(part, dict | list)]
+    return number
 
 
 _NON_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
@@ -156,7 +194,7 @@ def decode(kind: type[T], data: Any) -> T:
     """
     try:
         return typing.cast(T, _decoder(kind)(data))
-    except (TypeError, KeyError, ValueError, AttributeError) as error:
+    except (TypeError, KeyError, ValueError, AttributeError, OverflowError) as error:
         raise FormatError(f"not a {kind.__name__}: {error}") from error
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gputop.doctor.logs.lines import clean
 from gputop.jobs.output.logs import clean_line
-from gputop.terminal_text import printable, strip_controls, strip_escapes
+from gputop.terminal_text import keep_colors, printable, strip_controls, strip_escapes
 from gputop.tracking.printed import Transcript
 
 LOSS = "step 3 loss: 0.25"
@@ -36,7 +36,7 @@ ESCAPES = (
     "\x9b",
 )
 WHOLE = tuple(escape for escape in ESCAPES if escape not in ("\x1b[3", "\x1b"))
-MIXED = st.lists(st.one_of(st.sampled_from([*ESCAPES, "\n", "\r", "\t", "text"]), st.text(max_size=8))).map("".join)
+MIXED = st.lists(st.one_of(st.sampled_from([*ESCAPES, "\n", "\r", "\t", "\u202e", "text"]), st.text(max_size=8))).map("".join)
 
 
 def loss_in(text: str) -> list[tuple[int, dict[str, float]]]:
@@ -71,6 +71,8 @@ def test_twice_encoded_quotes_do_not_swallow_a_line() -> None:
 def test_no_escape_survives(text: str) -> None:
     assert not re.search(r"[\x1b\x80-\x9f]", strip_escapes(text))
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", strip_controls(text))
+    assert not re.search("[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]", strip_controls(text))
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]", re.sub(r"\x1b\[[0-9;]*m", "", keep_colors(text)))
     assert printable(text).isprintable()
     assert len(printable(text)) == len(text)
 

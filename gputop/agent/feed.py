@@ -1,4 +1,4 @@
-"""The source of a screen's snapshots: the agent's stream (``LiveFeed``) or a recording (``ReplayFeed``).
+"""The source of a screen's snapshots: the sampler's stream (``gputop.agent.live``) or a recording (``ReplayFeed``).
 
 A feed reads in its own thread, stores what arrives and calls ``notify``; the screen drains it. Every snapshot is kept until
 drained, because each carries points that no later one repeats. With ``ask``, a screen requests what a snapshot does not
@@ -8,15 +8,10 @@ the records only when it reads, so that the sampler starts sooner.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import subprocess
-import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -25,9 +20,6 @@ if TYPE_CHECKING:
     from gputop.snapshot import Snapshot
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
-PENDING_MAX = 3600
-ANSWERS_MAX = 16
-"""Limit for unclaimed answers; the oldest are dropped, because the screen that asked is gone."""
 MAX_GAP_S = 10.0
 """A replay never waits longer than this for the next snapshot, however long the pause in the recording."""
 
@@ -52,7 +44,7 @@ class Feed(Protocol):
         """Return the answers that have arrived since the last call, oldest first."""
 
     def problem(self) -> str | None:
-        """Return why no more snapshots will come, or None."""
+        """Return why no snapshots come, or None. Before the first snapshot: why none will come."""
 
     def status(self) -> str | None:
         """Return the position and speed of a replay, or None for a live stream."""
@@ -62,105 +54,6 @@ class Feed(Protocol):
 
     def close(self) -> None:
         """Stop at once, without waiting for a driver."""
-
-
-class LiveFeed:
-    """The agent as a child process. Construct it early: the driver then initializes while the screen is still importing."""
-
-    kind: FeedKind = "live"
-
-    def __init__(self, arguments: Sequence[str] = ()) -> None:
-        self._pending: deque[Snapshot] = deque(maxlen=PENDING_MAX)
-        self._answers: deque[ProcessAnswer] = deque(maxlen=ANSWERS_MAX)
-        self._problem: str | None = None
-        self._closed = False
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "gputop", "agent", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Ctrl-C in the terminal must reach only the screen; the agent ends when its standard input closes.
-            start_new_session=True,
-        )
-        assert self._process.stdin is not None
-        self._commands = self._process.stdin.fileno()
-        # The screen's thread writes here and must not block on a sampler that does not read.
-        os.set_blocking(self._commands, False)
-
-    def start(self, notify: Callable[[], object]) -> None:
-        """Read the agent's lines in a daemon thread."""
-        threading.Thread(target=self._read, args=(notify,), daemon=True, name="feed").start()
-
-    def _read(self, notify: Callable[[], object]) -> None:
-        from gputop.process import ProcessAnswer
-        from gputop.snapshot import FormatError, Snapshot
-
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if ProcessAnswer.is_in(line):
-                with contextlib.suppress(FormatError):  # the screen asks again
-                    self._answers.append(ProcessAnswer.from_json(line))
-                notify()
-                continue
-            try:
-                self._pending.append(Snapshot.from_json(line))
-            except FormatError as error:
-                self._problem = f"The sampler sent a line that cannot be read: {error}."
-            notify()
-        if not self._closed:
-            self._problem = self._exit_reason()
-            notify()
-
-    def _exit_reason(self) -> str:
-        assert self._process.stderr is not None
-        words = self._process.stderr.read(4000).decode(errors="replace").strip().splitlines()
-        how = f": {words[-1]}" if words else f" with exit code {self._process.wait()}"
-        return f"The sampler ended{how}. Quit and start gputop again."
-
-    def drain(self) -> list[Snapshot]:
-        """Return what has arrived since the last call."""
-        found = []
-        while self._pending:
-            found.append(self._pending.popleft())
-        return found
-
-    def ask(self, question: ProcessQuestion) -> None:
-        """Send the question to the agent."""
-        self._send({"process": {"pid": question.pid, "environment": question.environment}})
-
-    def take_answers(self) -> list[ProcessAnswer]:
-        """Return the answers that have arrived since the last call."""
-        found = []
-        while self._answers:
-            found.append(self._answers.popleft())
-        return found
-
-    def problem(self) -> str | None:
-        """Return the sampler's last words once it has ended."""
-        return self._problem
-
-    def status(self) -> str | None:
-        """Return None: a live stream has no position."""
-        return None
-
-    def set_interval(self, interval_s: float) -> None:
-        """Send the interval to the agent."""
-        self._send({"interval_s": interval_s})
-
-    def _send(self, command: dict[str, object]) -> None:
-        # A pipe accepts a line of this length entirely or not at all. On error, the agent is gone (_read says why) or busy.
-        with contextlib.suppress(OSError):
-            os.write(self._commands, json.dumps(command).encode() + b"\n")
-
-    def close(self) -> None:
-        """Kill the agent: it only reads, so nothing is lost."""
-        self._closed = True
-        self._process.kill()
-        try:
-            self._process.wait(timeout=0.2)
-        except subprocess.TimeoutExpired:
-            # The agent is stuck in the driver (D state); init will reap it.
-            return
 
 
 class ReplayFeed:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import queue
 import select
@@ -21,6 +20,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
+from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.agent.process_reader import ProcessReader
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.facts.table import Facts
@@ -46,7 +46,7 @@ from gputop.sources.host.reader import HostReader, namespace_note
 from gputop.sources.nccl.ras import RasWatch
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
-from gputop.wire import FormatError, decode
+from gputop.wire import FormatError, decode, parse_json
 
 if TYPE_CHECKING:
     from gputop.jobs.output.matches import LogMatches
@@ -122,6 +122,7 @@ class Sampler:
         problem: Problem | None = None,
         gpus: Sequence[str] = (),
         runs: RunReader | None = None,
+        ask_nccl: WhenToAsk = "stood still",
     ) -> None:
         self.source = source
         self.interval_s = interval_s
@@ -130,6 +131,7 @@ class Sampler:
         self._runs = runs or RunReader()
         self._host = HostReader()
         self._ras = RasWatch()
+        self._nccl_turns = NcclTurns(ask_nccl)
         self._sequence = 0
         self._failed: list[Problem] = []
         self._cpu_at: tuple[float, float] | None = None
@@ -140,7 +142,8 @@ class Sampler:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
         began = time.monotonic()
         self._failed = []
-        update = self._read("The runs", lambda: self._runs.poll(partial(self._note_failure, "A run"))) or RunUpdate()
+        update = self._read("The runs", lambda: self._runs.poll(self._note_lost_run)) or RunUpdate()
+        self._read("The pace of the runs", lambda: self._nccl_turns.observe_runs(update.runs, update.points, time.time()))
         update = self._read("The output of jobs", lambda: self._add_printed_runs(update)) or update
         reading = self._read("The GPUs", lambda: self.source.read(claims_of(update.runs))) or self._unread()
         devices = select_devices(reading.devices, self._gpus)
@@ -186,6 +189,9 @@ class Sampler:
         if problem not in self._failed:
             self._failed.append(problem)
 
+    def _note_lost_run(self, run_id: str, error: Exception) -> None:
+        self._note_failure(f"Run {run_id}", error)
+
     def _unread(self) -> Reading:
         """Return a reading without devices, with the reason: they were not read, but they are not gone."""
         return Reading((), {}, problem=self._failed[-1])
@@ -195,7 +201,7 @@ class Sampler:
 
         Every reader added here must return at once; whatever takes time needs its own thread.
         """
-        return {"communicators": self._ras.poll(processes)}
+        return {"communicators": self._ras.poll(self._nccl_turns.askable(processes, time.time()))}
 
     def _add_printed_runs(self, update: RunUpdate) -> RunUpdate:
         """Add the runs of jobs that keep no journal, as parsed from their output."""
@@ -362,20 +368,20 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
     """Put each line of ``stream`` into ``inbox``, then ``None``: the end of the stream means that the parent is gone."""
     for line in stream:
         try:
-            command = json.loads(line)
-        except ValueError:
+            command = parse_json(line)
+        except FormatError:
             continue
         if isinstance(command, dict):
             inbox.put(command)
     inbox.put(None)
 
 
-def main(interval_s: float, virtual: int | None, gpus: Sequence[str]) -> int:
+def main(interval_s: float, virtual: int | None, gpus: Sequence[str], ask_nccl: WhenToAsk) -> int:
     """Run the agent on standard input and output until either closes; never wait for a driver call."""
     inbox: Inbox = queue.Queue()
     threading.Thread(target=read_commands, args=(sys.stdin.buffer, inbox), daemon=True, name="commands").start()
     source, problem = choose_source(interval_s, virtual)
-    sampler = Sampler(source, interval_s, problem=problem, gpus=gpus)
+    sampler = Sampler(source, interval_s, problem=problem, gpus=gpus, ask_nccl=ask_nccl)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         serve(sampler, write_line, inbox, compact=True)
     source.close()

@@ -21,6 +21,7 @@ from gputop.jobs.output.logs import LogFollower
 from gputop.recipes import catalogue
 from gputop.recipes.recipe import YES
 from gputop.snapshot import Device, encode
+from gputop.terminal_text import printable
 
 FOLLOW_S = 0.2
 
@@ -41,7 +42,7 @@ def demo(options: argparse.Namespace) -> int:
     devices = _devices(recipe, wanted, options)
     launch = catalogue.prepare(recipe, devices, values)
     names = ", ".join(f"{'virtual ' if device.kind == 'virtual' else ''}GPU {device.index}" for device in devices)
-    print(f"{recipe.id} on {names}: {' '.join(launch.argv)}", flush=True)
+    print(printable(f"{recipe.id} on {names}: {' '.join(launch.argv)}"), flush=True)
     return attached.run(launch.argv, {**os.environ, **launch.env}, launch.cwd)
 
 

@@ -25,7 +25,7 @@ def once_text(snapshot: Snapshot) -> str:
     live = [run for run in snapshot.runs if run.state in LIVE_STATES]
     if live:
         parts += ["", *table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run) for run in live])]
-    return "\n".join(parts)
+    return "\n".join(map(printable, parts))
 
 
 def host_line(host: Host) -> str:
@@ -60,9 +60,7 @@ def _device_row(device: Device) -> tuple[str, ...]:
 
 def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]:
     index = {device.uuid: device.index for device in snapshot.devices}
-    # A command may contain anything, including line breaks and escapes.
-    words = " ".join(process.command) if process.command else (process.name or "?")
-    command = printable(words)
+    command = " ".join(process.command) if process.command else (process.name or "?")
     if not process.in_namespace:
         command = "(in another PID namespace)"
     shared = (

@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from gputop.cli import doctor as doctor_command
 from gputop.cli.help import Parser, add_command
+from gputop.cli.terminal import clean_output
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE, GputopError, NoGpuError, UsageError
+from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
+    from gputop.agent.nccl_turns import WhenToAsk
     from gputop.agent.sampler import Sampler
     from gputop.tui.state.settings import Settings
 
@@ -52,7 +55,7 @@ def build_parser() -> argparse.ArgumentParser:
     _demo(commands)
     _jobs(commands)
     _runs(commands)
-    _shared(doctor_command.add_parser(commands))
+    _shared(doctor_command.add_parser(commands), asks=True)
     _pick(commands)
     _recordings(commands)
     agent = add_command(
@@ -65,8 +68,11 @@ def build_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _shared(parser: argparse.ArgumentParser, default: bool = False) -> None:
-    """Add what the dashboard and the commands that read this machine have in common; a command's own value wins."""
+def _shared(parser: argparse.ArgumentParser, default: bool = False, *, asks: bool = False) -> None:
+    """Add what the dashboard and the commands that read this machine have in common; a command's own value wins.
+
+    ``asks`` adds the option to ask NCCL on request.
+    """
     unset: Any = None if default else argparse.SUPPRESS
     parser.add_argument("-i", "--interval", default=unset, metavar="TIME", help="1, 500ms, 2s (default 1s)")
     parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help="only these: indices or UUIDs, with commas")
@@ -79,6 +85,24 @@ def _shared(parser: argparse.ArgumentParser, default: bool = False) -> None:
         metavar="N",
         help="virtual GPUs (CPU work) instead of real ones",
     )
+    nccl = parser.add_mutually_exclusive_group()
+    nccl.add_argument(
+        "--no-nccl-ras",
+        action="store_const",
+        const="never",
+        dest="ask_nccl",
+        default=unset,
+        help="never ask NCCL's RAS service (else about runs that stand still)",
+    )
+    if asks:
+        nccl.add_argument(
+            "--ask-nccl",
+            action="store_const",
+            const="requested",
+            dest="ask_nccl",
+            default=unset,
+            help="ask NCCL's RAS service now; some NCCL versions can crash when asked",
+        )
 
 
 def _run(commands: Any) -> None:
@@ -202,6 +226,11 @@ def parse_run(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 fine, 1 a problem was found, 2 wrong usage, 3 no GPU."""
+    with clean_output():
+        return _main(arguments)
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     try:
         words = sys.argv[1:] if arguments is None else list(arguments)
         if words[:1] == ["run"]:
@@ -211,7 +240,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run_command.run(command, options.name, options.project)
         return _dispatch(build_parser().parse_args(words))
     except GputopError as error:
-        print(f"gputop: {error}", file=sys.stderr)
+        print(f"gputop: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
@@ -277,7 +306,15 @@ def _sampler(options: argparse.Namespace, *, fall_back: bool) -> Sampler:
 
     interval = interval_of(options)
     source, problem = choose_source(interval, options.virtual, fall_back=fall_back)
-    return Sampler(source, interval, problem=problem, gpus=_gpus(options))
+    return Sampler(source, interval, problem=problem, gpus=_gpus(options), ask_nccl=_ask_nccl(options))
+
+
+def _ask_nccl(options: argparse.Namespace) -> WhenToAsk:
+    """Return when NCCL's RAS service may be asked; the command line wins over the settings file."""
+    from gputop.tui.state.settings_file import load_settings
+
+    chosen: WhenToAsk | None = options.ask_nccl
+    return chosen or ("stood still" if load_settings(options.config).nccl_ras else "never")
 
 
 def _once(options: argparse.Namespace) -> int:
@@ -341,12 +378,13 @@ def _settings(options: argparse.Namespace) -> Settings:
         color=saved.color and not options.no_color and not os.environ.get("NO_COLOR"),
         mouse=saved.mouse and not options.no_mouse,
         readonly=options.readonly or saved.readonly,
+        nccl_ras=saved.nccl_ras and options.ask_nccl != "never",
         gpus=_gpus(options) or saved.gpus,
     )
 
 
 def _screen(options: argparse.Namespace) -> int:
-    from gputop.agent.feed import LiveFeed
+    from gputop.agent.live import LiveFeed
 
     settings = _settings(options)
     arguments = ["-i", f"{settings.interval_s}s"]
@@ -354,6 +392,8 @@ def _screen(options: argparse.Namespace) -> int:
         arguments += ["--virtual", str(options.virtual)]
     if settings.gpus:
         arguments += ["-g", ",".join(settings.gpus)]
+    if not settings.nccl_ras:
+        arguments.append("--no-nccl-ras")
     # The driver starts in the agent while Textual is still being imported here.
     feed = LiveFeed(arguments)
     from gputop.tui.start import run_app
@@ -380,7 +420,7 @@ def _command_replay(options: argparse.Namespace) -> int:
 def _command_agent(options: argparse.Namespace) -> int:
     from gputop.agent.sampler import main as agent_main
 
-    return agent_main(interval_of(options), options.virtual, _gpus(options))
+    return agent_main(interval_of(options), options.virtual, _gpus(options), _ask_nccl(options))
 
 
 def _command_record(options: argparse.Namespace) -> int:
@@ -396,7 +436,7 @@ def _command_record(options: argparse.Namespace) -> int:
         problem = sampler.take().host.problem
         raise NoGpuError(problem.message if problem else "There is no GPU.", "Add --virtual to record virtual GPUs.")
     with Recorder(options.file) as recorder:
-        print(f"recording to {options.file}; Ctrl-C ends it", file=sys.stderr)
+        print(printable(f"recording to {options.file}; Ctrl-C ends it"), file=sys.stderr)
 
         def write(line: str) -> None:
             recorder.write(line)

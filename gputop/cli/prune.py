@@ -8,14 +8,13 @@ import time
 from pathlib import Path
 
 from gputop import units
+from gputop.cli.shelf import Shelf
 from gputop.errors import GputopError, UsageError
 from gputop.places import runs_dir
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.terminal_text import printable
 from gputop.tracking.journal import places
-from gputop.tracking.reader.runs import RunReader
 
-ALL_RUNS = 1 << 62
 _JOURNAL = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
 
 
@@ -30,19 +29,20 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
         raise UsageError("No limit was given: which runs should be deleted?", "Write --older-than 30d, or --keep 20, or both.")
     if keep is not None and keep < 0:
         raise UsageError(f"{keep} runs cannot be kept.", "Write --keep 20.")
-    reader = RunReader(recent_runs=ALL_RUNS, backlog_points=2)
-    chosen = choose(reader.poll().runs, units.parse_duration(older_than) if older_than else None, keep, time.time())
+    shelf = Shelf(backlog_points=2)
+    chosen = choose(shelf.poll().runs, units.parse_duration(older_than) if older_than else None, keep, time.time())
+    shelf.tell_unreadable()
     if not chosen:
         print("No run to delete.")
         return
-    print("\n".join(f"{run.run_id}  {printable(run.name)}  {run.state}" for run in chosen))
+    print("\n".join(printable(f"{run.run_id}  {run.name}  {run.state}") for run in chosen))
     size = units.bytes_text(sum(path.stat().st_size for run in chosen for path in _files(run)))
     if not yes and not _confirmed(f"Delete {'this run' if len(chosen) == 1 else f'these {len(chosen)} runs'}, {size}? [y/N] "):
         print("Nothing was deleted.")
         return
     # A run may have resumed while the question was on screen.
-    alive = {run.run_id for run in reader.poll().runs if _is_live(run)}
-    reader.close()
+    alive = {run.run_id for run in shelf.poll().runs if _is_live(run)}
+    shelf.reader.close()
     gone = [run for run in chosen if run.run_id not in alive]
     for run in gone:
         _delete(run)
@@ -91,6 +91,6 @@ def _delete(run: Run) -> None:
             if not any(directory.iterdir()):
                 directory.rmdir()
             else:
-                print(f"{directory} holds other files and was kept.")
+                print(printable(f"{directory} holds other files and was kept."))
     except OSError as error:
         raise GputopError(f"{run.run_id} cannot be deleted: {error}.", "Check who owns its directory.") from error

@@ -12,14 +12,13 @@ import sys
 from collections.abc import Iterator
 
 from gputop import units
+from gputop.cli.shelf import EVERYTHING, Shelf, find_run
 from gputop.cli.table import table
-from gputop.errors import EXIT_OK, UsageError
+from gputop.cli.terminal import print_colored
+from gputop.errors import EXIT_OK
 from gputop.snapshot import LOSS_METRICS, Points, Run, encode, loss_metric
 from gputop.terminal_text import printable
-from gputop.tracking.reader.runs import RunReader
 
-EVERYTHING = 1 << 62
-"""As a number of points or runs: no decimation, no limit."""
 LISTED = 50
 
 
@@ -34,7 +33,7 @@ def runs(options: argparse.Namespace) -> int:
 
         run, points = read_run(options.run, READ_POINTS)
         color = not options.no_color
-        print(
+        print_colored(
             plot(
                 run,
                 points,
@@ -50,23 +49,10 @@ def runs(options: argparse.Namespace) -> int:
 
         prune(options.older_than, options.keep, yes=options.yes)
     else:
-        print(list_text(RunReader(recent_runs=LISTED, backlog_points=2).poll().runs))
+        shelf = Shelf(recent_runs=LISTED, backlog_points=2)
+        print(list_text(shelf.poll().runs))
+        shelf.tell_unreadable()
     return EXIT_OK
-
-
-def find_run(name: str, found: tuple[Run, ...] | None = None) -> Run:
-    """Return the run with this id, or the newest with this name.
-
-    Raises:
-        UsageError: there is no such run.
-    """
-    if found is None:
-        found = RunReader(recent_runs=EVERYTHING, backlog_points=2).poll().runs
-    by_id = [run for run in found if run.run_id == name]
-    by_name = [run for run in found if run.name == name]
-    if not by_id and not by_name:
-        raise UsageError(f"There is no run {name!r}.", "gputop runs lists them.")
-    return (by_id or by_name)[0]
 
 
 def list_text(found: tuple[Run, ...]) -> str:
@@ -78,7 +64,7 @@ def list_text(found: tuple[Run, ...]) -> str:
         loss = _loss_text(run)
         started = units.clock(run.created_at or None, "%Y-%m-%d %H:%M:%S")
         step = units.UNKNOWN if run.step is None else str(run.step)
-        rows.append((run.run_id, printable(run.name), run.state, str(len(run.ranks)), step, loss, started))
+        rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), step, loss, started))
     return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED"), rows))
 
 
@@ -89,21 +75,21 @@ def _loss_text(run: Run) -> str:
     if name is None or not values:
         return units.UNKNOWN
     mean = units.metric(units.mean(values))
-    return mean if name in LOSS_METRICS else f"{mean} ({printable(name.removeprefix('loss/'))})"
+    return mean if name in LOSS_METRICS else f"{mean} ({name.removeprefix('loss/')})"
 
 
 def show_text(run: Run) -> str:
     """Return one run: its configuration, and each rank with its latest values."""
     at = f"  step {run.step}" if run.step is not None else ""
-    lines = [f"{printable(run.name)}  {run.run_id}  {run.state}{at}"]
+    lines = [f"{run.name}  {run.run_id}  {run.state}{at}"]
     if run.command:
-        lines.append(f"command: {printable(' '.join(run.command))}")
-    lines += [f"{name} = {printable(json.dumps(encode(value)))}" for name, value in run.config.items()]
+        lines.append(f"command: {' '.join(run.command)}")
+    lines += [f"{name} = {json.dumps(encode(value))}" for name, value in run.config.items()]
     for rank in run.ranks:
-        values = "  ".join(f"{printable(name)} {units.metric(value)}" for name, value in rank.metrics.items())
+        values = "  ".join(f"{name} {units.metric(value)}" for name, value in rank.metrics.items())
         where = f"pid {rank.pid}, {rank.state}, step {units.count(rank.step)}"
         lines.append(f"rank {rank.rank} ({where}): {values or 'nothing logged'}")
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
 
 
 def export(name: str, *, as_csv: bool) -> None:
@@ -116,12 +102,14 @@ def export(name: str, *, as_csv: bool) -> None:
     """
     _, found = read_run(name, EVERYTHING)
     writer = csv.writer(sys.stdout)
+    on_terminal = sys.stdout.isatty()
     if as_csv:
         writer.writerow(("metric", "rank", "step", "time", "value"))
     for points in found:
+        metric = printable(points.metric) if on_terminal else points.metric
         for step, at, value in zip(points.steps, points.times, points.values, strict=True):
             if as_csv:
-                writer.writerow((points.metric, points.rank, step, repr(at), repr(value)))
+                writer.writerow((metric, points.rank, step, repr(at), repr(value)))
             else:
                 record = {"metric": points.metric, "rank": points.rank, "step": step, "time": at, "value": encode(value)}
                 sys.stdout.write(json.dumps(record) + "\n")
@@ -133,13 +121,13 @@ def read_run(name: str, most_points: int) -> tuple[Run, Iterator[Points]]:
     Raises:
         UsageError: there is no such run.
     """
-    reader = RunReader(recent_runs=EVERYTHING, backlog_points=most_points)
-    update = reader.poll()
-    run = find_run(name, update.runs)
-    return run, _points(reader, update.points, run.run_id)
+    shelf = Shelf(backlog_points=most_points)
+    update = shelf.poll()
+    run = shelf.find(name, update.runs)
+    return run, _points(shelf, update.points, run.run_id)
 
 
-def _points(reader: RunReader, found: tuple[Points, ...], run_id: str) -> Iterator[Points]:
+def _points(shelf: Shelf, found: tuple[Points, ...], run_id: str) -> Iterator[Points]:
     while found:
         yield from (points for points in found if points.run_id == run_id)
-        found = reader.poll().points
+        found = shelf.poll().points

@@ -225,7 +225,8 @@ class Doctor:
         passed = snapshot.monotonic_s - last.monotonic_s
         gap = max(GAP_S, 3 * snapshot.interval_s) if math.isfinite(snapshot.interval_s) else GAP_S
         moved = (snapshot.host.hostname, snapshot.host.boot_id) != (last.host.hostname, last.host.boot_id)
-        return moved or passed < 0 or passed > gap
+        restarted = snapshot.sequence < last.sequence  # its first snapshot repeats the past of every run
+        return moved or restarted or passed < 0 or passed > gap
 
     def _consider(self, key: tuple[str, str], judgement: Judgement, now: float) -> None:
         case = self._cases.get(key)

@@ -10,6 +10,7 @@ from gputop.doctor.findings.finding import Abstained, Finding
 from gputop.doctor.preflight.checks import Report
 from gputop.doctor.preflight.record import Check
 from gputop.snapshot import Snapshot
+from gputop.terminal_text import printable
 
 WIDTH = 100
 
@@ -33,7 +34,7 @@ def text_report(
         lines = ["Not judged:"]
         for item in abstained:
             lines += _wrap(f"{item.rule}: {item.why} It would need: {item.needs}.", "  ", "    ")
-        blocks.append("\n".join(lines))
+        blocks.append("\n".join(map(printable, lines)))
     return "\n\n".join(blocks)
 
 
@@ -41,7 +42,7 @@ def log_report(findings: Sequence[Finding], logs: Sequence[tuple[str, int]]) -> 
     """Return the report on logs: the root first, then remarks. ``logs`` holds each log's name and its number of lines."""
     blocks = [_finding(finding, number, len(findings)) for number, finding in enumerate(findings, 1)]
     lines = sum(number for _, number in logs)
-    read = f"{words.count(lines, 'line')} of {words.count(len(logs), 'log') if len(logs) != 1 else logs[0][0]}"
+    read = printable(f"{words.count(lines, 'line')} of {words.count(len(logs), 'log') if len(logs) != 1 else logs[0][0]}")
     blocks.append(f"Read {read}." if findings else f"No known error, and no exception. Read {read}.")
     return "\n\n".join(blocks)
 
@@ -60,7 +61,7 @@ def checks_text(checks: Sequence[Check]) -> str:
     marks = {"fine": "ok", "problem": "!", "unknown": "?"}
     lines = ["Checked before a run:"]
     for check in checks:
-        lines += _wrap(f"{check.text}", f"  {marks[check.state]:<3} {check.name:<{width}}  ", " " * (width + 8))
+        lines += _wrap(printable(check.text), f"  {marks[check.state]:<3} {check.name:<{width}}  ", " " * (width + 8))
     problems = sum(check.state == "problem" for check in checks)
     lines.append(
         f"{sum(check.state == 'fine' for check in checks)} of {words.count(len(checks), 'check')} fine"
@@ -106,7 +107,7 @@ def _finding(finding: Finding, number: int, total: int, suppressed: Sequence[Fin
         lines.append("Explained by it")
         for item in explained:
             lines += _wrap(f"- {item.title} ({item.id})", "  ", "    ")
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(printable(line.rstrip()) for line in lines)
 
 
 def _wrap(text: str, first: str, rest: str) -> list[str]:

@@ -158,11 +158,16 @@ class History:
         self._devices: dict[tuple[str, str], Series] = {}
         self._metrics: dict[str, dict[str, dict[int, MetricSeries]]] = {}
         self.started_at: float | None = None
+        self._sequence = -1
 
     def observe(self, snapshot: Snapshot) -> None:
         """Add one snapshot: each device's readings at its time, and the new points of each run."""
         if self.started_at is None:
             self.started_at = snapshot.time
+        if snapshot.sequence < self._sequence:
+            # A sampler that was started again sends the past of every run once more.
+            self._metrics.clear()
+        self._sequence = snapshot.sequence
         for device in snapshot.devices:
             if device.state != "ok":
                 continue

@@ -22,6 +22,7 @@ from typing import Any
 
 from gputop.errors import UsageError
 from gputop.places import jobs_dir
+from gputop.wire import parse_json
 
 SPEC = "spec.json"
 STATUS = "status.json"
@@ -69,7 +70,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
     try:
         handle = os.open(path, os.O_RDONLY | _NO_FOLLOW)
         with os.fdopen(handle, encoding="utf-8") as file:
-            data = json.load(file)
+            data = parse_json(file.read())
     except (OSError, ValueError):
         return None
     return data if isinstance(data, dict) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import secrets
 import signal
@@ -130,7 +131,11 @@ def find(job_id: str) -> Job:
     spec = record.read_json(directory / record.SPEC)
     if spec is None or directory.stat().st_uid != os.geteuid():
         raise UsageError(f"The job {job_id!r} cannot be read.", "gputop jobs lists those that can.")
-    job = _job_from_files(directory, spec, record.read_json(directory / record.STATUS))
+    try:
+        job = _job_from_files(directory, spec, record.read_json(directory / record.STATUS))
+        _check(job)
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:  # a damaged file, or another version's
+        raise UsageError(f"The job {job_id!r} cannot be read.", "gputop jobs lists those that can.") from error
     if not job.active and job.state != "lost" and not job.survivors:
         _ended[directory] = job
     return job
@@ -211,7 +216,7 @@ def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[st
     status = status or {}
     supervisor = _supervisor(directory, status) or {}
     return Job(
-        id=spec["id"],
+        id=directory.name,
         name=spec["name"],
         state=_state(directory, spec, status),
         argv=tuple(spec["argv"]),
@@ -230,6 +235,29 @@ def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[st
         hostname=spec.get("hostname"),
         problem=status.get("problem"),
     )
+
+
+def _check(job: Job) -> None:
+    """Check what a job's files hold.
+
+    Raises:
+        TypeError, ValueError: a value has the wrong type, or is no number.
+    """
+    wanted = (
+        (str, (job.name, job.state, *job.argv, *job.device_uuids)),
+        (str | None, (job.recipe_id, job.signal, job.hostname, job.problem)),
+        (int | float | None, (job.started_at, job.ended_at)),
+        (int | None, (job.exit_code, job.supervisor_pid)),
+        (int, (*job.swept, *job.survivors)),
+        (Mapping, (job.values,)),
+    )
+    for kind, values in wanted:
+        for value in values:
+            if not isinstance(value, kind):
+                raise TypeError(f"{value!r} is not {kind}")
+    for value in (job.started_at, job.ended_at):
+        if value is not None and not math.isfinite(value):
+            raise ValueError(f"{value!r} is no time")
 
 
 def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JobState:

@@ -23,6 +23,7 @@ from gputop.errors import GputopError, UsageError
 from gputop.recipes import run_command
 from gputop.recipes.catalogue import Launch, device_environment
 from gputop.snapshot import Device
+from gputop.wire import parse_json
 
 GPUS = "{gpus}"
 """In a command: the number of chosen GPUs."""
@@ -50,7 +51,7 @@ def file() -> Path:
 def load() -> tuple[OwnCommand, ...]:
     """Return the saved commands, last used first. Skips unreadable entries and never changes the file."""
     try:
-        data = json.loads(file().read_text(encoding="utf-8"))
+        data = parse_json(file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ()
     listed = data.get("commands") if isinstance(data, dict) else None
@@ -189,7 +190,7 @@ def _known() -> tuple[OwnCommand, ...]:
     path = file()
     if path.exists():
         try:
-            listed = json.loads(path.read_text(encoding="utf-8"))["commands"]
+            listed = parse_json(path.read_text(encoding="utf-8"))["commands"]
             if any(_read(item) is None for item in listed):
                 raise ValueError("an entry is no command")
         except (OSError, ValueError, KeyError, TypeError) as error:

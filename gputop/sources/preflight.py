@@ -7,7 +7,6 @@ uses none of its memory.
 from __future__ import annotations
 
 import glob
-import json
 import os
 import resource
 import shutil
@@ -17,6 +16,7 @@ from typing import Any
 
 from gputop.preflight import Preflight
 from gputop.sources.host import procfs
+from gputop.wire import parse_json
 
 TORCH_TIMEOUT_S = 30.0
 """Time limit for the probe: importing torch from a slow disk can take this long."""
@@ -136,7 +136,7 @@ def _ask(interpreter: str, environment: Mapping[str, str]) -> dict[str, Any]:
     answers: dict[str, Any] = {"torch_problem": problem} if problem else {}
     for line in output.splitlines():
         try:
-            found = json.loads(line)
+            found = parse_json(line)
         except ValueError:
             continue
         if isinstance(found, dict):

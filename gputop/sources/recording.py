@@ -11,6 +11,7 @@ from types import TracebackType
 
 from gputop.errors import GputopError
 from gputop.snapshot import SCHEMA_VERSION, FormatError, Snapshot
+from gputop.wire import LEVELS_MAX, LINE_MAX_BYTES, parse_json
 
 RECORDING_VERSION = 1
 
@@ -76,13 +77,17 @@ def read_recording(path: Path) -> Iterator[Snapshot]:
     except OSError as error:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "Give the file that gputop record wrote.") from error
     with file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(LINE_MAX_BYTES), b""), 1):
+            if len(line) == LINE_MAX_BYTES:
+                raise GputopError(
+                    f"{path}, line {number}: longer than any snapshot.", "Only files of gputop record can be replayed."
+                )
             if not line.endswith(b"\n"):
                 return
             if number == 1 and is_header(line, path):
                 continue
             try:
-                yield Snapshot.from_json(line)
+                yield Snapshot.from_json(line, LEVELS_MAX)
             except FormatError as error:
                 raise GputopError(f"{path}, line {number}: {error}.", "Only files of gputop record can be replayed.") from error
 
@@ -91,14 +96,19 @@ def is_header(line: bytes, path: Path) -> bool:
     """Return whether the line is a recording's header.
 
     Raises:
-        GputopError: the header is from a newer version.
+        GputopError: the header is damaged or from a newer version.
     """
     try:
-        data = json.loads(line)
-    except ValueError:
+        data = parse_json(line)
+    except FormatError:
         return False
     if not isinstance(data, dict) or "gputop_recording" not in data:
         return False
-    if data["gputop_recording"] > RECORDING_VERSION:
+    version = data["gputop_recording"]
+    if not isinstance(version, int):
+        raise GputopError(
+            f"{path} has a damaged header: {version!r} is no version.", "Only files of gputop record can be replayed."
+        )
+    if version > RECORDING_VERSION:
         raise GputopError(f"{path} was recorded by a newer gputop.", "Update gputop to replay it.")
     return True

@@ -11,10 +11,12 @@ from dataclasses import replace
 
 from textual.app import App
 from textual.binding import Binding
+from textual.notifications import SeverityLevel
 
 from gputop.agent.feed import Feed, ReplayFeed
 from gputop.history.series import History
 from gputop.snapshot import Snapshot
+from gputop.terminal_text import printable
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, process_screen, run_screen
@@ -52,6 +54,18 @@ class GputopApp(App[None]):
             self.register_theme(theme)
         # Set before the first frame, because Textual fixes its color filters there.
         self.theme = theme_name(settings.theme, settings.color)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a message for a moment. It may hold names, so that it is never markup."""
+        super().notify(printable(message), title=title, severity=severity, timeout=timeout, markup=False)
 
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gputop.agent.feed import LiveFeed, ReplayFeed
+from gputop.agent.feed import ReplayFeed
+from gputop.agent.live import LiveFeed
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.sources.recording import Recorder
 from tests import samples

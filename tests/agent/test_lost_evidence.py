@@ -213,7 +213,7 @@ def test_one_run_and_one_process_that_fail_leave_the_others(quiet: None, monkeyp
     monkeypatch.setattr(reader, "_describe", odd)
     shot = sampler().take()
     assert [run.run_id for run in shot.runs] == ["two"]
-    assert notes(shot) == ["A run could not be read"]
+    assert notes(shot) == ["Run one could not be read"]
 
     read = HostReader._read
     monkeypatch.setattr(HostReader, "_read", lambda self, pid, *rest: fails() if pid == 1 else read(self, pid, *rest))

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -46,9 +46,9 @@ def h100(tmp_path: Path, worker: subprocess.Popen[bytes]) -> dict[str, str]:
 class Agent:
     """A running ``gputop agent``."""
 
-    def __init__(self, *arguments: str, env: dict[str, str] | None = None) -> None:
+    def __init__(self, *arguments: str, env: dict[str, str] | None = None, command: Sequence[str] = (*GPUTOP, "agent")) -> None:
         self.process = subprocess.Popen(
-            [*GPUTOP, "agent", *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
+            [*command, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env
         )
 
     def next(self) -> Snapshot:
@@ -217,15 +217,28 @@ time.sleep(600)
 """
 
 
-def test_what_nccl_says_of_a_process_comes_with_the_stream(tmp_path: Path) -> None:
+ASKING_AGENT = """
+from gputop.agent import nccl_turns, sampler
+nccl_turns.QUIET_S = 0.0
+sampler.main(0.1, None, (), "requested")
+"""
+
+
+def test_nccl_is_asked_on_request_only_and_what_it_says_comes_with_the_stream(tmp_path: Path) -> None:
     with Ras("") as ras:
         settings = {"NCCL_RAS_ADDR": f"127.0.0.1:{ras.address[1]}", "NCCL_DEBUG": "WARN", "MASTER_PORT": "29501"}
         rank = subprocess.Popen([sys.executable, "-c", NCCL_RANK], env=os.environ | settings)
         ras.answer = ras_job(0xCF264AF53EDBE986, ras_rank(0, rank.pid, all_reduce=7))
         scenario = nvml_sim.h100_box(2, pids=(rank.pid,)).near(0, "0-1", 0).write(tmp_path / "scenario")
+        environment = nvml_sim.environment(scenario)
+        deadline = time.monotonic() + 30
         try:
-            with Agent("-i", "100ms", env=nvml_sim.environment(scenario)) as agent:
-                deadline = time.monotonic() + 30
+            with Agent("-i", "100ms", env=environment) as agent:
+                seen = 0
+                while seen < 5 and time.monotonic() < deadline:
+                    seen += any(process.threads for process in agent.next().processes if process.pid == rank.pid)
+            assert (seen, ras.asked) == (5, 0)
+            with Agent(env=environment, command=[sys.executable, "-c", ASKING_AGENT]) as agent:
                 snapshot = agent.next()
                 while not snapshot.communicators and time.monotonic() < deadline:
                     snapshot = agent.next()

@@ -17,6 +17,7 @@ _COUNT_FLAGS = {
     "deepspeed": ("--num_gpus", "--num-gpus"),
 }
 _LOCAL_RANK = re.compile(r"--local[-_]rank(=.*)?$")
+_SHELL_ESCAPES = {"\\": "\\\\", "'": "\\'"}
 _PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 
 
@@ -61,9 +62,26 @@ def with_option(command: Sequence[str], names: Sequence[str], value: str) -> tup
     return tuple(changed)
 
 
+def shell_word(text: str) -> str:
+    """Return ``text`` if it is printable, else as a shell's ``$'…'``: one line that shows and means the same."""
+    if text.isprintable():
+        return text
+    return "$'" + "".join(_SHELL_ESCAPES.get(sign, sign) if sign.isprintable() else _shell_escape(sign) for sign in text) + "'"
+
+
+def shell_join(command: Sequence[str]) -> str:
+    """Return a command as one line for a shell, without any control character."""
+    return " ".join(shlex.quote(word) if word.isprintable() else shell_word(word) for word in command)
+
+
+def _shell_escape(sign: str) -> str:
+    raw = sign.encode("utf-8", "surrogateescape" if "\udc80" <= sign <= "\udcff" else "replace")
+    return "".join(f"\\x{byte:02x}" for byte in raw)
+
+
 def launch_line(job: Job, ranks: int, devices: Sequence[Device] = ()) -> str:
     """Return the command that starts this job with ``ranks`` ranks, on ``devices`` unless these are all devices."""
-    return f"{mask_prefix(job, devices)}{shlex.join(_launch_command(job, ranks))}"
+    return f"{mask_prefix(job, devices)}{shell_join(_launch_command(job, ranks))}"
 
 
 def _launch_command(job: Job, ranks: int) -> tuple[str, ...]:
@@ -94,8 +112,8 @@ def own_command(job: Job) -> str:
         return launch_line(job, ranks)
     process = job.main_process
     if job.run is not None and job.run.command:
-        return shlex.join(job.run.command)
-    return shlex.join(process.command) if process is not None and process.command else f"python {SCRIPT_UNKNOWN}"
+        return shell_join(job.run.command)
+    return shell_join(process.command) if process is not None and process.command else f"python {SCRIPT_UNKNOWN}"
 
 
 def mask_prefix(job: Job, devices: Sequence[Device]) -> str:

@@ -13,6 +13,7 @@ from gputop.jobs.output import logs
 from gputop.jobs.output.follower import fingerprint
 from gputop.jobs.output.scan import scan_job
 from gputop.snapshot import JobState
+from gputop.terminal_text import printable
 
 CACHED_JOBS = 64
 _cache: OrderedDict[str, tuple[tuple[tuple[int, ...], ...], Finding | None]] = OrderedDict()
@@ -44,10 +45,10 @@ def explanation_of(job_id: str) -> Finding | None:
 
 def paragraph(finding: Finding, width: int = 100) -> str:
     """Format a finding in a few lines: what happened and why, the first evidence, and the fix."""
-    lines = textwrap.wrap(f"{finding.title}. {finding.cause}", width, break_long_words=False, break_on_hyphens=False)
+    lines = textwrap.wrap(printable(f"{finding.title}. {finding.cause}"), width, break_long_words=False, break_on_hyphens=False)
     if finding.evidence:
         lines += textwrap.wrap(
-            f"{finding.evidence[0].text} [{finding.evidence[0].source}]",
+            printable(f"{finding.evidence[0].text} [{finding.evidence[0].source}]"),
             width,
             initial_indent="  ",
             subsequent_indent="  ",
@@ -58,4 +59,4 @@ def paragraph(finding: Finding, width: int = 100) -> str:
 
 
 def _fix(finding: Finding) -> list[tuple[int, str]]:
-    return list(enumerate(finding.fix.splitlines()))
+    return list(enumerate(map(printable, finding.fix.splitlines())))

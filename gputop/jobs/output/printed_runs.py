@@ -144,7 +144,9 @@ class PrintedRuns:
             return
         single_file = len(found) == 1
         if single_file and followed.pid is None:
-            followed.pid = ((record.read_json(job.directory / record.STATUS) or {}).get("child") or {}).get("pid")
+            child = (record.read_json(job.directory / record.STATUS) or {}).get("child")
+            pid = child.get("pid") if isinstance(child, dict) else None
+            followed.pid = pid if isinstance(pid, int) else None
         for source in found:
             if source.rank is None and not single_file:
                 # Once the ranks have their own files, the launcher's output belongs to no rank.

@@ -6,12 +6,12 @@ agree, and it reports only the number of ranks that agree with the majority.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gputop import wire
 from gputop.snapshot import Communicator, CommunicatorRank
 
 _SUCCESS, _IN_PROGRESS = 0, 7
@@ -46,7 +46,7 @@ def parse_json(text: str) -> Answer:
     Raises:
         ValueError, KeyError, TypeError, AttributeError: the text is not such an answer.
     """
-    data = json.loads(_MISSING_COMMA.sub(r"\1,\2", text))
+    data = wire.parse_json(_MISSING_COMMA.sub(r"\1,\2", text))
     version = str(data["nccl_version"])
     return Answer(tuple(_communicator(item, version) for item in data["communicators"]), version)
 

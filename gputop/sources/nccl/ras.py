@@ -3,7 +3,8 @@
 The service speaks a text protocol on a local socket (localhost:28028, or NCCL_RAS_ADDR). The process that is asked collects
 the answer from all processes of its job. Several jobs share the port (SO_REUSEPORT) and the kernel picks which one answers,
 so the query repeats until the answers have covered every process known to use NCCL. All of this runs in a separate thread,
-which starts when a process with NCCL first appears. No answer is not an error: NCCL may be old, or the service disabled.
+which starts when it first has a process to ask. The caller decides whom it may ask. No answer is not an error: NCCL may be
+old, or the service disabled.
 
 The protocol and its timeouts are those of NCCL's own client, ncclras; ``answer`` parses the answers.
 """
@@ -89,7 +90,7 @@ class RasWatch:
             self._wake.clear()
             question = self._question
             began = time.monotonic()
-            found = ask_all(question)
+            found = ask_all(question, wanted=lambda address: address in self._question.addresses)
             self._found = found if self._question.addresses else ()
             self._stopped.wait(max(self._every_s, (time.monotonic() - began) / MAX_TIME_SHARE))
 
@@ -100,14 +101,26 @@ def question_about(processes: Iterable[Process]) -> Question:
     expected, listed = set(), set()
     for process in processes:
         listed.add(process.pid)
-        uses = any(name.startswith(THREADS) for name, _ in process.threads)
-        settings = dict(process.environment.settings) if process.environment else {}
-        if settings.get("NCCL_RAS_ENABLE") == "0" or not (uses or process.torch_cuda_mapped):
+        address = ras_address(process)
+        if address is None:
             continue
-        addresses[address_of(settings.get("NCCL_RAS_ADDR"))] = None
-        if uses:
+        addresses[address] = None
+        if nccl_threads(process):
             expected.add(process.pid)
     return Question(tuple(addresses), frozenset(expected), frozenset(listed))
+
+
+def nccl_threads(process: Process) -> int:
+    """Return how many threads of a process show by their names that it uses NCCL."""
+    return sum(number for name, number in process.threads if name.startswith(THREADS))
+
+
+def ras_address(process: Process) -> Address | None:
+    """Return where the RAS service of a process listens; None if it does not use NCCL, or has turned the service off."""
+    settings = dict(process.environment.settings) if process.environment else {}
+    if settings.get("NCCL_RAS_ENABLE") == "0" or not (nccl_threads(process) or process.torch_cuda_mapped):
+        return None
+    return address_of(settings.get("NCCL_RAS_ADDR"))
 
 
 def address_of(text: str | None) -> Address:
@@ -116,8 +129,15 @@ def address_of(text: str | None) -> Address:
     return (host.strip("[]"), int(port)) if host and port.isdigit() and int(port) < 2**16 else DEFAULT_ADDRESS
 
 
-def ask_all(question: Question, ask: Callable[[Address], Answer] | None = None) -> tuple[Communicator, ...]:
-    """Query until every expected PID is covered; return the communicators with a rank among the listed PIDs."""
+def ask_all(
+    question: Question,
+    ask: Callable[[Address], Answer] | None = None,
+    wanted: Callable[[Address], bool] = lambda _: True,
+) -> tuple[Communicator, ...]:
+    """Query until every expected PID is covered; return the communicators with a rank among the listed PIDs.
+
+    ``wanted`` is asked before each query whether the address may still be queried.
+    """
     ask = ask or ask_once
     deadline = time.monotonic() + ROUND_S
     found: dict[str, Communicator] = {}
@@ -129,6 +149,7 @@ def ask_all(question: Question, ask: Callable[[Address], Answer] | None = None) 
         for _ in range(MAX_QUERIES):
             if (
                 time.monotonic() > deadline
+                or not wanted(address)
                 or without_news >= MAX_WITHOUT_NEWS
                 or (question.expected and question.expected <= seen)
             ):

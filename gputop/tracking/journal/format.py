@@ -40,6 +40,7 @@ A reader uses ``pread`` (a mapping would die of SIGBUS if the file were truncate
 from __future__ import annotations
 
 import json
+import re
 import struct
 from dataclasses import dataclass, replace
 from typing import Any
@@ -80,6 +81,7 @@ SCHEMAS = 65_535
 _FIXED = struct.Struct("<8sHHIQQII")
 _IDENTITY = struct.Struct("<10q")
 _IDENTITY_OFFSET = 256
+_FILE_NAME = re.compile(r"[^/\0]+")
 _STRINGS = ((384, 40), (424, 72), (496, 72), (1024, 2048))
 """Offset and size in bytes of: boot id, run id, host name, path of the other file."""
 
@@ -186,7 +188,7 @@ def unpack_header(page: bytes) -> Header:
     numbers = _IDENTITY.unpack_from(page, _IDENTITY_OFFSET)
     texts = [page[offset : offset + size].rstrip(b"\0").decode("utf-8", "replace") for offset, size in _STRINGS]
     pid, start_ticks, namespace, uid, rank, local_rank, world_size, restarts, attempt, created_ns = numbers
-    if not texts[1] or not 0 <= rank < 2**31 or not 0 <= attempt < 2**31 or pid <= 0:
+    if not _FILE_NAME.fullmatch(texts[1]) or not 0 <= rank < 2**31 or not 0 <= attempt < 2**31 or pid <= 0:
         raise FormatError("damaged header: no run or rank")
     identity = Identity(
         run_id=texts[1],
@@ -203,7 +205,8 @@ def unpack_header(page: bytes) -> Header:
         hostname=texts[2],
         created_ns=created_ns,
     )
-    return Header(part, data_offset, capacity, identity, texts[3])
+    # A damaged path costs the other file alone.
+    return Header(part, data_offset, capacity, identity, "" if "\0" in texts[3] else texts[3])
 
 
 def unpack_live(page: bytes, offset: int = LIVE_OFFSET) -> Live:

@@ -6,7 +6,6 @@ Files are untrusted: every number is checked, damage loses only the rest of its 
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Iterator, Sequence
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gputop.tracking.journal import format as form
-from gputop.wire import FormatError
+from gputop.wire import FormatError, parse_json
 
 CHUNK_BYTES = 16 * form.SEGMENT_BYTES
 GALLOP = 8
@@ -168,7 +167,7 @@ class JournalReader:
         """Read the ring's area: the names of schemas whose records may already be overwritten."""
         for line in os.pread(self._ring, self.live.area_end, form.HEADER_BYTES).split(b"\n"):
             try:
-                value = json.loads(line)
+                value = parse_json(line)
                 if isinstance(value, dict) and "schema" in value:
                     self._names[int(value["schema"])] = tuple(str(name) for name in value["names"])
             except (ValueError, KeyError, TypeError):
@@ -220,8 +219,8 @@ class JournalReader:
 
     def _json(self, sink: Sink, kind: int, schema: int, words: memoryview[int], offset: int, body: bytes) -> None:
         try:
-            value = json.loads(body)
-        except (ValueError, RecursionError):
+            value = parse_json(body)
+        except FormatError:
             self.damaged += 1
             return
         if kind == form.SCHEMA:

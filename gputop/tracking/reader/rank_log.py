@@ -130,7 +130,7 @@ class RankLog:
         if not isinstance(name, str):
             return
         self._rank = None
-        if what == "anchor" and isinstance(content, int):
+        if what == "anchor" and isinstance(content, int) and abs(content) < 2**63:
             self._shift = content
         elif what == "card" and isinstance(content, dict):
             self.card = content

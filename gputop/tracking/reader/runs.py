@@ -1,7 +1,8 @@
 """Finds runs and follows them: ``RunReader.poll`` returns every run's state and the new points.
 
 Polling is cheap: one ``stat`` per directory, and for each live rank one ``pread`` and its /proc entry. Ended runs are read
-once. Nothing in a file is trusted; a file that is no journal is remembered as a problem and skipped until it changes.
+once. Nothing in a file is trusted; a file that is no journal is remembered as a problem and skipped until it changes. A file
+that cannot be read costs itself alone.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn, TypeAlias
 
-from gputop.errors import reraise
+from gputop.errors import describe_unexpected
 from gputop.places import runs_dir as default_runs_dir
 from gputop.snapshot import FormatError, Points, Rank, Run, RunState
 from gputop.tracking.journal import places
@@ -25,7 +27,14 @@ POLL_POINTS = 500
 """New points per metric, rank and poll; a faster log is decimated to minima and maxima."""
 POLL_BYTES = 64 << 20
 """At most this much is read per poll, about half a second of work; the next polls read the rest."""
+Lost: TypeAlias = Callable[[str, Exception], object]
+"""Is called with a run's id and an unexpected error in reading it."""
 _RANK_FILE = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
+
+
+def raise_lost(run_id: str, error: Exception) -> NoReturn:
+    """Raise ``error``: the default for ``RunReader.poll``."""
+    raise error
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +84,22 @@ class RunReader:
         self._first = True
         self.problems: dict[Path, str] = {}
         """Files that are not journals, and why."""
+        self._lost: Lost = raise_lost
 
-    def poll(self, lost: Callable[[Exception], None] = reraise) -> RunUpdate:
+    def unreadable(self) -> dict[str, str]:
+        """Return run id -> file and reason, for the runs with a file that is not a readable journal."""
+        return {
+            path.parent.name if path.suffix == ".gpr" else path.name.partition("-rank-")[0]: f"{path}: {why}"
+            for path, why in self.problems.items()
+        }
+
+    def poll(self, lost: Lost = raise_lost) -> RunUpdate:
         """Return all followed runs, and the new points since the last poll.
 
         The contents of files never make it raise. ``lost`` is called with an unexpected error in one run; the others are
         still read.
         """
+        self._lost = lost
         self._find_runs()
         for run_id, directory in self._directories.items():
             followed = self._followed.get(run_id)
@@ -97,7 +115,7 @@ class RunReader:
                         budget -= log.poll(budget, self._backlog_points, POLL_POINTS)
                         points.extend(log.take_points())
             except Exception as error:  # noqa: BLE001 - the caller reports it
-                lost(error)
+                lost(followed.run_id, error)
         self._forget()
         runs = []
         for followed in self._followed.values():
@@ -105,7 +123,7 @@ class RunReader:
                 if followed.logs:
                     runs.append(_describe(followed))
             except Exception as error:  # noqa: BLE001 - as above
-                lost(error)
+                lost(followed.run_id, error)
         runs.sort(key=lambda run: run.created_at or 0.0, reverse=True)
         return RunUpdate(tuple(runs), tuple(points))
 
@@ -181,8 +199,8 @@ class RunReader:
             if log.identity.run_id != followed.run_id:
                 log.close()
                 raise FormatError(f"belongs to run {log.identity.run_id}")
-        except (OSError, FormatError) as error:
-            self.problems[path] = str(error)
+        except Exception as error:  # noqa: BLE001 - one file must not take away the other runs
+            self._note_problem(path, followed.run_id, error)
             return
         self.problems.pop(path, None)
         key = (log.identity.rank, log.identity.attempt)
@@ -212,8 +230,8 @@ class RunReader:
                 return
             self._rings[path] = stamp
             log = RankLog(None, path)
-        except (OSError, FormatError) as error:
-            self.problems[path] = str(error)
+        except Exception as error:  # noqa: BLE001 - as in _open
+            self._note_problem(path, path.stem, error)
             return
         self.problems.pop(path, None)
         partner = log.reader.header.partner
@@ -236,8 +254,15 @@ class RunReader:
                 RankLog(archive).settle()
             else:
                 ring.unlink()  # the run was deleted
-        except (OSError, FormatError) as error:
-            self.problems[ring] = str(error)
+        except Exception as error:  # noqa: BLE001 - as in _open
+            self._note_problem(ring, log.identity.run_id, error)
+
+    def _note_problem(self, path: Path, run_id: str, error: Exception) -> None:
+        if isinstance(error, OSError | FormatError):
+            self.problems[path] = str(error)
+            return
+        self.problems[path] = describe_unexpected(error)
+        self._lost(run_id, error)
 
     def _logs(self) -> Iterable[RankLog]:
         return (log for followed in self._followed.values() for log in followed.logs.values())

@@ -5,12 +5,12 @@ A rank that ended by a signal cannot tell a requested stop from an accident; the
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import replace
 
 from gputop.places import jobs_dir
 from gputop.snapshot import FAILED_STATES, Run
+from gputop.wire import parse_json
 
 _known: dict[str, bool] = {}
 """Ended jobs, whose answer no longer changes."""
@@ -25,7 +25,7 @@ def asked_to_stop(job_id: str) -> bool:
     try:
         handle = os.open(jobs_dir() / job_id / "status.json", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         with os.fdopen(handle, encoding="utf-8") as file:
-            status = json.load(file)
+            status = parse_json(file.read())
     except (OSError, ValueError):
         return False
     asked = isinstance(status, dict) and bool(status.get("asked"))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.snapshot import Snapshot
+from gputop.terminal_text import printable
 from gputop.tui.drawing.line import Line, Span, clean, text_width
 from gputop.tui.drawing.line import width as line_width
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
@@ -52,8 +53,8 @@ def plain_text(finding: Finding) -> str:
     """Return the finding as plain text for the clipboard, to paste into a chat or an issue."""
     parts = [f"{finding.title} ({finding.confidence}, {finding.id})", ""]
     parts += [f"- {fact.text} [{fact.source}]" for fact in finding.evidence[:EVIDENCE_SHOWN]]
-    parts += ["", f"Cause: {finding.cause}", "", f"Fix: {finding.fix}"]
-    return "\n".join(parts)
+    fix = f"Fix: {finding.fix}".split("\n")
+    return "\n".join(map(printable, [*parts, "", f"Cause: {finding.cause}", "", *fix]))
 
 
 def _evidence(facts: Sequence[Fact], width: int) -> list[Line]:

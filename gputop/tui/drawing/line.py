@@ -94,6 +94,16 @@ def clean(text: str) -> str:
     return "".join(kept)
 
 
+def clean_row(row: Line, cells: int) -> Line:
+    """Return a row as it may reach the terminal; one that is not ``clean`` is cleaned and fitted to ``cells`` again.
+
+    Whatever a name holds, no widget shows it raw. Drawing functions clean names themselves, because cleaning changes widths.
+    """
+    if all(text.isprintable() for text, _ in row):
+        return row
+    return fit(tuple(Span(clean(text), style) for text, style in row), cells)
+
+
 def clip_text(text: str, cells: int, ellipsis: str = ELLIPSIS) -> str:
     """Return ``text`` in at most ``cells`` cells; if it is cut, the last one is the ellipsis."""
     if text_width(text) <= cells:

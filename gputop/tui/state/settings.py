@@ -22,5 +22,7 @@ class Settings:
     """Weight of the past in the smoothed curve, 0 to 0.99."""
     per_rank: bool = False
     """True draws one curve per rank, False the mean and the spread."""
+    nccl_ras: bool = True
+    """Whether NCCL's RAS service may be asked about runs that stand still."""
     gpus: tuple[str, ...] = ()
     """Only these devices (indices or UUIDs); empty means all."""

@@ -61,8 +61,8 @@ def read_settings(path: Path | None = None) -> Loaded:
         return Loaded(Settings())
     except OSError as error:
         return Loaded(Settings(), (_problem(f"{path} cannot be read: {error.strerror}.", "The defaults are used."),))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        what = _problem(f"{path} is not valid TOML: {error}.", "The defaults are used. Repair the file or delete it.")
+    except _NOT_TOML as error:
+        what = _problem(f"{path} is not valid TOML: {_why(error)}.", "The defaults are used. Repair the file or delete it.")
         return Loaded(Settings(), (what,), broken=True)
     return _from_data(path, data)
 
@@ -134,11 +134,17 @@ def _readable_text(path: Path) -> str:
         tomllib.loads(text)
     except OSError as error:
         raise GputopError(f"{path} cannot be read: {error.strerror}.", "The settings hold until gputop ends.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise GputopError(f"{path} is not valid TOML: {error}.", "Repair it, or let gputop overwrite it.") from error
+    except _NOT_TOML as error:
+        raise GputopError(f"{path} is not valid TOML: {_why(error)}.", "Repair it, or let gputop overwrite it.") from error
     return text
 
 
+def _why(error: Exception) -> str:
+    return "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+
+
+_NOT_TOML = (ValueError, RecursionError)
+"""What tomllib raises: also for text that is not UTF-8, for a number of thousands of digits, and for deep nesting."""
 _KEY = re.compile(r"^\s*([A-Za-z_]+)\s*=")
 _TABLE = re.compile(r"^\s*\[")
 
@@ -169,10 +175,10 @@ def _toml(value: bool | float | str) -> str:
 def _check(path: Path, before: str, after: str, chosen: Mapping[str, Any]) -> None:
     wanted = {**tomllib.loads(before), **chosen}
     try:
-        found = tomllib.loads(after)
-    except tomllib.TOMLDecodeError:
-        found = {}
-    if found != wanted:
+        safe = tomllib.loads(after) == wanted
+    except _NOT_TOML:
+        safe = False
+    if not safe:
         raise GputopError(f"{path} is laid out in a way that gputop cannot change safely.", "Edit it by hand.")
 
 

@@ -17,7 +17,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clip, cut, fit, full_row, width
+from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clean_row, clip, cut, fit, full_row, width
 from gputop.tui.state.view import View
 from gputop.tui.widgets.painting import CellPainter, look_of, styles_of
 from gputop.tui.widgets.palette import THEMES, palette, theme_name
@@ -161,7 +161,7 @@ class LinesWidget(Widget):
         return self.lines, self.cursor, self.first, self.header_lines, self.ascii, self.size
 
     def _built(self) -> list[Line]:
-        rows = self.build_rows()
+        rows = [clean_row(row, self.size.width) for row in self.build_rows()]
         return [ascii_line(row) for row in rows] if self.ascii else rows
 
     def render_line(self, y: int) -> Strip:

@@ -13,7 +13,8 @@ import pytest
 from textual.app import App
 from textual.pilot import Pilot
 
-from gputop.agent.feed import LiveFeed, ReplayFeed
+from gputop.agent.feed import ReplayFeed
+from gputop.agent.live import LiveFeed
 from gputop.jobs import identity
 from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
 from gputop.sources.recording import Recorder

@@ -3,7 +3,6 @@ that does not divide like the batch (B05)."""
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
 from gputop.doctor.evidence.evidence import Evidence
@@ -238,7 +237,7 @@ def _fix(job: Job, split: _Split) -> str:
     command = process.command if process is not None and process.command else ()
     if fixes.option(command, _BATCH_OPTIONS) is not None:
         script = fixes.script_of(fixes.with_option(command, _BATCH_OPTIONS, str(size)))
-        lines = [shlex.join(("python", *script)) + f"  # {reason}"]
+        lines = [fixes.shell_join(("python", *script)) + f"  # {reason}"]
     # Running a DataParallel script under torchrun would start several full trainings: the wrapper has to change too.
     lines.append(f"# better still, one process for each GPU: DistributedDataParallel, by torchrun --nproc-per-node={number}")
     return "\n".join(lines)

@@ -3,7 +3,6 @@ in a notebook (A11), one GPU by a framework's default (A16)."""
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 
 from gputop import units
@@ -347,11 +346,11 @@ def _framework_fix(name: str, job: Job, indices: list[int]) -> str:
     if name == "ultralytics":
         listed = ",".join(map(str, indices))
         if script[0].rpartition("/")[2] == "yolo":
-            rest = shlex.join([item for item in script[1:] if not item.startswith("device=")])
+            rest = fixes.shell_join([item for item in script[1:] if not item.startswith("device=")])
             return f"yolo {rest} device={listed}"
         return f"model.train(..., device={indices})"
     config = next((item for item in script[1:] if not item.startswith("-")), "CONFIG.py")
-    return f"bash tools/dist_train.sh {shlex.quote(config)} {len(indices)}"
+    return f"bash tools/dist_train.sh {fixes.shell_join((config,))} {len(indices)}"
 
 
 def _mask_in(match: LogMatch, job: Job) -> str:
@@ -362,7 +361,7 @@ def _mask_in(match: LogMatch, job: Job) -> str:
 
 def _mask_ignored(job: Job, match: LogMatch, mask: str) -> Finding:
     process = job.main_process
-    script = shlex.join(fixes.script_of(process.command if process is not None else None))
+    script = fixes.shell_join(fixes.script_of(process.command if process is not None else None))
     return Finding(
         id="A16",
         severity="warning",
@@ -370,7 +369,7 @@ def _mask_ignored(job: Job, match: LogMatch, mask: str) -> Finding:
         title=f"DeepSpeed ignores CUDA_VISIBLE_DEVICES={mask}",
         evidence=(_quote(match),),
         cause="With --num_gpus, --num_nodes or --include, DeepSpeed chooses the GPUs itself and passes over the mask.",
-        fix=f"deepspeed --include localhost:{mask} {script}",
+        fix=f"deepspeed --include localhost:{fixes.shell_word(mask)} {script}",
         refuted_by="The GPUs that DeepSpeed took are the ones that were meant.",
         devices=tuple(sorted(job.used)),
         pids=job.pids,

@@ -86,7 +86,7 @@ A14 = Rule(
 
 def _mig_fix(job: Job, indices: list[int], instances: list[str]) -> str:
     process = job.main_process
-    script = " ".join(fixes.script_of(process.command if process is not None else None))
+    script = fixes.shell_join(fixes.script_of(process.command if process is not None else None))
     lines = [f"CUDA_VISIBLE_DEVICES={uuid} python {script} &" for uuid in instances[:2]]
     off = "\n".join(f"sudo nvidia-smi -i {index} -mig 0" for index in indices)
     return "\n".join(

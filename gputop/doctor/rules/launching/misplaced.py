@@ -277,7 +277,7 @@ def _torchrun(command: str) -> str:
     items = shlex.split(command)
     if "torch.distributed.launch" in items:
         rest = [item for item in items[items.index("torch.distributed.launch") + 1 :] if item not in ("--use_env", "--use-env")]
-        return shlex.join(["torchrun", *rest])
+        return fixes.shell_join(["torchrun", *rest])
     return command
 
 
@@ -386,7 +386,7 @@ def _alone(found: Sequence[tuple[Job, Member, Process]]) -> Fact:
 
 
 def _one_world(job: Job, process: Process, number: int) -> str:
-    script = shlex.join(fixes.script_of(process.command))
+    script = fixes.shell_join(fixes.script_of(process.command))
     torchrun = f"torchrun --standalone --nproc-per-node={number} {script}"
     if process.launcher is not None and process.launcher.name == "srun":
         return f"srun --ntasks-per-node=1 torchrun --nproc-per-node={number} {script}\n# on one machine:\n{torchrun}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 from gputop import units
@@ -293,7 +294,7 @@ def _mask_fix(job: Job, wanted: list[Device], own: str | None) -> str:
     prefix = fixes.mask_prefix(job, wanted)
     command = fixes.own_command(job)
     if own is not None:
-        return f'# remove from the script: os.environ["{_variable(job)}"] = "{own}"\n{prefix}{command}'
+        return f'# remove from the script: os.environ["{_variable(job)}"] = {json.dumps(own)}\n{prefix}{command}'
     if not job.masks:
         return f"Start the container with more GPUs (docker run --gpus all …), then:\n{command}"
     return f"{prefix or 'env -u CUDA_VISIBLE_DEVICES '}{command}"

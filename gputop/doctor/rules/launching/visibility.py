@@ -103,7 +103,7 @@ def _late(job: Job) -> Finding | None:
                 shown,
             ),
             cause=_READ_ONCE,
-            fix=_MASK_FIRST.format(mask=fact.now, command=_unmasked_command(fixes.own_command(job))),
+            fix=_MASK_FIRST.format(mask=fixes.shell_word(fact.now), command=_unmasked_command(fixes.own_command(job))),
             refuted_by="The variable was changed for a child process only.",
             devices=tuple(sorted(job.used)),
             pids=(member.pid,) if member.pid is not None else (),
@@ -126,7 +126,7 @@ def _not_started(output: Output, match: LogMatch) -> Finding:
         title="CUDA does not start: CUDA_VISIBLE_DEVICES was changed after the program began",
         evidence=(quoted(match), *changed),
         cause=_READ_ONCE,
-        fix=_MASK_FIRST.format(mask=mask, command=_unmasked_command(command_of(output))),
+        fix=_MASK_FIRST.format(mask=fixes.shell_word(mask), command=_unmasked_command(command_of(output))),
         refuted_by="nvidia-smi fails as well: then the driver is at fault.",
         devices=output.devices,
         pids=output.pids,
@@ -334,6 +334,7 @@ def _shown(job: Job, uuids: tuple[str, ...]) -> tuple[Device, ...]:
 
 def _other_order(job: Job, mask: str, meant: tuple[Device, ...], got: tuple[Device, ...], pid: int | None) -> Finding:
     uuids = ",".join(device.uuid for device in meant)
+    command = _unmasked_command(fixes.own_command(job))
     return Finding(
         id="A06",
         severity="warning",
@@ -345,8 +346,8 @@ def _other_order(job: Job, mask: str, meant: tuple[Device, ...], got: tuple[Devi
             Fact(f"nvidia-smi's {mask} is {', '.join(map(_named, meant))}", [device.uuid for device in meant], "NVML"),
         ),
         cause="CUDA numbers unequal cards by speed, fastest first; nvidia-smi and gputop number them by their slot.",
-        fix=f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={mask} {_unmasked_command(fixes.own_command(job))}\n"
-        f"# or by UUID, which never changes:\nCUDA_VISIBLE_DEVICES={uuids} {_unmasked_command(fixes.own_command(job))}",
+        fix=f"CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES={fixes.shell_word(mask)} {command}\n"
+        f"# or by UUID, which never changes:\nCUDA_VISIBLE_DEVICES={uuids} {command}",
         refuted_by="The numbers were meant in CUDA's order.",
         devices=tuple(dict.fromkeys(device.uuid for device in (*got, *meant))),
         pids=(pid,) if pid is not None else (),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -128,7 +127,7 @@ def _in_environment(job: Job) -> list[tuple[Switch, str]]:
         ):
             # Megatron needs it to order communication and computation of tensor parallelism.
             continue
-        found.append((switch, shlex.quote(value)))
+        found.append((switch, fixes.shell_join((value,))))
     return found
 
 

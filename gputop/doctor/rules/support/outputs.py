@@ -5,7 +5,6 @@ For rules that judge a text: most such runs have ended and have no job left. Not
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -187,5 +186,5 @@ def command_of(output: Output) -> str:
     if output.job is not None:
         return fixes.own_command(output.job)
     if output.run is not None and output.run.command:
-        return shlex.join(output.run.command)
+        return fixes.shell_join(output.run.command)
     return f"python {fixes.SCRIPT_UNKNOWN}"

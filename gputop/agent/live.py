@@ -1,0 +1,299 @@
+"""The live feed: the sampler as a child process, followed, and replaced where it ends, stops, says nothing or floods.
+
+One thread reads what the sampler writes, its errors too, so that neither pipe fills. A sampler that fails before its first
+snapshot is not started again: what is wrong then (a GPU that does not exist) would be wrong again. Imports neither textual
+nor any source's library, and imports the records only when it reads, so that the sampler starts sooner.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gputop.agent.feed import FeedKind
+from gputop.wire import LINE_MAX_BYTES
+
+if TYPE_CHECKING:
+    from gputop.process import ProcessAnswer, ProcessQuestion
+    from gputop.snapshot import Snapshot
+
+PENDING_MAX = 3600
+ANSWERS_MAX = 16
+"""Limit for unclaimed answers; the oldest are dropped, because the screen that asked is gone."""
+MUTE_S = 15.0
+MUTE_INTERVALS = 5.0
+"""A sampler that has said nothing for this long, the longer of the two, is replaced: it reads for milliseconds."""
+START_S = 120.0
+"""How long a sampler may take for its first line: a driver without persistence mode starts every GPU first."""
+STOPPED_S = 3.0
+"""How long a sampler may stay stopped by a signal before it is replaced."""
+LOOK_S = 1.0
+"""How often a sampler that says nothing is looked at."""
+FLOOD_LINES = 300
+FLOOD_S = 5.0
+"""More lines than this in this time are a flood: the shortest interval makes a sixth of them."""
+STDERR_KEPT_BYTES = 4000
+BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
+HEALTHY_S = 60.0
+"""After this long, a sampler counts as good, and the next failure as the first."""
+KILL_PATIENCE_S = 2.0
+_STOPPED_STATES = ("T", "t")
+
+
+class LiveFeed:
+    """The sampler as a child process. Construct it early: the driver then initializes while the screen is still importing."""
+
+    kind: FeedKind = "live"
+
+    def __init__(self, arguments: Sequence[str] = ()) -> None:
+        self._arguments = tuple(arguments)
+        self._pending: deque[Snapshot] = deque(maxlen=PENDING_MAX)
+        self._answers: deque[ProcessAnswer] = deque(maxlen=ANSWERS_MAX)
+        self._problem: str | None = None
+        self._interval_s = 1.0
+        self._wanted_interval_s: float | None = None
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        """Held while the process is replaced or killed, so that ``close`` leaves none behind."""
+        self._process = self._spawn()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gputop", "agent", *self._arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Ctrl-C in the terminal must reach only the screen; the agent ends when its standard input closes.
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        # The screen's thread writes here and must not block on a sampler that does not read.
+        os.set_blocking(process.stdin.fileno(), False)
+        return process
+
+    def start(self, notify: Callable[[], object]) -> None:
+        """Read the agent's lines in a daemon thread."""
+        threading.Thread(target=self._supervise, args=(notify,), daemon=True, name="feed").start()
+
+    def _supervise(self, notify: Callable[[], object]) -> None:
+        failures = 0
+        while not self._closed.is_set():
+            began = time.monotonic()
+            sampler = _Sampler(self._process)
+            came = False
+            for line in sampler.lines(lambda: self._interval_s):
+                came |= self._take(line)
+                notify()
+            if self._closed.is_set():
+                return
+            if not came and not failures:
+                self._problem = f"{sampler.failure} Quit and start gputop again."
+                notify()
+                return
+            failures = 1 if time.monotonic() - began > HEALTHY_S else failures + 1
+            wait_s = BACKOFF_S[min(failures, len(BACKOFF_S)) - 1]
+            self._problem = f"{sampler.failure} It is started again in {wait_s:.0f} s."
+            notify()
+            if not self._replace(wait_s, notify):
+                return
+
+    def _replace(self, wait_s: float, notify: Callable[[], object]) -> bool:
+        """End the sampler, wait, and start another one; return False if the feed was closed."""
+        with self._lock:
+            if self._closed.is_set():
+                return False
+            self._process.kill()
+        while not _ended(self._process):
+            # A second one would hang in the same driver.
+            self._problem = "The sampler hangs in the kernel. It is started again when it ends."
+            notify()
+            if self._closed.wait(LOOK_S):
+                return False
+        if self._closed.wait(wait_s):
+            return False
+        with self._lock:
+            if self._closed.is_set():
+                return False
+            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):
+                        pipe.close()
+            try:
+                self._process = self._spawn()
+            except OSError as error:
+                self._problem = f"The sampler cannot be started again: {error.strerror}. Quit and start gputop again."
+                notify()
+                return False
+        if self._wanted_interval_s is not None:
+            self.set_interval(self._wanted_interval_s)
+        return True
+
+    def _take(self, line: bytes) -> bool:
+        """Store what a line holds; return whether it is a snapshot. One that cannot be read costs itself alone."""
+        from gputop.process import ProcessAnswer
+        from gputop.snapshot import FormatError, Snapshot
+
+        if ProcessAnswer.is_in(line):
+            with contextlib.suppress(FormatError):  # the screen asks again
+                self._answers.append(ProcessAnswer.from_json(line))
+            return False
+        try:
+            snapshot = Snapshot.from_json(line)
+        except FormatError as error:
+            self._problem = f"The sampler sent a line that cannot be read: {error}."
+            return False
+        self._problem = None
+        self._interval_s = snapshot.interval_s
+        self._pending.append(snapshot)
+        return True
+
+    def drain(self) -> list[Snapshot]:
+        """Return what has arrived since the last call."""
+        found = []
+        while self._pending:
+            found.append(self._pending.popleft())
+        return found
+
+    def ask(self, question: ProcessQuestion) -> None:
+        """Send the question to the agent."""
+        self._send({"process": {"pid": question.pid, "environment": question.environment}})
+
+    def take_answers(self) -> list[ProcessAnswer]:
+        """Return the answers that have arrived since the last call."""
+        found = []
+        while self._answers:
+            found.append(self._answers.popleft())
+        return found
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the sampler, and what happens next."""
+        return self._problem
+
+    def status(self) -> str | None:
+        """Return None: a live stream has no position."""
+        return None
+
+    def set_interval(self, interval_s: float) -> None:
+        """Send the interval to the agent."""
+        self._wanted_interval_s = interval_s
+        # A sampler that sleeps for the old interval is not mute.
+        self._interval_s = max(self._interval_s, interval_s)
+        self._send({"interval_s": interval_s})
+
+    def _send(self, command: dict[str, object]) -> None:
+        # A pipe accepts a line of this length entirely or not at all. On error, the agent is gone or busy.
+        stdin = self._process.stdin
+        with contextlib.suppress(OSError, ValueError):
+            if stdin is not None:
+                os.write(stdin.fileno(), json.dumps(command).encode() + b"\n")
+
+    def close(self) -> None:
+        """Kill the agent: it only reads, so nothing is lost."""
+        self._closed.set()
+        with self._lock:
+            self._process.kill()
+        # If it is stuck in the driver (D state), init will reap it.
+        _ended(self._process, 0.2)
+
+
+class _Sampler:
+    """What one sampler process writes, and why it can no longer be followed."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._process = process
+        self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
+        self._open = [self._out, self._err]
+        self._words = b""
+        self._heard_at = time.monotonic()
+        self._began = False
+        self._stopped_at: float | None = None
+        self.failure = ""
+        """What happened, in one sentence, once ``lines`` has ended."""
+
+    def lines(self, interval_s: Callable[[], float]) -> Iterator[bytes]:
+        """Yield complete lines until the sampler ends or has to be replaced."""
+        part = bytearray()
+        times: deque[float] = deque(maxlen=FLOOD_LINES)
+        while self._out in self._open and not self.failure:
+            ready = select.select(self._open, (), (), LOOK_S)[0]
+            if self._err in ready:
+                self._drain_errors()
+            if self._out not in ready:
+                self._look(interval_s())
+                continue
+            data = os.read(self._out, 1 << 20)
+            self._heard_at, self._began, self._stopped_at = time.monotonic(), True, None
+            if not data:
+                break
+            part += data
+            if b"\n" in data:
+                *whole, rest = part.split(b"\n")
+                part = bytearray(rest)
+                for line in whole:
+                    yield bytes(line)
+                    times.append(time.monotonic())
+            if len(part) > LINE_MAX_BYTES:
+                self.failure = "The sampler sends a line without an end."
+            elif len(times) == FLOOD_LINES and times[-1] - times[0] < FLOOD_S:
+                self.failure = "The sampler sends far more than was asked for."
+        self.failure = self.failure or self._how_it_ended()
+
+    def _drain_errors(self) -> None:
+        data = os.read(self._err, 65536)
+        if not data:
+            self._open.remove(self._err)
+        self._words = (self._words + data)[-STDERR_KEPT_BYTES:]
+
+    def _look(self, interval_s: float) -> None:
+        """Judge a sampler that says nothing."""
+        now = time.monotonic()
+        if _state(self._process.pid) not in _STOPPED_STATES:
+            self._stopped_at = None
+        elif self._stopped_at is None:
+            self._stopped_at = now
+        elif now - self._stopped_at >= STOPPED_S:
+            self.failure = "The sampler was stopped by a signal."
+        silent_s = now - self._heard_at
+        limit_s = max(MUTE_S, MUTE_INTERVALS * interval_s) if self._began else START_S
+        # This process itself may have been stopped for a while, and then there is something to read.
+        if silent_s > limit_s and not select.select((self._out,), (), (), 0)[0]:
+            self.failure = f"The sampler has said nothing for {silent_s:.0f} s."
+
+    def _how_it_ended(self) -> str:
+        while self._err in self._open and select.select((self._err,), (), (), 0)[0]:
+            self._drain_errors()
+        words = self._words.decode(errors="replace").strip().splitlines()
+        if words:
+            return f"The sampler ended: {words[-1].rstrip('.')}."
+        if not _ended(self._process):
+            return "The sampler closed its output."
+        code = self._process.returncode
+        return f"The sampler was ended by signal {-code}." if code < 0 else f"The sampler ended with exit code {code}."
+
+
+def _ended(process: subprocess.Popen[bytes], patience_s: float = KILL_PATIENCE_S) -> bool:
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def _state(pid: int) -> str | None:
+    """Return the state letter of a process, or None if it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0].decode()
+    except (OSError, IndexError):
+        return None

@@ -1,0 +1,127 @@
+"""When NCCL's RAS service may be asked: asking it has crashed trainings, so never while one trains, starts or ends.
+
+Left alone, gputop asks about a run only once it has stood still: no rank has recorded anything for much longer than the run's
+longest recent step. About processes without a journal it asks only on request. In no case does it ask within ``QUIET_S`` of
+the start or end of a rank or of a communicator. Several jobs share one port, and the kernel picks which process answers, so
+one process that must be left alone protects all at its address.
+
+Decides from records alone: no I/O and no clock.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from gputop.snapshot import LIVE_STATES, Points, Process, Run
+from gputop.sources.nccl.ras import Address, nccl_threads, ras_address
+
+WhenToAsk: TypeAlias = Literal["stood still", "requested", "never"]
+QUIET_S = 60.0
+"""How long ranks and communicators must have been the same (our choice; NCCL builds its rings within seconds)."""
+STILL_MIN_S = 30.0
+"""A run with quick steps may pause this long, for instance for a checkpoint (our choice)."""
+STILL_STEPS = 20.0
+"""How many of its longest recent steps a run may pause (our choice)."""
+RECENT_STEPS = 1000
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How fast one run moves, and since when it has had the ranks that it has."""
+
+    ranks: tuple[tuple[int, int | None, bool], ...] = ()
+    changed_at: float = -math.inf
+    last: dict[tuple[int, str], tuple[int, float]] = field(default_factory=dict)
+    steps_s: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT_STEPS))
+
+    def add(self, points: Points) -> None:
+        """Take in the seconds per step between neighboring points."""
+        before = self.last.get((points.rank, points.metric))
+        for now in zip(points.steps, points.times, strict=True):
+            if before is not None and now[0] > before[0]:
+                self.steps_s.append((now[1] - before[1]) / (now[0] - before[0]))
+            before = now
+        if before is not None:
+            self.last[points.rank, points.metric] = before
+
+
+class NcclTurns:
+    """Decides for each snapshot which processes may be asked. All times are wall-clock seconds."""
+
+    def __init__(self, when: WhenToAsk = "stood still") -> None:
+        self._when = when
+        self._paces: dict[str, _Pace] = {}
+        self._still: set[str] = set()
+        self._unsteady: set[str] = set()
+        self._threads: dict[tuple[int, float | None], tuple[Address, int, float]] = {}
+        self._ended_at: dict[Address, float] = {}
+
+    def observe_runs(self, runs: Iterable[Run], points: Iterable[Points], now: float) -> None:
+        """Take in the runs that keep journals, and their points since the last call."""
+        known, self._paces = self._paces, {}
+        for run in runs:
+            self._paces[run.run_id] = known.get(run.run_id) or _Pace()
+        for item in points:
+            if item.run_id in self._paces:
+                self._paces[item.run_id].add(item)
+        self._still, self._unsteady = set(), set()
+        for run in runs:
+            pace = self._paces[run.run_id]
+            ranks = tuple((rank.rank, rank.pid, rank.state in LIVE_STATES) for rank in run.ranks)
+            if ranks != pace.ranks:
+                # A rank that had ended before the first look may have ended a moment ago.
+                if pace.ranks or not all(alive for _, _, alive in ranks):
+                    pace.changed_at = now
+                pace.ranks = ranks
+            if now - pace.changed_at < QUIET_S:
+                self._unsteady.add(run.run_id)
+            if _stands_still(run, pace, now):
+                self._still.add(run.run_id)
+
+    def askable(self, processes: Sequence[Process], now: float) -> tuple[Process, ...]:
+        """Return the processes whose RAS service may be asked now."""
+        users = [(process, address) for process in processes if (address := ras_address(process)) is not None]
+        changed_at = self._observe_threads(users, now)
+        if self._when == "never":
+            return ()
+        chosen: list[tuple[Process, Address]] = []
+        protected = {address for address, ended_at in self._ended_at.items() if now - ended_at < QUIET_S}
+        for (process, address), since in zip(users, changed_at, strict=True):
+            wanted = self._when == "requested" or process.run_id in self._still
+            if wanted and now - since >= QUIET_S and process.run_id not in self._unsteady:
+                chosen.append((process, address))
+            elif nccl_threads(process) or len(process.devices) > 1:
+                protected.add(address)
+        return tuple(process for process, address in chosen if address not in protected)
+
+    def _observe_threads(self, users: Sequence[tuple[Process, Address]], now: float) -> list[float]:
+        """Return for each process since when it has had the NCCL threads that it has, thus its communicators."""
+        known, self._threads = self._threads, {}
+        found = []
+        for process, address in users:
+            key, threads = (process.pid, process.started_at), nccl_threads(process)
+            before = known.pop(key, None)
+            if before is None:
+                since = process.started_at if process.started_at is not None else now
+            else:
+                since = before[2] if before[1] == threads else now
+            self._threads[key] = (address, threads, since)
+            found.append(since)
+        for address, threads, _ in known.values():
+            if threads:
+                self._ended_at[address] = now
+        return found
+
+
+def _stands_still(run: Run, pace: _Pace, now: float) -> bool:
+    """Return whether no rank has recorded anything for too long; never before the first record."""
+    last = max((rank.last_log_at for rank in run.ranks if rank.last_log_at is not None), default=None)
+    if last is None or not any(rank.state in LIVE_STATES for rank in run.ranks):
+        return False
+    # The first step counts from the run's start.
+    longest = max(pace.steps_s, default=last - run.created_at if run.created_at is not None else math.inf)
+    return now - last > max(STILL_MIN_S, STILL_STEPS * longest)

@@ -1,0 +1,65 @@
+"""The runs of this user as the commands read them: all at once, and a run that cannot be read costs itself alone."""
+
+from __future__ import annotations
+
+import sys
+
+from gputop.errors import GputopError, UsageError, describe_unexpected
+from gputop.snapshot import Run
+from gputop.terminal_text import printable
+from gputop.tracking.reader.runs import RunReader, RunUpdate
+
+EVERYTHING = 1 << 62
+"""As a number of points or runs: no decimation, no limit."""
+_BE_RID = "Move that file away to be rid of this message."
+
+
+class Shelf:
+    """All runs of this user for one command, and which of them cannot be read."""
+
+    def __init__(self, *, recent_runs: int = EVERYTHING, backlog_points: int) -> None:
+        self.reader = RunReader(recent_runs=recent_runs, backlog_points=backlog_points)
+        self._lost: dict[str, str] = {}
+
+    def poll(self) -> RunUpdate:
+        """Read on; a run that fails costs itself alone."""
+        return self.reader.poll(lambda run_id, error: self._lost.setdefault(run_id, describe_unexpected(error)))
+
+    def unreadable(self) -> dict[str, str]:
+        """Return run id -> why it, or one of its ranks, cannot be read."""
+        return {**self._lost, **self.reader.unreadable()}
+
+    def tell_unreadable(self, *run_ids: str) -> None:
+        """Name on standard error the runs that cannot be read; only those with ``run_ids`` if some are given."""
+        for run_id, why in self.unreadable().items():
+            if not run_ids or run_id in run_ids:
+                print(printable(f"gputop: Run {run_id} cannot be read: {why}. {_BE_RID}"), file=sys.stderr)
+
+    def find(self, name: str, found: tuple[Run, ...]) -> Run:
+        """Return the run with this id, or the newest with this name.
+
+        Raises:
+            UsageError: there is no such run.
+            GputopError: it cannot be read.
+        """
+        by_id = [run for run in found if run.run_id == name]
+        by_name = [run for run in found if run.name == name]
+        if by_id or by_name:
+            run = (by_id or by_name)[0]
+            self.tell_unreadable(run.run_id)
+            return run
+        why = self.unreadable().get(name)
+        if why is not None:
+            raise GputopError(f"Run {name} cannot be read: {why}.", _BE_RID)
+        raise UsageError(f"There is no run {name!r}.", "gputop runs lists them.")
+
+
+def find_run(name: str) -> Run:
+    """Return the run with this id, or the newest with this name.
+
+    Raises:
+        UsageError: there is no such run.
+        GputopError: it cannot be read.
+    """
+    shelf = Shelf(backlog_points=2)
+    return shelf.find(name, shelf.poll().runs)

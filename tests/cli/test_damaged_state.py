@@ -1,0 +1,352 @@
+"""Damaged and hostile files of gputop: each costs itself alone, and no command ends in a traceback. All in one process."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import io
+import json
+import random
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from gputop.agent.feed import ReplayFeed
+from gputop.cli import jobs as jobs_command
+from gputop.cli import runs as runs_command
+from gputop.cli.once import once_text
+from gputop.cli.parser import main
+from gputop.cli.plot import plot
+from gputop.doctor.diagnosis import Doctor
+from gputop.errors import GputopError
+from gputop.jobs import record, store
+from gputop.jobs.output.matches import LogMatches
+from gputop.jobs.output.printed_runs import PrintedRuns
+from gputop.places import jobs_dir
+from gputop.recipes import own_commands
+from gputop.snapshot import FormatError, Snapshot
+from gputop.sources.recording import Recorder, read_recording
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import identity
+from gputop.tracking.journal.files import OpenJournal
+from gputop.tracking.reader.runs import RunReader
+from gputop.tui.state.settings_file import read_settings, save_settings
+from gputop.wire import parse_json
+from tests import samples
+from tests.tracking.kit import Home, home
+
+assert home
+
+FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+seeds = st.integers(0, 2**32)
+
+
+def deep(levels: int) -> str:
+    return "[" * levels + "]" * levels
+
+
+ODD = (
+    *(None, True, 0, -1, 10**400, 1e300, float("nan"), "x", "\x1b[2J", "\ud800", "\0", "../../x"),
+    *([], {}, [[1]], [None], {"a": {"b": 1}}),
+)
+HOSTILE_JSON = (
+    *map(deep, (200, 900, 3000)),
+    '{"a":' * 400 + "1" + "}" * 400,
+    '"\\ud800"',
+    "1" * 4000,
+    "1" * 5000,
+    "1e400",
+    "NaN",
+)
+
+
+def write_run(home: Home, run_id: str, live: bool = False) -> OpenJournal:
+    opened = OpenJournal(identity.identify(identity.Place(0, 0, 1, 0), run_id), home.runs)
+    opened.journal.state(
+        "card", "run", {"name": f"name-{run_id}", "project": None, "job_id": None, "command": ["python", "x.py"]}
+    )
+    opened.journal.state("config", "lr", 0.1)
+    for step in range(60):
+        opened.journal.log(loss=1.0 / (step + 1), accuracy=float(step))
+    if not live:
+        opened.finish(form.FINISHED, None)
+    return opened
+
+
+def damaged(raw: bytes, places: tuple[tuple[int, int], ...], chance: random.Random) -> bytes:
+    """Return ``raw`` with some bytes changed or cut off, inside one of ``places``."""
+    data = bytearray(raw)
+    for _ in range(chance.choice((1, 1, 1, 2, 8))):
+        at = chance.randrange(*chance.choice(places))
+        word = at // 8 * 8
+        kind = chance.randrange(6)
+        if kind == 0:
+            data[at : at + 1] = bytes((chance.randrange(256),))
+        elif kind == 1:
+            data[at : at + 1] = chance.choice((b"\0", b"\xff", b"\x1b", b"/", b"[", b"{", b'"'))
+        elif kind == 2:
+            data[word : word + 8] = struct.pack("<q", chance.choice((0, -1, 2**63 - 1, -(2**63), 2**31, 2**32, 8)))
+        elif kind == 3:
+            data[word : word + 8] = struct.pack("<d", chance.choice((float("nan"), float("inf"), 1e300, -1e308)))
+        elif kind == 4:
+            data[at : at + 16] = chance.randbytes(16)
+        elif chance.random() < 0.2:
+            del data[at:]
+    return bytes(data)
+
+
+def use_everything(home: Home) -> None:
+    """Read all runs as the commands and screens do."""
+    reader = RunReader(home.runs)
+    update = reader.poll()
+    reader.poll()
+    listed = runs_command.list_text(update.runs)
+    assert "name-good" in listed
+    for run in update.runs:
+        runs_command.show_text(run)
+        plot(run, [points for points in update.points if points.run_id == run.run_id])
+    snapshot = dataclasses.replace(samples.snapshot(0), runs=update.runs, points=update.points)
+    again = Snapshot.from_json(snapshot.to_json(compact=True))
+    once_text(again)
+    Doctor().observe(again)
+    reader.close()
+
+
+def test_a_zero_byte_in_the_path_of_a_ring_hides_no_run(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(home, "good")
+    write_run(home, "bad")
+    path = home.runs / "bad" / "rank-00000.gpr"
+    raw = bytearray(path.read_bytes())
+    raw[1030] = 0
+    path.write_bytes(raw)
+    assert main(["runs"]) == 0
+    said = capsys.readouterr()
+    assert "name-good" in said.out
+    assert "name-bad" in said.out, "what the journal holds is readable without its ring"
+    assert main(["runs", "export", "bad", "--csv"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 121
+
+
+def test_a_run_that_cannot_be_read_is_named_and_the_rest_is_shown(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    write_run(home, "good")
+    (home.runs / "bad").mkdir()
+    (home.runs / "bad" / "rank-00000.gpr").write_bytes(b"\0" * 10_000)
+    for command in (["runs"], ["runs", "prune", "--keep", "9"]):
+        assert main(command) == 0
+        said = capsys.readouterr()
+        assert ("name-good" in said.out) == (command == ["runs"])
+        assert said.err.startswith("gputop: Run bad cannot be read: ")
+        assert "not a journal of gputop" in said.err
+    for command in (["runs", "show", "bad"], ["runs", "export", "bad", "--csv"], ["runs", "plot", "bad"]):
+        assert main(command) == 1
+        assert capsys.readouterr().err.startswith("gputop: Run bad cannot be read: ")
+    assert main(["runs", "show", "good"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+@FUZZ
+@given(seed=seeds)
+def test_a_damaged_journal_costs_itself_alone(seed: int, home: Home) -> None:
+    if not home.runs.exists():
+        write_run(home, "good")
+        write_run(home, "bad")
+        write_run(home, "live", live=True)
+    chance = random.Random(seed)
+    archive = home.runs / "bad" / "rank-00000.gpr"
+    whole = archive.with_suffix(".whole")
+    if not whole.exists():
+        whole.write_bytes(archive.read_bytes())
+        for ring in home.rings():
+            (home.state / "ring.whole").write_bytes(ring.read_bytes())
+    header = ((0, 448), (1024, 1224))
+    archive.write_bytes(damaged(whole.read_bytes(), (*header, (4096, 5600)), chance))
+    ring_whole = home.state / "ring.whole"
+    for ring in home.rings() if ring_whole.exists() else ():
+        ring.unlink()
+        ring.write_bytes(damaged(ring_whole.read_bytes(), (*header, (4096, 4700), (65536, 67000)), chance))
+    use_everything(home)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE_JSON, ids=lambda text: text[:12])
+def test_hostile_json_in_a_journal_costs_itself_alone(home: Home, hostile: str) -> None:
+    def json_record(kind: int, text: str) -> bytes:
+        body = text.encode() + b" " * (-len(text) % 8)
+        return form.RECORD_HEAD.pack(kind, 1, form.RECORD_HEAD.size + len(body), 0, 0) + body
+
+    write_run(home, "good")
+    page = form.pack_header(form.ARCHIVE, 0, identity.identify(identity.Place(0, 0, 1, 0), "bad"), "")
+    named = [
+        ("config", "x"),
+        ("fact", "devices"),
+        ("fact", "progress"),
+        ("fact", "data_parallel"),
+        ("anchor", "x"),
+        ("card", "x"),
+    ]
+    records = [
+        json_record(form.EVENT, json.dumps({"type": kind, "name": name})[:-1] + f',"value":{hostile}}}') for kind, name in named
+    ]
+    records += [
+        json_record(form.EVENT, f'{{"type":"card","name":"run","value":{{"{key}":{hostile}}}}}')
+        for key in ("name", "project", "job_id", "command")
+    ]
+    records.append(json_record(form.SCHEMA, f"[{hostile}]"))
+    records.append(struct.pack("<HHIqqd", form.SCALARS, 1, 32, 1, 2**63 - 1, 1.0))
+    for part in ([one] for one in records[:-2]):
+        path = home.runs / "bad" / "rank-00000.gpr"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(bytes(page) + b"".join(part + records[-2:]))
+        use_everything(home)
+
+
+def only_words(action: Callable[[], Any]) -> None:
+    """Do something that may fail with an error for the user, and in no other way."""
+    with contextlib.suppress(GputopError):
+        action()
+
+
+def test_a_recording_with_an_odd_header_is_told_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "recording"
+    for version in (*ODD[:10], [], {}):
+        path.write_text(json.dumps({"gputop_recording": version}) + "\n")
+        only_words(lambda: list(read_recording(path)))
+        path.write_text(json.dumps({"schema_version": version}) + "\n")
+        only_words(lambda: list(read_recording(path)))
+        with contextlib.suppress(FormatError):
+            Snapshot.from_json(path.read_bytes())
+    for text in (*HOSTILE_JSON, "[" * 100_000, '{"gputop_recording":1,"x":' + deep(20_000) + "}"):
+        path.write_text(text + "\n")
+        only_words(lambda: list(read_recording(path)))
+
+
+@FUZZ
+@given(seed=seeds)
+def test_a_damaged_recording_is_told_in_words(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    path, whole = tmp_path / "recording", tmp_path / "whole"
+    if not whole.exists():
+        with Recorder(whole) as recorder:
+            recorder.write(samples.snapshot(0).to_json())
+            recorder.write(samples.ranks_on_one_gpu(1).to_json())
+    lines = whole.read_bytes().splitlines(keepends=True)
+    place = chance.randrange(len(lines))
+    if chance.random() < 0.5:
+        data = json.loads(lines[place])
+        key = chance.choice(list(data))
+        data[key] = chance.choice(ODD)
+        lines[place] = json.dumps(data).encode() + b"\n"
+    else:
+        lines[place] = damaged(lines[place], ((0, len(lines[place]) - 20),), chance)
+    path.write_bytes(b"".join(lines))
+    only_words(lambda: [Doctor().observe(snapshot) for snapshot in read_recording(path)])
+    only_words(lambda: [once_text(snapshot) for snapshot in read_recording(path)])
+
+
+def test_a_line_without_an_end_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gputop.sources.recording.LINE_MAX_BYTES", 1 << 20)
+    with pytest.raises(GputopError, match="longer than any snapshot"):
+        list(read_recording(Path("/dev/zero")))
+
+
+def test_a_replay_of_a_damaged_recording_ends_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "recording"
+    path.write_text("[" * 100_000 + "\n")
+    feed = ReplayFeed(path)
+    feed._play(lambda: None)
+    assert "line 1" in (feed.problem() or "")
+
+
+@FUZZ
+@given(seed=seeds)
+def test_a_damaged_settings_file_gives_the_defaults_and_a_reason(seed: int, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    path = tmp_path / "config.toml"
+    whole = b'interval_s = 0.5\ntheme = "dark"\nascii = true\ngpus = ["0", 1]\nsmoothing = 0.3\nnccl_ras = false\n'
+    path.write_bytes(damaged(whole, ((0, len(whole)),), chance))
+    loaded = read_settings(path)
+    only_words(lambda: save_settings(loaded.settings, path))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a=" + deep(20_000), "smoothing = " + "9" * 5000, "a." * 3000 + "b = 1", "gpus = " + deep(900), "\0", "interval_s = nan"],
+    ids=lambda text: text[:12],
+)
+def test_a_hostile_settings_file_gives_the_defaults(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "config.toml"
+    path.write_text(text)
+    loaded = read_settings(path)
+    assert loaded.problems or "b = 1" in text
+    only_words(lambda: save_settings(loaded.settings, path))
+
+
+def test_commands_of_ones_own_that_cannot_be_read_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUTOP_CONFIG", str(tmp_path / "config.toml"))
+    for text in (deep(20_000), '{"commands":' + deep(20_000) + "}", "null", '{"commands":3}'):
+        own_commands.file().write_text(text)
+        assert own_commands.load() == ()
+
+
+@FUZZ
+@given(seed=seeds)
+def test_a_damaged_job_costs_itself_alone(seed: int, home: Home) -> None:
+    chance = random.Random(seed)
+    spec = {
+        "name": "n",
+        "recipe_id": "r",
+        "argv": ["a", "b"],
+        "env": {},
+        "cwd": "/",
+        "device_uuids": ["x"],
+        "values": {"epochs": 3},
+        "hostname": "h",
+        "created_at": 1.0,
+        "after": [],
+    }
+    process = {"pid": 1, "start_ticks": 3, "boot_id": "x"}
+    status = {
+        "state": "ended",
+        "supervisor": process,
+        "child": process,
+        "started_at": 1.0,
+        "ended_at": 2.0,
+        "exit_code": 1,
+        "signal": None,
+        "asked": False,
+        "swept": [1],
+        "survivors": [],
+    }
+    store._ended.clear()
+    good, bad = "20261122-141300-0000", "20261122-141300-0001"
+    for job_id in (good, bad):
+        parts = json.loads(json.dumps({record.SPEC: {"id": job_id, **spec}, record.STATUS: status}))
+        if job_id == bad:
+            part = parts[chance.choice(list(parts))]
+            part[chance.choice(list(part))] = chance.choice(ODD)
+            part.pop(chance.choice(list(part)), None)
+        (jobs_dir() / job_id).mkdir(parents=True, exist_ok=True)
+        (jobs_dir() / job_id / record.OUT_LOG).write_text("{'loss': 1.0, 'step': 3}\nRuntimeError: CUDA out of memory\n")
+        for name, data in parts.items():
+            (jobs_dir() / job_id / name).write_text(json.dumps(data))
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        jobs_command.jobs(argparse.Namespace(as_json=False))
+        jobs_command.jobs(argparse.Namespace(as_json=True))
+    assert said.getvalue().count(good) == 2 + said.getvalue().count(f"/{good}")
+    PrintedRuns().poll(set())
+    LogMatches().poll()
+
+
+def test_json_is_read_up_to_a_depth() -> None:
+    assert parse_json(deep(100)) == json.loads(deep(100))
+    assert parse_json("[" + ",".join(["[]"] * 1000) + "]") == [[]] * 1000
+    for levels in (101, 900, 20_000):
+        for text in (deep(levels), deep(levels).encode()):
+            with pytest.raises(FormatError, match="nested too deeply"):
+                parse_json(text)
