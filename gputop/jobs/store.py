@@ -27,6 +27,9 @@ __all__ = ["ACTIVE", "Job", "find", "list_jobs", "request_stop", "start", "stop"
 ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
 """The states of a job that has not ended."""
 
+ANSWER_PATIENCE_S = 3.0
+"""How long a supervisor may take to record a request to stop. After that its job is stopped from outside."""
+
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 _supervisors: list[subprocess.Popen[bytes]] = []
 _ended: dict[Path, Job] = {}
@@ -156,6 +159,7 @@ def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
         record.write_json(job.directory / record.STOP, {"grace_s": grace_s, "pid": os.getpid(), "at": time.time()})
     with contextlib.suppress(ProcessLookupError):
         os.kill(supervisor["pid"], signal.SIGTERM)
+        os.kill(supervisor["pid"], signal.SIGCONT)  # if it is suspended, it goes on to serve the request
 
 
 def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
@@ -166,25 +170,38 @@ def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
         GputopError: some processes cannot be killed.
     """
     request_stop(job_id, grace_s)
-    deadline = time.monotonic() + grace_s + TERM_PATIENCE_S + KILL_PATIENCE_S + 5.0
+    asked_at = time.monotonic()
+    sweep_s = TERM_PATIENCE_S + KILL_PATIENCE_S
+    deadline = asked_at + grace_s + 2 * sweep_s + 5.0
+    swept_from_here = False
     while time.monotonic() < deadline:
         job = find(job_id)
         # A job without its supervisor is "lost" until the sweep has written "stopped".
         if not job.active and job.state != "lost" and not identity.marked(job_id):
             return job
+        patience_s = grace_s + sweep_s if job.stop_asked else ANSWER_PATIENCE_S
+        if not swept_from_here and job.active and time.monotonic() - asked_at > patience_s:
+            _spawn(job.directory, "--sweep")
+            swept_from_here = True
         time.sleep(0.05)
-    pids = ", ".join(str(pid) for pid in identity.marked(job_id)) or "its supervisor"
+    job = find(job_id)
+    if job.survivors:
+        pids = ", ".join(map(str, job.survivors))
+        raise GputopError(
+            f"Job {job_id} still runs after SIGKILL: {pids}.", "A process that waits in the kernel ends only with its driver."
+        )
+    left = ", ".join(map(str, identity.marked(job_id))) or "none of its processes is left, but its end is not recorded"
     raise GputopError(
-        f"Job {job_id} still runs after SIGKILL: {pids}.", "A process that waits in the kernel ends only with its driver."
+        f"Job {job_id} has not ended yet: {left}.", f"Run gputop stop {job_id} again, or end these processes with kill."
     )
 
 
 def _spawn(directory: Path, *options: str) -> int:
-    """Start a supervisor in its own session, with TERM and INT blocked until it can handle them; return its PID."""
+    """Start a supervisor in its own session, with all signals blocked until it can handle them; return its PID."""
     environment = {name: value for name, value in os.environ.items() if name not in (identity.JOB_VARIABLE, "GPUTOP_RUN_ID")}
     log = record.open_log(directory / record.SUPERVISOR_LOG)
     # The supervisor inherits this thread's mask: a stop request before its first line is not lost.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "gputop.jobs.supervisor", str(directory.absolute()), *options],

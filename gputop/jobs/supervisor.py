@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from gputop import units
-from gputop.jobs import identity, record
+from gputop.jobs import identity, record, waiting
 
 DEFAULT_GRACE_S = 10.0
 TERM_PATIENCE_S = 3.0
@@ -26,7 +26,7 @@ KILL_PATIENCE_S = 5.0
 STATUS_PATIENCE_S = 60.0
 """How long to retry the last status, for example on a full disk."""
 _TICK_S = 1.0
-_WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+_REQUESTS = frozenset((signal.SIGTERM, signal.SIGINT))
 
 
 class Supervisor:
@@ -127,7 +127,7 @@ class Supervisor:
             return True
         self._save(state="waiting")
         while not all(map(record.has_ended, before)):
-            received = signal.sigtimedwait(_WATCHED - {signal.SIGCHLD}, _TICK_S / 2)
+            received = waiting.for_signal(_REQUESTS, _TICK_S / 2)
             if received is not None:
                 self._note_asked(received)
                 return False
@@ -136,7 +136,7 @@ class Supervisor:
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         while (code := child.poll()) is None:
             wait_s = _TICK_S if self._kill_at is None else min(_TICK_S, max(0.0, self._kill_at - time.monotonic()))
-            received = signal.sigtimedwait(_WATCHED, wait_s)
+            received = waiting.for_signal({*_REQUESTS, signal.SIGCHLD}, wait_s)
             if received is not None and received.si_signo != signal.SIGCHLD:
                 self._asked(child, received)
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
@@ -144,6 +144,9 @@ class Supervisor:
                 self._kill_at = time.monotonic() + _TICK_S
             if self._unsaved:
                 self._save()
+        # A supervisor that was suspended finds the request and the end of its command at the same time.
+        while code != 0 and (received := waiting.for_signal(_REQUESTS, 0.0)) is not None:
+            self._note_asked(received)
         return code
 
     def _asked(self, child: subprocess.Popen[bytes], received: signal.struct_siginfo) -> None:
@@ -154,6 +157,7 @@ class Supervisor:
         self._note_asked(received)
         self._save()
         child.send_signal(number)
+        child.send_signal(signal.SIGCONT)  # a command that is suspended would not see the request
 
     def _note_asked(self, received: signal.struct_siginfo) -> None:
         name = signal.Signals(received.si_signo).name
@@ -197,9 +201,9 @@ def _unblock() -> None:
 
 def main(arguments: list[str]) -> int:
     """Supervise the job in a directory; see the module."""
-    # The job outlives the terminal, so ignore its hangup. TERM and INT are handled one at a time, by sigtimedwait.
+    # The job outlives the terminal, so ignore its hangup. Requests are taken one at a time; no other signal ends this process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     directory = Path(arguments[0])
     spec = record.read_json(directory / record.SPEC)
     if spec is None:
