@@ -52,7 +52,7 @@ def marked(job_id: str) -> list[int]:
     """Return the PIDs of the processes that were started with the job's id in their environment, without zombies."""
     mark = f"{JOB_VARIABLE}={job_id}".encode()
     own = os.getpid()
-    return [pid for pid in _pids() if pid != own and _carries(pid, mark) and start_ticks(pid) is not None]
+    return [pid for pid in pids() if pid != own and _carries(pid, mark) and start_ticks(pid) is not None]
 
 
 def signal_marked(job_id: str, number: signal.Signals) -> list[int]:
@@ -80,7 +80,8 @@ def _signal_if(pid: int, mark: bytes, number: signal.Signals) -> None:
         os.close(handle)
 
 
-def _pids() -> list[int]:
+def pids() -> list[int]:
+    """Return the PIDs of all processes."""
     try:
         return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
     except OSError:

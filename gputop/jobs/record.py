@@ -6,7 +6,7 @@
 * ``status.json``: written by the supervisor, always replaced as a whole.
 * ``spawned.json``: identifies the supervisor until it writes its first status.
 * ``stop.json``: how to stop; written by whoever asks for it.
-* ``out.log``: the launcher's output.
+* ``out.log``: the launcher's output; ``reserve``: room for the end of it, see ``keeper``.
 * ``ranks/``: torchrun's files for each rank.
 
 Imports no third-party package: the supervisor stays small.
@@ -14,6 +14,7 @@ Imports no third-party package: the supervisor stays small.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -28,8 +29,12 @@ STATUS = "status.json"
 SPAWNED = "spawned.json"
 STOP = "stop.json"
 OUT_LOG = "out.log"
+RESERVE = "reserve"
 SUPERVISOR_LOG = "supervisor.log"
 RANKS = "ranks"
+
+PADDED_BYTES = 4096
+"""Files are padded with spaces to one block, so that they can be overwritten in place on a full disk."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -57,11 +62,28 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_FOLLOW, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file)
+            file.write(json.dumps(data).ljust(PADDED_BYTES))
         os.replace(temporary, path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def overwrite_json(path: Path, data: dict[str, Any]) -> None:
+    """Overwrite the content of ``path``, which needs no room on the disk. A reader may see a part of it for a moment.
+
+    Raises:
+        OSError: the new content is longer than the old, or there is no such file.
+    """
+    content = json.dumps(data).encode()
+    handle = os.open(path, os.O_WRONLY | _NO_FOLLOW)
+    try:
+        size = os.fstat(handle).st_size
+        if len(content) > size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.pwrite(handle, content.ljust(size), 0)
+    finally:
+        os.close(handle)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

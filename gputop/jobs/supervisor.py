@@ -17,6 +17,7 @@ from typing import Any
 
 from gputop import units
 from gputop.jobs import identity, record, waiting
+from gputop.jobs.keeper import Keeper
 
 DEFAULT_GRACE_S = 10.0
 TERM_PATIENCE_S = 3.0
@@ -25,6 +26,8 @@ KILL_PATIENCE_S = 5.0
 """How long to wait for killed processes: one in state D cannot be killed and is reported as a survivor."""
 STATUS_PATIENCE_S = 60.0
 """How long to retry the last status, for example on a full disk."""
+OUTPUT_PATIENCE_S = 3.0
+"""How long to try to write the last output before the end is recorded."""
 _TICK_S = 1.0
 _REQUESTS = frozenset((signal.SIGTERM, signal.SIGINT))
 
@@ -48,6 +51,7 @@ class Supervisor:
             "survivors": [],
             "problem": None,
         }
+        self._keeper: Keeper | None = None
         self._unsaved = False
         self._kill_at: float | None = None
 
@@ -101,24 +105,38 @@ class Supervisor:
         except OSError as error:
             self.status["problem"] = f"The log cannot be written: {error.strerror}."
             return None
+        output = self._open_output() or os.dup(log)
         try:
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 self.spec["argv"],
                 cwd=self.spec["cwd"],
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
                 # Safe between fork and exec, as this process has one thread. The command must not inherit blocked signals.
                 preexec_fn=_unblock,
             )
+            if self._keeper is not None:
+                self._keeper.start()
+            return child
         except OSError as error:
             self.status["problem"] = f"{self.spec['argv'][0]} cannot be started in {self.spec['cwd']}: {error.strerror}."
             os.write(log, f"gputop: {self.status['problem']}\n".encode())
             return None
         finally:
+            os.close(output)
             os.close(log)
+
+    def _open_output(self) -> int | None:
+        """Return what the command writes to; None where it can only be the log itself."""
+        try:
+            self._keeper = Keeper(self.directory, self.job_id)
+            return self._keeper.open_for_job()
+        except (OSError, AttributeError):
+            self._keeper = None
+            return None
 
     def _waited(self) -> bool:
         """Wait for the jobs in ``spec["after"]``; return False if a stop was requested meanwhile."""
@@ -144,6 +162,8 @@ class Supervisor:
                 self._kill_at = time.monotonic() + _TICK_S
             if self._unsaved:
                 self._save()
+            if self._keeper is not None:
+                self._keeper.start()
         # A supervisor that was suspended finds the request and the end of its command at the same time.
         while code != 0 and (received := waiting.for_signal(_REQUESTS, 0.0)) is not None:
             self._note_asked(received)
@@ -167,6 +187,8 @@ class Supervisor:
     def _end(self, code: int) -> None:
         exit_code = code if code >= 0 else None
         name = None if code >= 0 else units.signal_name(-code)
+        if self._keeper is not None:
+            self._keeper.finish(OUTPUT_PATIENCE_S)
         deadline = time.monotonic() + STATUS_PATIENCE_S
         self._save(state="ended", ended_at=time.time(), exit_code=exit_code, signal=name)
         while self._unsaved and time.monotonic() < deadline:
@@ -174,13 +196,17 @@ class Supervisor:
             self._save()
 
     def _save(self, **changes: Any) -> None:
-        """Write the status. If the disk is full, retry later: the job matters more than its record."""
+        """Write the status. If it can be neither replaced nor overwritten, retry later: the job matters more."""
         self.status.update(changes)
-        try:
-            record.write_json(self.directory / record.STATUS, self.status)
+        path = self.directory / record.STATUS
+        for write in (record.write_json, record.overwrite_json):
+            try:
+                write(path, self.status)
+            except OSError:
+                continue
             self._unsaved = False
-        except OSError:
-            self._unsaved = self.directory.is_dir()
+            return
+        self._unsaved = self.directory.is_dir()
 
 
 def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
