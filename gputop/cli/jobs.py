@@ -95,15 +95,19 @@ def recipe_list() -> str:
 
 
 def jobs(options: argparse.Namespace) -> int:
-    """List the jobs of this user, newest first."""
-    found = job_store.list_jobs()
+    """List the jobs of this user, newest first; name those that cannot be read on standard error."""
+    listing = job_store.read_jobs()
+    found = listing.jobs
+    for problem in listing.problems:
+        print(f"{problem.message} {problem.hint}", file=sys.stderr)
     if options.as_json:
         print(json.dumps([job_record(job) for job in found]))
         return EXIT_OK
-    if not found:
+    if not found and not listing.problems:
         print("No jobs yet. Start one with l in gputop.")
         return EXIT_OK
-    print("\n".join(table(("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), [_job_row(job) for job in found])))
+    if found:
+        print("\n".join(table(("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), [_job_row(job) for job in found])))
     return EXIT_OK
 
 

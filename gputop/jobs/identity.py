@@ -41,11 +41,15 @@ def describe(pid: int) -> dict[str, int | str | None]:
     return {"pid": pid, "start_ticks": start_ticks(pid), "boot_id": boot_id()}
 
 
-def is_alive(kept: Mapping[str, Any] | None) -> bool:
-    """Return whether the process that ``describe`` identified still runs, on this boot of this machine."""
-    if not kept or kept.get("start_ticks") is None or kept.get("boot_id") != boot_id():
+def is_alive(kept: Any) -> bool:
+    """Return whether the process that ``describe`` identified still runs, on this boot of this machine.
+
+    ``kept`` may be anything that a file contained.
+    """
+    if not isinstance(kept, Mapping) or kept.get("start_ticks") is None or kept.get("boot_id") != boot_id():
         return False
-    return bool(start_ticks(kept["pid"]) == kept["start_ticks"])
+    pid = kept.get("pid")
+    return isinstance(pid, int) and start_ticks(pid) == kept["start_ticks"]
 
 
 def marked(job_id: str) -> list[int]:

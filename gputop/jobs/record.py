@@ -36,6 +36,9 @@ RANKS = "ranks"
 PADDED_BYTES = 4096
 """Files are padded with spaces to one block, so that they can be overwritten in place on a full disk."""
 
+FILE_BYTES = 4 << 20
+"""A larger record is none of gputop's."""
+
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
@@ -47,7 +50,7 @@ def job_dir(job_id: str) -> Path:
         UsageError: there is no such job.
     """
     path = jobs_dir() / job_id
-    if not _ID.fullmatch(job_id) or not (path / SPEC).is_file():
+    if not _ID.fullmatch(job_id) or not os.path.lexists(path / SPEC):
         raise UsageError(f"There is no job {job_id!r}.", "gputop jobs lists them.")
     return path
 
@@ -86,15 +89,33 @@ def overwrite_json(path: Path, data: dict[str, Any]) -> None:
         os.close(handle)
 
 
+def load_json(path: Path) -> dict[str, Any]:
+    """Return the JSON object in ``path``.
+
+    Raises:
+        OSError: the file cannot be read, or is a link.
+        ValueError: it contains anything else; the text goes on after the name of the file.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NO_FOLLOW)  # a FIFO must not hold up a reader
+    with os.fdopen(handle, "rb") as file:
+        content = file.read(FILE_BYTES + 1)
+    if len(content) > FILE_BYTES:
+        raise ValueError("is too large")
+    try:
+        data = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("is not JSON") from error
+    if not isinstance(data, dict):
+        raise ValueError("is not a JSON object")
+    return data
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in ``path``; None if the file is missing, a link, or contains anything else."""
     try:
-        handle = os.open(path, os.O_RDONLY | _NO_FOLLOW)
-        with os.fdopen(handle, encoding="utf-8") as file:
-            data = json.load(file)
+        return load_json(path)
     except (OSError, ValueError):
         return None
-    return data if isinstance(data, dict) else None
 
 
 def has_ended(directory: Path) -> bool:

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import Any, cast
 
 from gputop.errors import GputopError, UsageError
-from gputop.jobs import identity, record
+from gputop.jobs import checked, identity, record
 from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes.catalogue import Launch
 from gputop.snapshot import JobState
 
-__all__ = ["ACTIVE", "Job", "find", "list_jobs", "request_stop", "start", "stop"]
+__all__ = ["ACTIVE", "Job", "Listing", "find", "list_jobs", "read_jobs", "request_stop", "start", "stop"]
 
 ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
 """The states of a job that has not ended."""
@@ -57,6 +57,7 @@ class Job:
     exit_code: int | None = None
     signal: str | None = None
     supervisor_pid: int | None = None
+    command_pid: int | None = None
     stop_asked: bool = False
     """Whether a stop was requested; while the state is still "running", the job is stopping."""
     swept: tuple[int, ...] = ()
@@ -70,6 +71,14 @@ class Job:
     def active(self) -> bool:
         """Whether the job has not ended."""
         return self.state in ACTIVE
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The jobs of this user, the newest first, and one error for each directory that holds a damaged job."""
+
+    jobs: tuple[Job, ...]
+    problems: tuple[checked.UnreadableJobError, ...]
 
 
 def start(launch: Launch, after: Sequence[str] = ()) -> Job:
@@ -107,17 +116,26 @@ def start(launch: Launch, after: Sequence[str] = ()) -> Job:
 
 
 def list_jobs() -> list[Job]:
-    """Return all jobs of this user, the newest first."""
+    """Return all jobs of this user that can be read, the newest first."""
+    return list(read_jobs().jobs)
+
+
+def read_jobs() -> Listing:
+    """Return all jobs of this user, and what cannot be read. Directories without a job are passed over."""
     _reap()
     try:
         names = sorted(os.listdir(jobs_dir()), reverse=True)
     except OSError:
-        return []
-    found = []
+        return Listing((), ())
+    found, problems = [], []
     for name in names:
-        with contextlib.suppress(UsageError):
+        try:
             found.append(find(name))
-    return sorted(found, key=lambda job: job.started_at or 0.0, reverse=True)
+        except checked.UnreadableJobError as error:
+            problems.append(error)
+        except UsageError:
+            continue
+    return Listing(tuple(sorted(found, key=lambda job: job.started_at or 0.0, reverse=True)), tuple(problems))
 
 
 def find(job_id: str) -> Job:
@@ -125,15 +143,16 @@ def find(job_id: str) -> Job:
 
     Raises:
         UsageError: there is none with this id.
+        UnreadableJobError: its records are damaged, or belong to another user.
     """
     directory = record.job_dir(job_id)
     known = _ended.get(directory)
     if known is not None:
         return known
-    spec = record.read_json(directory / record.SPEC)
-    if spec is None or directory.stat().st_uid != os.geteuid():
-        raise UsageError(f"The job {job_id!r} cannot be read.", "gputop jobs lists those that can.")
-    job = _job_from_files(directory, spec, record.read_json(directory / record.STATUS))
+    spec = checked.read_spec(directory)
+    if directory.stat().st_uid != os.geteuid():
+        raise checked.UnreadableJobError(directory, "it belongs to another user")
+    job = _job_from_files(directory, spec, checked.read_status(directory))
     if not job.active and job.state != "lost" and not job.survivors:
         _ended[directory] = job
     return job
@@ -150,8 +169,7 @@ def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
         raise UsageError(f"Job {job_id} runs on {job.hostname}.", "Stop it there.")
     if not job.active and not identity.marked(job_id):
         raise UsageError(f"Job {job_id} has ended: {job.state}.", "There is nothing to stop.")
-    status = record.read_json(job.directory / record.STATUS) or {}
-    supervisor = _supervisor(job.directory, status)
+    supervisor = checked.read_supervisor(job.directory, checked.read_status(job.directory))
     if not job.active or not supervisor or not identity.is_alive(supervisor):
         _spawn(job.directory, "--sweep")
         return
@@ -224,12 +242,11 @@ def _reap() -> None:
     _supervisors[:] = [process for process in _supervisors if process.poll() is None]
 
 
-def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any] | None) -> Job:
-    status = status or {}
-    supervisor = _supervisor(directory, status) or {}
+def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> Job:
+    supervisor = checked.read_supervisor(directory, status) or {}
     return Job(
         id=spec["id"],
-        name=spec["name"],
+        name=spec["name"].encode("utf-8", "replace").decode(),
         state=_state(directory, spec, status),
         argv=tuple(spec["argv"]),
         directory=directory,
@@ -241,6 +258,7 @@ def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[st
         exit_code=status.get("exit_code"),
         signal=status.get("signal"),
         supervisor_pid=supervisor.get("pid"),
+        command_pid=status.get("child", {}).get("pid"),
         stop_asked=bool(status.get("asked")),
         swept=tuple(status.get("swept", ())),
         survivors=tuple(status.get("survivors", ())),
@@ -251,25 +269,22 @@ def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[st
 
 def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JobState:
     if status.get("state") == "ended":
-        if status["asked"]:
+        if status.get("asked"):
             return "stopped"
-        if status["signal"] is not None:
+        if status.get("signal") is not None:
             return "killed"
+        if status.get("exit_code") is None:
+            return "lost"
         return "finished" if status["exit_code"] == 0 else "failed"
     known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another
     if spec.get("hostname") != socket.gethostname():
         return known  # the home directory is shared, and only the other machine knows more
     # Without its supervisor the command may still run; only its exit code will stay unknown.
-    if identity.is_alive(_supervisor(directory, status)) or identity.is_alive(status.get("child")):
+    if identity.is_alive(checked.read_supervisor(directory, status)) or identity.is_alive(status.get("child")):
         return known
     # It may have ended since the status was read.
-    newest = record.read_json(directory / record.STATUS) or {}
+    newest = checked.read_status(directory)
     if newest.get("state") == "ended" or newest.get("state", "starting") != known:
         return _state(directory, spec, newest)
-    just_made = abs(time.time() - spec.get("created_at", 0.0)) < 1.0 and _supervisor(directory, status) is None
+    just_made = abs(time.time() - spec.get("created_at", 0.0)) < 1.0 and checked.read_supervisor(directory, status) is None
     return "starting" if just_made else "lost"
-
-
-def _supervisor(directory: Path, status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what identifies the supervisor: from the status, else as recorded at its start."""
-    return status.get("supervisor") or record.read_json(directory / record.SPAWNED)

@@ -20,6 +20,7 @@ from gputop.jobs import identity, record, waiting
 from gputop.jobs.keeper import Keeper
 
 DEFAULT_GRACE_S = 10.0
+GRACE_MAX_S = 86_400.0
 TERM_PATIENCE_S = 3.0
 """How long leftover processes may take to end after TERM before they get KILL."""
 KILL_PATIENCE_S = 5.0
@@ -172,12 +173,16 @@ class Supervisor:
     def _asked(self, child: subprocess.Popen[bytes], received: signal.struct_siginfo) -> None:
         """Forward a stop request to the launcher; the second one kills it."""
         number = signal.Signals(received.si_signo)
-        grace_s = (record.read_json(self.directory / record.STOP) or {}).get("grace_s", DEFAULT_GRACE_S)
-        self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else float(grace_s))
+        self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else self.grace_s())
         self._note_asked(received)
         self._save()
         child.send_signal(number)
         child.send_signal(signal.SIGCONT)  # a command that is suspended would not see the request
+
+    def grace_s(self) -> float:
+        """Return how long the command may take to end, as whoever asks for the stop wrote it."""
+        wanted = (record.read_json(self.directory / record.STOP) or {}).get("grace_s")
+        return wanted if isinstance(wanted, int | float) and 0 <= wanted < GRACE_MAX_S else DEFAULT_GRACE_S
 
     def _note_asked(self, received: signal.struct_siginfo) -> None:
         name = signal.Signals(received.si_signo).name

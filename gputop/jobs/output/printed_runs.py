@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from gputop.errors import UsageError
-from gputop.jobs import record, store
+from gputop.jobs import store
 from gputop.jobs.output import logs
 from gputop.jobs.output.follower import METRICS, FileFollower
 from gputop.jobs.store import Job
@@ -143,7 +143,7 @@ class PrintedRuns:
             return
         single_file = len(found) == 1
         if single_file and followed.pid is None:
-            followed.pid = ((record.read_json(job.directory / record.STATUS) or {}).get("child") or {}).get("pid")
+            followed.pid = job.command_pid
         for source in found:
             if source.rank is None and not single_file:
                 # Once the ranks have their own files, the launcher's output belongs to no rank.

@@ -26,7 +26,7 @@ def asked_to_stop(job_id: str) -> bool:
         handle = os.open(jobs_dir() / job_id / "status.json", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         with os.fdopen(handle, encoding="utf-8") as file:
             status = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     asked = isinstance(status, dict) and bool(status.get("asked"))
     if isinstance(status, dict) and status.get("state") == "ended":
