@@ -89,15 +89,18 @@ def overwrite_json(path: Path, data: dict[str, Any]) -> None:
         os.close(handle)
 
 
-def load_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in ``path``.
+def load_json(path: Path, private: bool = False) -> dict[str, Any]:
+    """Return the JSON object in ``path``. ``private``: nobody else may have written it.
 
     Raises:
-        OSError: the file cannot be read, or is a link.
+        OSError: the file cannot be read, is a link, or is not private.
         ValueError: it contains anything else; the text goes on after the name of the file.
     """
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NO_FOLLOW)  # a FIFO must not hold up a reader
     with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if private and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
+            raise PermissionError(f"{path} can be written by other users")
         content = file.read(FILE_BYTES + 1)
     if len(content) > FILE_BYTES:
         raise ValueError("is too large")

@@ -93,8 +93,7 @@ def start(launch: Launch, after: Sequence[str] = ()) -> Job:
     directory = jobs_dir() / job_id
     try:
         make_private_dir(jobs_dir())
-        directory.mkdir(mode=0o700)
-        (directory / record.RANKS).mkdir(mode=0o700)
+        make_private_dir(directory / record.RANKS)
         spec = {
             "id": job_id,
             "name": launch.name,

@@ -18,6 +18,7 @@ from typing import Any
 from gputop import units
 from gputop.jobs import identity, record, waiting
 from gputop.jobs.keeper import Keeper
+from gputop.places import check_parents
 
 DEFAULT_GRACE_S = 10.0
 GRACE_MAX_S = 86_400.0
@@ -236,9 +237,11 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     directory = Path(arguments[0])
-    spec = record.read_json(directory / record.SPEC)
-    if spec is None:
-        sys.stderr.write(f"{directory} holds no job\n")
+    try:
+        check_parents(directory / record.SPEC)
+        spec = record.load_json(directory / record.SPEC, private=True)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"{directory} holds no job that can be run: {error}\n")
         return 2
     if "--sweep" in arguments:
         sweep_orphans(directory, spec)
