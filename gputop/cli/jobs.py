@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from gputop import units
@@ -108,6 +108,9 @@ def jobs(options: argparse.Namespace) -> int:
         return EXIT_OK
     if found:
         print("\n".join(table(("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), [_job_row(job) for job in found])))
+    for job in found:
+        if job.left:
+            print(f"Job {job.id} is lost: {job.problem}. gputop stop {job.id} ends them.")
     return EXIT_OK
 
 
@@ -154,6 +157,23 @@ def _explain(job_id: str) -> None:
 
 def stop(options: argparse.Namespace) -> int:
     """Stop a job and wait until all of its processes have ended."""
+    try:
+        job = job_store.find(options.job)
+    except UsageError:
+        # Its directory was deleted or damaged, but its processes can be found all the same.
+        left = job_store.processes(options.job)
+        if not left:
+            raise
+        print(f"Job {options.job} has no readable record, but {_processes(left)}. They are stopped now.", flush=True)
+        job_store.stop_processes(options.job)
+        print(f"{options.job}: stopped")
+        return EXIT_OK
+    if job.left:
+        print(f"Job {job.id} is lost, but {_processes(job.left)}. They are stopped now.", flush=True)
     job = job_store.stop(options.job)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM
+
+
+def _processes(pids: Sequence[int]) -> str:
+    return f"processes of it still run: {', '.join(map(str, pids))}"

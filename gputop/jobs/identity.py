@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 JOB_VARIABLE = "GPUTOP_JOB_ID"
 _PROC = Path("/proc")
@@ -25,15 +25,30 @@ def boot_id() -> str | None:
         return None
 
 
-def start_ticks(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None if it is gone or a zombie."""
+class Stat(NamedTuple):
+    """What /proc tells of a process that is no zombie."""
+
+    parent: int
+    session: int
+    start_ticks: int
+    """When it started, in clock ticks since boot."""
+
+
+def stat_fields(pid: int) -> Stat | None:
+    """Return the parent, session and start of a process; None if it is gone or a zombie."""
     try:
         stat = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None
     # The name (field 2) may contain spaces and parentheses: count from the last parenthesis.
     fields = stat[stat.rindex(b")") + 2 :].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    return None if fields[0] in (b"Z", b"X") else Stat(int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; None if it is gone or a zombie."""
+    found = stat_fields(pid)
+    return None if found is None else found.start_ticks
 
 
 def describe(pid: int) -> dict[str, int | str | None]:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from gputop.jobs import identity, record
+from gputop.jobs import identity, kin, record
 
 LOG_BYTES = 256 << 20
 KEEP_BYTES = 8 << 20
@@ -50,7 +50,7 @@ class Keeper:
         """Raise OSError or AttributeError where the system has no such memory."""
         self._path = directory / record.OUT_LOG
         self._reserve = directory / record.RESERVE
-        self._name = f"gputop-{job_id}"
+        self._name = kin.output_name(job_id)
         self._memory = _memory_file(self._name)
         self._page = mmap.mmap(-1, mmap.PAGESIZE)  # shared with forked processes
         self._numbers = memoryview(self._page).cast("Q")

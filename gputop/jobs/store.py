@@ -10,22 +10,30 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
 
 from gputop.errors import GputopError, UsageError
-from gputop.jobs import checked, identity, record
-from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S
+from gputop.jobs import checked, identity, kin, record
+from gputop.jobs.job import ACTIVE, Job, from_records
+from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S, sweep
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes.catalogue import Launch
-from gputop.snapshot import JobState
 
-__all__ = ["ACTIVE", "Job", "Listing", "find", "list_jobs", "read_jobs", "request_stop", "start", "stop"]
-
-ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
-"""The states of a job that has not ended."""
+__all__ = [
+    "ACTIVE",
+    "Job",
+    "Listing",
+    "find",
+    "list_jobs",
+    "processes",
+    "read_jobs",
+    "request_stop",
+    "start",
+    "stop",
+    "stop_processes",
+]
 
 ANSWER_PATIENCE_S = 3.0
 """How long a supervisor may take to record a request to stop. After that its job is stopped from outside."""
@@ -33,44 +41,8 @@ ANSWER_PATIENCE_S = 3.0
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 _supervisors: list[subprocess.Popen[bytes]] = []
 _ended: dict[Path, Job] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """A launched recipe or command, as described by its files.
-
-    ``state``: waiting (for earlier jobs), starting, running, finished (exit code 0), failed (another exit code), stopped (on
-    request), killed (by a signal that gputop did not send), lost (its supervisor is gone without a last status: reboot,
-    SIGKILL). Times are wall clock, seconds since the epoch. The job's run has the job's id as its run id.
-    """
-
-    id: str
-    name: str
-    state: JobState
-    argv: tuple[str, ...]
-    directory: Path
-    recipe_id: str | None = None
-    device_uuids: tuple[str, ...] = ()
-    values: Mapping[str, Any] = field(default_factory=dict)
-    started_at: float | None = None
-    ended_at: float | None = None
-    exit_code: int | None = None
-    signal: str | None = None
-    supervisor_pid: int | None = None
-    command_pid: int | None = None
-    stop_asked: bool = False
-    """Whether a stop was requested; while the state is still "running", the job is stopping."""
-    swept: tuple[int, ...] = ()
-    """PIDs that the launcher left behind and the supervisor ended."""
-    survivors: tuple[int, ...] = ()
-    """PIDs that survived SIGKILL because they wait in the kernel."""
-    hostname: str | None = None
-    problem: str | None = None
-
-    @property
-    def active(self) -> bool:
-        """Whether the job has not ended."""
-        return self.state in ACTIVE
+_deserted: set[Path] = set()
+"""Lost jobs without a process: they get no other, and /proc is not searched for them again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,11 +101,12 @@ def read_jobs() -> Listing:
     found, problems = [], []
     for name in names:
         try:
-            found.append(find(name))
+            found.append(_find(name))
         except checked.UnreadableJobError as error:
             problems.append(error)
         except UsageError:
             continue
+    found = _with_left(found)
     return Listing(tuple(sorted(found, key=lambda job: job.started_at or 0.0, reverse=True)), tuple(problems))
 
 
@@ -144,6 +117,15 @@ def find(job_id: str) -> Job:
         UsageError: there is none with this id.
         UnreadableJobError: its records are damaged, or belong to another user.
     """
+    return _with_left([_find(job_id)])[0]
+
+
+def processes(job_id: str) -> list[int]:
+    """Return the PIDs of a job's processes, also of a job whose directory was deleted."""
+    return [member.pid for member in kin.of_job(job_id)]
+
+
+def _find(job_id: str) -> Job:
     directory = record.job_dir(job_id)
     known = _ended.get(directory)
     if known is not None:
@@ -151,7 +133,7 @@ def find(job_id: str) -> Job:
     spec = checked.read_spec(directory)
     if directory.stat().st_uid != os.geteuid():
         raise checked.UnreadableJobError(directory, "it belongs to another user")
-    job = _job_from_files(directory, spec, checked.read_status(directory))
+    job = from_records(directory, spec, checked.read_status(directory))
     if not job.active and job.state != "lost" and not job.survivors:
         _ended[directory] = job
     return job
@@ -166,7 +148,7 @@ def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
     job = find(job_id)
     if job.active and job.hostname != socket.gethostname():
         raise UsageError(f"Job {job_id} runs on {job.hostname}.", "Stop it there.")
-    if not job.active and not identity.marked(job_id):
+    if not job.active and not processes(job_id):
         raise UsageError(f"Job {job_id} has ended: {job.state}.", "There is nothing to stop.")
     supervisor = checked.read_supervisor(job.directory, checked.read_status(job.directory))
     if not job.active or not supervisor or not identity.is_alive(supervisor):
@@ -183,7 +165,7 @@ def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
     """Stop a job and wait until all of its processes have ended.
 
     Raises:
-        UsageError: there is no such job, or it has ended.
+        UsageError: there is no such job, or it has ended. ``stop_processes`` stops one whose record is gone or damaged.
         GputopError: some processes cannot be killed.
     """
     request_stop(job_id, grace_s)
@@ -194,7 +176,7 @@ def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
     while time.monotonic() < deadline:
         job = find(job_id)
         # A job without its supervisor is "lost" until the sweep has written "stopped".
-        if not job.active and job.state != "lost" and not identity.marked(job_id):
+        if not job.active and job.state != "lost" and not processes(job_id):
             return job
         patience_s = grace_s + sweep_s if job.stop_asked else ANSWER_PATIENCE_S
         if not swept_from_here and job.active and time.monotonic() - asked_at > patience_s:
@@ -203,13 +185,29 @@ def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
         time.sleep(0.05)
     job = find(job_id)
     if job.survivors:
-        pids = ", ".join(map(str, job.survivors))
-        raise GputopError(
-            f"Job {job_id} still runs after SIGKILL: {pids}.", "A process that waits in the kernel ends only with its driver."
-        )
-    left = ", ".join(map(str, identity.marked(job_id))) or "none of its processes is left, but its end is not recorded"
+        raise _survived(job_id, job.survivors)
+    left = ", ".join(map(str, processes(job_id))) or "none of its processes is left, but its end is not recorded"
     raise GputopError(
         f"Job {job_id} has not ended yet: {left}.", f"Run gputop stop {job_id} again, or end these processes with kill."
+    )
+
+
+def stop_processes(job_id: str) -> list[int]:
+    """End the processes of a job whose record is gone or damaged; return their PIDs, [] if there are none.
+
+    Raises:
+        GputopError: some processes cannot be killed.
+    """
+    swept, survivors = sweep(job_id)
+    if survivors:
+        raise _survived(job_id, survivors)
+    return swept
+
+
+def _survived(job_id: str, pids: Sequence[int]) -> GputopError:
+    return GputopError(
+        f"Job {job_id} still runs after SIGKILL: {', '.join(map(str, pids))}.",
+        "A process that waits in the kernel ends only with its driver.",
     )
 
 
@@ -241,49 +239,16 @@ def _reap() -> None:
     _supervisors[:] = [process for process in _supervisors if process.poll() is None]
 
 
-def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> Job:
-    supervisor = checked.read_supervisor(directory, status) or {}
-    return Job(
-        id=spec["id"],
-        name=spec["name"].encode("utf-8", "replace").decode(),
-        state=_state(directory, spec, status),
-        argv=tuple(spec["argv"]),
-        directory=directory,
-        recipe_id=spec.get("recipe_id"),
-        device_uuids=tuple(spec.get("device_uuids", ())),
-        values=spec.get("values", {}),
-        started_at=status.get("began_at") or spec.get("created_at"),
-        ended_at=status.get("ended_at"),
-        exit_code=status.get("exit_code"),
-        signal=status.get("signal"),
-        supervisor_pid=supervisor.get("pid"),
-        command_pid=status.get("child", {}).get("pid"),
-        stop_asked=bool(status.get("asked")),
-        swept=tuple(status.get("swept", ())),
-        survivors=tuple(status.get("survivors", ())),
-        hostname=spec.get("hostname"),
-        problem=status.get("problem"),
-    )
+def _with_left(jobs: list[Job]) -> list[Job]:
+    """Add the processes that lost jobs left behind. They may hold GPUs, and nobody supervises them."""
+    here = socket.gethostname()
+    lost = [job.id for job in jobs if job.state == "lost" and job.hostname == here and job.directory not in _deserted]
+    found = {job_id: members for job_id, members in kin.of_jobs(lost).items() if members} if lost else {}
+    _deserted.update(job.directory for job in jobs if job.id in lost and job.id not in found)
+    return [_left(job, tuple(member.pid for member in found[job.id])) if job.id in found else job for job in jobs]
 
 
-def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JobState:
-    if status.get("state") == "ended":
-        if status.get("asked"):
-            return "stopped"
-        if status.get("signal") is not None:
-            return "killed"
-        if status.get("exit_code") is None:
-            return "lost"
-        return "finished" if status["exit_code"] == 0 else "failed"
-    known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another
-    if spec.get("hostname") != socket.gethostname():
-        return known  # the home directory is shared, and only the other machine knows more
-    # Without its supervisor the command may still run; only its exit code will stay unknown.
-    if identity.is_alive(checked.read_supervisor(directory, status)) or identity.is_alive(status.get("child")):
-        return known
-    # It may have ended since the status was read.
-    newest = checked.read_status(directory)
-    if newest.get("state") == "ended" or newest.get("state", "starting") != known:
-        return _state(directory, spec, newest)
-    just_made = abs(time.time() - spec.get("created_at", 0.0)) < 1.0 and checked.read_supervisor(directory, status) is None
-    return "starting" if just_made else "lost"
+def _left(job: Job, pids: tuple[int, ...]) -> Job:
+    where = f" on {', '.join(job.device_uuids)}" if job.device_uuids else ""
+    problem = f"its supervisor and its command are gone, but processes of it still run{where}: {', '.join(map(str, pids))}"
+    return replace(job, left=pids, problem=problem)

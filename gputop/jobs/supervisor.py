@@ -12,12 +12,14 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from gputop import units
-from gputop.jobs import identity, record, waiting
+from gputop.jobs import identity, kin, record, waiting
 from gputop.jobs.keeper import Keeper
+from gputop.jobs.kin import Member
 from gputop.places import check_parents
 
 DEFAULT_GRACE_S = 10.0
@@ -54,6 +56,8 @@ class Supervisor:
             "problem": None,
         }
         self._keeper: Keeper | None = None
+        self._members: list[Member] = []
+        """The job's processes at the time of the first stop request."""
         self._unsaved = False
         self._kill_at: float | None = None
 
@@ -72,24 +76,12 @@ class Supervisor:
         # A launcher that succeeded leaves nothing behind, or does so on purpose. One that was stopped, failed or was killed
         # leaves ranks behind: torchrun gives each its own session, so they keep training under init.
         if code != 0 or self.status["asked"]:
-            self.sweep()
+            self.sweep(child.pid)
         self._end(code)
 
-    def sweep(self) -> None:
-        """End every process that carries the job's mark: TERM, then KILL. Record those that survive."""
-        swept: set[int] = set()
-        for number, patience_s in ((signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, KILL_PATIENCE_S)):
-            deadline = time.monotonic() + patience_s
-            while found := identity.signal_marked(self.job_id, number):
-                swept.update(found)
-                # TERM once, then wait. Repeat KILL, to catch processes that were forked meanwhile.
-                while number == signal.SIGTERM and identity.marked(self.job_id) and time.monotonic() < deadline:
-                    time.sleep(0.05)
-                if time.monotonic() >= deadline:
-                    break
-                time.sleep(0.05)
-        self.status["swept"] = sorted(swept)
-        self.status["survivors"] = identity.marked(self.job_id)
+    def sweep(self, session: int | None = None) -> None:
+        """End every process of the job, see ``sweep``, and record those that were ended and those that survive."""
+        self.status["swept"], self.status["survivors"] = sweep(self.job_id, session, self._members)
 
     def _start(self) -> subprocess.Popen[bytes] | None:
         environment = {
@@ -177,6 +169,7 @@ class Supervisor:
         self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else self.grace_s())
         self._note_asked(received)
         self._save()
+        self._members = self._members or kin.of_job(self.job_id, child.pid)
         child.send_signal(number)
         child.send_signal(signal.SIGCONT)  # a command that is suspended would not see the request
 
@@ -215,6 +208,31 @@ class Supervisor:
         self._unsaved = self.directory.is_dir()
 
 
+def sweep(job_id: str, session: int | None = None, known: Collection[Member] = ()) -> tuple[list[int], list[int]]:
+    """End every process of a job: TERM, then KILL. Return the PIDs of those that were found, and of those that survive.
+
+    ``session`` is the PID of the job's command, unless that may belong to another process now. ``known`` are processes found
+    earlier: once their parents have ended, those that cleared their environment can no longer be told.
+    """
+    swept = set(kin.alive(known))
+    for number, patience_s in ((signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, KILL_PATIENCE_S)):
+        deadline = time.monotonic() + patience_s
+        while found := _still_there(job_id, session, swept):
+            kin.send(found, number)
+            swept.update(found)
+            # TERM once, then wait. Repeat KILL, to catch processes that were forked meanwhile.
+            while number == signal.SIGTERM and _still_there(job_id, session, swept) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(0.05)
+    return sorted(member.pid for member in swept), sorted(member.pid for member in _still_there(job_id, session, swept))
+
+
+def _still_there(job_id: str, session: int | None, known: Collection[Member]) -> set[Member]:
+    return {*kin.of_job(job_id, session), *kin.alive(known)}
+
+
 def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
     """End the remaining processes of a job whose supervisor is gone, and record that it was stopped."""
     supervisor = Supervisor(directory, spec)
@@ -223,7 +241,8 @@ def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
         known,
         asked=[*known.get("asked", []), {"signal": "SIGTERM", "at": time.time(), "pid": os.getppid(), "uid": os.getuid()}],
     )
-    supervisor.sweep()
+    command = known.get("child")
+    supervisor.sweep(command["pid"] if command and identity.is_alive(command) else None)
     supervisor._save(state="ended", ended_at=time.time())
 
 

@@ -386,7 +386,7 @@ class LaunchScreen(SubScreen):
         job = self.chosen_job()
         if self.view is None:
             return
-        if job is None or not job.active:
+        if job is None or not (job.active or job.left):
             self.notify("No running job is chosen: choose one in the jobs (3).", timeout=4)
             return
-        open_stop(self.app, target_of_job(job.id, job.name, self.view), self.view)
+        open_stop(self.app, target_of_job(job.id, job.name, self.view, job.left), self.view)
