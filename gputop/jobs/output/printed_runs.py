@@ -38,7 +38,7 @@ _RUN_STATES: Mapping[JobState, RunState] = {
     "running": "running",
     "finished": "finished",
     "failed": "failed",
-    "stopped": "killed",
+    "stopped": "stopped",
     "killed": "killed",
     "lost": "killed",
 }
