@@ -3,12 +3,14 @@
 A job writes to a file in memory (memfd), which is a regular file to it, as ``out.log`` would be. A print therefore neither
 fails nor waits: not when the disk is full or hangs, and not when processes of gputop are killed. A keeper, a process in its own
 session, copies the output to the disk and frees the memory. The supervisor starts another if it is killed; the keeper goes on
-if the supervisor is killed. If both are killed, the output stays in memory for as long as the job runs.
+if the supervisor is killed. If both are killed, the output stays in memory for as long as the job runs; ``rescue`` writes it to
+the disk when the job is stopped.
 
 What is kept is bounded, the newest of it, and a line of the log says how much was lost:
 
 * ``out.log`` is cut to its newest half when it exceeds ``LOG_BYTES``, and on a disk that stays full.
-* What cannot be written waits in memory, the newest ``KEEP_BYTES``.
+* What cannot be written waits in memory, the newest ``KEEP_BYTES``. What is only printed faster than the disk takes it waits
+  up to ``LOG_BYTES``.
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ import errno
 import fcntl
 import mmap
 import os
+import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from gputop.jobs import identity, kin, record
+from gputop.jobs import identity, kin, log_file, record
+from gputop.jobs.log_file import PIECE_BYTES
 
 LOG_BYTES = 256 << 20
 KEEP_BYTES = 8 << 20
@@ -36,9 +40,10 @@ LINGER_S = 3600.0
 """How long a keeper waits for room after the job has ended."""
 _TICK_S = 0.1
 _LOOK_S = 1.0
-_PIECE_BYTES = 1 << 20
 _FREE_BYTES = 256 << 10
 """Memory is freed in portions of at least this size."""
+_MATCH_BYTES = 512
+"""The end of the log, by which the place to go on at is found in memory."""
 _MFD_NOEXEC_SEAL = 8
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -78,6 +83,9 @@ class Keeper:
 
     def finish(self, patience_s: float) -> None:
         """Write all output to the disk. What finds no room within ``patience_s`` is left to the keeper."""
+        if self._pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pid, signal.SIGCONT)  # a keeper that is suspended may hold the lock
         deadline = time.monotonic() + patience_s
         while not self._move(finishing=True) and time.monotonic() < deadline:
             time.sleep(_TICK_S)
@@ -105,6 +113,7 @@ class Keeper:
             end = os.fstat(self._memory).st_size
             if end < self._moved:  # cut by the job itself, as by "> /dev/stderr" in a shell script
                 self._moved = self._freed = 0
+            self._drop(end, LOG_BYTES)
             while self._moved < end:
                 try:
                     self._write(end)
@@ -114,7 +123,7 @@ class Keeper:
                 except OSError as error:
                     if not self._make_room(end, finishing, error.errno in _FULL):
                         break
-            self._free()
+                self._free()
             return self._moved >= end
         finally:
             fcntl.lockf(self._memory, fcntl.LOCK_UN)
@@ -123,9 +132,9 @@ class Keeper:
         log = record.open_log(self._path)
         try:
             if self._lost:
-                _write_whole(log, _note(self._lost))
+                log_file.write_whole(log, log_file.note(self._lost))
                 self._lost = 0
-            data = os.pread(self._memory, min(_PIECE_BYTES, end - self._moved), self._moved)
+            data = os.pread(self._memory, min(PIECE_BYTES, end - self._moved), self._moved)
             self._moved += os.write(log, data)
             size = os.fstat(log).st_size
         finally:
@@ -142,18 +151,22 @@ class Keeper:
             return False
         if full and (self._cut() or self._release()):
             return True
-        if waiting > KEEP_BYTES:
-            dropped = waiting - KEEP_BYTES // 2
-            self._moved += dropped
-            self._lost += dropped
+        self._drop(end, KEEP_BYTES)
         return False
+
+    def _drop(self, end: int, most_bytes: int) -> None:
+        """Leave out the older part of what waits, if that is more than ``most_bytes``."""
+        waiting = end - self._moved
+        if waiting > most_bytes:
+            self._lost += waiting - most_bytes // 2
+            self._moved = end - most_bytes // 2
 
     def _cut(self) -> bool:
         """Reduce the log to its newest half, in place; return whether that freed something."""
         try:
             if self._path.lstat().st_size < CUT_BYTES:
                 return False
-            self._dropped += cut(self._path, self._dropped)
+            self._dropped += log_file.cut(self._path, self._dropped)
         except OSError:
             return False
         return True
@@ -168,10 +181,12 @@ class Keeper:
     def _free(self) -> None:
         """Give back the memory of what was moved."""
         begin, end = self._freed, self._moved // mmap.ALLOCATIONGRANULARITY * mmap.ALLOCATIONGRANULARITY
-        if end - begin >= _FREE_BYTES:
-            with mmap.mmap(self._memory, end - begin, offset=begin) as window:
-                window.madvise(mmap.MADV_REMOVE)
-            self._freed = end
+        if end - begin < _FREE_BYTES:
+            return
+        # Either error: the job has cut its output meanwhile.
+        with contextlib.suppress(OSError, ValueError), mmap.mmap(self._memory, end - begin, offset=begin) as window:
+            window.madvise(mmap.MADV_REMOVE)
+        self._freed = end
 
     def _is_used(self) -> bool:
         """Return whether another process still has the job's output open."""
@@ -212,40 +227,32 @@ class Keeper:
         self._numbers[3] = value
 
 
-def cut(path: Path, dropped_before: int = 0) -> int:
-    """Reduce a log to its newest half of whole lines, in place, after a line that says how much was dropped.
-
-    Takes no room on the disk. Returns the bytes dropped now; ``dropped_before`` are those of earlier cuts.
+def rescue(directory: Path, job_id: str, members: Collection[int]) -> None:
+    """Append to the log what the processes of a job, ``members``, have in memory, unless somebody keeps it.
 
     Raises:
-        OSError: the log cannot be read or written.
+        OSError: the memory cannot be read, or the log cannot be written.
     """
-    handle = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
+    link = f"/memfd:{kin.output_name(job_id)} (deleted)"
+    output = next((f"/proc/{pid}/fd/1" for pid in members if link in _open_files(pid)), None)
+    if output is None or any(link in _open_files(pid) for pid in identity.pids() if pid not in members):
+        return
+    log = record.open_log(directory / record.OUT_LOG)
+    memory = os.open(output, os.O_RDONLY)
     try:
-        size = os.fstat(handle).st_size
-        begin = size - size // 2
-        begin += os.pread(handle, size // 4, begin).find(b"\n") + 1
-        before = _note(dropped_before).lstrip()
-        dropped = begin - (len(before) if os.pread(handle, len(before), 0) == before else 0)
-        note = _note(dropped_before + dropped).lstrip()
-        to = os.pwrite(handle, note, 0)
-        for offset in range(begin, size, _PIECE_BYTES):
-            to += os.pwrite(handle, os.pread(handle, min(_PIECE_BYTES, size - offset), offset), to)
-        os.ftruncate(handle, to)
-        return dropped
+        offset = os.lseek(memory, 0, os.SEEK_DATA)
+        # Memory is freed in portions: the log may hold the first part of what is left.
+        with (directory / record.OUT_LOG).open("rb") as file:
+            file.seek(-min(_MATCH_BYTES, os.fstat(log).st_size), os.SEEK_END)
+            written = file.read()
+        left = os.pread(memory, 2 * _FREE_BYTES + PIECE_BYTES, offset)
+        found = left.find(written) if written else -1
+        offset += 0 if found < 0 else found + len(written)
+        while data := os.pread(memory, PIECE_BYTES, offset):
+            offset += os.write(log, data)
     finally:
-        os.close(handle)
-
-
-def _note(lost_bytes: int) -> bytes:
-    return f"\ngputop: {lost_bytes} bytes lost: the disk or the log was full.\n".encode()
-
-
-def _write_whole(handle: int, data: bytes) -> None:
-    size = os.fstat(handle).st_size
-    if os.write(handle, data) < len(data):
-        os.ftruncate(handle, size)
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.close(memory)
+        os.close(log)
 
 
 def _memory_file(name: str) -> int:

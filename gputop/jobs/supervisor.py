@@ -7,6 +7,7 @@ stops a job whose supervisor is gone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any
 
 from gputop import units
 from gputop.jobs import identity, kin, record, waiting
-from gputop.jobs.keeper import Keeper
+from gputop.jobs.keeper import Keeper, rescue
 from gputop.jobs.kin import Member
 from gputop.places import check_parents
 
@@ -242,6 +243,8 @@ def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
         asked=[*known.get("asked", []), {"signal": "SIGTERM", "at": time.time(), "pid": os.getppid(), "uid": os.getuid()}],
     )
     command = known.get("child")
+    with contextlib.suppress(OSError):
+        rescue(directory, spec["id"], [member.pid for member in kin.of_job(spec["id"])])
     supervisor.sweep(command["pid"] if command and identity.is_alive(command) else None)
     supervisor._save(state="ended", ended_at=time.time())
 
@@ -256,13 +259,15 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     directory = Path(arguments[0])
+    sweeping = "--sweep" in arguments
     try:
-        check_parents(directory / record.SPEC)
-        spec = record.load_json(directory / record.SPEC, private=True)
+        if not sweeping:
+            check_parents(directory / record.SPEC)
+        spec = record.load_json(directory / record.SPEC, private=not sweeping)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"{directory} holds no job that can be run: {error}\n")
         return 2
-    if "--sweep" in arguments:
+    if sweeping:
         sweep_orphans(directory, spec)
     else:
         Supervisor(directory, spec).run()

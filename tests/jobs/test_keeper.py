@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.jobs import identity, keeper, record, store
+from gputop.jobs import identity, keeper, log_file, record, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
@@ -157,6 +157,28 @@ def test_a_job_goes_on_when_everything_of_gputop_is_killed(tmp_path: Path) -> No
     until(lambda: output.stat().st_size > 3000 * 1001)
     assert identity.marked(printer.job.id) == [command]
     assert store.stop(printer.job.id).state == "stopped"
+    assert numbers_of(printer.job) == list(range(1, 3001)), "what was in memory alone is written when it is stopped"
+
+
+def test_a_suspended_keeper_keeps_no_output_back(tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    os.kill(keeper_of(printer.job), signal.SIGSTOP)
+    printer.print_lines(700)
+    failed = printer.end()
+    assert numbers_of(failed) == list(range(1, 701))
+
+
+def test_a_backlog_beyond_the_log_s_size_is_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "LOG_BYTES", 100_000)
+    kept = keeper.Keeper(tmp_path, "job")
+    output = kept.open_for_job()
+    for number in range(100_000):
+        os.write(output, f"{number:09}\n".encode())
+    kept.finish(1.0)
+    os.close(output)
+    lines = (tmp_path / record.OUT_LOG).read_text().splitlines()
+    assert lines[1] == "gputop: 950000 bytes lost: the disk or the log was full."
+    assert [int(line) for line in lines[2:]] == list(range(95_000, 100_000))
 
 
 def test_standard_output_is_a_regular_file_and_may_be_opened_again() -> None:
@@ -180,7 +202,7 @@ def test_a_log_is_cut_to_its_newest_half(tmp_path: Path) -> None:
     log = tmp_path / "out.log"
     log.write_text("".join(f"{number:09}\n" for number in range(100_000)))
     inode = log.stat().st_ino
-    dropped = keeper.cut(log, 5)
+    dropped = log_file.cut(log, 5)
     first, *rest = log.read_text().splitlines()
     assert first == f"gputop: {dropped + 5} bytes lost: the disk or the log was full."
     assert [int(line) for line in rest] == list(range(dropped // 10, 100_000))
