@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 from pathlib import Path
@@ -36,13 +37,64 @@ def config_path() -> Path:
 
 
 def make_private_dir(path: Path) -> Path:
-    """Create ``path`` and its parents with mode 0700, and check that it belongs to this user.
+    """Create ``path`` and its missing parents with mode 0700, whatever the umask, and check that nobody else can replace it.
+
+    If ``path`` exists and other users may write it, its mode becomes 0700.
 
     Raises:
-        OSError: ``path`` cannot be created, is a symbolic link, is not a directory, or belongs to another user.
+        OSError: ``path`` cannot be created, is a symbolic link, is not a directory, or belongs to another user; or another
+            user can replace it, see ``check_parents``.
     """
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    check_parents(path)
+    create_dirs(path)
     found = path.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         raise PermissionError(f"{path} is not a directory of this user")
+    if _is_open(found):
+        path.chmod(0o700)
     return path
+
+
+def check_parents(path: Path) -> None:
+    """Check that only this user and root can replace ``path``, by the directories above it that exist.
+
+    Raises:
+        OSError: one of them belongs to another user, or others may write it and it has no sticky bit.
+    """
+    own = (0, os.geteuid(), _outside_uid())
+    for parent in {*path.absolute().parents, *Path(os.path.realpath(path.parent), "_").parents}:
+        try:
+            found = parent.stat()
+        except FileNotFoundError:
+            continue
+        if found.st_uid not in own:
+            raise PermissionError(f"{parent} belongs to another user, who could replace {path}: choose another $GPUTOP_DIR")
+        if _is_open(found):
+            raise PermissionError(f"every user can replace {path}: remove their right with chmod o-w {parent}")
+
+
+def create_dirs(path: Path) -> None:
+    """Create ``path`` and its parents where they are missing, with mode 0700, whatever the umask.
+
+    Raises:
+        OSError: one of them cannot be created.
+    """
+    for part in (*reversed(path.parents), path):
+        if not part.exists():
+            with contextlib.suppress(FileExistsError):  # a link to nowhere, or another process was first
+                part.mkdir(mode=0o700)
+                part.chmod(0o700)  # the umask may have removed rights of the owner
+
+
+def _is_open(found: os.stat_result) -> bool:
+    """Return whether every user can rename what is in a directory. Groups are left out: many users have one of their own."""
+    return bool(found.st_mode & stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX
+
+
+def _outside_uid() -> int:
+    """Return the user that stands for all users outside of this user namespace, root among them; -1 if there is no outside."""
+    try:
+        everybody_inside = Path("/proc/self/uid_map").read_text().split() == ["0", "0", "4294967295"]
+        return -1 if everybody_inside else int(Path("/proc/sys/kernel/overflowuid").read_text())
+    except (OSError, ValueError):
+        return -1

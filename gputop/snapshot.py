@@ -67,7 +67,7 @@ FAILED_STATES: frozenset[RunState] = frozenset({"failed", "killed"})
 ENDED_STATES: frozenset[RunState] = FAILED_STATES | {"finished", "stopped"}
 
 JobState = Literal["waiting", "starting", "running", "finished", "failed", "stopped", "killed", "lost"]
-"""State of a launched job; ``jobs/store.py`` defines each."""
+"""State of a launched job; ``jobs/job.py`` defines each."""
 
 DeviceState = Literal["ok", "lost", "error", "stale"]
 DeviceKind = Literal["gpu", "mig", "virtual"]

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from gputop import units
@@ -96,15 +96,22 @@ def recipe_list() -> str:
 
 
 def jobs(options: argparse.Namespace) -> int:
-    """List the jobs of this user, newest first."""
-    found = job_store.list_jobs()
+    """List the jobs of this user, newest first; name those that cannot be read on standard error."""
+    listing = job_store.read_jobs()
+    found = listing.jobs
+    for problem in listing.problems:
+        print(f"{problem.message} {problem.hint}", file=sys.stderr)
     if options.as_json:
         print(json.dumps([job_record(job) for job in found]))
         return EXIT_OK
-    if not found:
+    if not found and not listing.problems:
         print("No jobs yet. Start one with l in gputop.")
         return EXIT_OK
-    print("\n".join(table(("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), [_job_row(job) for job in found])))
+    if found:
+        print("\n".join(table(("JOB", "STATE", "RECIPE", "GPUS", "TIME", "EXIT"), [_job_row(job) for job in found])))
+    for job in found:
+        if job.left:
+            print(f"Job {job.id} is lost: {job.problem}. gputop stop {job.id} ends them.")
     return EXIT_OK
 
 
@@ -151,6 +158,23 @@ def _explain(job_id: str) -> None:
 
 def stop(options: argparse.Namespace) -> int:
     """Stop a job and wait until all of its processes have ended."""
+    try:
+        job = job_store.find(options.job)
+    except UsageError:
+        # Its directory was deleted or damaged, but its processes can be found all the same.
+        left = job_store.processes(options.job)
+        if not left:
+            raise
+        print(f"Job {options.job} has no readable record, but {_processes(left)}. They are stopped now.", flush=True)
+        job_store.stop_processes(options.job)
+        print(f"{options.job}: stopped")
+        return EXIT_OK
+    if job.left:
+        print(f"Job {job.id} is lost, but {_processes(job.left)}. They are stopped now.", flush=True)
     job = job_store.stop(options.job)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM
+
+
+def _processes(pids: Sequence[int]) -> str:
+    return f"processes of it still run: {', '.join(map(str, pids))}"

@@ -30,7 +30,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parents[2])
 
 from gputop.errors import GputopError
-from gputop.jobs import identity
+from gputop.jobs import identity, waiting
 
 GRACE_S = 10.0
 """How long a command may take to end after TERM or a hangup before it gets KILL."""
@@ -87,7 +87,7 @@ def _wait(child: subprocess.Popen[bytes]) -> int:
     kill_at: float | None = None
     while (code := child.poll()) is None:
         wait_s = 1.0 if kill_at is None else max(0.05, min(1.0, kill_at - time.monotonic()))
-        received = signal.sigtimedwait(_WATCHED, wait_s)
+        received = waiting.for_signal(_WATCHED, wait_s)
         if received is not None and received.si_signo != signal.SIGCHLD:
             number = signal.Signals(received.si_signo)
             if received.si_code == _SENT_BY_A_PROCESS:

@@ -11,7 +11,7 @@ import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 JOB_VARIABLE = "GPUTOP_JOB_ID"
 _PROC = Path("/proc")
@@ -25,15 +25,30 @@ def boot_id() -> str | None:
         return None
 
 
-def start_ticks(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot; None if it is gone or a zombie."""
+class Stat(NamedTuple):
+    """What /proc tells of a process that is no zombie."""
+
+    parent: int
+    session: int
+    start_ticks: int
+    """When it started, in clock ticks since boot."""
+
+
+def stat_fields(pid: int) -> Stat | None:
+    """Return the parent, session and start of a process; None if it is gone or a zombie."""
     try:
         stat = (_PROC / str(pid) / "stat").read_bytes()
     except OSError:
         return None
     # The name (field 2) may contain spaces and parentheses: count from the last parenthesis.
     fields = stat[stat.rindex(b")") + 2 :].split()
-    return None if fields[0] in (b"Z", b"X") else int(fields[19])
+    return None if fields[0] in (b"Z", b"X") else Stat(int(fields[1]), int(fields[3]), int(fields[19]))
+
+
+def start_ticks(pid: int) -> int | None:
+    """Return when a process started, in clock ticks since boot; None if it is gone or a zombie."""
+    found = stat_fields(pid)
+    return None if found is None else found.start_ticks
 
 
 def describe(pid: int) -> dict[str, int | str | None]:
@@ -41,18 +56,22 @@ def describe(pid: int) -> dict[str, int | str | None]:
     return {"pid": pid, "start_ticks": start_ticks(pid), "boot_id": boot_id()}
 
 
-def is_alive(kept: Mapping[str, Any] | None) -> bool:
-    """Return whether the process that ``describe`` identified still runs, on this boot of this machine."""
-    if not kept or kept.get("start_ticks") is None or kept.get("boot_id") != boot_id():
+def is_alive(kept: Any) -> bool:
+    """Return whether the process that ``describe`` identified still runs, on this boot of this machine.
+
+    ``kept`` may be anything that a file contained.
+    """
+    if not isinstance(kept, Mapping) or kept.get("start_ticks") is None or kept.get("boot_id") != boot_id():
         return False
-    return bool(start_ticks(kept["pid"]) == kept["start_ticks"])
+    pid = kept.get("pid")
+    return isinstance(pid, int) and start_ticks(pid) == kept["start_ticks"]
 
 
 def marked(job_id: str) -> list[int]:
     """Return the PIDs of the processes that were started with the job's id in their environment, without zombies."""
     mark = f"{JOB_VARIABLE}={job_id}".encode()
     own = os.getpid()
-    return [pid for pid in _pids() if pid != own and _carries(pid, mark) and start_ticks(pid) is not None]
+    return [pid for pid in pids() if pid != own and _carries(pid, mark) and start_ticks(pid) is not None]
 
 
 def signal_marked(job_id: str, number: signal.Signals) -> list[int]:
@@ -80,7 +99,8 @@ def _signal_if(pid: int, mark: bytes, number: signal.Signals) -> None:
         os.close(handle)
 
 
-def _pids() -> list[int]:
+def pids() -> list[int]:
+    """Return the PIDs of all processes."""
     try:
         return [int(name) for name in os.listdir(_PROC) if name.isdigit()]
     except OSError:

@@ -6,7 +6,7 @@
 * ``status.json``: written by the supervisor, always replaced as a whole.
 * ``spawned.json``: identifies the supervisor until it writes its first status.
 * ``stop.json``: how to stop; written by whoever asks for it.
-* ``out.log``: the launcher's output.
+* ``out.log``: the launcher's output; ``reserve``: room for the end of it, see ``keeper``.
 * ``ranks/``: torchrun's files for each rank.
 
 Imports no third-party package: the supervisor stays small.
@@ -14,6 +14,7 @@ Imports no third-party package: the supervisor stays small.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -22,15 +23,22 @@ from typing import Any
 
 from gputop.errors import UsageError
 from gputop.places import jobs_dir
-from gputop.wire import parse_json
+from gputop.wire import FormatError, parse_json
 
 SPEC = "spec.json"
 STATUS = "status.json"
 SPAWNED = "spawned.json"
 STOP = "stop.json"
 OUT_LOG = "out.log"
+RESERVE = "reserve"
 SUPERVISOR_LOG = "supervisor.log"
 RANKS = "ranks"
+
+PADDED_BYTES = 4096
+"""Files are padded with spaces to one block, so that they can be overwritten in place on a full disk."""
+
+FILE_BYTES = 4 << 20
+"""A larger record is none of gputop's."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
@@ -43,7 +51,7 @@ def job_dir(job_id: str) -> Path:
         UsageError: there is no such job.
     """
     path = jobs_dir() / job_id
-    if not _ID.fullmatch(job_id) or not (path / SPEC).is_file():
+    if not _ID.fullmatch(job_id) or not os.path.lexists(path / SPEC):
         raise UsageError(f"There is no job {job_id!r}.", "gputop jobs lists them.")
     return path
 
@@ -58,22 +66,60 @@ def write_json(path: Path, data: dict[str, Any]) -> None:
     try:
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | _NO_FOLLOW, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump(data, file)
+            file.write(json.dumps(data).ljust(PADDED_BYTES))
         os.replace(temporary, path)
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
 
 
+def overwrite_json(path: Path, data: dict[str, Any]) -> None:
+    """Overwrite the content of ``path``, which needs no room on the disk. A reader may see a part of it for a moment.
+
+    Raises:
+        OSError: the new content is longer than the old, or there is no such file.
+    """
+    content = json.dumps(data).encode()
+    handle = os.open(path, os.O_WRONLY | _NO_FOLLOW)
+    try:
+        size = os.fstat(handle).st_size
+        if len(content) > size:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.pwrite(handle, content.ljust(size), 0)
+    finally:
+        os.close(handle)
+
+
+def load_json(path: Path, private: bool = False) -> dict[str, Any]:
+    """Return the JSON object in ``path``. ``private``: nobody else may have written it.
+
+    Raises:
+        OSError: the file cannot be read, is a link, or is not private.
+        ValueError: it contains anything else; the text goes on after the name of the file.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | _NO_FOLLOW)  # a FIFO must not hold up a reader
+    with os.fdopen(handle, "rb") as file:
+        found = os.fstat(handle)
+        if private and (found.st_uid != os.geteuid() or found.st_mode & 0o022):
+            raise PermissionError(f"{path} can be written by other users")
+        content = file.read(FILE_BYTES + 1)
+    if len(content) > FILE_BYTES:
+        raise ValueError("is too large")
+    try:
+        data = parse_json(content)
+    except FormatError as error:
+        raise ValueError("is not JSON") from error
+    if not isinstance(data, dict):
+        raise ValueError("is not a JSON object")
+    return data
+
+
 def read_json(path: Path) -> dict[str, Any] | None:
     """Return the JSON object in ``path``; None if the file is missing, a link, or contains anything else."""
     try:
-        handle = os.open(path, os.O_RDONLY | _NO_FOLLOW)
-        with os.fdopen(handle, encoding="utf-8") as file:
-            data = parse_json(file.read())
+        return load_json(path)
     except (OSError, ValueError):
         return None
-    return data if isinstance(data, dict) else None
 
 
 def has_ended(directory: Path) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import secrets
 import signal
@@ -11,63 +10,47 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, cast
 
 from gputop.errors import GputopError, UsageError
-from gputop.jobs import identity, record
-from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S
+from gputop.jobs import checked, identity, kin, record
+from gputop.jobs.job import ACTIVE, Job, from_records
+from gputop.jobs.supervisor import DEFAULT_GRACE_S, KILL_PATIENCE_S, TERM_PATIENCE_S, sweep
 from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes.catalogue import Launch
-from gputop.snapshot import JobState
 
-__all__ = ["ACTIVE", "Job", "find", "list_jobs", "request_stop", "start", "stop"]
+__all__ = [
+    "ACTIVE",
+    "Job",
+    "Listing",
+    "find",
+    "list_jobs",
+    "processes",
+    "read_jobs",
+    "request_stop",
+    "start",
+    "stop",
+    "stop_processes",
+]
 
-ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
-"""The states of a job that has not ended."""
+ANSWER_PATIENCE_S = 3.0
+"""How long a supervisor may take to record a request to stop. After that its job is stopped from outside."""
 
 _PACKAGE_PARENT = Path(__file__).resolve().parents[2]
 _supervisors: list[subprocess.Popen[bytes]] = []
 _ended: dict[Path, Job] = {}
+_deserted: set[Path] = set()
+"""Lost jobs without a process: they get no other, and /proc is not searched for them again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
-    """A launched recipe or command, as described by its files.
+class Listing:
+    """The jobs of this user, the newest first, and one error for each directory that holds a damaged job."""
 
-    ``state``: waiting (for earlier jobs), starting, running, finished (exit code 0), failed (another exit code), stopped (on
-    request), killed (by a signal that gputop did not send), lost (its supervisor is gone without a last status: reboot,
-    SIGKILL). Times are wall clock, seconds since the epoch. The job's run has the job's id as its run id.
-    """
-
-    id: str
-    name: str
-    state: JobState
-    argv: tuple[str, ...]
-    directory: Path
-    recipe_id: str | None = None
-    device_uuids: tuple[str, ...] = ()
-    values: Mapping[str, Any] = field(default_factory=dict)
-    started_at: float | None = None
-    ended_at: float | None = None
-    exit_code: int | None = None
-    signal: str | None = None
-    supervisor_pid: int | None = None
-    stop_asked: bool = False
-    """Whether a stop was requested; while the state is still "running", the job is stopping."""
-    swept: tuple[int, ...] = ()
-    """PIDs that the launcher left behind and the supervisor ended."""
-    survivors: tuple[int, ...] = ()
-    """PIDs that survived SIGKILL because they wait in the kernel."""
-    hostname: str | None = None
-    problem: str | None = None
-
-    @property
-    def active(self) -> bool:
-        """Whether the job has not ended."""
-        return self.state in ACTIVE
+    jobs: tuple[Job, ...]
+    problems: tuple[checked.UnreadableJobError, ...]
 
 
 def start(launch: Launch, after: Sequence[str] = ()) -> Job:
@@ -82,8 +65,7 @@ def start(launch: Launch, after: Sequence[str] = ()) -> Job:
     directory = jobs_dir() / job_id
     try:
         make_private_dir(jobs_dir())
-        directory.mkdir(mode=0o700)
-        (directory / record.RANKS).mkdir(mode=0o700)
+        make_private_dir(directory / record.RANKS)
         spec = {
             "id": job_id,
             "name": launch.name,
@@ -105,17 +87,27 @@ def start(launch: Launch, after: Sequence[str] = ()) -> Job:
 
 
 def list_jobs() -> list[Job]:
-    """Return all jobs of this user, the newest first."""
+    """Return all jobs of this user that can be read, the newest first."""
+    return list(read_jobs().jobs)
+
+
+def read_jobs() -> Listing:
+    """Return all jobs of this user, and what cannot be read. Directories without a job are passed over."""
     _reap()
     try:
         names = sorted(os.listdir(jobs_dir()), reverse=True)
     except OSError:
-        return []
-    found = []
+        return Listing((), ())
+    found, problems = [], []
     for name in names:
-        with contextlib.suppress(UsageError):
-            found.append(find(name))
-    return sorted(found, key=lambda job: job.started_at or 0.0, reverse=True)
+        try:
+            found.append(_find(name))
+        except checked.UnreadableJobError as error:
+            problems.append(error)
+        except UsageError:
+            continue
+    found = _with_left(found)
+    return Listing(tuple(sorted(found, key=lambda job: job.started_at or 0.0, reverse=True)), tuple(problems))
 
 
 def find(job_id: str) -> Job:
@@ -123,19 +115,25 @@ def find(job_id: str) -> Job:
 
     Raises:
         UsageError: there is none with this id.
+        UnreadableJobError: its records are damaged, or belong to another user.
     """
+    return _with_left([_find(job_id)])[0]
+
+
+def processes(job_id: str) -> list[int]:
+    """Return the PIDs of a job's processes, also of a job whose directory was deleted."""
+    return [member.pid for member in kin.of_job(job_id)]
+
+
+def _find(job_id: str) -> Job:
     directory = record.job_dir(job_id)
     known = _ended.get(directory)
     if known is not None:
         return known
-    spec = record.read_json(directory / record.SPEC)
-    if spec is None or directory.stat().st_uid != os.geteuid():
-        raise UsageError(f"The job {job_id!r} cannot be read.", "gputop jobs lists those that can.")
-    try:
-        job = _job_from_files(directory, spec, record.read_json(directory / record.STATUS))
-        _check(job)
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:  # a damaged file, or another version's
-        raise UsageError(f"The job {job_id!r} cannot be read.", "gputop jobs lists those that can.") from error
+    spec = checked.read_spec(directory)
+    if directory.stat().st_uid != os.geteuid():
+        raise checked.UnreadableJobError(directory, "it belongs to another user")
+    job = from_records(directory, spec, checked.read_status(directory))
     if not job.active and job.state != "lost" and not job.survivors:
         _ended[directory] = job
     return job
@@ -150,10 +148,9 @@ def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
     job = find(job_id)
     if job.active and job.hostname != socket.gethostname():
         raise UsageError(f"Job {job_id} runs on {job.hostname}.", "Stop it there.")
-    if not job.active and not identity.marked(job_id):
+    if not job.active and not processes(job_id):
         raise UsageError(f"Job {job_id} has ended: {job.state}.", "There is nothing to stop.")
-    status = record.read_json(job.directory / record.STATUS) or {}
-    supervisor = _supervisor(job.directory, status)
+    supervisor = checked.read_supervisor(job.directory, checked.read_status(job.directory))
     if not job.active or not supervisor or not identity.is_alive(supervisor):
         _spawn(job.directory, "--sweep")
         return
@@ -161,35 +158,65 @@ def request_stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> None:
         record.write_json(job.directory / record.STOP, {"grace_s": grace_s, "pid": os.getpid(), "at": time.time()})
     with contextlib.suppress(ProcessLookupError):
         os.kill(supervisor["pid"], signal.SIGTERM)
+        os.kill(supervisor["pid"], signal.SIGCONT)  # if it is suspended, it goes on to serve the request
 
 
 def stop(job_id: str, grace_s: float = DEFAULT_GRACE_S) -> Job:
     """Stop a job and wait until all of its processes have ended.
 
     Raises:
-        UsageError: there is no such job, or it has ended.
+        UsageError: there is no such job, or it has ended. ``stop_processes`` stops one whose record is gone or damaged.
         GputopError: some processes cannot be killed.
     """
     request_stop(job_id, grace_s)
-    deadline = time.monotonic() + grace_s + TERM_PATIENCE_S + KILL_PATIENCE_S + 5.0
+    asked_at = time.monotonic()
+    sweep_s = TERM_PATIENCE_S + KILL_PATIENCE_S
+    deadline = asked_at + grace_s + 2 * sweep_s + 5.0
+    swept_from_here = False
     while time.monotonic() < deadline:
         job = find(job_id)
         # A job without its supervisor is "lost" until the sweep has written "stopped".
-        if not job.active and job.state != "lost" and not identity.marked(job_id):
+        if not job.active and job.state != "lost" and not processes(job_id):
             return job
+        patience_s = grace_s + sweep_s if job.stop_asked else ANSWER_PATIENCE_S
+        if not swept_from_here and job.active and time.monotonic() - asked_at > patience_s:
+            _spawn(job.directory, "--sweep")
+            swept_from_here = True
         time.sleep(0.05)
-    pids = ", ".join(str(pid) for pid in identity.marked(job_id)) or "its supervisor"
+    job = find(job_id)
+    if job.survivors:
+        raise _survived(job_id, job.survivors)
+    left = ", ".join(map(str, processes(job_id))) or "none of its processes is left, but its end is not recorded"
     raise GputopError(
-        f"Job {job_id} still runs after SIGKILL: {pids}.", "A process that waits in the kernel ends only with its driver."
+        f"Job {job_id} has not ended yet: {left}.", f"Run gputop stop {job_id} again, or end these processes with kill."
+    )
+
+
+def stop_processes(job_id: str) -> list[int]:
+    """End the processes of a job whose record is gone or damaged; return their PIDs, [] if there are none.
+
+    Raises:
+        GputopError: some processes cannot be killed.
+    """
+    swept, survivors = sweep(job_id)
+    if survivors:
+        raise _survived(job_id, survivors)
+    return swept
+
+
+def _survived(job_id: str, pids: Sequence[int]) -> GputopError:
+    return GputopError(
+        f"Job {job_id} still runs after SIGKILL: {', '.join(map(str, pids))}.",
+        "A process that waits in the kernel ends only with its driver.",
     )
 
 
 def _spawn(directory: Path, *options: str) -> int:
-    """Start a supervisor in its own session, with TERM and INT blocked until it can handle them; return its PID."""
+    """Start a supervisor in its own session, with all signals blocked until it can handle them; return its PID."""
     environment = {name: value for name, value in os.environ.items() if name not in (identity.JOB_VARIABLE, "GPUTOP_RUN_ID")}
     log = record.open_log(directory / record.SUPERVISOR_LOG)
     # The supervisor inherits this thread's mask: a stop request before its first line is not lost.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "gputop.jobs.supervisor", str(directory.absolute()), *options],
@@ -212,75 +239,16 @@ def _reap() -> None:
     _supervisors[:] = [process for process in _supervisors if process.poll() is None]
 
 
-def _job_from_files(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any] | None) -> Job:
-    status = status or {}
-    supervisor = _supervisor(directory, status) or {}
-    return Job(
-        id=directory.name,
-        name=spec["name"],
-        state=_state(directory, spec, status),
-        argv=tuple(spec["argv"]),
-        directory=directory,
-        recipe_id=spec.get("recipe_id"),
-        device_uuids=tuple(spec.get("device_uuids", ())),
-        values=spec.get("values", {}),
-        started_at=status.get("began_at") or spec.get("created_at"),
-        ended_at=status.get("ended_at"),
-        exit_code=status.get("exit_code"),
-        signal=status.get("signal"),
-        supervisor_pid=supervisor.get("pid"),
-        stop_asked=bool(status.get("asked")),
-        swept=tuple(status.get("swept", ())),
-        survivors=tuple(status.get("survivors", ())),
-        hostname=spec.get("hostname"),
-        problem=status.get("problem"),
-    )
+def _with_left(jobs: list[Job]) -> list[Job]:
+    """Add the processes that lost jobs left behind. They may hold GPUs, and nobody supervises them."""
+    here = socket.gethostname()
+    lost = [job.id for job in jobs if job.state == "lost" and job.hostname == here and job.directory not in _deserted]
+    found = {job_id: members for job_id, members in kin.of_jobs(lost).items() if members} if lost else {}
+    _deserted.update(job.directory for job in jobs if job.id in lost and job.id not in found)
+    return [_left(job, tuple(member.pid for member in found[job.id])) if job.id in found else job for job in jobs]
 
 
-def _check(job: Job) -> None:
-    """Check what a job's files hold.
-
-    Raises:
-        TypeError, ValueError: a value has the wrong type, or is no number.
-    """
-    wanted = (
-        (str, (job.name, job.state, *job.argv, *job.device_uuids)),
-        (str | None, (job.recipe_id, job.signal, job.hostname, job.problem)),
-        (int | float | None, (job.started_at, job.ended_at)),
-        (int | None, (job.exit_code, job.supervisor_pid)),
-        (int, (*job.swept, *job.survivors)),
-        (Mapping, (job.values,)),
-    )
-    for kind, values in wanted:
-        for value in values:
-            if not isinstance(value, kind):
-                raise TypeError(f"{value!r} is not {kind}")
-    for value in (job.started_at, job.ended_at):
-        if value is not None and not math.isfinite(value):
-            raise ValueError(f"{value!r} is no time")
-
-
-def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JobState:
-    if status.get("state") == "ended":
-        if status["asked"]:
-            return "stopped"
-        if status["signal"] is not None:
-            return "killed"
-        return "finished" if status["exit_code"] == 0 else "failed"
-    known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another
-    if spec.get("hostname") != socket.gethostname():
-        return known  # the home directory is shared, and only the other machine knows more
-    # Without its supervisor the command may still run; only its exit code will stay unknown.
-    if identity.is_alive(_supervisor(directory, status)) or identity.is_alive(status.get("child")):
-        return known
-    # It may have ended since the status was read.
-    newest = record.read_json(directory / record.STATUS) or {}
-    if newest.get("state") == "ended" or newest.get("state", "starting") != known:
-        return _state(directory, spec, newest)
-    just_made = abs(time.time() - spec.get("created_at", 0.0)) < 1.0 and _supervisor(directory, status) is None
-    return "starting" if just_made else "lost"
-
-
-def _supervisor(directory: Path, status: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what identifies the supervisor: from the status, else as recorded at its start."""
-    return status.get("supervisor") or record.read_json(directory / record.SPAWNED)
+def _left(job: Job, pids: tuple[int, ...]) -> Job:
+    where = f" on {', '.join(job.device_uuids)}" if job.device_uuids else ""
+    problem = f"its supervisor and its command are gone, but processes of it still run{where}: {', '.join(map(str, pids))}"
+    return replace(job, left=pids, problem=problem)

@@ -7,26 +7,34 @@ stops a job whose supervisor is gone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from gputop import units
-from gputop.jobs import identity, record
+from gputop.jobs import identity, kin, record, waiting
+from gputop.jobs.keeper import Keeper, rescue
+from gputop.jobs.kin import Member
+from gputop.places import check_parents
 
 DEFAULT_GRACE_S = 10.0
+GRACE_MAX_S = 86_400.0
 TERM_PATIENCE_S = 3.0
 """How long leftover processes may take to end after TERM before they get KILL."""
 KILL_PATIENCE_S = 5.0
 """How long to wait for killed processes: one in state D cannot be killed and is reported as a survivor."""
 STATUS_PATIENCE_S = 60.0
 """How long to retry the last status, for example on a full disk."""
+OUTPUT_PATIENCE_S = 3.0
+"""How long to try to write the last output before the end is recorded."""
 _TICK_S = 1.0
-_WATCHED = {signal.SIGTERM, signal.SIGINT, signal.SIGCHLD}
+_REQUESTS = frozenset((signal.SIGTERM, signal.SIGINT))
 
 
 class Supervisor:
@@ -48,6 +56,9 @@ class Supervisor:
             "survivors": [],
             "problem": None,
         }
+        self._keeper: Keeper | None = None
+        self._members: list[Member] = []
+        """The job's processes at the time of the first stop request."""
         self._unsaved = False
         self._kill_at: float | None = None
 
@@ -66,24 +77,12 @@ class Supervisor:
         # A launcher that succeeded leaves nothing behind, or does so on purpose. One that was stopped, failed or was killed
         # leaves ranks behind: torchrun gives each its own session, so they keep training under init.
         if code != 0 or self.status["asked"]:
-            self.sweep()
+            self.sweep(child.pid)
         self._end(code)
 
-    def sweep(self) -> None:
-        """End every process that carries the job's mark: TERM, then KILL. Record those that survive."""
-        swept: set[int] = set()
-        for number, patience_s in ((signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, KILL_PATIENCE_S)):
-            deadline = time.monotonic() + patience_s
-            while found := identity.signal_marked(self.job_id, number):
-                swept.update(found)
-                # TERM once, then wait. Repeat KILL, to catch processes that were forked meanwhile.
-                while number == signal.SIGTERM and identity.marked(self.job_id) and time.monotonic() < deadline:
-                    time.sleep(0.05)
-                if time.monotonic() >= deadline:
-                    break
-                time.sleep(0.05)
-        self.status["swept"] = sorted(swept)
-        self.status["survivors"] = identity.marked(self.job_id)
+    def sweep(self, session: int | None = None) -> None:
+        """End every process of the job, see ``sweep``, and record those that were ended and those that survive."""
+        self.status["swept"], self.status["survivors"] = sweep(self.job_id, session, self._members)
 
     def _start(self) -> subprocess.Popen[bytes] | None:
         environment = {
@@ -101,24 +100,38 @@ class Supervisor:
         except OSError as error:
             self.status["problem"] = f"The log cannot be written: {error.strerror}."
             return None
+        output = self._open_output() or os.dup(log)
         try:
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 self.spec["argv"],
                 cwd=self.spec["cwd"],
                 env=environment,
                 stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
                 # Safe between fork and exec, as this process has one thread. The command must not inherit blocked signals.
                 preexec_fn=_unblock,
             )
+            if self._keeper is not None:
+                self._keeper.start()
+            return child
         except OSError as error:
             self.status["problem"] = f"{self.spec['argv'][0]} cannot be started in {self.spec['cwd']}: {error.strerror}."
             os.write(log, f"gputop: {self.status['problem']}\n".encode())
             return None
         finally:
+            os.close(output)
             os.close(log)
+
+    def _open_output(self) -> int | None:
+        """Return what the command writes to; None where it can only be the log itself."""
+        try:
+            self._keeper = Keeper(self.directory, self.job_id)
+            return self._keeper.open_for_job()
+        except (OSError, AttributeError):
+            self._keeper = None
+            return None
 
     def _waited(self) -> bool:
         """Wait for the jobs in ``spec["after"]``; return False if a stop was requested meanwhile."""
@@ -127,7 +140,7 @@ class Supervisor:
             return True
         self._save(state="waiting")
         while not all(map(record.has_ended, before)):
-            received = signal.sigtimedwait(_WATCHED - {signal.SIGCHLD}, _TICK_S / 2)
+            received = waiting.for_signal(_REQUESTS, _TICK_S / 2)
             if received is not None:
                 self._note_asked(received)
                 return False
@@ -136,7 +149,7 @@ class Supervisor:
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         while (code := child.poll()) is None:
             wait_s = _TICK_S if self._kill_at is None else min(_TICK_S, max(0.0, self._kill_at - time.monotonic()))
-            received = signal.sigtimedwait(_WATCHED, wait_s)
+            received = waiting.for_signal({*_REQUESTS, signal.SIGCHLD}, wait_s)
             if received is not None and received.si_signo != signal.SIGCHLD:
                 self._asked(child, received)
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
@@ -144,16 +157,27 @@ class Supervisor:
                 self._kill_at = time.monotonic() + _TICK_S
             if self._unsaved:
                 self._save()
+            if self._keeper is not None:
+                self._keeper.start()
+        # A supervisor that was suspended finds the request and the end of its command at the same time.
+        while code != 0 and (received := waiting.for_signal(_REQUESTS, 0.0)) is not None:
+            self._note_asked(received)
         return code
 
     def _asked(self, child: subprocess.Popen[bytes], received: signal.struct_siginfo) -> None:
         """Forward a stop request to the launcher; the second one kills it."""
         number = signal.Signals(received.si_signo)
-        grace_s = (record.read_json(self.directory / record.STOP) or {}).get("grace_s", DEFAULT_GRACE_S)
-        self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else float(grace_s))
+        self._kill_at = time.monotonic() + (0.0 if self.status["asked"] else self.grace_s())
         self._note_asked(received)
         self._save()
+        self._members = self._members or kin.of_job(self.job_id, child.pid)
         child.send_signal(number)
+        child.send_signal(signal.SIGCONT)  # a command that is suspended would not see the request
+
+    def grace_s(self) -> float:
+        """Return how long the command may take to end, as whoever asks for the stop wrote it."""
+        wanted = (record.read_json(self.directory / record.STOP) or {}).get("grace_s")
+        return wanted if isinstance(wanted, int | float) and 0 <= wanted < GRACE_MAX_S else DEFAULT_GRACE_S
 
     def _note_asked(self, received: signal.struct_siginfo) -> None:
         name = signal.Signals(received.si_signo).name
@@ -163,6 +187,8 @@ class Supervisor:
     def _end(self, code: int) -> None:
         exit_code = code if code >= 0 else None
         name = None if code >= 0 else units.signal_name(-code)
+        if self._keeper is not None:
+            self._keeper.finish(OUTPUT_PATIENCE_S)
         deadline = time.monotonic() + STATUS_PATIENCE_S
         self._save(state="ended", ended_at=time.time(), exit_code=exit_code, signal=name)
         while self._unsaved and time.monotonic() < deadline:
@@ -170,13 +196,42 @@ class Supervisor:
             self._save()
 
     def _save(self, **changes: Any) -> None:
-        """Write the status. If the disk is full, retry later: the job matters more than its record."""
+        """Write the status. If it can be neither replaced nor overwritten, retry later: the job matters more."""
         self.status.update(changes)
-        try:
-            record.write_json(self.directory / record.STATUS, self.status)
+        path = self.directory / record.STATUS
+        for write in (record.write_json, record.overwrite_json):
+            try:
+                write(path, self.status)
+            except OSError:
+                continue
             self._unsaved = False
-        except OSError:
-            self._unsaved = self.directory.is_dir()
+            return
+        self._unsaved = self.directory.is_dir()
+
+
+def sweep(job_id: str, session: int | None = None, known: Collection[Member] = ()) -> tuple[list[int], list[int]]:
+    """End every process of a job: TERM, then KILL. Return the PIDs of those that were found, and of those that survive.
+
+    ``session`` is the PID of the job's command, unless that may belong to another process now. ``known`` are processes found
+    earlier: once their parents have ended, those that cleared their environment can no longer be told.
+    """
+    swept = set(kin.alive(known))
+    for number, patience_s in ((signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, KILL_PATIENCE_S)):
+        deadline = time.monotonic() + patience_s
+        while found := _still_there(job_id, session, swept):
+            kin.send(found, number)
+            swept.update(found)
+            # TERM once, then wait. Repeat KILL, to catch processes that were forked meanwhile.
+            while number == signal.SIGTERM and _still_there(job_id, session, swept) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            if time.monotonic() >= deadline:
+                break
+            time.sleep(0.05)
+    return sorted(member.pid for member in swept), sorted(member.pid for member in _still_there(job_id, session, swept))
+
+
+def _still_there(job_id: str, session: int | None, known: Collection[Member]) -> set[Member]:
+    return {*kin.of_job(job_id, session), *kin.alive(known)}
 
 
 def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
@@ -187,7 +242,10 @@ def sweep_orphans(directory: Path, spec: dict[str, Any]) -> None:
         known,
         asked=[*known.get("asked", []), {"signal": "SIGTERM", "at": time.time(), "pid": os.getppid(), "uid": os.getuid()}],
     )
-    supervisor.sweep()
+    command = known.get("child")
+    with contextlib.suppress(OSError):
+        rescue(directory, spec["id"], [member.pid for member in kin.of_job(spec["id"])])
+    supervisor.sweep(command["pid"] if command and identity.is_alive(command) else None)
     supervisor._save(state="ended", ended_at=time.time())
 
 
@@ -197,15 +255,19 @@ def _unblock() -> None:
 
 def main(arguments: list[str]) -> int:
     """Supervise the job in a directory; see the module."""
-    # The job outlives the terminal, so ignore its hangup. TERM and INT are handled one at a time, by sigtimedwait.
+    # The job outlives the terminal, so ignore its hangup. Requests are taken one at a time; no other signal ends this process.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WATCHED)
+    signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     directory = Path(arguments[0])
-    spec = record.read_json(directory / record.SPEC)
-    if spec is None:
-        sys.stderr.write(f"{directory} holds no job\n")
+    sweeping = "--sweep" in arguments
+    try:
+        if not sweeping:
+            check_parents(directory / record.SPEC)
+        spec = record.load_json(directory / record.SPEC, private=not sweeping)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"{directory} holds no job that can be run: {error}\n")
         return 2
-    if "--sweep" in arguments:
+    if sweeping:
         sweep_orphans(directory, spec)
     else:
         Supervisor(directory, spec).run()

@@ -203,7 +203,7 @@ def _write(commands: Sequence[OwnCommand]) -> None:
     text = json.dumps({"commands": [asdict(command) for command in commands]}, indent=1) + "\n"
     temporary = path.with_name(f".{path.name}-{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        places.create_dirs(path.parent)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as out:
             out.write(text)

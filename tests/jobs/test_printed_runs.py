@@ -81,7 +81,7 @@ def test_a_plain_script_has_a_loss_curve_from_its_log() -> None:
     assert status is not None
     assert rank.pid == status["child"]["pid"]
     store.stop(job.id)
-    assert seen.until(lambda run: run.state != "running").state == "killed"
+    assert seen.until(lambda run: run.state != "running").state == "stopped"
 
 
 @pytest.mark.parametrize(("code", "state"), [(0, "finished"), (3, "failed")])

@@ -6,7 +6,7 @@
 | its supervisor is killed | it trains on, is listed as running, can be stopped; its end is noticed |
 | torchrun is killed | its ranks are ended by the supervisor within seconds; the job reads "killed" |
 | its supervisor gets a hangup | it trains on |
-| the disk with its state is full | its end is written when there is room again; a script whose prints fail may fail of that |
+| the disk with its state is full | its end is written all the same; torchrun's ranks, whose files are on that disk, may fail |
 """
 
 from __future__ import annotations

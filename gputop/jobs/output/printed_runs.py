@@ -17,7 +17,7 @@ from typing import cast
 
 from gputop.errors import UsageError
 from gputop.facts.table import Progress
-from gputop.jobs import record, store
+from gputop.jobs import store
 from gputop.jobs.output import logs
 from gputop.jobs.output.follower import METRICS, FileFollower
 from gputop.jobs.store import Job
@@ -39,7 +39,7 @@ _RUN_STATES: Mapping[JobState, RunState] = {
     "running": "running",
     "finished": "finished",
     "failed": "failed",
-    "stopped": "killed",
+    "stopped": "stopped",
     "killed": "killed",
     "lost": "killed",
 }
@@ -144,9 +144,7 @@ class PrintedRuns:
             return
         single_file = len(found) == 1
         if single_file and followed.pid is None:
-            child = (record.read_json(job.directory / record.STATUS) or {}).get("child")
-            pid = child.get("pid") if isinstance(child, dict) else None
-            followed.pid = pid if isinstance(pid, int) else None
+            followed.pid = job.command_pid
         for source in found:
             if source.rank is None and not single_file:
                 # Once the ranks have their own files, the launcher's output belongs to no rank.

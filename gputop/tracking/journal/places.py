@@ -80,9 +80,10 @@ def secure_dir(path: Path) -> Path:
         OSError: one of them cannot be created, is a link, belongs to another user, or is open to others.
     """
     for part in (path.parent, path):
-        make_private_dir(part)
-        if stat.S_IMODE(part.lstat().st_mode) & 0o077:
+        # Before it is created: what was open may hold files of others.
+        if part.exists() and stat.S_IMODE(part.lstat().st_mode) & 0o077:
             raise PermissionError(f"{part} is open to other users")
+        make_private_dir(part)
     return path
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gputop.errors import GputopError
@@ -63,9 +64,12 @@ def target_of_run(run: Run, view: View) -> StopTarget:
     return target_of_process(found, view)
 
 
-def target_of_job(job_id: str, name: str, view: View) -> StopTarget:
-    """Return the target for a gputop job."""
+def target_of_job(job_id: str, name: str, view: View, left: Sequence[int] = ()) -> StopTarget:
+    """Return the target for a gputop job. ``left``: its processes, if supervisor and launcher are gone."""
     text = "It is asked to end (SIGTERM to its launcher); if it does not, its supervisor kills it."
+    if left:
+        pids = ", ".join(map(str, left))
+        text = f"Its launcher is gone. SIGTERM goes to what it left behind, then SIGKILL: processes {pids}."
     return StopTarget(
         f"job {job_id} ({name})" if name != job_id else f"job {job_id}", text, job_id=job_id, refusal=_refusal_of_view(view)
     )

@@ -82,7 +82,7 @@ def save_settings(settings: Settings, path: Path | None = None, *, overwrite_bro
     text = _with_values(before, chosen)
     _check(path, before, text, chosen)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        places.create_dirs(path.parent)
         _replace(path, text)
     except OSError as error:
         raise GputopError(f"{path} cannot be written: {error.strerror}.", "The settings hold until gputop ends.") from error

@@ -426,7 +426,7 @@ run.finish()
 print(ring.exists())
 """
     place = Path(tempfile.mkdtemp())
-    place.chmod(0o777)
+    place.chmod(0o1777)
     try:
         code, out, err = home.run(script, str(place))
     finally:

@@ -13,7 +13,8 @@ from textual import events
 from textual.pilot import Pilot
 
 from gputop.errors import GputopError
-from gputop.jobs import identity, store
+from gputop.jobs import identity, record, store
+from gputop.places import jobs_dir, make_private_dir
 from gputop.recipes import catalogue, own_commands
 from gputop.recipes.catalogue import Option, Recipe
 from gputop.snapshot import Device, DeviceUse
@@ -178,6 +179,15 @@ async def test_a_failure_to_start_is_told_with_its_hint(tiny: None, tmp_path: Pa
         await pilot.pause()
         assert "The job cannot be started" in text_of(app)
         assert "gputop keeps jobs in" in text_of(app)
+
+
+async def test_a_damaged_job_is_named_below_the_others(tiny: None) -> None:
+    record.write_json(make_private_dir(jobs_dir() / "odd") / record.SPEC, {"id": "odd"})
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await until(pilot, lambda: "Job odd cannot be read: spec.json has no 'name'." in text_of(app))
+        await pilot.press("f5")
+        await until(pilot, lambda: "running" in text_of(app) and "Job odd cannot be read" in text_of(app))
 
 
 async def test_readonly_and_recordings_start_nothing(tiny: None) -> None:

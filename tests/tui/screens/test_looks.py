@@ -109,7 +109,7 @@ def three_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
             lines, self._lines = self._lines, []
             return lines
 
-    monkeypatch.setattr(store, "list_jobs", lambda: listed)
+    monkeypatch.setattr(store, "read_jobs", lambda: store.Listing(tuple(listed), ()))
     monkeypatch.setattr(logs, "LogFollower", Log)
 
 

@@ -29,11 +29,11 @@ LAUNCHER = -1
 
 
 class JobsPolled(Message):
-    """What one poll found: the jobs (None: unreadable), what ``follower`` read, and why its job failed."""
+    """What one poll found: the jobs (None: the poll failed), what ``follower`` read, and why its job failed."""
 
     def __init__(
         self,
-        found: list[store.Job] | None,
+        found: store.Listing | None,
         follower: logs.LogFollower | None,
         texts: list[str],
         pending: str,
@@ -49,10 +49,10 @@ class JobsPolled(Message):
 
 def poll(follower: logs.LogFollower | None) -> JobsPolled:
     """Poll the jobs and one log; runs on a thread."""
-    found: list[store.Job] | None = None
+    found: store.Listing | None = None
     texts, pending, failure = [], "", None
     try:
-        found = store.list_jobs()
+        found = store.read_jobs()
         if follower is not None:
             texts, pending = follower.poll(), follower.pending
             failure = explanation_of(follower.job_id)

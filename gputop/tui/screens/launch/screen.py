@@ -16,7 +16,7 @@ from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.snapshot import Device
 from gputop.tui.drawing import jobs as drawn_jobs
-from gputop.tui.drawing.line import Span
+from gputop.tui.drawing.line import Span, clean
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.screens.launch import entries
@@ -77,6 +77,7 @@ class LaunchScreen(SubScreen):
     def __init__(self, view: View | None = None) -> None:
         super().__init__(view)
         self.jobs: list[Job] = []
+        self.problems: tuple[GputopError, ...] = ()
         self.entries: list[Launchable] = entries.entries()
         self.entry: Launchable = self.entries[0]
         self._values: dict[str, dict[str, str]] = {}
@@ -161,6 +162,10 @@ class LaunchScreen(SubScreen):
     def _draw_jobs(self, view: View) -> None:
         pane = self.query_one("#jobs", ChoiceList)
         columns = max(20, pane.inner_size.width)
+        unreadable = [Item((Span(clean(problem.message), "warn"),)) for problem in self.problems]
+        if not self.jobs and unreadable:
+            pane.set_items(unreadable)
+            return
         if not self.jobs:
             pane.set_items([Item((Span("No job yet. F5 starts the chosen recipe; its log comes below.", "dim"),))])
             return
@@ -170,6 +175,7 @@ class LaunchScreen(SubScreen):
             Item(drawn_jobs.row(job, compared[job.id], view.snapshot, columns, view.settings.ascii), job.id)
             for job in self.jobs
         ]
+        items += unreadable
         pane.header_lines = 1
         active = sum(job.active for job in self.jobs)
         waiting = sum(job.state == "waiting" for job in self.jobs)
@@ -197,7 +203,7 @@ class LaunchScreen(SubScreen):
         """Show the result of a poll."""
         self._polling = False
         if event.found is not None:
-            self.jobs = event.found
+            self.jobs, self.problems = list(event.found.jobs), event.found.problems
         if self.view is not None and self.size:
             self._draw_jobs(self.view)
         log = self.query_one("#log", JobLog)
@@ -380,7 +386,7 @@ class LaunchScreen(SubScreen):
         job = self.chosen_job()
         if self.view is None:
             return
-        if job is None or not job.active:
+        if job is None or not (job.active or job.left):
             self.notify("No running job is chosen: choose one in the jobs (3).", timeout=4)
             return
-        open_stop(self.app, target_of_job(job.id, job.name, self.view), self.view)
+        open_stop(self.app, target_of_job(job.id, job.name, self.view, job.left), self.view)

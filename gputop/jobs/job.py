@@ -1,0 +1,105 @@
+"""One launched job: what its records and its processes say of it."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from gputop.jobs import checked, identity
+from gputop.snapshot import JobState
+
+ACTIVE: frozenset[JobState] = frozenset({"waiting", "starting", "running"})
+"""The states of a job that has not ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A launched recipe or command, as described by its files.
+
+    ``state``: waiting (for earlier jobs), starting, running, finished (exit code 0), failed (another exit code), stopped (on
+    request), killed (by a signal that gputop did not send), lost (its supervisor is gone without a last status: reboot,
+    SIGKILL). Times are wall clock, seconds since the epoch. The job's run has the job's id as its run id.
+    """
+
+    id: str
+    name: str
+    state: JobState
+    argv: tuple[str, ...]
+    directory: Path
+    recipe_id: str | None = None
+    device_uuids: tuple[str, ...] = ()
+    values: Mapping[str, Any] = field(default_factory=dict)
+    started_at: float | None = None
+    ended_at: float | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    supervisor_pid: int | None = None
+    command_pid: int | None = None
+    stop_asked: bool = False
+    """Whether a stop was requested; while the state is still "running", the job is stopping."""
+    swept: tuple[int, ...] = ()
+    """PIDs that the launcher left behind and the supervisor ended."""
+    survivors: tuple[int, ...] = ()
+    """PIDs that survived SIGKILL because they wait in the kernel."""
+    left: tuple[int, ...] = ()
+    """PIDs of a lost job that still run."""
+    hostname: str | None = None
+    problem: str | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether the job has not ended."""
+        return self.state in ACTIVE
+
+
+def from_records(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> Job:
+    """Return the job that checked records describe, with the state that its processes are in now."""
+    supervisor = checked.read_supervisor(directory, status) or {}
+    return Job(
+        id=spec["id"],
+        name=spec["name"].encode("utf-8", "replace").decode(),
+        state=_state(directory, spec, status),
+        argv=tuple(spec["argv"]),
+        directory=directory,
+        recipe_id=spec.get("recipe_id"),
+        device_uuids=tuple(spec.get("device_uuids", ())),
+        values=spec.get("values", {}),
+        started_at=status.get("began_at") or spec.get("created_at"),
+        ended_at=status.get("ended_at"),
+        exit_code=status.get("exit_code"),
+        signal=status.get("signal"),
+        supervisor_pid=supervisor.get("pid"),
+        command_pid=status.get("child", {}).get("pid"),
+        stop_asked=bool(status.get("asked")),
+        swept=tuple(status.get("swept", ())),
+        survivors=tuple(status.get("survivors", ())),
+        hostname=spec.get("hostname"),
+        problem=status.get("problem"),
+    )
+
+
+def _state(directory: Path, spec: Mapping[str, Any], status: Mapping[str, Any]) -> JobState:
+    if status.get("state") == "ended":
+        if status.get("asked"):
+            return "stopped"
+        if status.get("signal") is not None:
+            return "killed"
+        if status.get("exit_code") is None:
+            return "lost"
+        return "finished" if status["exit_code"] == 0 else "failed"
+    known: JobState = cast(JobState, str(status.get("state", "starting")))  # a newer supervisor may write another
+    if spec.get("hostname") != socket.gethostname():
+        return known  # the home directory is shared, and only the other machine knows more
+    # Without its supervisor the command may still run; only its exit code will stay unknown.
+    if identity.is_alive(checked.read_supervisor(directory, status)) or identity.is_alive(status.get("child")):
+        return known
+    # It may have ended since the status was read.
+    newest = checked.read_status(directory)
+    if newest.get("state") == "ended" or newest.get("state", "starting") != known:
+        return _state(directory, spec, newest)
+    just_made = abs(time.time() - spec.get("created_at", 0.0)) < 1.0 and checked.read_supervisor(directory, status) is None
+    return "starting" if just_made else "lost"

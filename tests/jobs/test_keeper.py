@@ -1,0 +1,229 @@
+"""What a job prints is kept, and never ends it: not on a full disk, and not when processes of gputop are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.jobs import identity, keeper, log_file, record, store
+from gputop.jobs.output import logs
+from gputop.jobs.store import Job
+from gputop.recipes.catalogue import Launch
+from tests.jobs.test_signals import supervisor_of
+from tests.jobs.test_store import ended, launch, nothing_left, says, until
+from tests.jobs.test_survival import small_disk
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc")
+assert nothing_left
+assert small_disk
+
+# Prints a numbered line of 1,000 characters whenever the file of its first argument grows by a byte.
+ON_REQUEST = """
+import os, sys, time
+print("up", flush=True)
+printed = 0
+while True:
+    while printed < os.path.getsize(sys.argv[1]):
+        printed += 1
+        print(f"line {printed} ".ljust(1000, "."), flush=True)
+    if not os.path.exists(sys.argv[1] + ".stay"):
+        break
+    time.sleep(0.01)
+raise ValueError("the cause")
+"""
+
+
+class Printer:
+    """A job that prints as many lines as it is asked to."""
+
+    def __init__(self, folder: Path) -> None:
+        self._asked = folder / "asked"
+        self._asked.touch()
+        self._stay = folder / "asked.stay"
+        self._stay.touch()
+        self.job = store.start(launch(ON_REQUEST, str(self._asked)))
+        says(self.job, "up")
+
+    def print_lines(self, number: int) -> None:
+        with self._asked.open("ab") as file:
+            file.write(bytes(number))
+
+    def end(self) -> Job:
+        self._stay.unlink()
+        return ended(self.job)
+
+
+def lines_of(job: Job) -> list[str]:
+    return (job.directory / record.OUT_LOG).read_text().splitlines()
+
+
+def numbers_of(job: Job) -> list[int]:
+    return [int(line.split()[1]) for line in lines_of(job) if line.startswith("line ")]
+
+
+def keeper_of(job: Job) -> int:
+    """The one child of the supervisor that is not the command."""
+    marked = identity.marked(job.id)
+    parent = str(supervisor_of(job))
+    children = [pid for pid in identity.pids() if Path(f"/proc/{pid}").exists() and _parent(pid) == parent]
+    (found,) = (pid for pid in children if pid not in marked)
+    return found
+
+
+def _parent(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]
+    except OSError:
+        return ""
+
+
+def fill(disk: Path) -> None:
+    free = os.statvfs(disk)
+    (disk / "filler").write_bytes(bytes(free.f_bavail * free.f_frsize))
+
+
+def test_a_job_outlives_a_disk_that_its_own_output_fills(small_disk: Path, tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    printer.print_lines(4000)  # twice the disk
+    failed = printer.end()
+    assert (failed.state, failed.exit_code) == ("failed", 1)
+    lines = lines_of(failed)
+    assert lines[-1] == "ValueError: the cause"
+    assert any("bytes lost" in line for line in lines)
+    numbers = numbers_of(failed)
+    assert numbers == list(range(numbers[0], 4001)), "the newest lines, in order and whole"
+    note = next(int(line.split()[1]) for line in lines if "bytes lost" in line)
+    assert note == len("up\n") + 1001 * (numbers[0] - 1)
+
+
+def test_a_job_on_a_disk_that_others_filled_says_why_it_ended(small_disk: Path, tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    fill(small_disk)
+    printer.print_lines(20)
+    failed = printer.end()
+    assert (failed.state, failed.exit_code) == ("failed", 1)
+    assert lines_of(failed)[-1] == "ValueError: the cause"
+    assert numbers_of(failed) == list(range(1, 21))
+    assert not (failed.directory / record.RESERVE).exists()
+
+
+def test_what_is_printed_while_the_disk_is_full_is_written_when_there_is_room(small_disk: Path, tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    fill(small_disk)
+    printer.print_lines(500)
+    until(lambda: not (small_disk / "filler").unlink(missing_ok=True) and len(numbers_of(printer.job)) == 500)
+    assert numbers_of(printer.end()) == list(range(1, 501))
+
+
+def test_killed_keepers_lose_nothing(tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    for _ in range(3):
+        killed = keeper_of(printer.job)
+        os.kill(killed, signal.SIGKILL)
+        printer.print_lines(300)
+        until(lambda killed=killed: identity.start_ticks(killed) is None and keeper_of(printer.job) != killed)
+    failed = printer.end()
+    assert numbers_of(failed) == list(range(1, 901))
+
+
+def test_the_keeper_goes_on_without_the_supervisor_and_ends_with_the_job(tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    pid = keeper_of(printer.job)
+    os.kill(supervisor_of(printer.job), signal.SIGKILL)
+    printer.print_lines(50)
+    until(lambda: len(numbers_of(printer.job)) == 50)
+    assert printer.end().state == "lost"
+    until(lambda: identity.start_ticks(pid) is None)
+    assert lines_of(printer.job)[-1] == "ValueError: the cause"
+    assert not (printer.job.directory / record.RESERVE).exists()
+
+
+def test_a_job_goes_on_when_everything_of_gputop_is_killed(tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    pids = supervisor_of(printer.job), keeper_of(printer.job)
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)  # so that none notices the other's end
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    (command,) = identity.marked(printer.job.id)
+    output = Path(f"/proc/{command}/fd/1")
+    printer.print_lines(3000)  # far more than a pipe holds
+    until(lambda: output.stat().st_size > 3000 * 1001)
+    assert identity.marked(printer.job.id) == [command]
+    assert store.stop(printer.job.id).state == "stopped"
+    assert numbers_of(printer.job) == list(range(1, 3001)), "what was in memory alone is written when it is stopped"
+
+
+def test_a_suspended_keeper_keeps_no_output_back(tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    os.kill(keeper_of(printer.job), signal.SIGSTOP)
+    printer.print_lines(700)
+    failed = printer.end()
+    assert numbers_of(failed) == list(range(1, 701))
+
+
+def test_a_backlog_beyond_the_log_s_size_is_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keeper, "LOG_BYTES", 100_000)
+    kept = keeper.Keeper(tmp_path, "job")
+    output = kept.open_for_job()
+    for number in range(100_000):
+        os.write(output, f"{number:09}\n".encode())
+    kept.finish(1.0)
+    os.close(output)
+    lines = (tmp_path / record.OUT_LOG).read_text().splitlines()
+    assert lines[1] == "gputop: 950000 bytes lost: the disk or the log was full."
+    assert [int(line) for line in lines[2:]] == list(range(95_000, 100_000))
+
+
+def test_standard_output_is_a_regular_file_and_may_be_opened_again() -> None:
+    code = "import os, stat, sys; print(stat.S_ISREG(os.fstat(1).st_mode), os.path.sameopenfile(1, 2), os.isatty(1))"
+    script = f"{sys.executable} -c '{code}'; sleep 0.5; echo warning > /dev/stderr; echo after"
+    job = ended(store.start(Launch(("sh", "-c", script), {}, os.getcwd(), "shell")))
+    assert logs.tail(job.id).lines == ("True True False", "warning", "after")
+
+
+def test_a_daemon_of_a_finished_job_is_read_on() -> None:
+    code = (
+        "import subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-c', \"import time; time.sleep(0.7); print('late')\"], start_new_session=True)"
+    )
+    job = ended(store.start(launch(code)))
+    assert job.state == "finished"
+    says(job, "late")
+
+
+def test_a_log_is_cut_to_its_newest_half(tmp_path: Path) -> None:
+    log = tmp_path / "out.log"
+    log.write_text("".join(f"{number:09}\n" for number in range(100_000)))
+    inode = log.stat().st_ino
+    dropped = log_file.cut(log, 5)
+    first, *rest = log.read_text().splitlines()
+    assert first == f"gputop: {dropped + 5} bytes lost: the disk or the log was full."
+    assert [int(line) for line in rest] == list(range(dropped // 10, 100_000))
+    assert 400_000 < dropped <= 600_000
+    assert log.stat().st_ino == inode
+
+
+def test_a_deleted_job_writes_into_nothing(tmp_path: Path) -> None:
+    printer = Printer(tmp_path)
+    pid = keeper_of(printer.job)
+    (command,) = identity.marked(printer.job.id)
+    subprocess.run(["rm", "-r", printer.job.directory], check=True)
+    printer.print_lines(2000)
+    until(lambda: Path(f"/proc/{command}/fd/1").stat().st_size > 2000 * 1001)
+    until(lambda: Path(f"/proc/{command}/fd/1").stat().st_blocks * 512 < 1_000_000)
+    os.kill(command, signal.SIGKILL)
+    until(lambda: identity.start_ticks(pid) is None)
+
+
+@pytest.fixture(autouse=True)
+def no_keeper_left() -> Iterator[None]:
+    yield
+    names = tuple(f"/memfd:gputop-{job.id} " for job in store.list_jobs())
+    until(lambda: not any(link.startswith(names) for pid in identity.pids() for link in keeper._open_files(pid)))

@@ -1,0 +1,89 @@
+"""Directories that only their user can write or replace, whatever the umask."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.errors import GputopError
+from gputop.jobs import record, store
+from gputop.places import config_path, jobs_dir, make_private_dir, state_dir
+from gputop.recipes import own_commands
+from gputop.recipes.catalogue import Launch
+from tests.jobs.test_store import ended, launch, nothing_left
+
+assert nothing_left
+FOREIGN_UID = 12345
+
+
+@pytest.fixture(params=[0, 0o277], ids=["open-umask", "narrow-umask"])
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_what_is_created_is_private_whatever_the_umask(umask: None, tmp_path: Path) -> None:
+    made = make_private_dir(tmp_path / "a" / "b" / "c")
+    assert [mode(path) for path in (made, *made.parents[:2])] == [0o700] * 3
+    assert make_private_dir(made) == made
+    own_commands.remember(own_commands.OwnCommand("mine", "true", "/"))
+    assert [mode(path) for path in (config_path().parent, config_path().parents[1])] == [0o700] * 2
+
+
+def test_a_job_s_directories_are_private_whatever_the_umask(umask: None) -> None:
+    job = ended(store.start(launch("pass")))
+    assert job.state == "finished"
+    places = (state_dir(), jobs_dir(), job.directory, job.directory / record.RANKS)
+    assert [mode(path) for path in places] == [0o700] * len(places)
+
+
+def test_a_parent_that_everybody_can_write_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    monkeypatch.setenv("GPUTOP_DIR", str(shared / "gputop"))
+    shared.chmod(0o777)
+    with pytest.raises(GputopError, match=f"every user can replace .*: remove their right with chmod o-w {shared}"):
+        store.start(Launch(("true",), {}, "/", "first"))
+    assert not list(shared.iterdir())
+    for harmless in (0o1777, 0o775, 0o755):
+        shared.chmod(harmless)
+        make_private_dir(jobs_dir())
+    jobs_dir().chmod(0o777)  # as an earlier version left it under umask 0
+    assert mode(make_private_dir(jobs_dir())) == 0o700
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_a_parent_of_another_user_is_refused(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (tmp_path / "link").symlink_to(theirs)
+    os.chown(theirs, FOREIGN_UID, -1)
+    for path in (theirs / "runs", tmp_path / "link" / "runs"):
+        with pytest.raises(PermissionError, match=r"theirs|link belongs to another user"):
+            make_private_dir(path)
+    with pytest.raises(PermissionError, match="not a directory of this user"):
+        make_private_dir(theirs)
+
+
+@pytest.mark.parametrize("change", ["file", "folder"])
+def test_a_supervisor_runs_nothing_that_others_may_have_written(change: str, tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    job = ended(store.start(Launch(("touch", str(ran)), {}, "/", "touch")))
+    ran.unlink()
+    (job.directory / record.SPEC).chmod(0o622) if change == "file" else job.directory.chmod(0o777)
+    command = [sys.executable, "-m", "gputop.jobs.supervisor", str(job.directory)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "holds no job that can be run" in done.stderr
+    assert not ran.exists()
