@@ -318,7 +318,7 @@ def test_a_damaged_job_costs_itself_alone(seed: int, home: Home) -> None:
         "ended_at": 2.0,
         "exit_code": 1,
         "signal": None,
-        "asked": False,
+        "asked": [],
         "swept": [1],
         "survivors": [],
     }

@@ -119,8 +119,9 @@ def prepare(home: Home, folder: Path) -> None:
     opened.finish(form.FINISHED, None)
     directory = jobs_dir() / JOB
     directory.mkdir(parents=True)
-    spec = {"name": EVIL, "recipe_id": EVIL, "argv": ["python", EVIL], "device_uuids": [], "values": {}, "hostname": EVIL}
-    ended = {"state": "ended", "exit_code": 1, "signal": None, "asked": False, "began_at": 1.0, "ended_at": 2.0}
+    run = {"argv": ["python", EVIL], "device_uuids": [], "values": {}, "hostname": EVIL}
+    spec = {"id": JOB, "name": EVIL, "recipe_id": EVIL, **run}
+    ended = {"state": "ended", "exit_code": 1, "signal": None, "asked": [], "began_at": 1.0, "ended_at": 2.0}
     record.write_json(directory / record.SPEC, spec)
     record.write_json(directory / record.STATUS, {**ended, "problem": EVIL})
     error = f'{EVIL}\nTraceback (most recent call last):\n  File "{EVIL}", line 3\nRuntimeError: CUDA error: {EVIL}\n'
