@@ -2,7 +2,7 @@
 
 Because of exec, exit code, signals, standard streams, terminal and process group are the command's own. Only environment
 variables differ: PYTHONPATH starts with gputop's directory, GPUTOP_AUTO=1 adds automatic values to scripts that use gputop
-themselves, and GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher.
+themselves, GPUTOP_NAME and GPUTOP_PROJECT name the run, and GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ def environment(base: Mapping[str, str], name: str | None, project: str | None) 
     found = {**base, "PYTHONPATH": os.pathsep.join([str(SITE), *entries])}
     found.setdefault("GPUTOP_AUTO", "1")
     found["GPUTOP_LAUNCH_ID"] = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
-    if name:
-        found["GPUTOP_NAME"] = name
-    if project:
-        found["GPUTOP_PROJECT"] = project
+    for variable, value in (("GPUTOP_NAME", name), ("GPUTOP_PROJECT", project)):
+        if value:
+            # The command line wins over what a script passes to init; a variable alone is a default.
+            found |= {variable: value, f"{variable}_WINS": "1"}
     return found
 
 

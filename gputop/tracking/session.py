@@ -113,8 +113,8 @@ def _start(
         wanted = identity.untaken(wanted, runs_dir, where.rank)
     run_id = identity.run_id(where, wanted)
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
-    name = name or env.get("GPUTOP_NAME") or env.get("WANDB_NAME") or script.removesuffix(".py")
-    project = project or env.get("GPUTOP_PROJECT") or env.get("WANDB_PROJECT")
+    name = _named("name", name) or env.get("WANDB_NAME") or script.removesuffix(".py")
+    project = _named("project", project) or env.get("WANDB_PROJECT")
     group = group or env.get("GPUTOP_GROUP") or env.get("WANDB_RUN_GROUP")
     ring = env.get("GPUTOP_RING_KB", "")
     opened = OpenJournal(
@@ -139,6 +139,17 @@ def _start(
     watcher.record()
     ending.hook(current)
     return run
+
+
+def _named(what: str, asked: str | None) -> str | None:
+    """Return the run's name or project: from the command line, from the script, or from the environment, in this order."""
+    variable = f"GPUTOP_{what.upper()}"
+    given = os.environ.get(variable)
+    if not given or os.environ.get(f"{variable}_WINS") != "1":
+        return asked or given
+    if asked and asked != given:
+        tell(f"the {what} of the run is {given!r}, as the command line says; the script says {asked!r}.")
+    return given
 
 
 def initialized() -> bool:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from gputop.tracking import ending, import_hook
+from gputop.tracking import early_failure, ending, import_hook
 from gputop.tracking.auto.hooks import patch
 from gputop.tracking.auto.steps import Steps
 
@@ -36,6 +36,8 @@ def install(torch: Any) -> None:
         os.register_at_fork(after_in_child=steps.reset)
         ending.use_libraries(lambda path: steps.sites.is_library(path))
         import_hook.answer_with(steps.join)
+        if os.environ.get("GPUTOP_LAUNCH_ID") or os.environ.get("GPUTOP_JOB_ID"):
+            early_failure.record(lambda: steps.off or steps.run is not None)
     except Exception as error:  # noqa: BLE001 - an unknown torch: the script continues, untracked
         if _steps is not None:
             _steps.failed(error)

@@ -193,9 +193,55 @@ def test_the_environment_of_a_command() -> None:
     site = str(run_command.SITE)
     found = run_command.environment({"PYTHONPATH": f"{site}:/a", "X": "1"}, "n", "p")
     assert found.pop("GPUTOP_LAUNCH_ID")
-    assert found == {"PYTHONPATH": f"{site}:/a", "X": "1", "GPUTOP_AUTO": "1", "GPUTOP_NAME": "n", "GPUTOP_PROJECT": "p"}
+    named = {"GPUTOP_NAME": "n", "GPUTOP_NAME_WINS": "1", "GPUTOP_PROJECT": "p", "GPUTOP_PROJECT_WINS": "1"}
+    assert found == {"PYTHONPATH": f"{site}:/a", "X": "1", "GPUTOP_AUTO": "1", **named}
     assert run_command.environment({"PYTHONPATH": ""}, None, None)["PYTHONPATH"] == site
     assert run_command.environment({"PYTHONPATH": site}, None, None)["PYTHONPATH"] == site
     for theirs in (":/a", "/a:", "/a::/b"):
         assert run_command.environment({"PYTHONPATH": theirs}, None, None)["PYTHONPATH"] == f"{site}:{theirs}"
     assert run_command.environment({"GPUTOP": "0", "X": "1"}, "n", None) == {"GPUTOP": "0", "X": "1"}
+
+
+def test_the_name_of_the_command_line_wins_and_says_so(home: Home) -> None:
+    script = "import gputop; gputop.init(name='theirs', project='theirs').log(loss=1.0); gputop.finish()"
+    done = run(home, (*RUN, "--name", "mine", "--", sys.executable, "-c", script))
+    assert "the name of the run is 'mine', as the command line says; the script says 'theirs'." in done.stderr
+    assert (home.only_run().name, home.only_run().project) == ("mine", "theirs")
+
+
+def test_a_name_in_the_environment_is_only_a_default(home: Home) -> None:
+    script = "import gputop; gputop.init(name='theirs').log(loss=1.0); gputop.finish()"
+    done = run(home, (*RUN, "--", sys.executable, "-c", script), GPUTOP_NAME="mine")
+    assert done.stderr == ""
+    assert home.only_run().name == "theirs"
+
+
+FAILING = """
+import sys, torch
+{before}
+model = torch.nn.Linear(2, 1)
+raise RuntimeError("the weights do not fit")
+"""
+
+
+def test_a_training_that_fails_before_its_first_step_is_a_run(home: Home) -> None:
+    pytest.importorskip("torch")
+    script = home.state / "early.py"
+    script.parent.mkdir(parents=True, exist_ok=True)
+    script.write_text(FAILING.format(before=""))
+    done = run(home, (*RUN, "--name", "mine", "--", sys.executable, str(script), "--layers", "3"))
+    plain = run(home, (sys.executable, str(script), "--layers", "3"))
+    assert (done.returncode, done.stderr) == (plain.returncode, plain.stderr)
+    found = home.only_run()
+    (rank,) = found.ranks
+    assert (found.name, found.state, rank.exit_code, rank.step) == ("mine", "failed", 1, None)
+    assert found.command is not None
+    assert found.command[-2:] == ("--layers", "3")
+    assert rank.facts["error"] == {"type": "RuntimeError", "message": "the weights do not fit", "where": "early.py:5"}
+
+
+@pytest.mark.parametrize("before", ["sys.exit(2)", "raise KeyboardInterrupt", "import gputop; gputop.init(mode='disabled')"])
+def test_an_exit_on_purpose_before_the_first_step_is_no_run(home: Home, before: str) -> None:
+    pytest.importorskip("torch")
+    run(home, (*RUN, "--", sys.executable, "-c", FAILING.format(before=before)))
+    assert not home.archives()

@@ -1,0 +1,45 @@
+"""Records a training that fails before its first step, which has no run yet: the run that one most wants to see.
+
+Only in a process that was started to train, by ``gputop run`` or as a job, and that is no child of multiprocessing: a loader's
+worker imports torch as well. An exit that the script asks for, such as that of a usage error, is no failure.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from functools import wraps
+from types import TracebackType
+from typing import Any
+
+from gputop.tracking import ending
+
+
+def record(is_tracked: Callable[[], bool]) -> None:
+    """Open a run when an exception ends this process, unless ``is_tracked()`` or the script has had one."""
+    multiprocessing: Any = sys.modules.get("multiprocessing.process")
+    if multiprocessing is not None and multiprocessing.parent_process() is not None:
+        return
+    original = sys.excepthook
+
+    @wraps(original)
+    def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        with suppress(Exception):  # Python reports the error, whatever goes wrong here
+            if isinstance(error, Exception):
+                _open_and_fail(is_tracked, error)
+        original(kind, error, trace)
+
+    sys.excepthook = failed
+
+
+def _open_and_fail(is_tracked: Callable[[], bool], error: Exception) -> None:
+    from gputop.tracking import session
+
+    if is_tracked() or session.initialized():
+        return
+    from gputop.tracking.journal.identity import launched_id
+
+    run = session.init(resume=launched_id())
+    ending.record_error(run, error)
+    run.finish(ending.exit_code_of(error))
