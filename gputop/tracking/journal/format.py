@@ -42,6 +42,7 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,7 +78,10 @@ NAME_CHARACTERS = 200
 JSON_BYTES = 32_000
 """The longest JSON in one record; two fit into a segment."""
 SCHEMAS = 65_535
+SCHEMAS_OF_ONE = 4096
+"""So many of them are kept for single names, for the time when there are too many sets."""
 
+_JSON_BYTES_MAX = 2 * JSON_BYTES - RECORD_HEAD.size - 8
 _FIXED = struct.Struct("<8sHHIQQII")
 _IDENTITY = struct.Struct("<10q")
 _IDENTITY_OFFSET = 256
@@ -228,14 +232,28 @@ def scalars_word(schema: int, count: int) -> int:
     return SCALARS | schema << 16 | (RECORD_HEAD.size + 8 * count) << 32
 
 
+def names_of(names: Iterable[str]) -> list[str]:
+    """Return the names as a schema's record holds them."""
+    return [name[:NAME_CHARACTERS] for name in names]
+
+
+def names_fit(names: Iterable[str]) -> bool:
+    """Return whether the names fit into one schema's record."""
+    return len(_json(names_of(names))) <= _JSON_BYTES_MAX
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
 def pack_json(kind: int, schema: int, step: int, time_ns: int, value: Any) -> bytes:
     """Return a record that carries JSON.
 
     Raises:
-        ValueError, TypeError: the value has no JSON form, or its JSON is longer than ``JSON_BYTES``.
+        ValueError, TypeError: the value has no JSON form, or its JSON is longer than a record holds.
     """
-    body = json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
-    if len(body) > 2 * JSON_BYTES - RECORD_HEAD.size - 8:
+    body = _json(value)
+    if len(body) > _JSON_BYTES_MAX:
         raise ValueError(f"{len(body)} bytes of JSON are more than a record holds")
     body += b" " * (-len(body) % 8)
     return RECORD_HEAD.pack(kind, schema, RECORD_HEAD.size + len(body), step, time_ns) + body

@@ -59,7 +59,8 @@ def live_dirs(runs_dir: Path) -> list[Path]:
     if runtime:
         candidates.append(Path(runtime) / "gputop")
     candidates.append(Path("/tmp") / own)
-    return [path / mark(runs_dir) for path in candidates if file_system(path) in ("tmpfs", "ramfs")]
+    # The parent's file system: somebody may have put a link in the place of ours, which must not be followed.
+    return [path / mark(runs_dir) for path in candidates if file_system(path.parent) in ("tmpfs", "ramfs")]
 
 
 def archive_roots(runs_dir: Path) -> list[Path]:
@@ -85,6 +86,22 @@ def secure_dir(path: Path) -> Path:
             raise PermissionError(f"{part} is open to other users")
         make_private_dir(part)
     return path
+
+
+def obstacle(path: Path) -> str | None:
+    """Return what has the place of a directory below a shared one, or of its parent; None if nothing does."""
+    for part in (path.parent, path):
+        try:
+            found = part.lstat()
+        except OSError:
+            return None
+        if not stat.S_ISDIR(found.st_mode):
+            return f"{part} is not a directory"
+        if found.st_uid != os.geteuid():
+            return f"{part} belongs to another user"
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            return f"{part} is open to other users"
+    return None
 
 
 def is_ours(path: Path) -> bool:

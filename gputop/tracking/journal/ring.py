@@ -29,6 +29,7 @@ from pathlib import Path
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
 from gputop.tracking.journal.mapping import map_shared
+from gputop.tracking.journal.notice import tell
 
 TMPFS_SHARE = 16
 """A ring takes at most 1/16 of the free space: /dev/shm is 64 MiB in a container, and DataLoader workers need it."""
@@ -58,12 +59,19 @@ class Ring:
 
 
 def open_ring(identity: form.Identity, runs_dir: Path, archive: Path | None, ring_bytes: int | None) -> Ring | None:
-    """Return a new ring in the best place for it; None if there is none. ``ring_bytes`` is the wanted capacity."""
+    """Return a new ring in the best place for it; None if there is none. ``ring_bytes`` is the wanted capacity.
+
+    A place that somebody else sits in is told, if there is no other: it would be a good one.
+    """
+    obstacles = []
     for directory in places.live_dirs(runs_dir):
         try:
             return _make(identity, places.secure_dir(directory), archive, ring_bytes or form.RING_BYTES)
         except OSError:
-            continue
+            obstacles.append(places.obstacle(directory))
+    obstacle = next(filter(None, obstacles), None)
+    if obstacle is not None:
+        tell(f"{obstacle}, so that each log call writes to the disk and takes longer. Remove it, or ask its owner to.")
     return None
 
 

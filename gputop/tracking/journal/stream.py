@@ -107,9 +107,7 @@ class Stream:
         """Return records of all names and current statements, for a stream that lost its past. Safe on any thread."""
         now = monotonic_ns()
         schemas = [
-            form.pack_json(
-                form.SCHEMA, plan[0] >> 16 & 0xFFFF, self._step, now, [name[: form.NAME_CHARACTERS] for name in names]
-            )
+            form.pack_json(form.SCHEMA, plan[0] >> 16 & 0xFFFF, self._step, now, form.names_of(names))
             for names, plan in list(self._plans.items())
         ]
         return schemas + [form.pack_json(form.EVENT, 0, self._step, now, event) for event in list(self._stated.values())]

@@ -31,12 +31,13 @@ _WRITING_MODULES = frozenset(__name__.replace("turns", name) for name in ("turns
 class Turns:
     """Runs the actions of one journal one at a time. ``Journal.log`` inlines the logic of ``_exclusively``."""
 
+    dropped_calls = 0
+    """How many calls were dropped because they interrupted each other faster than they could be written."""
+
     def __init__(self, parked: int = PARKED) -> None:
         self._writing: dict[int, object] = {}
         """The current writer, under the key 0."""
         self._parked: deque[Callable[[], None]] = deque(maxlen=parked)
-        self.dropped_calls = 0
-        """How many calls were dropped because they interrupted each other faster than they could be written."""
 
     def _failed(self, error: Exception) -> None:
         """Report an action that raised."""

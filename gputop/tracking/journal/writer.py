@@ -24,7 +24,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal.gpu_values import LateValues
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.own_file import OwnFile
-from gputop.tracking.journal.stream import Plan, Stream
+from gputop.tracking.journal.schemas import Schemas
 from gputop.tracking.journal.turns import Turns
 from gputop.tracking.journal.values import METRICS_MAX, classify, level_name, plain, to_int
 
@@ -44,7 +44,7 @@ Deferred = tuple[tuple[str, ...], tuple[float, ...], int, int]
 _all: weakref.WeakSet[Journal] = weakref.WeakSet()
 
 
-class Journal(Turns, Stream):
+class Journal(Turns, Schemas):
     """Writes one rank's stream, for all threads of its process."""
 
     def __init__(
@@ -56,13 +56,12 @@ class Journal(Turns, Stream):
         start_flusher: Callable[[], None] | None = None,
         kick: Callable[[], None] | None = None,
     ) -> None:
-        Stream.__init__(self, ring, archive, through=through, kick=kick)
+        Schemas.__init__(self, ring, archive, through=through, kick=kick)
         Turns.__init__(self)
         self.closed = False
         self.attend: Callable[[], None] | None = None
         """Called on a logging thread, outside of a turn, after ``want_attention``."""
         self._start_flusher = start_flusher
-        self._schemas = 0
         self.deferred: deque[Iterable[Deferred]] = deque()
         """Records that are waiting to be written together; each is yielded once."""
         self.stretch: Iterable[Deferred] | None = None
@@ -295,10 +294,6 @@ class Journal(Turns, Stream):
         self.deferred, self.stretch, self._late = deque(), None, LateValues()
         self.archive = None
 
-    def named(self) -> list[tuple[str, ...]]:
-        """Return the sets of names that have been logged so far."""
-        return list(self._plans)
-
     def _numbers(self, metrics: dict[str, Any], step: Any, now: int) -> dict[str, Any]:
         if self.closed:
             return {}
@@ -341,27 +336,10 @@ class Journal(Turns, Stream):
         if not all(type(name) is str for name in names):
             metrics = {str(name): value for name, value in metrics.items()}
             names = tuple(metrics)
-        for start in range(0, len(names), form.NAMES_PER_RECORD):
-            part = names[start : start + form.NAMES_PER_RECORD]
-            plan = self._plans.get(part) or self._new_plan(part, now)
-            if plan is not None:
-                self._put_scalars(plan[0], step, now, [metrics[name] for name in part])
+        for part, plan in self._parts(names, now):
+            self._put_scalars(plan[0], step, now, [metrics[name] for name in part])
         if count:
             self._step = step
-
-    def _new_plan(self, names: tuple[str, ...], now: int) -> Plan | None:
-        if self._schemas >= form.SCHEMAS:
-            tell(f"more than {form.SCHEMAS} different sets of metric names: new ones are not logged. Log fixed names.")
-            self.words[form.W_DROPPED] += 1
-            return None
-        schema = self._schemas
-        line = [name[: form.NAME_CHARACTERS] for name in names]
-        self._put(form.pack_json(form.SCHEMA, schema, self._step, now, line))
-        self._schemas += 1
-        self._note({"schema": schema, "names": line})
-        word = form.scalars_word(schema, len(names))
-        plan = self._plans[names] = (word, word >> 32)
-        return plan
 
     def _put_event(self, record: bytes, key: tuple[str, str] | None, event: dict[str, Any]) -> None:
         if self.closed:

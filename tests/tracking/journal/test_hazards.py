@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -478,6 +479,34 @@ def test_a_squatted_live_directory_is_not_used(home: Home, tmp_path: Path, monke
     assert opened.journal.through
     opened.finish(form.FINISHED, None)
     assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("squat", "words"),
+    [
+        ("touch $P", "not a directory"),
+        ("mkdir $P; chown 65534 $P", "another user"),
+        ("ln -s /tmp $P", "not a directory"),
+        ("mkdir -m 777 $P", "open to other users"),
+        ("mkdir -m 700 $P", None),
+    ],
+)
+def test_who_sits_in_the_live_directory_is_told(home: Home, squat: str, words: str | None) -> None:
+    if places.file_system(Path("/tmp")) == "tmpfs":
+        pytest.skip("/tmp is a second place for rings here")
+    own = f'mount -t tmpfs none /dev/shm && P=/dev/shm/gputop-$(id -u) && {squat} && exec "$0" "$@"'
+    if subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/dev/shm"], capture_output=True).returncode:
+        pytest.skip("a namespace of one's own is not permitted here")
+    script = "import gputop; run = gputop.init(); run.log(loss=1.0); print(run.journal.through)"
+    code, out, err = home.run(
+        script, command=("unshare", "-m", "sh", "-c", own, sys.executable), XDG_RUNTIME_DIR="", GPUTOP_RUN_ID="squatted"
+    )
+    assert (code, out) == (0, f"{words is not None}\n"), err
+    assert err.count("\n") == err.count("gputop: ") == (words is not None)
+    if words is not None:
+        assert words in err
+        assert "Remove" in err
+    assert read_all(home.runs / "squatted" / "rank-00000.gpr").series["loss"] == [(0, 1.0)]
 
 
 @pytest.fixture

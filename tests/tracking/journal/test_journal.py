@@ -332,3 +332,39 @@ def test_calls_that_pile_up_are_dropped_and_counted(home: Home, capsys: pytest.C
         capsys.readouterr().err
         == f"gputop: {dropped} log calls were dropped: signal handlers that log interrupted each other.\n"
     )
+
+
+@pytest.mark.parametrize("character", ["ü", "\u20ac", "\U0001f600", '"', "\x01", "\ud800", "x"])
+def test_many_long_names_in_one_call_are_all_kept(home: Home, character: str, capsys: pytest.CaptureFixture[str]) -> None:
+    opened = open_journal(home)
+    names = [character * 190 + str(number) for number in range(300)]
+    for step in range(2):
+        opened.journal.log({"loss": float(step), **dict.fromkeys(names, 1.5)}, step=step)
+    opened.journal.log(loss=2.0)
+    opened.finish(form.FINISHED, None)
+    series = read_all(opened.archive_path).series
+    assert series.pop("loss") == [(0, 0.0), (1, 1.0), (2, 2.0)]
+    assert len(series) == 300
+    assert all(points == [(0, 1.5), (1, 1.5)] for points in series.values())
+    assert capsys.readouterr().err == ""
+
+
+def test_known_names_are_logged_when_there_are_too_many_sets_of_names(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(form, "SCHEMAS", 50)
+    monkeypatch.setattr(form, "SCHEMAS_OF_ONE", 10)
+    opened = open_journal(home)
+    for step in range(100):
+        opened.journal.log({"loss": float(step), f"image{step}": 1.0, "acc": 0.5}, step=step)
+    for step in range(100, 200):
+        opened.journal.log({f"image{step % 45}": 2.0}, step=step)
+    opened.finish(form.FINISHED, None)
+    series = read_all(opened.archive_path).series
+    assert series["loss"] == [(step, float(step)) for step in range(100)]
+    assert series["acc"] == [(step, 0.5) for step in range(100)]
+    assert {name for name in series if name.startswith("image")} == {f"image{step}" for step in range(40)}
+    assert [step for step, value in series["image10"] if value == 2.0], "a name that is known gets one of the last places"
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "different sets of metric names" in err
