@@ -22,10 +22,11 @@ import mmap
 import os
 import signal
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 from gputop.jobs import identity, kin, log_file, record
+from gputop.jobs.ahead import RoomAhead
 from gputop.jobs.log_file import PIECE_BYTES
 
 LOG_BYTES = 256 << 20
@@ -40,6 +41,7 @@ LINGER_S = 3600.0
 """How long a keeper waits for room after the job has ended."""
 _TICK_S = 0.1
 _LOOK_S = 1.0
+_RANKS_S = 0.25
 _FREE_BYTES = 256 << 10
 """Memory is freed in portions of at least this size."""
 _MATCH_BYTES = 512
@@ -77,6 +79,7 @@ class Keeper:
         if self._pid == 0:
             try:
                 os.setsid()
+                self._close_others()
                 self._keep(parent)
             finally:
                 os._exit(0)
@@ -92,16 +95,29 @@ class Keeper:
 
     def _keep(self, parent: int) -> None:
         ended_at: float | None = None
+        looked_at = 0.0
+        room = RoomAhead(self._path.parent)
         while True:
             self._move(finishing=ended_at is not None)
             now = time.monotonic()
+            if now - looked_at >= _RANKS_S:
+                looked_at = now
+                room.hold()
             if os.getppid() != parent and not self._is_used():
                 ended_at = ended_at or now
                 if self._move(finishing=True) or now - ended_at > LINGER_S:
                     break
             # Without the supervisor, every turn looks through all processes for one that still writes.
             time.sleep(_TICK_S if os.getppid() == parent else _LOOK_S)
+        room.release()
         self._reserve.unlink(missing_ok=True)
+
+    def _close_others(self) -> None:
+        """Close what the supervisor had open: the job's own end of the output, and its log."""
+        for number, _ in list(kin.open_files(os.getpid())):
+            if number > 2 and number != self._memory:
+                with contextlib.suppress(OSError):
+                    os.close(number)
 
     def _move(self, finishing: bool) -> bool:
         """Move the job's output to the disk; return whether all of it is there."""
@@ -190,8 +206,13 @@ class Keeper:
 
     def _is_used(self) -> bool:
         """Return whether another process still has the job's output open."""
-        link = f"/memfd:{self._name} (deleted)"
-        return any(link in _open_files(pid) for pid in identity.pids() if pid != os.getpid())
+        own, link = os.fstat(self._memory), f"/memfd:{self._name} (deleted)"
+        for pid in identity.pids():
+            for number, target in kin.open_files(pid) if pid != os.getpid() else ():
+                with contextlib.suppress(OSError):
+                    if target == link and os.path.samestat(own, os.stat(f"/proc/{pid}/fd/{number}")):
+                        return True
+        return False
 
     # The counters are bytes, shared between the supervisor and the keeper.
     @property
@@ -234,8 +255,8 @@ def rescue(directory: Path, job_id: str, members: Collection[int]) -> None:
         OSError: the memory cannot be read, or the log cannot be written.
     """
     link = f"/memfd:{kin.output_name(job_id)} (deleted)"
-    output = next((f"/proc/{pid}/fd/1" for pid in members if link in _open_files(pid)), None)
-    if output is None or any(link in _open_files(pid) for pid in identity.pids() if pid not in members):
+    output = next((f"/proc/{pid}/fd/1" for pid in members if link in _targets(pid)), None)
+    if output is None or any(link in _targets(pid) for pid in identity.pids() if pid not in members):
         return
     log = record.open_log(directory / record.OUT_LOG)
     memory = os.open(output, os.O_RDONLY)
@@ -272,12 +293,5 @@ def _allocate(path: Path, size_bytes: int) -> None:
         os.close(handle)
 
 
-def _open_files(pid: int) -> Iterator[str]:
-    folder = f"/proc/{pid}/fd"
-    try:
-        names = os.listdir(folder)
-    except OSError:  # gone, or another user's
-        return
-    for name in names:
-        with contextlib.suppress(OSError):
-            yield os.readlink(f"{folder}/{name}")
+def _targets(pid: int) -> list[str]:
+    return [target for _, target in kin.open_files(pid)]

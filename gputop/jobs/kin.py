@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from gputop.jobs import identity
@@ -85,6 +85,18 @@ def send(members: Collection[Member], number: signal.Signals) -> None:
             finally:
                 if handle is not None:
                     os.close(handle)
+
+
+def open_files(pid: int) -> Iterator[tuple[int, str]]:
+    """Yield number and target of each file that a process has open; nothing of another user's process."""
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        with contextlib.suppress(OSError):
+            yield int(name), os.readlink(f"{folder}/{name}")
 
 
 def _open(pid: int) -> int | None:

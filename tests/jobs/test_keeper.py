@@ -6,15 +6,17 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from gputop.jobs import identity, keeper, log_file, record, store
+from gputop.jobs import ahead, identity, keeper, kin, log_file, record, store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
+from tests import REPOSITORY
 from tests.jobs.test_signals import supervisor_of
 from tests.jobs.test_store import ended, launch, nothing_left, says, until
 from tests.jobs.test_survival import small_disk
@@ -39,15 +41,25 @@ raise ValueError("the cause")
 """
 
 
+# Stands for torchrun: its rank writes to a file of its own, on the disk, and not at its end but where it is.
+RANKS = """
+import os, subprocess, sys
+folder = os.path.join(os.environ["PET_LOG_DIR"], "none_x", "attempt_0", "0")
+os.makedirs(folder)
+with open(os.path.join(folder, "stdout.log"), "w") as file:
+    sys.exit(subprocess.run([sys.executable, "-c", *sys.argv[1:]], stdout=file, stderr=file).returncode)
+"""
+
+
 class Printer:
     """A job that prints as many lines as it is asked to."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *first: str) -> None:
         self._asked = folder / "asked"
         self._asked.touch()
         self._stay = folder / "asked.stay"
         self._stay.touch()
-        self.job = store.start(launch(ON_REQUEST, str(self._asked)))
+        self.job = store.start(launch(*first, ON_REQUEST, str(self._asked)))
         says(self.job, "up")
 
     def print_lines(self, number: int) -> None:
@@ -121,6 +133,26 @@ def test_what_is_printed_while_the_disk_is_full_is_written_when_there_is_room(sm
     assert numbers_of(printer.end()) == list(range(1, 501))
 
 
+def test_a_rank_with_a_file_of_its_own_outlives_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
+    printer = Printer(tmp_path, RANKS)
+    (log,) = printer.job.directory.glob("ranks/*/attempt_0/0/stdout.log")
+    until(lambda: log.stat().st_blocks * 512 > ahead.AHEAD_BYTES // 2)
+    fill(small_disk)
+    for most in range(40, 401, 40):
+        printer.print_lines(40)
+        until(lambda most=most: f"line {most} ".encode() in log.read_bytes())
+        time.sleep(0.3)  # some 100 KB a second
+    assert printer.end().exit_code == 1
+    until(lambda: log.stat().st_blocks * 512 <= log.stat().st_size + 4096)
+    lines = log.read_bytes().replace(b"\0", b"").decode().splitlines()
+    numbers = [int(line.split()[1]) for line in lines if line.startswith("line ")]
+    assert numbers == list(range(numbers[0], 401))
+    assert 100 < numbers[0] < 380
+    assert any("bytes lost" in line for line in lines)
+    assert lines[-1] == "ValueError: the cause"
+    assert "ValueError: the cause" in logs.tail(printer.job.id).lines[-1]
+
+
 def test_killed_keepers_lose_nothing(tmp_path: Path) -> None:
     printer = Printer(tmp_path)
     for _ in range(3):
@@ -166,6 +198,24 @@ def test_a_suspended_keeper_keeps_no_output_back(tmp_path: Path) -> None:
     printer.print_lines(700)
     failed = printer.end()
     assert numbers_of(failed) == list(range(1, 701))
+
+
+TWO = """
+import os, sys
+from pathlib import Path
+from gputop.jobs.keeper import Keeper
+for _ in range(2):
+    kept = Keeper(Path(sys.argv[1]), "twice")
+    os.write(kept.open_for_job(), b"printed\\n")
+    kept.start()
+"""
+
+
+def test_keepers_of_the_same_job_do_not_wait_for_each_other(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-c", TWO, str(tmp_path)], cwd=REPOSITORY, check=True)
+    link = "/memfd:gputop-twice (deleted)"
+    until(lambda: not [pid for pid in identity.pids() if link in dict(kin.open_files(pid)).values()])
+    assert (tmp_path / record.OUT_LOG).read_text() == "printed\nprinted\n"
 
 
 def test_a_backlog_beyond_the_log_s_size_is_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,4 +276,4 @@ def test_a_deleted_job_writes_into_nothing(tmp_path: Path) -> None:
 def no_keeper_left() -> Iterator[None]:
     yield
     names = tuple(f"/memfd:gputop-{job.id} " for job in store.list_jobs())
-    until(lambda: not any(link.startswith(names) for pid in identity.pids() for link in keeper._open_files(pid)))
+    until(lambda: not any(link.startswith(names) for pid in identity.pids() for _, link in kin.open_files(pid)))

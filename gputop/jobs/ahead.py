@@ -1,0 +1,91 @@
+"""Holds room on the disk ahead of the files that torchrun's ranks write themselves.
+
+A rank's print fails on a full disk and ends the rank. Blocks that a file already owns can be written all the same, so each file
+is given some ahead of its end. When the disk has no more, the older half of that file is given back to it: this part reads as
+zeros then, and a line after it says how much was lost.
+
+This helps on file systems that can do so (ext4, XFS, tmpfs, NFS 4.2), up to some 100 KB of output a second and rank.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import mmap
+import os
+from pathlib import Path
+
+from gputop.jobs import log_file, record
+
+AHEAD_BYTES = 128 << 10
+_LEAST_BYTES = 32 << 10
+"""A file that owns less gives nothing back."""
+_KEEP_SIZE = 1
+_PUNCH_HOLE = 2
+
+
+class RoomAhead:
+    """The files of a job's ranks, as they come and grow. No method raises."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._held: dict[Path, int] = {}
+        """Up to which offset each file owns its blocks."""
+
+    def hold(self) -> None:
+        """Extend what each file owns beyond its end, where it has used up half of it."""
+        with contextlib.suppress(OSError):
+            for path in self._directory.glob(f"{record.RANKS}/*/attempt_*/*/std*.log"):
+                with contextlib.suppress(OSError):
+                    if path.lstat().st_size + AHEAD_BYTES // 2 > self._held.get(path, 0):
+                        self._extend(path)
+
+    def release(self) -> None:
+        """Give back what the files own beyond their ends. Call it when nothing is written to them any more."""
+        for path, held in self._held.items():
+            with contextlib.suppress(OSError):
+                handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+                try:
+                    begin = -(-os.fstat(handle).st_size // mmap.PAGESIZE) * mmap.PAGESIZE
+                    if held > begin:
+                        _allocate(handle, _KEEP_SIZE | _PUNCH_HOLE, begin, held - begin)
+                finally:
+                    os.close(handle)
+
+    def _extend(self, path: Path) -> None:
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            size = os.fstat(handle).st_size
+            try:
+                _allocate(handle, _KEEP_SIZE, size, AHEAD_BYTES)
+            except OSError as error:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                    self._held[path] = 1 << 62  # this file system cannot do it
+                    return
+                if not _give_back(handle, size):
+                    return
+                _allocate(handle, _KEEP_SIZE, size, AHEAD_BYTES)
+            self._held[path] = size + AHEAD_BYTES
+        finally:
+            os.close(handle)
+
+
+def _give_back(handle: int, size: int) -> bool:
+    """Free the older half of what a file owns; return whether that was something."""
+    owned = min(size, os.fstat(handle).st_blocks * 512)
+    if owned < _LEAST_BYTES:
+        return False
+    end = (size - owned // 2) // mmap.PAGESIZE * mmap.PAGESIZE
+    note = log_file.note(end)
+    os.pwrite(handle, log_file.note(end + len(note)), end)
+    _allocate(handle, _KEEP_SIZE | _PUNCH_HOLE, 0, end)
+    return True
+
+
+def _allocate(handle: int, mode: int, offset: int, length: int) -> None:
+    function = ctypes.CDLL(None, use_errno=True).fallocate
+    function.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+    if function(handle, mode, offset, length):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
