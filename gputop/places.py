@@ -8,13 +8,21 @@ import stat
 from pathlib import Path
 
 
+def home_dir() -> Path:
+    """Return the home directory; "/", as container engines do, for a user without HOME and without an entry in passwd."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
+
+
 def state_dir() -> Path:
     """Return where runs and jobs live: ``$GPUTOP_DIR``, else ``$XDG_STATE_HOME/gputop``, else ``~/.local/state/gputop``."""
     own = os.environ.get("GPUTOP_DIR")
     if own:
-        return Path(own).expanduser()
+        return _expanded(own)
     base = os.environ.get("XDG_STATE_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "state") / "gputop"
+    return (Path(base) if base else home_dir() / ".local" / "state") / "gputop"
 
 
 def runs_dir() -> Path:
@@ -31,9 +39,16 @@ def config_path() -> Path:
     """Return the settings file: ``$GPUTOP_CONFIG``, else ``$XDG_CONFIG_HOME/gputop/config.toml``, else below ``~/.config``."""
     own = os.environ.get("GPUTOP_CONFIG")
     if own:
-        return Path(own).expanduser()
+        return _expanded(own)
     base = os.environ.get("XDG_CONFIG_HOME")
-    return (Path(base) if base else Path.home() / ".config") / "gputop" / "config.toml"
+    return (Path(base) if base else home_dir() / ".config") / "gputop" / "config.toml"
+
+
+def _expanded(path: str) -> Path:
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:  # the home directory of a user who does not exist
+        return Path(path)
 
 
 def make_private_dir(path: Path) -> Path:

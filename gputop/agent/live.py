@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from gputop.agent.feed import FeedKind
+from gputop.errors import GputopError
 from gputop.wire import LINE_MAX_BYTES
 
 if TYPE_CHECKING:
@@ -50,7 +51,11 @@ _STOPPED_STATES = ("T", "t")
 
 
 class LiveFeed:
-    """The sampler as a child process. Construct it early: the driver then initializes while the screen is still importing."""
+    """The sampler as a child process. Construct it early: the driver then initializes while the screen is still importing.
+
+    Raises:
+        GputopError: the sampler cannot be started.
+    """
 
     kind: FeedKind = "live"
 
@@ -64,7 +69,10 @@ class LiveFeed:
         self._closed = threading.Event()
         self._lock = threading.Lock()
         """Held while the process is replaced or killed, so that ``close`` leaves none behind."""
-        self._process = self._spawn()
+        try:
+            self._process = self._spawn()
+        except OSError as error:
+            raise GputopError(f"The sampler cannot be started: {error.strerror}.", "Try gputop --once.") from error
 
     def _spawn(self) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(

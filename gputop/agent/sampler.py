@@ -379,7 +379,8 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
 def main(interval_s: float, virtual: int | None, gpus: Sequence[str], ask_nccl: WhenToAsk) -> int:
     """Run the agent on standard input and output until either closes; never wait for a driver call."""
     inbox: Inbox = queue.Queue()
-    threading.Thread(target=read_commands, args=(sys.stdin.buffer, inbox), daemon=True, name="commands").start()
+    commands = open(0, "rb", closefd=False)  # noqa: SIM115 - read as long as this process lives; sys.stdin may be None
+    threading.Thread(target=read_commands, args=(commands, inbox), daemon=True, name="commands").start()
     source, problem = choose_source(interval_s, virtual)
     sampler = Sampler(source, interval_s, problem=problem, gpus=gpus, ask_nccl=ask_nccl)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from gputop.cli import doctor as doctor_command
 from gputop.cli.help import Parser, add_command
-from gputop.cli.terminal import clean_output
+from gputop.cli.terminal import OutputError, discard_output, reserve_descriptors, safe_output, told
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE, GputopError, NoGpuError, UsageError
 from gputop.terminal_text import printable
 
@@ -226,19 +226,30 @@ def parse_run(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code: 0 fine, 1 a problem was found, 2 wrong usage, 3 no GPU."""
-    with clean_output():
-        return _main(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words[:1] != ["run"]:  # the user's command gets the streams as they are
+        reserve_descriptors()
+    with safe_output():
+        return _main(words)
 
 
-def _main(arguments: Sequence[str] | None) -> int:
+def _main(words: Sequence[str]) -> int:
     try:
-        words = sys.argv[1:] if arguments is None else list(arguments)
         if words[:1] == ["run"]:
             from gputop.recipes import run_command
 
             options, command = parse_run(words[1:])
             run_command.run(command, options.name, options.project)
-        return _dispatch(build_parser().parse_args(words))
+        try:
+            code = _dispatch(build_parser().parse_args(words))
+        except SystemExit as end:  # argparse, after --help
+            code = end.code if isinstance(end.code, int) else EXIT_OK
+        sys.stdout.flush()
+        return code
+    except OutputError as error:
+        print(f"gputop: {error}", file=sys.stderr)
+        discard_output()
+        return error.exit_code
     except GputopError as error:
         print(f"gputop: {printable(str(error))}", file=sys.stderr)
         return error.exit_code
@@ -246,7 +257,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         return 130
     except BrokenPipeError:
         # The reader of a pipe left (gputop --stream | head): nothing is wrong, and nothing more can be said.
-        sys.stderr.close()
+        discard_output()
         return EXIT_OK
 
 
@@ -349,7 +360,8 @@ def _stream(options: argparse.Namespace) -> int:
 
     def write(line: str) -> None:
         nonlocal written
-        write_line(line)
+        with told():
+            write_line(line)
         written += 1
         if options.count is not None and written >= options.count:
             raise KeyboardInterrupt
@@ -420,7 +432,8 @@ def _command_replay(options: argparse.Namespace) -> int:
 def _command_agent(options: argparse.Namespace) -> int:
     from gputop.agent.sampler import main as agent_main
 
-    return agent_main(interval_of(options), options.virtual, _gpus(options), _ask_nccl(options))
+    with told():
+        return agent_main(interval_of(options), options.virtual, _gpus(options), _ask_nccl(options))
 
 
 def _command_record(options: argparse.Namespace) -> int:

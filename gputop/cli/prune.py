@@ -66,7 +66,7 @@ def _is_live(run: Run) -> bool:
 
 
 def _confirmed(question: str) -> bool:
-    if not sys.stdin.isatty():
+    if sys.stdin is None or not sys.stdin.isatty():
         raise UsageError("Cannot ask: standard input is not a terminal.", "Add --yes to delete them.")
     return input(question).strip().lower() in ("y", "yes")
 

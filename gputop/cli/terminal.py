@@ -1,70 +1,151 @@
-"""Where text leaves for a terminal: every command prints through here, so nothing that it prints can steer the terminal.
+"""Where text leaves: every command prints through here, so that nothing it prints can steer a terminal or end in a traceback.
 
 Names, commands, logs, files and arguments come from anywhere, and on a shared machine from other users. A file or a pipe gets
-the text as it is. ``gputop.terminal_text`` says what is removed.
+the text as it is; ``gputop.terminal_text`` says what is removed on a terminal. Output that is closed, or a full disk, is an
+error like any other.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from gputop.errors import GputopError
 from gputop.terminal_text import keep_colors, strip_controls
 
 
-class CleanStream(io.TextIOBase):
-    """A terminal's stream that writes only text, line breaks and tabs; all else is the stream's own."""
+class OutputError(GputopError):
+    """Standard output cannot be written."""
 
-    def __init__(self, stream: TextIO) -> None:
+
+class Output(io.TextIOBase):
+    """Standard output: clean on a terminal, and an ``OutputError`` where it cannot be written."""
+
+    def __init__(self, stream: TextIO | None) -> None:
         super().__init__()
-        self.stream = stream
+        self._stream = stream
+        self._on_terminal = stream is not None and stream.isatty()
 
     def write(self, text: str) -> int:
-        """Write ``text`` without what a terminal would obey; return its length."""
-        self.stream.write(strip_controls(text))
+        """Write ``text``, on a terminal without what it would obey; return its length.
+
+        Raises:
+            OutputError: standard output is closed or full.
+            BrokenPipeError: the reader of a pipe has left.
+        """
+        self._write(strip_controls(text) if self._on_terminal else text)
         return len(text)
 
+    def write_colored(self, text: str) -> None:
+        """Write text that gputop has colored; of all escapes, only colors reach a terminal.
+
+        Raises:
+            OutputError, BrokenPipeError: as for ``write``.
+        """
+        self._write(keep_colors(text) if self._on_terminal else text)
+
+    def _write(self, text: str) -> None:
+        with told():
+            self._open().write(text)
+
     def flush(self) -> None:
-        """Write out what is buffered."""
-        self.stream.flush()
+        """Write out what is buffered.
+
+        Raises:
+            OutputError, BrokenPipeError: as for ``write``.
+        """
+        if self._stream is not None:
+            with told():
+                self._stream.flush()
 
     def isatty(self) -> bool:
         """Return whether this is a terminal."""
-        return self.stream.isatty()
+        return self._on_terminal
 
     def fileno(self) -> int:
-        """Return the descriptor."""
-        return self.stream.fileno()
+        """Return the descriptor.
+
+        Raises:
+            OutputError: standard output is closed.
+        """
+        return self._open().fileno()
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
         """The encoding of the stream."""
-        return self.stream.encoding
+        return self._stream.encoding if self._stream is not None else "utf-8"
+
+    def _open(self) -> TextIO:
+        if self._stream is None:
+            raise OutputError("Standard output is closed.", "Leave it open, or send it to /dev/null.")
+        return self._stream
+
+
+class ErrorOutput(Output):
+    """Standard error: what cannot be written there cannot be told anywhere."""
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(GputopError, OSError):
+            super()._write(text)
+
+    def flush(self) -> None:
+        """Write out what is buffered, as far as that is possible."""
+        with contextlib.suppress(GputopError, OSError):
+            super().flush()
 
 
 @contextmanager
-def clean_output() -> Iterator[None]:
-    """Clean what is printed on a terminal, and print characters that the output cannot encode as escapes."""
+def told() -> Iterator[None]:
+    """Raise what goes wrong in writing as an ``OutputError``; that the reader of a pipe has left is not wrong."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"The output cannot be written: {error.strerror}.", "Make room, or send it elsewhere.") from error
+
+
+@contextmanager
+def safe_output() -> Iterator[None]:
+    """Let everything that is printed pass ``Output``; characters that the output cannot encode are printed as escapes."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = map(_cleaned, before)
+    for stream in before:
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    output, errors = Output(before[0]), ErrorOutput(before[1])
+    sys.stdout, sys.stderr = output, errors
     try:
         yield
     finally:
         sys.stdout, sys.stderr = before
 
 
-def _cleaned(stream: Any) -> Any:
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="backslashreplace")
-    return CleanStream(stream) if stream is not None and stream.isatty() else stream
+def discard_output() -> None:
+    """Send what is still buffered for standard output nowhere: Python would fail to write it at its end."""
+    with contextlib.suppress(OSError, AttributeError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.__stdout__.fileno())  # type: ignore[union-attr]
+        os.close(nowhere)
+
+
+def reserve_descriptors() -> None:
+    """Open /dev/null in place of standard streams that are closed, so that no file of ours gets their numbers."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 def print_colored(text: str) -> None:
-    """Print text that gputop has colored; of all escapes, only colors reach a terminal."""
-    if isinstance(sys.stdout, CleanStream):
-        print(keep_colors(text), file=sys.stdout.stream)
+    """Print text that gputop has colored."""
+    output: Any = sys.stdout
+    if isinstance(output, Output):
+        output.write_colored(f"{text}\n")
     else:
         print(text)

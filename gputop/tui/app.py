@@ -69,7 +69,7 @@ class GputopApp(App[None]):
 
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
-        answer_signals(asyncio.get_running_loop(), self.exit)
+        answer_signals(asyncio.get_running_loop(), self._driver, lambda: self.screen.refresh(layout=True))
         await self.push_screen(DashboardScreen())
         self.feed.start(lambda: self.post_message(FeedArrived()))
         self.set_interval(1.0, self._check_age)

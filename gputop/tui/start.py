@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TextIO
 
 from gputop.agent.feed import Feed
+from gputop.errors import GputopError
 from gputop.tui.gc_freeze import long_lived
 from gputop.tui.state.settings import Settings
 from gputop.tui.terminal_watch import watch
@@ -19,14 +20,22 @@ FRAMES_PER_S = "15"
 
 
 def run_app(feed: Feed, settings: Settings) -> int:
-    """Run the screen until the user quits; return the exit code."""
+    """Run the screen until the user quits; return the exit code.
+
+    Raises:
+        GputopError: there is no terminal to read keys from.
+    """
+    try:
+        take_terminal()
+    except GputopError:
+        feed.close()
+        raise
     os.environ["TEXTUAL_ANIMATIONS"] = "none"
     os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
     if settings.theme == "auto":
         settings = replace(settings, theme=guess_theme(os.environ))
     if not settings.color or settings.theme == "ansi":
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
-    sys.__stderr__ = write_fully(sys.__stderr__)  # type: ignore[misc, assignment] # where Textual writes
     with long_lived():
         from gputop.tui.app import GputopApp
 
@@ -39,6 +48,30 @@ def run_app(feed: Feed, settings: Settings) -> int:
     if app.farewell:
         print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is closed; this prints to the plain terminal
     return app.return_code or 0
+
+
+def take_terminal() -> None:
+    """Let Textual write to and read from a terminal, whatever standard error and input are.
+
+    Raises:
+        GputopError: there is no terminal to read keys from.
+    """
+    drawn_on = sys.__stderr__ if _is_terminal(sys.__stderr__) else sys.__stdout__
+    sys.__stderr__ = write_fully(drawn_on)  # type: ignore[misc, assignment] # where Textual writes
+    if not _is_terminal(sys.__stdin__):
+        try:
+            sys.__stdin__ = open("/dev/tty")  # type: ignore[misc] # noqa: SIM115 - where Textual reads, to the end
+        except OSError as error:
+            raise GputopError(
+                "There is no terminal to read keys from.", "Use gputop --once for one reading as text."
+            ) from error
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    try:
+        return stream is not None and stream.isatty()
+    except ValueError:  # closed
+        return False
 
 
 def write_fully(stream: TextIO | None) -> TextIO | None:

@@ -1,61 +1,109 @@
-"""Handles the terminal's signals, and ends gputop when the terminal is gone.
+"""Handles the terminal's signals, and ends gputop when it is told to or when the terminal is gone, whatever hangs.
 
 A hangup usually ends gputop with a signal. Where SIGHUP is ignored (nohup, some tmux setups), reading a deleted terminal
 returns immediately, forever, and the program would spin. The kernel reports a hangup to ``poll`` even when no other event is
 requested, so watching for it is free.
+
+Textual draws by a thread with a short queue. Where nobody reads the terminal, that thread blocks, then the event loop, and
+then no handler in the loop runs. So a thread of ours waits for the signals that end gputop, and ends it in the end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import select
 import signal
+import termios
 import threading
 from collections.abc import Callable
+from typing import Any
 
-EXIT_TIMEOUT_S = 2.0
-"""How long an orderly exit may take before the process is killed: drawing may block on a terminal that never answers."""
-EXIT_CODE = 129
-"""128 + SIGHUP, as a shell reports a program that died of a hangup."""
+EXIT_TIMEOUT_S = 0.8
+"""How long an orderly exit may take before the process is ended: drawing may block on a terminal that never answers."""
+HANGUP_CODE = 128 + signal.SIGHUP
+"""How a shell reports a program that died of a hangup."""
+END_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGINT, signal.SIGUSR1, signal.SIGUSR2)
+"""Signals that would end Python at once, and leave the terminal as the screen had it."""
+_LEAVE_SCREEN = b"\x1b[?1000l\x1b[?1003l\x1b[?1006l\x1b[?1015l\x1b[?2004l\x1b[?7h\x1b[<u\x1b[?1049l\x1b[?25h\x1b[?1004l"
+"""What Textual's driver writes at its end: mouse, pasting and keyboard as before, the normal screen, the cursor."""
 
 
-def answer_signals(loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
-    """Exit cleanly on SIGTERM and SIGHUP, and handle changes of the terminal's size one after another.
+def answer_signals(loop: asyncio.AbstractEventLoop, driver: Any = None, redraw: Callable[[], object] = lambda: None) -> None:
+    """Handle changes of the terminal's size one after another, and go on after SIGSTOP.
 
-    When SIGTERM or SIGHUP ends Textual, it does not leave the alternate screen. Its SIGWINCH handler reads the size and then
-    posts it: if the next SIGWINCH interrupts in between, the older size is posted last, and the screen keeps it. Handlers that
-    run in the event loop cannot be interrupted this way.
+    Textual's SIGWINCH handler reads the size and then posts it: if the next SIGWINCH interrupts in between, the older size is
+    posted last, and the screen keeps it. Its SIGCONT handler starts the screen a second time after a SIGSTOP, which no
+    handler sees: keys then go to two readers, and the raw mode of the terminal is saved as the one to restore. Handlers that
+    run in the event loop cannot be interrupted.
     """
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        loop.add_signal_handler(number, leave)
     resized = signal.getsignal(signal.SIGWINCH)
     if callable(resized):
         loop.add_signal_handler(signal.SIGWINCH, resized, signal.SIGWINCH, None)
+    if hasattr(driver, "_must_signal_resume"):
+        loop.add_signal_handler(signal.SIGCONT, _go_on, loop, driver, redraw)
 
 
-def watch(descriptor: int, gone: Callable[[], None]) -> threading.Thread | None:
-    """Call ``gone`` from a thread once the terminal behind ``descriptor`` hangs up; return None if it is no terminal.
+def _go_on(loop: asyncio.AbstractEventLoop, driver: Any, redraw: Callable[[], object]) -> None:
+    """Start the screen again, after leaving it if SIGTSTP has not done so."""
+    if not driver._must_signal_resume:
+        driver.suspend_application_mode()
+        driver._must_signal_resume = True
+    driver.resume_application_mode()
+    answer_signals(loop, driver, redraw)  # the driver has set its own handlers
+    redraw()
 
-    If the process still runs ``EXIT_TIMEOUT_S`` later, it exits with ``EXIT_CODE``. Launched runs have their own sessions and
-    are not affected.
+
+def watch(descriptor: int, leave: Callable[[], object]) -> threading.Thread | None:
+    """Call ``leave`` from a thread on a signal of ``END_SIGNALS``, and once the terminal behind ``descriptor`` hangs up.
+
+    If the process still runs ``EXIT_TIMEOUT_S`` later, it restores the terminal and exits with 128 and the signal's number.
+    A signal that is ignored stays so. Launched runs have their own sessions and are not affected. Return None if
+    ``descriptor`` is no terminal. Call from the main thread, before the screen starts.
     """
     try:
         if not os.isatty(descriptor):
             return None
-    except OSError:
+        before = termios.tcgetattr(descriptor)
+    except (OSError, termios.error):
         return None
-    thread = threading.Thread(target=_wait, args=(descriptor, gone), name="gputop-terminal", daemon=True)
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+
+    def end(number: int, frame: object) -> None:
+        with contextlib.suppress(OSError):
+            os.write(tell, bytes((number,)))
+
+    for number in END_SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, end)
+    thread = threading.Thread(target=_wait, args=(descriptor, before, told, leave), name="gputop-terminal", daemon=True)
     thread.start()
     return thread
 
 
-def _wait(descriptor: int, gone: Callable[[], None]) -> None:
+def _wait(descriptor: int, before: list[Any], told: int, leave: Callable[[], object]) -> None:
     poller = select.poll()
     poller.register(descriptor, 0)  # no events requested: hangups and errors are always reported
-    while not any(event & (select.POLLHUP | select.POLLERR | select.POLLNVAL) for _, event in poller.poll()):
-        pass
-    timer = threading.Timer(EXIT_TIMEOUT_S, os._exit, (EXIT_CODE,))
+    poller.register(told, select.POLLIN)
+    code = HANGUP_CODE
+    while not (found := dict(poller.poll())).get(descriptor, 0) & (select.POLLHUP | select.POLLERR | select.POLLNVAL):
+        if told in found:
+            code = 128 + os.read(told, 1)[0]
+            break
+    timer = threading.Timer(EXIT_TIMEOUT_S, _end, (descriptor, before, code))
     timer.daemon = True
     timer.start()
-    gone()
+    with contextlib.suppress(RuntimeError):  # the screen has not begun, or has just ended
+        leave()
+
+
+def _end(descriptor: int, before: list[Any], code: int) -> None:
+    """Give the terminal back without waiting for anything, and exit."""
+    with contextlib.suppress(OSError, termios.error):
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)
+        termios.tcflush(descriptor, termios.TCOFLUSH)  # frames that nobody has read: they leave no room
+        if select.select((), (descriptor,), (), 0)[1]:
+            os.write(descriptor, _LEAVE_SCREEN)
+    os._exit(code)

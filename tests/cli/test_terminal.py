@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from gputop.cli.parser import build_parser
-from gputop.cli.terminal import CleanStream, clean_output
+from gputop.cli.terminal import Output, safe_output
 from gputop.jobs import record
 from gputop.places import jobs_dir
 from gputop.sources.recording import Recorder
@@ -202,8 +202,8 @@ def test_colors_of_ones_own_pass_and_nothing_else(monkeypatch: pytest.MonkeyPatc
 
     terminal = Tty()
     monkeypatch.setattr(sys, "stdout", terminal)
-    with clean_output():
-        assert isinstance(sys.stdout, CleanStream)
+    with safe_output():
+        assert isinstance(sys.stdout, Output)
         print(f"\x1b[31m{EVIL}\x1b[0m")
         print_colored("\x1b[31mred\x1b[0m\x1b[2J\x07")
     assert sys.stdout is terminal

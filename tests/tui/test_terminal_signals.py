@@ -25,7 +25,7 @@ def test_a_resize_is_answered_after_the_one_before_it_and_never_within() -> None
 
     async def drag() -> None:
         signal.signal(signal.SIGWINCH, resized)
-        answer_signals(asyncio.get_running_loop(), lambda: None)
+        answer_signals(asyncio.get_running_loop())
         os.kill(os.getpid(), signal.SIGWINCH)
         while len(posted) < 4:
             await asyncio.sleep(0.01)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
@@ -26,7 +25,8 @@ def scan_file(path: Path, name: str | None = None, rank: int | None = None) -> L
     """
     if str(path) == "-":
         scan = LogScan(name or "standard input", rank)
-        return _read(scan, sys.stdin.buffer)
+        with open(0, "rb", closefd=False) as stdin:  # sys.stdin is None where it is closed
+            return _read(scan, stdin)
     try:
         with path.open("rb") as file:
             found = os.fstat(file.fileno())

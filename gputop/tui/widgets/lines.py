@@ -161,7 +161,9 @@ class LinesWidget(Widget):
         return self.lines, self.cursor, self.first, self.header_lines, self.ascii, self.size
 
     def _built(self) -> list[Line]:
-        rows = [clean_row(row, self.size.width) for row in self.build_rows()]
+        columns, height = self.size
+        rows = [clean_row(row, columns) for row in self.build_rows()[:height]]
+        rows += [(Span(" " * columns),)] * (height - len(rows))  # painters count on a row for every line of the widget
         return [ascii_line(row) for row in rows] if self.ascii else rows
 
     def render_line(self, y: int) -> Strip:

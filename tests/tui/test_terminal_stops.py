@@ -1,0 +1,113 @@
+"""The dashboard on a real terminal, stopped and continued, signaled, and on a terminal that nobody reads."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.terminal import Terminal, terminal_environment
+
+pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="states of processes are told by Linux' /proc")
+
+DEADLINE_S = 30.0
+COMMAND = [sys.executable, "-m", "gputop", "--virtual", "1", "-i", "200ms"]
+
+
+def until(happened: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not happened():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+def state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+def local_modes(descriptor: int) -> int:
+    modes: int = termios.tcgetattr(descriptor)[3]
+    return modes & (termios.ICANON | termios.ECHO | termios.ISIG)
+
+
+def waiting_bytes(descriptor: int) -> int:
+    (number,) = struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4))
+    return int(number)
+
+
+@pytest.mark.parametrize(
+    ("key", "stops"), [("q", [signal.SIGSTOP] * 2), ("ctrl+c", [signal.SIGTSTP, signal.SIGSTOP])], ids=["q", "c"]
+)
+def test_the_keys_work_and_the_terminal_is_given_back_after_a_stop(
+    tmp_path: Path, key: str, stops: list[signal.Signals]
+) -> None:
+    with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}, 100, 30) as terminal:
+        cooked = local_modes(terminal._master)
+        terminal.wait_for("VIRTUAL GPUs")
+        pid = terminal.process.pid
+        for stop in stops:
+            until(lambda: local_modes(terminal._master) == 0, "the screen reads keys raw")
+            os.kill(pid, stop)
+            until(lambda: state_of(pid) == "T", "it stops")
+            assert stop == signal.SIGSTOP or local_modes(terminal._master) == cooked
+            terminal.screen.reset()  # as a shell that writes its prompt over the screen
+            os.kill(pid, signal.SIGCONT)
+            terminal.wait_for("VIRTUAL GPUs")
+            terminal.wait_for("Processes")
+        terminal.press("?")
+        terminal.wait_for("Keys and words")
+        terminal.press("escape", key)
+        assert terminal.wait_exit() == 0
+        assert local_modes(terminal._master) == cooked
+        assert terminal.received.rindex(b"\x1b[?1049l") > terminal.received.rindex(b"\x1b[?1049h")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1])
+def test_a_signal_ends_the_screen_and_gives_the_terminal_back(tmp_path: Path, number: signal.Signals) -> None:
+    with Terminal(COMMAND, {"GPUTOP_DIR": str(tmp_path)}, 100, 30) as terminal:
+        cooked = local_modes(terminal._master)
+        terminal.wait_for("VIRTUAL GPUs")
+        os.kill(terminal.process.pid, number)
+        assert terminal.wait_exit() in (0, 128 + number)
+        assert local_modes(terminal._master) == cooked
+        assert terminal.received.rindex(b"\x1b[?1049l") > terminal.received.rindex(b"\x1b[?1049h")
+
+
+def test_a_signal_ends_the_screen_that_nobody_reads(tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
+    cooked = local_modes(master)
+    process = subprocess.Popen(
+        COMMAND,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        env=terminal_environment({"GPUTOP_DIR": str(tmp_path)}),
+    )
+    os.close(slave)
+    try:
+        unread, since = 0, time.monotonic()
+        until(lambda: waiting_bytes(master) > 1000, "the screen is drawn")
+        while time.monotonic() - since < 1.0:  # until nothing more fits
+            if waiting_bytes(master) != unread:
+                unread, since = waiting_bytes(master), time.monotonic()
+            time.sleep(0.05)
+        os.kill(process.pid, signal.SIGTERM)
+        assert process.wait(DEADLINE_S) in (0, 128 + signal.SIGTERM)
+        assert local_modes(master) == cooked
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
