@@ -8,6 +8,7 @@ points.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -180,7 +181,7 @@ def _limits(values: Sequence[float], log: bool) -> tuple[float, float]:
         return (low, high) if high > low else (low, low * 10)
     if high - low <= abs(high) * 1e-9:
         margin = abs(high) * 0.1 or 1.0
-        low, high = low - margin, high + margin
+        low, high = max(low - margin, -sys.float_info.max), min(high + margin, sys.float_info.max)
     step = _nice(high / 4 - low / 4)
     below, above = math.floor(low / step) * step, math.ceil(high / step) * step
     if not (math.isfinite(below) and math.isfinite(above) and above > below):

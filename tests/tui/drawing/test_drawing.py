@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import replace
 
 import pytest
@@ -493,3 +494,8 @@ def test_no_loss_of_two_ranks_breaks_the_training_pane(values: tuple[float, floa
     for log in (False, True):
         shown = replace(view, settings=replace(view.settings, log_axis=log))
         assert len(draw_training(shown, LossChart(), 80, 20).lines) == 20
+
+
+@pytest.mark.parametrize("value", [sys.float_info.max, -sys.float_info.max, -1.797e308, 5e-324])
+def test_a_chart_of_the_largest_and_the_smallest_number(value: float) -> None:
+    assert chart([Trace([value, value])], width=40, height=8)
