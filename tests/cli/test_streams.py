@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from tests import REPOSITORY
 from tests.terminal import Terminal
 
+PYTHON = shlex.quote(sys.executable)
 FULL = "The output cannot be written: No space left on device."
 CLOSED = "Standard output is closed."
 COMMANDS = ("runs", "jobs", "--once --virtual 1", "--stream -n 1 --virtual 1", "doctor --rules", "--help", "agent --virtual 1")
@@ -20,7 +22,7 @@ COMMANDS = ("runs", "jobs", "--once --virtual 1", "--stream -n 1 --virtual 1", "
 
 def run(command: str, redirected: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        ["bash", "-c", f"exec {sys.executable} -m gputop {command} {redirected}"],
+        ["bash", "-c", f"exec {PYTHON} -m gputop {command} {redirected}"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -59,7 +61,7 @@ def test_a_reader_that_leaves_is_no_error() -> None:
 
 @pytest.mark.parametrize("redirected", ["2>&-", "2>/dev/null", "<&-", "</dev/null"])
 def test_the_dashboard_draws_and_reads_on_the_terminal_that_there_is(tmp_path: Path, redirected: str) -> None:
-    command = ["bash", "-c", f"exec {sys.executable} -m gputop --virtual 1 {redirected}"]
+    command = ["bash", "-c", f"exec {PYTHON} -m gputop --virtual 1 {redirected}"]
     with Terminal(command, {"GPUTOP_DIR": str(tmp_path)}, 100, 30) as terminal:
         terminal.wait_for("VIRTUAL GPUs")
         terminal.press("q")

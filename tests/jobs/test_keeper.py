@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -233,7 +234,7 @@ def test_a_backlog_beyond_the_log_s_size_is_left_out_and_counted(tmp_path: Path,
 
 def test_standard_output_is_a_regular_file_and_may_be_opened_again() -> None:
     code = "import os, stat, sys; print(stat.S_ISREG(os.fstat(1).st_mode), os.path.sameopenfile(1, 2), os.isatty(1))"
-    script = f"{sys.executable} -c '{code}'; sleep 0.5; echo warning > /dev/stderr; echo after"
+    script = f"{shlex.quote(sys.executable)} -c '{code}'; sleep 0.5; echo warning > /dev/stderr; echo after"
     job = ended(store.start(Launch(("sh", "-c", script), {}, os.getcwd(), "shell")))
     assert logs.tail(job.id).lines == ("True True False", "warning", "after")
 
