@@ -22,6 +22,9 @@ def for_signal(numbers: Collection[signal.Signals], timeout_s: float) -> signal.
     try:
         signal.setitimer(signal.ITIMER_REAL, max(timeout_s, _SHORTEST_S), _AGAIN_S)
         received = signal.sigwaitinfo({*numbers, signal.SIGALRM})
+        if received.si_signo == signal.SIGALRM and (pending := signal.sigpending() & set(numbers)):
+            # The alarm came first only because of its number.
+            received = signal.sigwaitinfo(pending)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         if signal.SIGALRM in signal.sigpending():

@@ -121,6 +121,10 @@ assert waiting.for_signal({signal.SIGUSR1}, 0.0) is None
 os.kill(os.getpid(), signal.SIGUSR1)
 received = waiting.for_signal({signal.SIGUSR1}, 30.0)
 assert (received.si_signo, received.si_pid) == (signal.SIGUSR1, os.getpid())
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+for timeout_s in (0.0, 30.0):
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert waiting.for_signal({signal.SIGTERM}, timeout_s).si_signo == signal.SIGTERM
 assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 assert not signal.sigpending()
 assert signal.getsignal(signal.SIGALRM) == signal.SIG_DFL
