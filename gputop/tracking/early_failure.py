@@ -1,7 +1,8 @@
 """Records a training that fails before its first step, which has no run yet: the run that one most wants to see.
 
 Only in a process that was started to train, by ``gputop run`` or as a job, and that is no child of multiprocessing: a loader's
-worker imports torch as well. An exit that the script asks for, such as that of a usage error, is no failure.
+worker imports torch as well. An exit that the script asks for, such as that of a usage error, is no failure; nor is an error
+that only reports how another process ended, as in torchrun.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import Any
 
 from gputop.tracking import ending
 
+_ABOUT_OTHERS = ("subprocess.", "multiprocessing.", "concurrent.", "torch.multiprocessing.", "torch.distributed.elastic.")
+"""Modules whose errors say how another process ended."""
+
 
 def record(is_tracked: Callable[[], bool]) -> None:
     """Open a run when an exception ends this process, unless ``is_tracked()`` or the script has had one."""
@@ -26,7 +30,7 @@ def record(is_tracked: Callable[[], bool]) -> None:
     @wraps(original)
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         with suppress(Exception):  # Python reports the error, whatever goes wrong here
-            if isinstance(error, Exception):
+            if isinstance(error, Exception) and not f"{kind.__module__}.".startswith(_ABOUT_OTHERS):
                 _open_and_fail(is_tracked, error)
         original(kind, error, trace)
 
