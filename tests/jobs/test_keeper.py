@@ -81,12 +81,16 @@ def numbers_of(job: Job) -> list[int]:
 
 
 def keeper_of(job: Job) -> int:
-    """The one child of the supervisor that is not the command."""
-    marked = identity.marked(job.id)
+    """The one child of the supervisor that is not the command, once there is one."""
+    until(lambda: len(_keepers_of(job)) == 1)
+    return _keepers_of(job)[0]
+
+
+def _keepers_of(job: Job) -> list[int]:
     parent = str(supervisor_of(job))
-    children = [pid for pid in identity.pids() if Path(f"/proc/{pid}").exists() and _parent(pid) == parent]
-    (found,) = (pid for pid in children if pid not in marked)
-    return found
+    children = [pid for pid in identity.pids() if identity.start_ticks(pid) is not None and _parent(pid) == parent]
+    marked = identity.marked(job.id)
+    return [pid for pid in children if pid not in marked]
 
 
 def _parent(pid: int) -> str:

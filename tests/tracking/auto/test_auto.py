@@ -272,7 +272,8 @@ for step in range(0, 60, 10):
 )
 def test_what_the_script_logs_itself_wins(home: Home, command: tuple[str, ...], watch: str, added: bool) -> None:
     code, _, err = home.run(EXPLICIT.replace("WATCH", watch), command=command)
-    assert (code, err) == (0, "")
+    told = "gputop: the name of the run is 'mine', as the command line says; the script says 'own'.\n"
+    assert (code, err) == (0, told if command[1:] else "")
     found = series(home)
     assert list(found["loss"].items()) == [(step, step / 10) for step in range(0, 60, 10)]
     assert set(found["lr"].values()) == {7.0}

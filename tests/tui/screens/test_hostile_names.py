@@ -55,6 +55,7 @@ def hostile_job() -> None:
     directory = jobs_dir() / "20261122-141300-3f2a"
     directory.mkdir(parents=True)
     spec = {
+        "id": "20261122-141300-3f2a",
         "name": EVIL,
         "recipe_id": None,
         "argv": ["python", EVIL],
@@ -62,7 +63,7 @@ def hostile_job() -> None:
         "values": {},
         "created_at": time.time(),
     }
-    ended = {"state": "ended", "exit_code": 1, "signal": None, "asked": False, "began_at": 1.0, "ended_at": 2.0}
+    ended = {"state": "ended", "exit_code": 1, "signal": None, "asked": [], "began_at": 1.0, "ended_at": 2.0}
     record.write_json(directory / record.SPEC, {**spec, "hostname": socket.gethostname()})
     record.write_json(directory / record.STATUS, ended)
     (directory / record.OUT_LOG).write_text(f"{EVIL}\nRuntimeError: CUDA error: {EVIL}\n")
