@@ -61,7 +61,10 @@ def test_the_keys_work_and_the_terminal_is_given_back_after_a_stop(
             until(lambda: state_of(pid) == "T", "it stops")
             assert stop == signal.SIGSTOP or local_modes(terminal._master) == cooked
             terminal.screen.reset()  # as a shell that writes its prompt over the screen
+            seen = len(terminal.received)
             os.kill(pid, signal.SIGCONT)
+            # Frames from before the stop may still arrive; keys that come before the screen begins again are dropped.
+            until(lambda seen=seen: b"\x1b[?1049h" in terminal.received[seen:], "the screen begins again")
             terminal.wait_for("VIRTUAL GPUs")
             terminal.wait_for("Processes")
         terminal.press("?")
