@@ -89,7 +89,7 @@ class Records:
             self._remember(values)
             self._run.log(values, step)
 
-    def note(self, step: int, **metrics: Any) -> None:
+    def note(self, step: int, metrics: dict[str, Any]) -> None:
         """Write metrics outside of a step's record, such as the time of a checkpoint."""
         journal = self._run.journal
         if self._own:

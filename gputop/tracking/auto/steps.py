@@ -305,10 +305,10 @@ class Steps(Training):
         self.rows = self.tokens = self.losses = self.calls = 0
         self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
 
-    def note(self, **metrics: Any) -> None:
+    def note(self, **metrics: float) -> None:
         """Write metrics outside of a step's record, such as the time of a checkpoint."""
         if self.records is not None:
-            self.records.note(self.step, **metrics)
+            self.records.note(self.step, metrics)
 
     def without_fast_path(self) -> None:
         """Measure every iteration in full from now on."""
@@ -318,8 +318,8 @@ class Steps(Training):
     def framework_logged(self, metrics: dict[str, Any]) -> None:
         """Write what a framework logged by itself, at the last step."""
         self.fast.end_early()
-        if metrics and self.step >= 0:
-            self.note(**metrics)
+        if metrics and self.step >= 0 and self.records is not None:
+            self.records.note(self.step, metrics)
 
     def _open(self) -> bool:
         """Return whether there is a run to write to: the script's, or our own, which this opens."""
