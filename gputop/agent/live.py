@@ -146,7 +146,7 @@ class LiveFeed:
         return True
 
     def _take(self, line: bytes) -> bool:
-        """Store what a line holds; return whether it is a snapshot. One that cannot be read costs itself alone."""
+        """Store what a line holds; return whether it is a snapshot. A line that cannot be read is skipped."""
         from gputop.process import ProcessAnswer
         from gputop.snapshot import FormatError, Snapshot
 

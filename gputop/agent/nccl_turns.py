@@ -1,6 +1,6 @@
 """When NCCL's RAS service may be asked: asking it has crashed trainings, so never while one trains, starts or ends.
 
-Left alone, gputop asks about a run only once it has stood still: no rank has recorded anything for much longer than the run's
+By default, gputop asks about a run only once it has stood still: no rank has recorded anything for much longer than the run's
 longest recent step. About processes without a journal it asks only on request. In no case does it ask within ``QUIET_S`` of
 the start or end of a rank or of a communicator. Several jobs share one port, and the kernel picks which process answers, so
 one process that must be left alone protects all at its address.

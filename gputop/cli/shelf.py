@@ -1,4 +1,4 @@
-"""The runs of this user as the commands read them: all at once, and a run that cannot be read costs itself alone."""
+"""The runs of this user as the commands read them: all at once. A run that cannot be read hides no other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Shelf:
         self._lost: dict[str, str] = {}
 
     def poll(self) -> RunUpdate:
-        """Read on; a run that fails costs itself alone."""
+        """Read what is new; a run that fails hides no other."""
         return self.reader.poll(lambda run_id, error: self._lost.setdefault(run_id, describe_unexpected(error)))
 
     def unreadable(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Reads the records of a job and checks each value, so that a damaged record concerns its own job alone."""
+"""Reads the records of a job and checks each value, so that a damaged record affects only its own job."""
 
 from __future__ import annotations
 

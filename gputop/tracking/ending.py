@@ -90,7 +90,7 @@ def hook(current: Callable[[], Recorder]) -> None:
 
 
 def _follow_child(current: Callable[[], Recorder]) -> None:
-    """Record the exception that ends a multiprocessing child, which no hook is told of: its runner prints it and goes on."""
+    """Record the exception that ends a multiprocessing child. No hook sees it: multiprocessing prints it and goes on."""
     import traceback  # only needed here
 
     original = traceback.print_exc

@@ -209,7 +209,7 @@ def unpack_header(page: bytes) -> Header:
         hostname=texts[2],
         created_ns=created_ns,
     )
-    # A damaged path costs the other file alone.
+    # A damaged path affects only the other file.
     return Header(part, data_offset, capacity, identity, "" if "\0" in texts[3] else texts[3])
 
 

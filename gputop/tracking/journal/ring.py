@@ -61,7 +61,7 @@ class Ring:
 def open_ring(identity: form.Identity, runs_dir: Path, archive: Path | None, ring_bytes: int | None) -> Ring | None:
     """Return a new ring in the best place for it; None if there is none. ``ring_bytes`` is the wanted capacity.
 
-    A place that somebody else sits in is told, if there is no other: it would be a good one.
+    If there is none, a warning names the place that somebody else occupies.
     """
     obstacles = []
     for directory in places.live_dirs(runs_dir):

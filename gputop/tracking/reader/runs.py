@@ -2,7 +2,7 @@
 
 Polling is cheap: one ``stat`` per directory, and for each live rank one ``pread`` and its /proc entry. Ended runs are read
 once. Nothing in a file is trusted; a file that is no journal is remembered as a problem and skipped until it changes. A file
-that cannot be read costs itself alone.
+that cannot be read hides no other.
 """
 
 from __future__ import annotations
