@@ -50,6 +50,7 @@ __all__ = [
     "encode",
     "is_training_loss",
     "loss_metric",
+    "names_a_loss",
 ]
 
 SCHEMA_VERSION = 1
@@ -304,6 +305,11 @@ def loss_metric(names: Iterable[str]) -> str | None:
 def is_training_loss(loss: str) -> bool:
     """Return whether a loss belongs to training, judging by its name: not to an evaluation or to a gradient scaler."""
     return _NOT_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
+
+
+def names_a_loss(metric: str) -> bool:
+    """Return whether a metric is a training loss, judging by its name."""
+    return "loss" in metric.lower() and is_training_loss(metric)
 
 
 @dataclass(frozen=True, slots=True)

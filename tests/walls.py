@@ -55,6 +55,7 @@ _TABLE = {
     "doctor/rules/support": "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns",
     "doctor/rules/data_parallel": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
     "doctor/rules/ddp": "ground doctor/evidence doctor/facts doctor/findings doctor/rules/support",
+    "doctor/rules/learning": "ground doctor/evidence doctor/findings doctor/rules/support",
     "doctor/rules/machine": (
         "ground doctor/evidence doctor/facts doctor/findings doctor/logs doctor/logs/patterns doctor/rules/support"
     ),

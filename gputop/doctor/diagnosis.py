@@ -31,7 +31,7 @@ EPISODES_KEPT = 200
 _JITTER_S = 0.25
 """Tolerance for snapshots that arrive a little early or late."""
 _ROOT_ORDER = {rule.id: position for position, rule in enumerate(RULES)}
-_PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3}
+_PHASE_OFFSET = {"stragglers": 2 / 3, "ddp": 2 / 3, "input": 1 / 3, "spread": 1 / 3, "learning": 1 / 3}
 """Stagger the expensive families: the fraction of its interval that a rule waits between its first and second judgement.
 All other families judge together, so that a root and its symptoms appear at the same moment."""
 

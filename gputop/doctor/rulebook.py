@@ -25,6 +25,7 @@ _CHAPTERS = {
     "G": "Standstill: hangs, and ranks that are lost",
     "H": "Memory",
     "I": "Hardware and driver",
+    "J": "Learning: the loss and the learning rate",
     "L": "Known error texts",
 }
 _WHEN = "Reported when"

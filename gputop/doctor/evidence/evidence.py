@@ -13,10 +13,11 @@ from typing import Any
 
 from gputop.doctor.evidence.device_history import DeviceHistory
 from gputop.doctor.evidence.jobs import Job, Member, compute_uses, jobs_of
+from gputop.doctor.evidence.levels import Levels
 from gputop.doctor.evidence.series import EMPTY, Series
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
-from gputop.snapshot import LIVE_STATES, Communicator, Device, LogMatch, Process, Rank, Snapshot
+from gputop.snapshot import LIVE_STATES, Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
 
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
@@ -101,6 +102,7 @@ class Evidence:
         self._loads: dict[str, Load | None] = {}
         self._owners: dict[str, list[Process]] = {}
         self._points: dict[tuple[str, int, str], Series] = {}
+        self._levels: dict[tuple[str, int, str], Levels] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
@@ -197,19 +199,29 @@ class Evidence:
         alive = {run.run_id for run in snapshot.runs}
         for key in [key for key in self._points if key[0] not in alive]:
             del self._points[key]
+            self._levels.pop(key, None)
         for points in snapshot.points:
             try:
                 key = (points.run_id, points.rank, points.metric)
                 kept = self._points.get(key)
                 if kept is None:
                     kept = self._points[key] = Series()
+                    if names_a_loss(points.metric):
+                        self._levels[key] = Levels()
                 kept.extend(points.steps, points.times, points.values)
+                levels = self._levels.get(key)
+                if levels is not None:
+                    levels.extend(points.steps, points.values)
             except Exception as error:  # noqa: BLE001 - as above
                 self._lost("a metric", error)
 
     def series(self, run_id: str | None, rank: int, metric: str) -> Series:
         """Return the newest values of a rank's metric in order of arrival; empty if there are none."""
         return self._points.get((run_id or "", rank, metric), EMPTY)
+
+    def levels(self, run_id: str | None, rank: int, loss: str) -> Levels:
+        """Return the course of a rank's loss since the run began; empty for a metric that is no training loss."""
+        return self._levels.get((run_id or "", rank, loss)) or Levels()
 
     def logs(self, job: Job) -> tuple[LogMatch, ...]:
         """Return the known error texts in the job's output, first failure first."""

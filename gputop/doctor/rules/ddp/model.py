@@ -130,6 +130,9 @@ C11 = Rule(
         f"not finite at {NAN_STEPS_MIN} steps at which rank 0's is; or {LOSS_DEVIATION:.0f} standard deviations "
         f"off over {LOSS_STEPS} steps (possible)"
     ),
+    hides=("J01",),
+    hides_if=lambda finding: finding.severity == "error",
+    hides_when="a loss is not finite",
     mechanism=("What is logged is usually the loss of one rank. NaN on another rank spoils the averaged gradients for all."),
     signature="A rank's loss is not finite, or far from the others, and rank 0's is as usual.",
     look_alike="Steps that a gradient scaler skips on all ranks; ranks with different kinds of data on purpose.",

@@ -1,0 +1,55 @@
+"""How the level of one metric moved since the run began: means of stretches, at a resolution that halves as they grow. Pure.
+
+``Series`` keeps the newest values only. A rule that asks whether a loss ever fell needs its whole course, in few numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+STRETCHES_MAX = 64
+FIRST_STRETCHES = 32
+"""Stretches into which the past is cut that arrives with the first snapshot of a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The mean of ``count`` neighboring finite values, the first of them at ``step``."""
+
+    step: int
+    mean: float
+    count: int
+
+
+class Levels:
+    """The course of one metric in at most ``STRETCHES_MAX`` stretches, oldest first, without values that are not finite."""
+
+    __slots__ = ("lowest", "stretches")
+
+    def __init__(self) -> None:
+        self.stretches: list[Stretch] = []
+        self.lowest = math.inf
+        """The smallest finite value."""
+
+    def extend(self, steps: Sequence[int], values: Sequence[float]) -> None:
+        """Add the values of one snapshot; the first ones, which may be a long past, in several stretches."""
+        number = min(len(steps), len(values))
+        size = max(1, -(-number // FIRST_STRETCHES)) if not self.stretches else number
+        for begin in range(0, number, size or 1):
+            part = [value for value in values[begin : begin + size] if math.isfinite(value)]
+            if part:
+                self.lowest = min(self.lowest, *part)
+                self.stretches.append(Stretch(steps[begin], sum(part) / len(part), len(part)))
+        if len(self.stretches) > STRETCHES_MAX:
+            pairs = zip(self.stretches[::2], self.stretches[1::2], strict=False)
+            last = self.stretches[-1:] if len(self.stretches) % 2 else []
+            self.stretches = [_joined(first, second) for first, second in pairs] + last
+
+
+def _joined(first: Stretch, second: Stretch) -> Stretch:
+    count = first.count + second.count
+    # Weighted this way, the mean of two large values cannot overflow.
+    mean = first.mean * (first.count / count) + second.mean * (second.count / count)
+    return Stretch(first.step, mean, count)

@@ -1,0 +1,1 @@
+"""Rules on what a run learns: its loss and its learning rate."""

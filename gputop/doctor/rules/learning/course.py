@@ -1,0 +1,216 @@
+"""The course of the loss over the whole run: it grows without bound (J02), or does not move (J03)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.series import Series
+from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.snapshot import Rank, loss_metric, names_a_loss
+
+NEWEST = 20
+"""The median of so many newest losses is the loss now: a spike of a few steps does not move it."""
+STRETCHES_MIN = 8
+GROWN_FROM_BEST = 3.0
+GROWN_FROM_START = 1.5
+BACK_AT_START = 0.9
+LEARNED = 0.7
+"""A run has learned something once its loss was at or below this share of what it began with."""
+EXPLODED = 10.0
+ZERO_RATE_STEPS = 50
+"""A schedule may end at 0 with the last step of a run; so many steps at 0 are a mistake."""
+SAME_VALUES = 100
+FLAT_STEPS = 500
+FLAT_SHARE = 0.01
+FLAT_BAND = 0.05
+"""A loss is flat that ends within 1% of where it began, and on average never left a band of 5% around it (our choice)."""
+_SEEN_FROM_STEP = 50
+_REWARDS = ("reward", "return", "episod")
+"""Where the target moves with the policy, a loss that grows or stays says nothing."""
+
+
+def loss_grows(evidence: Evidence, job: Job) -> Judgement:
+    """J02: the loss is several times what it was at best, and as high as at the start or higher."""
+    found = _only_loss(job)
+    if found is None:
+        return None
+    rank, name = found
+    levels, series = evidence.levels(job.run_id, rank.rank, name), evidence.series(job.run_id, rank.rank, name)
+    if len(levels.stretches) < STRETCHES_MIN or len(series) < NEWEST or levels.lowest <= 0:
+        return None
+    start, best = levels.stretches[0], min(levels.stretches, key=lambda stretch: stretch.mean)
+    newest = [value for value in series.values[-NEWEST:] if math.isfinite(value)]
+    if len(newest) < NEWEST:
+        return None
+    now = statistics.median(newest)
+    if now < GROWN_FROM_BEST * best.mean or now < BACK_AT_START * start.mean:
+        return None
+    learned = best.mean <= LEARNED * start.mean
+    sure = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
+    title = f"The loss has grown to {units.metric(now)}, {now / best.mean:.1f} times its lowest"
+    facts = [
+        Fact(f"the median of the newest {NEWEST} losses is {units.metric(now)}", now, f"journal: {name}"),
+        Fact(f"about {units.metric(start.mean)} at step {start.step}, where it began", start.mean, f"journal: {name}"),
+        Fact(f"about {units.metric(best.mean)} from step {best.step}, at its lowest", best.mean, f"journal: {name}"),
+    ]
+    finding = tracked.about(
+        job,
+        "J02",
+        "error" if sure else "warning",
+        "likely" if sure else "possible",
+        title,
+        facts,
+        "The steps overshoot: the learning rate is too high for where the run is now, or the gradients of a few batches are "
+        "far larger than usual.",
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()\n"
+        f"# go on from a checkpoint of about step {best.step}, with a lower learning rate or a longer warm-up",
+        "The task became harder on purpose (a curriculum, another data set), or the target moves with the model.",
+    )
+    return Suspicion(finding, 5.0 if sure else 10.0)
+
+
+J02 = Rule(
+    id="J02",
+    order=1705,
+    family="learning",
+    title="The loss grows",
+    severities=("error", "warning"),
+    confidences=("likely", "possible"),
+    needs=("journal: loss since the run began",),
+    every_s=RARELY_S,
+    threshold=(
+        f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
+        f"first, or {GROWN_FROM_START:g} times the first after the run had learned (likely); or {BACK_AT_START:g} times the "
+        "first (possible); only for one loss that is always positive"
+    ),
+    estimated=True,
+    mechanism="A step that is too long leaves the valley that the run was in; the next gradients are larger, and so on.",
+    signature="The loss falls, then rises beyond where it began; or it rises from the start.",
+    look_alike="A spike that passes; a curriculum; reinforcement learning and adversarial losses, whose target moves.",
+    fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and go on from an earlier checkpoint.",
+    judge=loss_grows,
+)
+
+
+def loss_stays(evidence: Evidence, job: Job) -> Judgement:
+    """J03: the learning rate is 0, the loss is always the same, or it is where it began after hundreds of steps."""
+    found = _only_loss(job)
+    if found is None:
+        return None
+    rank, name = found
+    idle = _no_rate(evidence, job, rank)
+    if idle is not None:
+        return idle
+    series = evidence.series(job.run_id, rank.rank, name)
+    return _same(job, name, series) or _flat(evidence, job, rank, name, series)
+
+
+J03 = Rule(
+    id="J03",
+    order=1706,
+    family="learning",
+    title="The run does not learn",
+    severities=("error", "warning", "info"),
+    confidences=("certain", "likely", "possible"),
+    needs=("journal: loss since the run began, learning rate",),
+    every_s=RARELY_S,
+    threshold=(
+        f"every learning rate is 0 for {ZERO_RATE_STEPS} steps (certain); or {SAME_VALUES} losses are equal to the last digit "
+        f"(likely); or after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of where it began and never left a band of "
+        f"{FLAT_BAND:.0%} (possible)"
+    ),
+    estimated=True,
+    mechanism=(
+        "The steps change nothing: the learning rate is 0, the parameters are frozen or are not those of the optimizer, the "
+        "loss is detached from the model, or the data holds nothing to learn."
+    ),
+    signature="A loss that is constant, or that stays where it began, while the GPUs work.",
+    look_alike="Fine-tuning of weights that are good already; a warm-up with tiny rates; a loss of exactly 0 that is reached.",
+    fix="Check the learning rate, requires_grad, and that the optimizer holds the parameters of this model.",
+    judge=loss_stays,
+)
+
+
+def _only_loss(job: Job) -> tuple[Rank, str] | None:
+    """Return the lowest live rank and its training loss; None if it logs several, or rewards."""
+    ranks = tracked.ranks_of(job)
+    if not ranks:
+        return None
+    rank = min(ranks, key=lambda item: item.rank)
+    name = loss_metric(rank.metrics)
+    losses = [metric for metric in rank.metrics if names_a_loss(metric)]
+    rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
+    return (rank, name) if name is not None and losses == [name] and not rewarded else None
+
+
+def _no_rate(evidence: Evidence, job: Job, rank: Rank) -> Judgement:
+    names = [metric for metric in rank.metrics if metric == "lr" or metric.startswith("lr/")]
+    rates = [evidence.series(job.run_id, rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
+    if not rates or any(len(values) < ZERO_RATE_STEPS or any(values) for values in rates):
+        return None
+    series = evidence.series(job.run_id, rank.rank, names[0])
+    last = next((point for point in reversed(series) if point.value), None)
+    since = f"since step {last.step + 1}" if last is not None else f"for {len(series)} steps or more"
+    facts = [Fact(f"lr is 0 {since}", 0.0, f"journal: {names[0]}")]
+    if last is not None:
+        facts.append(Fact(f"it was {units.metric(last.value)} at step {last.step}", last.value, f"journal: {names[0]}"))
+    cause = "The optimizer multiplies each step by the learning rate: with 0 the weights stay as they are."
+    fix = "# give the schedule as many steps as the run makes, or end the run there\nprint(scheduler.get_last_lr())"
+    return Suspicion(_finding(job, "error", "certain", f"The learning rate is 0 {since}", facts, cause, fix))
+
+
+def _same(job: Job, name: str, series: Series) -> Judgement:
+    newest = series.values[-SAME_VALUES:]
+    if len(newest) < SAME_VALUES or min(newest) != max(newest):
+        return None
+    reached = newest[0] == 0
+    title = f"The last {SAME_VALUES} losses are all {units.metric(newest[0])}"
+    facts = [
+        Fact(
+            f"steps {series.steps[-SAME_VALUES]} to {series.steps[-1]}: equal to the last digit", newest[0], f"journal: {name}"
+        )
+    ]
+    cause = (
+        "Even a run that no longer learns has other batches: equal losses come from weights or data that play no part in them."
+    )
+    confidence: Confidence = "possible" if reached else "likely"
+    return Suspicion(_finding(job, "warning", confidence, title, facts, cause, _CHECK), 10.0)
+
+
+def _flat(evidence: Evidence, job: Job, rank: Rank, name: str, series: Series) -> Judgement:
+    stretches = evidence.levels(job.run_id, rank.rank, name).stretches
+    if len(stretches) < 2 * STRETCHES_MIN or stretches[0].step > _SEEN_FROM_STEP:
+        return None
+    steps = series.steps[-1] - stretches[0].step
+    start, last = stretches[0].mean, stretches[-STRETCHES_MIN:]
+    now = units.mean([stretch.mean for stretch in last])
+    widest = max(abs(stretch.mean - start) for stretch in stretches)
+    if steps < FLAT_STEPS or abs(now - start) > FLAT_SHARE * abs(start) or widest > FLAT_BAND * abs(start):
+        return None
+    title = f"The loss is where it began after {steps} steps: {units.metric(now)}"
+    facts = [
+        Fact(f"about {units.metric(start)} at step {stretches[0].step}, {units.metric(now)} now", now, f"journal: {name}"),
+        Fact(f"on average never more than {units.metric(widest)} from its start", widest, f"journal: {name}"),
+    ]
+    cause = "The steps change little or nothing, the labels do not belong to the data, or the model is as good as it gets."
+    return Suspicion(_finding(job, "info", "possible", title, facts, cause, _CHECK), 10.0)
+
+
+_CHECK = """\
+print([(len(g["params"]), g["lr"]) for g in optimizer.param_groups])
+print(sum(p.requires_grad for p in model.parameters()), "parameters train")
+# and overfit ten samples: a model that cannot has a fault"""
+
+
+def _finding(
+    job: Job, severity: Severity, confidence: Confidence, title: str, facts: Sequence[Fact], cause: str, fix: str
+) -> Finding:
+    refuted = "The weights were good before this run, or it is meant to stand still here (a warm-up, frozen layers)."
+    return tracked.about(job, "J03", severity, confidence, title, facts, cause, fix, refuted)

@@ -1,0 +1,143 @@
+"""A loss that is no number any more (J01)."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from typing import NamedTuple
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.series import Series
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.snapshot import Rank, is_training_loss, loss_metric
+
+VALUES_MIN = 3
+"""A gradient scaler skips one or two steps after an overflow; from three in a row on, the weights are lost (our choice)."""
+_USUAL_OF = 50
+"""Values before the loss was lost whose median says what was usual."""
+
+
+class _Lost(NamedTuple):
+    """A rank whose newest losses are not finite: since when, and its last finite one (step, value), if that is known."""
+
+    rank: Rank
+    metric: str
+    since: int
+    before: tuple[int, float] | None
+
+
+def loss_not_finite(evidence: Evidence, job: Job) -> Judgement:
+    """J01: the newest training losses of a rank are NaN or infinite."""
+    ranks = tracked.ranks_of(job)
+    lost = [item for item in (_lost(evidence, job, rank) for rank in ranks) if item is not None]
+    if not lost:
+        return None
+    first = min(lost, key=lambda item: (item.since, item.rank.rank))
+    numbers = [item.rank.rank for item in lost]
+    whose = "" if len(lost) == len(ranks) else f" of {tracked.who(numbers, tracked.world(job))}"
+    since = f"since step {first.since}" if first.before is not None else f"since step {first.since} or earlier"
+    finding = tracked.about(
+        job,
+        "J01",
+        "error",
+        "certain",
+        f"The loss{whose} is NaN or infinite {since}",
+        _facts(evidence, job, first, len(ranks) > 1),
+        "A step with a NaN or infinite gradient spoils the weights, and every later loss with them. The run learns nothing any "
+        "more. Usual origins: a learning rate that is too high, float16 without a gradient scaler, log or division of 0, a "
+        "damaged sample.",
+        "# stop the run, and go on from a checkpoint written before that step\n"
+        "torch.autograd.set_detect_anomaly(True)  # in a short run: names the operation\n"
+        "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step(); or a lower learning rate\n"
+        "assert torch.isfinite(loss), batch  # which sample it is",
+        "The metric is undefined here, as a mean over no samples is, and the loss that trains is finite.",
+        pids=[item.rank.pid for item in lost if item.rank.pid is not None],
+    )
+    return Suspicion(finding)
+
+
+J01 = Rule(
+    id="J01",
+    order=1704,
+    family="learning",
+    title="The loss is NaN or infinite",
+    severities=("error",),
+    confidences=("certain",),
+    needs=("journal: loss of each rank",),
+    every_s=SELDOM_S,
+    threshold=f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite",
+    hides=("J02", "J03"),
+    mechanism=(
+        "A NaN or infinite gradient turns the weights into NaN in one step; every later loss is NaN, and the GPUs go on "
+        "working at full load."
+    ),
+    signature="The loss is finite up to a step and never after it; the gradient norm often rises before.",
+    look_alike="Single steps that a gradient scaler skips; a metric that is undefined, beside a loss that is finite.",
+    fix="Go on from a checkpoint before that step, with a lower learning rate, clipped gradients, or bfloat16.",
+    judge=loss_not_finite,
+)
+
+
+def _lost(evidence: Evidence, job: Job, rank: Rank) -> _Lost | None:
+    name = loss_metric(rank.metrics)
+    if name is None or not is_training_loss(name):
+        return None
+    series = evidence.series(job.run_id, rank.rank, name)
+    since, before = _since(series)
+    if since is None or any(map(math.isfinite, series.values[-VALUES_MIN:])):
+        return None
+    return _Lost(rank, name, since, before)
+
+
+def _since(series: Series) -> tuple[int | None, tuple[int, float] | None]:
+    """Return the step since which no value is finite, and the last finite value; (None, None) for fewer than the least."""
+    place = next((at for at in range(len(series) - 1, -1, -1) if math.isfinite(series.values[at])), None)
+    begin = 0 if place is None else place + 1
+    if len(series) - begin < VALUES_MIN:
+        return None, None
+    return series.steps[begin], None if place is None else (series.steps[place], series.values[place])
+
+
+def _facts(evidence: Evidence, job: Job, first: _Lost, several: bool) -> list[Fact]:
+    whose = f" of rank {first.rank.rank}" if several else ""
+    was = f", {units.metric(first.before[1])} at step {first.before[0]}" if first.before is not None else ""
+    facts = [
+        Fact(f"{first.metric}{whose} is not finite since step {first.since}{was}", first.since, f"journal: {first.metric}")
+    ]
+    for metric in sorted(first.rank.metrics):
+        if metric == first.metric:
+            continue
+        series = evidence.series(job.run_id, first.rank.rank, metric)
+        if _is_gradient_norm(metric):
+            facts += _rise(series, metric, first.since)
+            facts += _earlier(series, metric, first.since)
+        elif metric == "lr" or metric.endswith(("/lr", "learning_rate")):
+            known = [point for point in series if point.step <= first.since and math.isfinite(point.value)]
+            if known:
+                text = f"{metric} was {units.metric(known[-1].value)} at step {known[-1].step}"
+                facts.append(Fact(text, known[-1].value, f"journal: {metric}"))
+    return facts
+
+
+def _is_gradient_norm(metric: str) -> bool:
+    return "grad" in metric.lower() and "norm" in metric.lower()
+
+
+def _rise(series: Series, metric: str, since: int) -> list[Fact]:
+    before = [point for point in series if point.step < since and math.isfinite(point.value)]
+    if len(before) < VALUES_MIN:
+        return []
+    usual = statistics.median(point.value for point in before[-_USUAL_OF:-1])
+    last = before[-1]
+    text = f"{metric} was {units.metric(last.value)} at step {last.step}, usually {units.metric(usual)}"
+    return [Fact(text, last.value, f"journal: {metric}")]
+
+
+def _earlier(series: Series, metric: str, since: int) -> list[Fact]:
+    """Return the fact that the metric was lost before the loss was, as the origin usually is."""
+    at = _since(series)[0]
+    return [Fact(f"{metric} is not finite since step {at}", at, f"journal: {metric}")] if at is not None and at < since else []

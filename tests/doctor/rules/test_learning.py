@@ -1,0 +1,99 @@
+"""What is said of a loss that is NaN, grows, or stays: since when, on which rank, and what came before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.evidence.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
+from tests.doctor.scenes import near_learning as scenes
+from tests.doctor.scenes.base import check_first_verdict, ids, play, verdict
+
+
+def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:
+    finding = check_first_verdict("J01", scenes.becomes_nan, 30)
+    assert finding.title == "The loss is NaN or infinite since step 160"
+    told = [fact.text for fact in finding.evidence]
+    assert told[0].startswith("loss is not finite since step 160, 1.")
+    assert "at step 159" in told[0]
+    assert "grad_norm was 900 at step 158, usually 2.05" in told
+    assert "grad_norm is not finite since step 159" in told
+    assert "lr was 0.5 at step 160" in told
+
+
+def test_a_nan_of_several_ranks_names_the_first() -> None:
+    finding = verdict(scenes.all_ranks_nan, 40)
+    assert (finding.id, finding.title) == ("J01", "The loss is NaN or infinite since step 160")
+    assert finding.evidence[0].text.startswith("loss of rank 2 is not finite since step 160")
+
+
+def test_a_loss_that_was_never_finite_is_no_invented_step() -> None:
+    assert verdict(scenes.never_finite, 10).title == "The loss is NaN or infinite since step 98 or earlier"
+
+
+def test_a_nan_is_told_at_the_third_value_and_goes_with_its_run() -> None:
+    doctor = Doctor()
+    said = play(scenes.becomes_nan, 30, doctor)
+    first = next(second for second, found in enumerate(said) if "J01" in ids(found))
+    assert 98 + 3 * first + 2 < 160 + 3 * 6
+    for second in range(30, 40):
+        found = doctor.observe(replace(scenes.becomes_nan(second), runs=(), processes=(), points=()))
+    assert "J01" not in ids(found)
+
+
+def test_a_loss_that_grows_says_what_it_was_at_best() -> None:
+    finding = verdict(scenes.learned_then_lost, 70)
+    assert (finding.id, finding.severity, finding.confidence) == ("J02", "error", "likely")
+    assert "times its lowest" in finding.title
+
+
+def test_a_rate_of_zero_is_certain_and_says_since_when() -> None:
+    finding = verdict(scenes.no_rate, 60)
+    assert (finding.id, finding.severity, finding.confidence) == ("J03", "error", "certain")
+    assert finding.title == "The learning rate is 0 since step 160"
+    assert finding.evidence[1].text == "it was 0.1 at step 159"
+
+
+def test_a_flat_loss_is_possible_after_hundreds_of_steps() -> None:
+    flat = scenes.run_with(lambda rank, step: 6.9 + scenes.noise(rank, step))
+
+    def from_the_start(second: int):
+        shot = flat(second)
+        return replace(shot, points=tuple(replace(p, steps=tuple(step - 98 for step in p.steps)) for p in shot.points))
+
+    said = play(from_the_start, 200)
+    assert "J03" not in ids(said[150])
+    finding = next(item for item in said[-1] if item.id == "J03")
+    assert (finding.severity, finding.confidence) == ("info", "possible")
+    assert finding.title.startswith("The loss is where it began after 5")
+
+
+@given(some.lists(some.lists(some.floats(), max_size=300), max_size=150))
+def test_levels_are_bounded_and_keep_mean_and_minimum(parts: Sequence[Sequence[float]]) -> None:
+    levels, step, all_values = Levels(), 0, []
+    for part in parts:
+        levels.extend(range(step, step + len(part)), part)
+        step += len(part)
+        all_values += [value for value in part if math.isfinite(value)]
+    assert len(levels.stretches) <= STRETCHES_MAX
+    assert sum(stretch.count for stretch in levels.stretches) == len(all_values)
+    assert levels.lowest == min(all_values, default=math.inf)
+    steps = [stretch.step for stretch in levels.stretches]
+    assert steps == sorted(steps)
+    small = [value for value in all_values if abs(value) < 1e6]
+    if len(small) == len(all_values) > 0:
+        mean = sum(stretch.mean * stretch.count for stretch in levels.stretches) / len(all_values)
+        assert mean == pytest.approx(sum(all_values) / len(all_values), abs=1e-6)
+
+
+def test_a_long_past_keeps_its_course() -> None:
+    levels = Levels()
+    levels.extend(range(10_000), [float(step) for step in range(10_000)])
+    assert len(levels.stretches) == FIRST_STRETCHES
+    assert levels.stretches[0].mean < 200 < 9_800 < levels.stretches[-1].mean

@@ -1,0 +1,99 @@
+"""Losses that went wrong (J), and what lies near to each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+from gputop.snapshot import Snapshot
+from tests.doctor.scenes.base import Scene
+from tests.doctor.scenes.near import Pair
+from tests.doctor.tracked import CALM, Metrics, ddp, single
+
+FROM = 160
+"""The step at which something begins to go wrong; the scenes start at step 98 with three steps a second."""
+
+
+def noise(rank: int, step: int) -> float:
+    return ((step * 7 + rank * 13) % 11) * 0.01
+
+
+def falls(rank: int, step: int) -> float:
+    """A loss as it should be: from 2.3 down to 0.3."""
+    return 0.3 + 2.0 * math.exp(-(step - 98) / 60) + noise(rank, step)
+
+
+def with_metrics(shot: Snapshot) -> Snapshot:
+    """The same; each rank names the metrics of its points, with their newest values."""
+    newest = {(points.rank, points.metric): points.values[-1] for points in shot.points}
+    runs = []
+    for run in shot.runs:
+        ranks = (
+            replace(rank, metrics={metric: value for (number, metric), value in newest.items() if number == rank.rank})
+            for rank in run.ranks
+        )
+        runs.append(replace(run, ranks=tuple(ranks)))
+    return replace(shot, runs=tuple(runs))
+
+
+def run_with(loss: Callable[[int, int], float], **more: Callable[[int, int], float]) -> Scene:
+    """One process with this loss, and more metrics."""
+    metrics = {**CALM, "loss": loss, **{name.replace("__", "/"): value_of for name, value_of in more.items()}}
+    return lambda second: with_metrics(single(second, {}, metrics=metrics))
+
+
+def ranks_with(metrics: Metrics) -> Scene:
+    """Four ranks of DDP with these metrics."""
+    return lambda second: with_metrics(ddp(second, metrics={**CALM, **metrics}))
+
+
+# ---- J01
+
+becomes_nan = run_with(
+    lambda rank, step: math.nan if step >= FROM else falls(rank, step),
+    lr=lambda rank, step: 0.5,
+    grad_norm=lambda rank, step: math.inf if step >= FROM - 1 else 900.0 if step == FROM - 2 else 2.0 + noise(rank, step),
+)
+becomes_infinite = run_with(lambda rank, step: math.inf if step >= FROM else falls(rank, step))
+all_ranks_nan = ranks_with({"loss": lambda rank, step: math.nan if step >= FROM + (rank != 2) else falls(rank, step)})
+never_finite = run_with(lambda rank, step: math.nan)
+skipped_by_a_scaler = run_with(lambda rank, step: math.inf if step % 40 < 2 else falls(rank, step))
+undefined_metric = run_with(falls, val__loss=lambda rank, step: math.nan, auc=lambda rank, step: math.nan)
+passing_nan = run_with(lambda rank, step: math.nan if FROM <= step < FROM + 2 else falls(rank, step))
+
+# ---- J02
+
+learned_then_lost = run_with(lambda rank, step: falls(rank, step) if step < 220 else 0.4 * 1.06 ** min(step - 220, 60))
+explodes = run_with(lambda rank, step: 2.3 * 1.05 ** min(step - 98, 150) + noise(rank, step))
+spike = run_with(lambda rank, step: 40.0 if 230 <= step < 236 else falls(rank, step))
+grows_a_little = run_with(lambda rank, step: falls(rank, step) if step < 220 else 0.7 + noise(rank, step))
+below_zero = run_with(lambda rank, step: -falls(rank, step) if step < 220 else 40.0)
+two_losses = run_with(
+    lambda rank, step: falls(rank, step) if step < 220 else 9.0, loss__critic=lambda rank, step: 1.0 + noise(rank, step)
+)
+rewarded = run_with(
+    lambda rank, step: falls(rank, step) if step < 220 else 9.0, episodic_return=lambda rank, step: 20.0 + step / 10
+)
+
+# ---- J03
+
+no_rate = run_with(falls, lr=lambda rank, step: 0.0 if step >= FROM else 0.1)
+ends_at_zero = run_with(falls, lr=lambda rank, step: 0.0 if step >= 250 else 0.1)
+frozen_backbone = run_with(falls, lr=lambda rank, step: 0.0, lr__1=lambda rank, step: 0.1)
+always_the_same = run_with(lambda rank, step: 2.3025851)
+nearly_the_same = run_with(lambda rank, step: 2.3025851 + 1e-6 * (step % 2))
+
+PAIRS = (
+    Pair("J01", "two steps that a scaler skips", skipped_by_a_scaler, becomes_infinite, 40),
+    Pair("J01", "an undefined metric beside a finite loss", undefined_metric, becomes_nan, 40),
+    Pair("J01", "NaN that passes", passing_nan, never_finite, 40),
+    Pair("J02", "a spike", spike, learned_then_lost, 70),
+    Pair("J02", "a little more than at best", grows_a_little, explodes, 70),
+    Pair("J02", "a loss below zero", below_zero, learned_then_lost, 70),
+    Pair("J02", "two losses that work against each other", two_losses, learned_then_lost, 70),
+    Pair("J02", "reinforcement learning", rewarded, learned_then_lost, 70),
+    Pair("J03", "a schedule that ends with the run", ends_at_zero, no_rate, 60),
+    Pair("J03", "one group of parameters is frozen", frozen_backbone, no_rate, 60),
+    Pair("J03", "a loss that moves in the sixth digit", nearly_the_same, always_the_same, 60),
+)
