@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputop.cli.help import add_command
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_PROBLEM, UsageError
+from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
     from gputop.agent.sampler import Sampler
@@ -20,8 +24,6 @@ if TYPE_CHECKING:
     from gputop.doctor.watch import Outcome
     from gputop.snapshot import Snapshot
 
-DOCTOR_FOR_S = 15.0
-"""How long ``gputop doctor`` watches by default: long enough to be certain of a placement fault."""
 _ALL = ""
 """The value of ``--rules`` without an id."""
 
@@ -32,13 +34,15 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         commands,
         "doctor",
         "name what is wrong with the training on this machine",
-        ("gputop doctor --for 15s", "watch for 15 s, then report"),
+        ("gputop doctor", "watch until nothing is undecided, then report"),
         ("gputop doctor --log train.log", "explain the error in a log"),
         ("gputop doctor --before", "check the machine before a run"),
         ("gputop doctor --rules A07", "explain one rule"),
-        more="Exit code: 0 nothing found, 1 a problem, 3 no GPU.",
+        more="Exit code: 0 nothing found, 1 a problem or undecided, 3 no GPU.",
     )
-    doctor.add_argument("--for", dest="seconds", default=f"{DOCTOR_FOR_S:g}s", metavar="TIME", help="how long to watch (15s)")
+    doctor.add_argument(
+        "--for", dest="seconds", metavar="TIME", help="the longest watch (120s); it ends once nothing is undecided"
+    )
     doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings as JSON")
     doctor.add_argument("--run", metavar="RUN", help="only findings of this run (id or name)")
     what = doctor.add_mutually_exclusive_group()
@@ -98,42 +102,44 @@ def _rules(options: argparse.Namespace) -> int:
 
 
 def _diagnose(options: argparse.Namespace, sampler: Sampler) -> int:
-    """Watch the machine for a while; if nothing trains on it, also check it for the next run."""
+    """Watch the machine until nothing is undecided; if nothing trains on it, also check it for the next run."""
     from gputop.doctor.diagnosis import Doctor
-    from gputop.doctor.report import checks_text, text_report
-    from gputop.doctor.watch import Outcome, trains, watch
+    from gputop.doctor.report import checks_text
+    from gputop.doctor.watch import LONGEST_S, trains, watch
     from gputop.units import parse_duration
 
-    diagnosis = Doctor()
-    outcome = watch(diagnosis, _live_snapshots(sampler, parse_duration(options.seconds), options.run), run=options.run)
+    diagnosis, progress = Doctor(), _Progress(as_json=options.as_json)
+    longest_s = parse_duration(options.seconds) if options.seconds is not None else LONGEST_S
+    outcome = watch(diagnosis, _live_snapshots(sampler, longest_s, options.run), run=options.run, seen=progress.see)
+    progress.end()
     none = sampler.source.name == "none"
     report = None
     if outcome.snapshot is not None and not options.run and sampler.source.name != "virtual" and not trains(outcome.snapshot):
         report = _preflight(outcome.snapshot)
         ids = {finding.id for finding in outcome.findings}
         more = () if none else tuple(finding for finding in report.findings if finding.id not in ids)
-        outcome = Outcome((*outcome.findings, *more), outcome.snapshot, outcome.suppressed)
+        outcome = replace(outcome, findings=(*outcome.findings, *more))
     code = _exit_code(outcome, sampler)
     outcome = _with_driver(outcome, options.run)
     if options.as_json:
         _print_json(outcome, diagnosis, report)
     else:
-        print(text_report(outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed))
+        print(_text(outcome, diagnosis, progress.told))
         if report is not None:
             print(f"\n{checks_text(report.checks)}")
     return code
 
 
 def _exit_code(outcome: Outcome, sampler: Sampler) -> int:
-    """Return the exit code for the findings; a missing GPU counts only if nothing else is wrong."""
-    code = _code(outcome.findings)
-    return EXIT_NO_GPU if sampler.source.name == "none" and code == EXIT_OK else code
+    """Return the exit code for the outcome; a missing GPU counts only if nothing else is wrong."""
+    if _code(outcome.findings) == EXIT_OK and sampler.source.name == "none":
+        return EXIT_NO_GPU
+    return EXIT_PROBLEM if outcome.undecided else _code(outcome.findings)
 
 
 def _with_driver(outcome: Outcome, run: str | None) -> Outcome:
     """Add what keeps this machine from showing any GPU, if the whole machine is watched and no rule reports it."""
     from gputop.doctor.preflight.gpu_checks import no_driver
-    from gputop.doctor.watch import Outcome
 
     snapshot = outcome.snapshot
     if snapshot is None or run is not None or snapshot.host.source != "none":
@@ -141,22 +147,65 @@ def _with_driver(outcome: Outcome, run: str | None) -> Outcome:
     finding = no_driver(snapshot)
     if finding is None or finding.id in {item.id for item in outcome.findings}:
         return outcome
-    return Outcome((finding, *outcome.findings), snapshot, outcome.suppressed)
+    return replace(outcome, findings=(finding, *outcome.findings))
 
 
 def _replay(options: argparse.Namespace) -> int:
     from gputop.doctor.diagnosis import Doctor
-    from gputop.doctor.report import text_report
     from gputop.doctor.watch import watch
     from gputop.sources.recording import read_recording
 
     diagnosis = Doctor()
-    outcome = watch(diagnosis, _recorded_snapshots(read_recording(options.replay), options.run), run=options.run)
+    recorded = _recorded_snapshots(read_recording(options.replay), options.run)
+    outcome = watch(diagnosis, recorded, run=options.run, whole=True)
     if options.as_json:
         _print_json(outcome, diagnosis)
     else:
-        print(text_report(outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed))
-    return _code(outcome.findings)
+        print(_text(outcome, diagnosis))
+    return EXIT_PROBLEM if outcome.undecided else _code(outcome.findings)
+
+
+class _Progress:
+    """Print what ``gputop doctor`` knows before it ends: the first certain finding, and on a terminal what it waits for."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.told: Finding | None = None
+        self._quiet = as_json
+        self._line = "" if not as_json and sys.stderr is not None and sys.stderr.isatty() else None
+
+    def see(self, outcome: Outcome) -> None:
+        """Take the outcome of a snapshot."""
+        from gputop.doctor.report import finding_text
+        from gputop.doctor.watch import first_certain
+
+        if self._quiet:
+            return
+        finding = first_certain(outcome) if self.told is None else None
+        if finding is not None:
+            self._write("")
+            self.told = finding
+            print(f"{finding_text(finding)}\n", flush=True)
+        longest = max((item.needs_s for item in outcome.undecided), default=0.0)
+        names = ", ".join(dict.fromkeys(item.rule or item.title for item in outcome.undecided))
+        self._write(f"Undecided: {names} ({max(1, round(longest))} s more at most)" if names else "Watching …")
+
+    def end(self) -> None:
+        """Take the line back from the terminal."""
+        self._write("")
+
+    def _write(self, text: str) -> None:
+        if self._line is None or text == self._line:
+            return
+        wide = shutil.get_terminal_size().columns - 1
+        self._line = text
+        sys.stderr.write(f"\r{printable(text)[:wide]:<{wide}}\r{printable(text)[:wide]}" if text else f"\r{' ' * wide}\r")
+        sys.stderr.flush()
+
+
+def _text(outcome: Outcome, diagnosis: Doctor, told: Finding | None = None) -> str:
+    from gputop.doctor.report import text_report
+
+    return text_report(outcome.findings, diagnosis.abstained, outcome.snapshot, outcome.suppressed, outcome.undecided, told)
 
 
 def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
@@ -186,7 +235,7 @@ def _watch(options: argparse.Namespace, sampler: Sampler) -> int:
                         _print_json(outcome, diagnosis)
                     else:
                         stamp = clock(snapshot.time)
-                        text = text_report(outcome.findings, (), snapshot, outcome.suppressed)
+                        text = text_report(outcome.findings, (), snapshot, outcome.suppressed, outcome.undecided)
                         print(f"--- {stamp}\n{text}\n", flush=True)
             time.sleep(sampler.interval_s)
     except KeyboardInterrupt:
@@ -223,7 +272,7 @@ def _checked(report: Report) -> list[dict[str, str]]:
 def _print_json(outcome: Outcome, diagnosis: Doctor, report: Report | None = None) -> None:
     from gputop.doctor.findings.finding import findings_json
 
-    data = findings_json(outcome.findings, outcome.suppressed, diagnosis.abstained)
+    data = findings_json(outcome.findings, outcome.suppressed, diagnosis.abstained, outcome.undecided)
     print(json.dumps(data if report is None else {**data, "checked": _checked(report)}), flush=True)
 
 

@@ -12,9 +12,20 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
-from gputop.doctor.evidence.evidence import KEPT_S, Evidence
+from gputop.doctor.evidence.evidence import KEPT_S, WARM_UP_S, Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.findings.finding import EVIDENCE, STATES, Abstained, Confidence, Episode, Finding, Severity, State, Verdict
+from gputop.doctor.findings.finding import (
+    EVIDENCE,
+    STATES,
+    Abstained,
+    Confidence,
+    Episode,
+    Finding,
+    Severity,
+    State,
+    Undecided,
+    Verdict,
+)
 from gputop.doctor.rules import BY_ID, HIDES, JOB_RULES, MACHINE_RULES, RULES, Judgement, Rule, Suspicion
 from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.snapshot import NOT_READ, Snapshot
@@ -50,6 +61,8 @@ class _Case:
     """When the rule's judgement last became firmer than "possible"; ``firm_hits`` counts the observations since then."""
     firm_hits: int = 0
     began_at: float | None = None
+    hold_s: float = 0.0
+    """For how long the rule has to hold; infinite while it was not observed for long enough to tell."""
 
 
 class _Judged(NamedTuple):
@@ -185,18 +198,26 @@ class Doctor:
 
     def _judge_job(self, rule: Rule, job: Job) -> Judgement:
         assert rule.judge is not None
+        self._evidence.early = False
         try:
-            return rule.judge(self._evidence, job)
+            return self._in_time(rule.judge(self._evidence, job))
         except Exception as error:  # noqa: BLE001 - one rule that fails takes neither the others nor the screen with it
             return self._failed(rule, error)
 
     def _judge_machine(self, rule: Rule) -> Mapping[str, Judgement]:
         assert rule.judge_machine is not None
+        self._evidence.early = False
         try:
-            return rule.judge_machine(self._evidence)
+            return {subject: self._in_time(item) for subject, item in rule.judge_machine(self._evidence).items()}
         except Exception as error:  # noqa: BLE001 - as above
             subjects = {subject for known, subject in self._cases if known == rule.id} or {""}
             return dict.fromkeys(subjects, self._failed(rule, error))
+
+    def _in_time(self, judgement: Judgement) -> Judgement:
+        """Return the judgement, or only a suspicion to be watched if it rests on too short a time."""
+        if not self._evidence.early or judgement is None:
+            return judgement
+        return replace(judgement, hold_s=math.inf) if isinstance(judgement, Suspicion) else None
 
     def _failed(self, rule: Rule, error: Exception) -> Abstained:
         """Return the report on a failed rule. It keeps the text of the first failure, so that it appears only once."""
@@ -235,7 +256,7 @@ class Doctor:
                 raise ValueError(f"Rule {key[0]} reported something that it does not declare: {judgement.finding}")
             if case is None:
                 case = self._cases[key] = _Case(judgement.finding, now, now, began_at=self._wall)
-            case.confirmed, case.clean = now, 0
+            case.confirmed, case.clean, case.hold_s = now, 0, judgement.hold_s
             case.hits += 1
             enough = 1 if judgement.finding.confidence == "certain" else LIKELY_AFTER
             if judgement.finding.confidence == "possible":
@@ -275,6 +296,37 @@ class Doctor:
             self._current[key] = Episode(finding, began)
 
     @property
+    def observed_s(self) -> float:
+        """The seconds of the stream observed without an interruption."""
+        return self._evidence.observed_s if self._last is not None else 0.0
+
+    @property
+    def undecided(self) -> tuple[Undecided, ...]:
+        """What is suspected and not yet told, and runs that warm up; what needs longest comes first.
+
+        What another finding explains, and what would be mere information, is left out.
+        """
+        hidden = self._hidden()
+        found = [
+            Undecided(key[0], case.finding.title, self._needs_s(key[0], case), case.finding.run)
+            for key, case in self._cases.items()
+            if not case.shown and case.clean == 0 and key not in hidden and case.finding.severity != "info"
+        ]
+        for job in self._evidence.jobs:
+            if not self._evidence.is_warm(job):
+                age = min((self._evidence.age_s(process) for process in job.processes), default=WARM_UP_S)
+                name = job.run.name if job.run is not None else f"process {job.pids[0]}" if job.pids else "a job"
+                found.append(Undecided(None, f"{name} warms up", max(0.0, WARM_UP_S - age), job.run_id))
+        return tuple(sorted(found, key=lambda item: (-item.needs_s, item.rule or "")))
+
+    def _needs_s(self, rule: str, case: _Case) -> float:
+        if math.isinf(case.hold_s):
+            return max(0.0, BY_ID[rule].window_s - self.observed_s)
+        enough = 1 if case.finding.confidence == "certain" else LIKELY_AFTER
+        interval = self._last.interval_s if self._last is not None and math.isfinite(self._last.interval_s) else 0.0
+        return max(0.0, case.hold_s - (case.confirmed - case.since), (enough - case.hits) * interval)
+
+    @property
     def suppressed(self) -> tuple[Finding, ...]:
         """Findings that hold but are explained by another current one (``suppressed_by``); not returned by ``observe``."""
         hidden = self._hidden()
@@ -290,7 +342,7 @@ class Doctor:
         hidden: dict[tuple[str, str], set[str]] = {}
         for (root, subject), case in self._cases.items():
             symptoms, explains = HIDES.get(root), BY_ID[root].hides_if
-            if not symptoms or not (case.clean == 0 or case.shown) or (explains is not None and not explains(case.finding)):
+            if not symptoms or not case.shown or (explains is not None and not explains(case.finding)):
                 continue
             for key, other in self._cases.items():
                 if (

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from gputop.doctor.findings import words
-from gputop.doctor.findings.finding import Abstained, Finding
+from gputop.doctor.findings.finding import Abstained, Finding, Undecided
 from gputop.doctor.preflight.checks import Report
 from gputop.doctor.preflight.record import Check
 from gputop.snapshot import Snapshot
@@ -20,14 +20,27 @@ def text_report(
     abstained: Sequence[Abstained],
     snapshot: Snapshot | None,
     suppressed: Sequence[Finding] = (),
+    undecided: Sequence[Undecided] = (),
+    told: Finding | None = None,
 ) -> str:
     """Return the whole report: each finding with its evidence, cause, fix, what would refute it, and what it explains.
 
-    Rules that could not judge come last.
+    What is undecided and rules that could not judge come last. ``told`` was printed before: it is only named.
     """
-    blocks = [_finding(finding, number, len(findings), suppressed) for number, finding in enumerate(findings, 1)]
+    blocks = []
+    for number, finding in enumerate(findings, 1):
+        if told is not None and _same(finding, told):
+            explained = _explained(finding, suppressed)
+            blocks += ["\n".join([f"{finding.id} (above): explains", *explained])] if explained else []
+        else:
+            blocks.append(finding_text(finding, number, len(findings), suppressed))
+    if told is not None and not any(_same(finding, told) for finding in findings):
+        roots = next((item.suppressed_by for item in suppressed if _same(item, told)), ())
+        blocks.insert(0, f"{told.id} (above): " + (f"explained by {', '.join(roots)}." if roots else "it no longer holds."))
+    if undecided:
+        blocks.append(undecided_text(undecided))
     if not findings:
-        blocks.append(_nothing(snapshot))
+        blocks.append(_nothing(snapshot, bool(undecided)))
     else:
         blocks.append(f"Looked at {_looked_at(snapshot)}.")
     if abstained:
@@ -38,9 +51,18 @@ def text_report(
     return "\n\n".join(blocks)
 
 
+def undecided_text(undecided: Sequence[Undecided]) -> str:
+    """Return what is watched and cannot be told yet, and how long each needs at most."""
+    lines = ["Undecided, watching for:"]
+    for item in undecided:
+        rule = f"{item.rule}: " if item.rule is not None else ""
+        lines += _wrap(printable(f"{rule}{item.title} (needs {max(1, round(item.needs_s))} s more at most)"), "  ", "    ")
+    return "\n".join(lines)
+
+
 def log_report(findings: Sequence[Finding], logs: Sequence[tuple[str, int]]) -> str:
     """Return the report on logs: the root first, then remarks. ``logs`` holds each log's name and its number of lines."""
-    blocks = [_finding(finding, number, len(findings)) for number, finding in enumerate(findings, 1)]
+    blocks = [finding_text(finding, number, len(findings)) for number, finding in enumerate(findings, 1)]
     lines = sum(number for _, number in logs)
     read = printable(f"{words.count(lines, 'line')} of {words.count(len(logs), 'log') if len(logs) != 1 else logs[0][0]}")
     blocks.append(f"Read {read}." if findings else f"No known error, and no exception. Read {read}.")
@@ -50,7 +72,7 @@ def log_report(findings: Sequence[Finding], logs: Sequence[tuple[str, int]]) -> 
 def preflight_report(report: Report) -> str:
     """Return the report of a preflight check: its findings and the table of everything it checked."""
     total = len(report.findings)
-    blocks = [_finding(finding, number, total) for number, finding in enumerate(report.findings, 1)]
+    blocks = [finding_text(finding, number, total) for number, finding in enumerate(report.findings, 1)]
     blocks.append(checks_text(report.checks))
     return "\n\n".join(blocks)
 
@@ -70,13 +92,14 @@ def checks_text(checks: Sequence[Check]) -> str:
     return "\n".join(lines)
 
 
-def _nothing(snapshot: Snapshot | None) -> str:
+def _nothing(snapshot: Snapshot | None, undecided: bool = False) -> str:
     if snapshot is None:
         return "Nothing was seen: no reading came."
     problem = snapshot.host.problem
     if not snapshot.devices and problem is not None:
         return "\n".join(_wrap(f"{problem.message} {problem.hint}".strip(), "", ""))
-    return f"Nothing wrong found. Looked at {_looked_at(snapshot)}."
+    found = "Nothing else wrong found" if undecided else "Nothing wrong found"
+    return f"{found}. Looked at {_looked_at(snapshot)}."
 
 
 def _looked_at(snapshot: Snapshot | None) -> str:
@@ -92,7 +115,8 @@ def _looked_at(snapshot: Snapshot | None) -> str:
     return ", ".join(parts)
 
 
-def _finding(finding: Finding, number: int, total: int, suppressed: Sequence[Finding] = ()) -> str:
+def finding_text(finding: Finding, number: int = 1, total: int = 1, suppressed: Sequence[Finding] = ()) -> str:
+    """Return one finding: its title, level, evidence, cause, fix, what would refute it, and what it explains."""
     order = f"{number}. " if total > 1 else ""
     lines = [f"{order}{finding.title}", f"   {finding.id} · {finding.severity}, {finding.confidence}", ""]
     lines.append("Evidence")
@@ -102,12 +126,19 @@ def _finding(finding: Finding, number: int, total: int, suppressed: Sequence[Fin
     lines += ["Fix", *(f"  {line}" for line in finding.fix.splitlines())]
     if finding.refuted_by:
         lines += ["Not so if", *_wrap(finding.refuted_by, "  ", "  ")]
-    explained = [item for item in suppressed if finding.id in item.suppressed_by and item.run in (finding.run, None)]
+    explained = _explained(finding, suppressed)
     if explained:
-        lines.append("Explained by it")
-        for item in explained:
-            lines += _wrap(f"- {item.title} ({item.id})", "  ", "    ")
+        lines += ["Explained by it", *explained]
     return "\n".join(printable(line.rstrip()) for line in lines)
+
+
+def _explained(finding: Finding, suppressed: Sequence[Finding]) -> list[str]:
+    found = [item for item in suppressed if finding.id in item.suppressed_by and item.run in (finding.run, None)]
+    return [line for item in found for line in _wrap(f"- {item.title} ({item.id})", "  ", "    ")]
+
+
+def _same(finding: Finding, other: Finding) -> bool:
+    return (finding.id, finding.run, finding.devices) == (other.id, other.run, other.devices)
 
 
 def _wrap(text: str, first: str, rest: str) -> list[str]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gputop.doctor.diagnosis import Doctor
-from gputop.doctor.findings.finding import Finding
+from gputop.doctor.findings.finding import Finding, Undecided
 from gputop.snapshot import LIVE_STATES, Snapshot
+
+SETTLED_S = 10.0
+"""Every rule that needs no longer than the usual window of readings has had it by then."""
+IDLE_S = 3.0
+"""The same where nothing trains: what can be wrong then shows in single readings."""
+LONGEST_S = 120.0
+"""No rule needs longer than this (``Rule.window_s``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,29 +25,55 @@ class Outcome:
     snapshot: Snapshot | None
     suppressed: tuple[Finding, ...] = ()
     """Findings that the shown ones explain."""
+    undecided: tuple[Undecided, ...] = ()
+    """What is watched and cannot be told yet."""
 
 
-def watch(doctor: Doctor, snapshots: Iterable[Snapshot], run: str | None = None) -> Outcome:
-    """Observe until there is a certain finding more severe than "info", or until the snapshots end.
+def watch(
+    doctor: Doctor,
+    snapshots: Iterable[Snapshot],
+    run: str | None = None,
+    *,
+    whole: bool = False,
+    seen: Callable[[Outcome], None] = lambda outcome: None,
+) -> Outcome:
+    """Observe until the doctor has settled, or until the snapshots end.
 
-    ``run`` (an id or a name) keeps only the findings of that run.
+    ``run`` (an id or a name) keeps only what concerns that run. ``whole``: until it is certain of something, it does not
+    settle (a recording, whose faults may come late). ``seen`` receives the outcome of each snapshot.
     """
     outcome = Outcome((), None)
     for snapshot in snapshots:
         outcome = standing(doctor, snapshot, run)
-        if any(item.confidence == "certain" and item.severity != "info" for item in outcome.findings):
+        seen(outcome)
+        if settled(doctor, outcome) and not (whole and first_certain(outcome) is None):
             break
     return outcome
+
+
+def settled(doctor: Doctor, outcome: Outcome) -> bool:
+    """Return whether more time would change nothing, as far as the doctor knows: every rule had a look, none is undecided."""
+    least = SETTLED_S if outcome.snapshot is not None and trains(outcome.snapshot) else IDLE_S
+    return doctor.observed_s >= least and not outcome.undecided
+
+
+def first_certain(outcome: Outcome) -> Finding | None:
+    """Return the first certain finding that is more than information; None if there is none."""
+    return next((item for item in outcome.findings if item.confidence == "certain" and item.severity != "info"), None)
 
 
 def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outcome:
     """Observe one snapshot and return the current findings of one run (an id or a name), or of all runs."""
     findings = doctor.observe(snapshot)
     if run is None:
-        return Outcome(findings, snapshot, doctor.suppressed)
+        return Outcome(findings, snapshot, doctor.suppressed, doctor.undecided)
     wanted = {item.run_id for item in snapshot.runs if run in (item.run_id, item.name)}
-    of_run = (tuple(item for item in found if item.run in wanted) for found in (findings, doctor.suppressed))
-    return Outcome(next(of_run), snapshot, next(of_run))
+    return Outcome(
+        tuple(item for item in findings if item.run in wanted),
+        snapshot,
+        tuple(item for item in doctor.suppressed if item.run in wanted),
+        tuple(item for item in doctor.undecided if item.run in wanted),
+    )
 
 
 def changed(before: Outcome, now: Outcome) -> bool:

@@ -125,6 +125,7 @@ class GputopApp(App[None]):
             feed_problem=self.feed.problem(),
             replay_status=self.feed.status(),
             abstained=self.doctor.abstained,
+            undecided=self.doctor.undecided,
             diagnosis=self.doctor.doctor,
             loading=self.doctor.doctor is None,
         )

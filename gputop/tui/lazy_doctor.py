@@ -12,7 +12,7 @@ from gputop.tui.gc_freeze import long_lived
 
 if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
-    from gputop.doctor.findings.finding import Abstained, Finding
+    from gputop.doctor.findings.finding import Abstained, Finding, Undecided
 
 
 class LateDoctor:
@@ -34,6 +34,11 @@ class LateDoctor:
     def abstained(self) -> tuple[Abstained, ...]:
         """Rules that could not judge the last snapshot."""
         return self.doctor.abstained if self.doctor is not None else ()
+
+    @property
+    def undecided(self) -> tuple[Undecided, ...]:
+        """What is suspected and cannot be told yet."""
+        return self.doctor.undecided if self.doctor is not None else ()
 
     def load(self) -> bool:
         """Import the rules and judge the buffered snapshots; return False if the doctor is already loaded."""

@@ -58,7 +58,7 @@ def test_and_for_programs(failed: Path) -> None:
     said = doctor("--log", str(failed), "--json")
     data = json.loads(said.stdout)
     assert said.returncode == 1
-    assert set(data) == {"schema_version", "findings", "suppressed", "not_judged"}
+    assert set(data) == {"schema_version", "findings", "suppressed", "not_judged", "undecided"}
     assert set(data["findings"][0]) == FIELDS
     assert data["findings"][0]["confidence_value"] == CONFIDENCE_VALUES["certain"]
 

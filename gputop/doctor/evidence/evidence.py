@@ -24,6 +24,8 @@ KEPT_SAMPLES = 1200
 LOAD_WINDOW_S = 12.0
 """Contexts, not utilization, tell who owns a GPU, so 12 s are enough: a fault is named within 15 s."""
 LOAD_SPAN_MIN_S = 9.5
+EARLY_SPAN_S = 9.5
+"""From this span on a mean is good enough to go on watching, though not for a verdict."""
 BUSY_PERCENT = 10.0
 """Average utilization of a GPU that works (docs/rules.md#measures)."""
 IDLE_PERCENT = 3.0
@@ -94,6 +96,9 @@ class Evidence:
         self.memo: dict[str, Any] = {}
         """Results that rules compute from this snapshot and share; cleared with each snapshot."""
         self.jobs: tuple[Job, ...] = ()
+        self.early = False
+        """A rule asked for a mean over a longer span than was observed so far: what it suspects cannot be told yet."""
+        self._first = -math.inf
         self._devices: dict[str, Device] = {}
         self._samples: dict[str, deque[tuple[float, float]]] = {}
         self._processes: dict[tuple[int, float | None], _ProcessTrack] = {}
@@ -107,6 +112,7 @@ class Evidence:
     def observe(self, snapshot: Snapshot) -> None:
         """Process the next snapshot of the stream."""
         self.now, self.snapshot = snapshot.monotonic_s, snapshot
+        self._first = self.now if math.isinf(self._first) else self._first
         stated.forget()
         self._devices, self._loads, self._owners, self.memo, self.jobs = {}, {}, {}, {}, ()
         for what, take in (
@@ -214,6 +220,20 @@ class Evidence:
                     levels.extend(points.steps, points.values)
             except Exception as error:  # noqa: BLE001 - as above
                 self._lost("a metric", error)
+
+    @property
+    def observed_s(self) -> float:
+        """The seconds of the stream that were observed."""
+        return self.now - self._first
+
+    def spans(self, uuid: str, needed_s: float) -> bool:
+        """Return whether a device was observed for long enough for a mean.
+
+        From ``EARLY_SPAN_S`` on, a rule may suspect; before ``needed_s`` the suspicion stays undecided (``early``).
+        """
+        span_s = self.history.span_s(uuid)
+        self.early = self.early or span_s < needed_s
+        return span_s >= min(EARLY_SPAN_S, needed_s)
 
     def series(self, run_id: str | None, rank: int, metric: str) -> Series:
         """Return the newest values of a rank's metric in order of arrival; empty if there are none."""

@@ -255,19 +255,19 @@ def trend(points: Series) -> tuple[float, float] | None:
 
 
 def mean_utilization(evidence: Evidence, uuid: str) -> float | None:
-    """Return a device's mean utilization over the last minute; None before 30 s were observed."""
+    """Return a device's mean utilization over the last minute; None before 10 s, and early before 30 s were observed."""
     values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
-    return sum(values) / len(values) if values and evidence.history.span_s(uuid) >= POWER_SPAN_MIN_S else None
+    return sum(values) / len(values) if values and evidence.spans(uuid, POWER_SPAN_MIN_S) else None
 
 
 def power_share_at_most(evidence: Evidence, uuid: str) -> float | None:
-    """Return an upper bound on the active power fraction: mean power over the limit, last minute.
+    """Return an upper bound on the active power fraction: mean power over the limit, last minute; early before 30 s.
 
     The device's idle power is unknown; as long as it is below the limit, the fraction without it is lower.
     """
     device = evidence.device(uuid)
     values = [r.power_w for r in evidence.history.readings(uuid) if r.power_w is not None]
-    if device is None or not device.power_limit_w or not values or evidence.history.span_s(uuid) < POWER_SPAN_MIN_S:
+    if device is None or not device.power_limit_w or not values or not evidence.spans(uuid, POWER_SPAN_MIN_S):
         return None
     return sum(values) / len(values) / device.power_limit_w
 

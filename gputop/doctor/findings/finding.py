@@ -69,6 +69,20 @@ class Abstained:
 
 
 @dataclass(frozen=True, slots=True)
+class Undecided:
+    """What the doctor watches and cannot tell yet: a rule whose signs hold, but not for long enough; or a run that warms up.
+
+    ``needs_s`` is how many more seconds of observation it needs at most.
+    """
+
+    rule: str | None
+    """The rule's id; None for a run that warms up."""
+    title: str
+    needs_s: float
+    run: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Episode:
     """A finding over its lifetime. Times are wall clock, in seconds since the epoch; ``ended_at`` None: it still holds."""
 
@@ -92,7 +106,10 @@ class Verdict:
 
 
 def findings_json(
-    findings: Sequence[Finding], suppressed: Sequence[Finding] = (), abstained: Sequence[Abstained] = ()
+    findings: Sequence[Finding],
+    suppressed: Sequence[Finding] = (),
+    abstained: Sequence[Abstained] = (),
+    undecided: Sequence[Undecided] = (),
 ) -> dict[str, Any]:
     """Return the JSON of ``gputop doctor --json``: findings, verdict first, those they explain, and what is unknown."""
     return {
@@ -100,6 +117,7 @@ def findings_json(
         "findings": [finding_json(finding) for finding in findings],
         "suppressed": [finding_json(finding) for finding in suppressed],
         "not_judged": [encode(item) for item in abstained],
+        "undecided": [encode(item) for item in undecided],
     }
 
 

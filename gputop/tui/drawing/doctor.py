@@ -94,7 +94,8 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
         f"Looked at {len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}, "
         f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)} and {live} live run{'s' * (live != 1)}."
     )
-    lines = [line(("No problem found", "ok")), *wrap(examined, width, "dim")]
+    lines = [*undecided_lines(view, width)] or [line(("No problem found", "ok"))]
+    lines += wrap(examined, width, "dim")
     if live == 0:
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
     for abstained in view.abstained[:MAX_NOT_JUDGED]:
@@ -102,3 +103,14 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
     if len(view.abstained) > MAX_NOT_JUDGED:
         lines.extend(wrap(f"{len(view.abstained) - MAX_NOT_JUDGED} more could not be judged: d says why.", width, "dim"))
     return lines[: max(1, height)]
+
+
+def undecided_lines(view: View, width: int) -> list[Line]:
+    """Return what is suspected and cannot be told yet; nothing if all is decided.
+
+    Seconds are left out: they would change the screen every second.
+    """
+    if not view.undecided:
+        return []
+    names = "; ".join(dict.fromkeys(clean(item.title) for item in view.undecided))
+    return wrap(f"Undecided, watching for: {names}", width)

@@ -10,7 +10,7 @@ from textual.containers import Container, Vertical
 
 from gputop.doctor.findings.finding import EVIDENCE, Finding
 from gputop.tui.drawing import finding_text
-from gputop.tui.drawing.doctor import headline
+from gputop.tui.drawing.doctor import headline, undecided_lines
 from gputop.tui.drawing.doctor_details import draw_involved, history_lines, why_not_lines
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
@@ -67,7 +67,8 @@ class DoctorScreen(SubScreen):
             Item(headline(finding, columns, ascii_only), _key(finding, number)) for number, finding in enumerate(view.findings)
         ]
         if not items:
-            items.append(Item((Span("nothing is wrong, as far as can be seen", "ok"),), _HEALTHY))
+            word, style = ("undecided", "text") if view.undecided else ("nothing is wrong, as far as can be seen", "ok")
+            items.append(Item((Span(word, style),), _HEALTHY))
         explained = _explained(view)
         if explained:
             items += [Item(BLANK), Item((Span("Explained by these:", "dim"),))]
@@ -100,7 +101,7 @@ class DoctorScreen(SubScreen):
         elif key == _ABSTAINED:
             title, lines = "Could say more with …", _abstained_lines(view, columns)
         else:
-            title, lines = "No problem found", _healthy_lines(view, columns)
+            title, lines = "Undecided" if view.undecided else "No problem found", _healthy_lines(view, columns)
         pane.set_content(lines, title=(Span(title, "title"),))
         self._draw_involved(view, chosen)
 
@@ -181,7 +182,7 @@ def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
         )
     )
     lines: list[Line] = [
-        *wrapped("Nothing is wrong, as far as can be seen from here.", columns, "ok"),
+        *(undecided_lines(view, columns) or wrapped("Nothing is wrong, as far as can be seen from here.", columns, "ok")),
         BLANK,
         *wrapped(watched, columns),
         BLANK,

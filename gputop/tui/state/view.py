@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     # For annotations only: importing the rules takes longer than importing every screen that needs a view.
     from gputop.agent.feed import FeedKind
     from gputop.doctor.diagnosis import Doctor
-    from gputop.doctor.findings.finding import Abstained, Finding
+    from gputop.doctor.findings.finding import Abstained, Finding, Undecided
 
 __all__ = ["Settings", "View", "newest_run"]
 
@@ -43,6 +43,9 @@ class View:
     replay_status: str | None = None
     abstained: tuple[Abstained, ...] = ()
     """Rules that could not judge, and what each one needs (``doctor/diagnosis.py``)."""
+
+    undecided: tuple[Undecided, ...] = ()
+    """What is suspected and cannot be told yet."""
 
     diagnosis: Doctor | None = None
     """The doctor, for what it knows in addition to its findings: what explains what, each rule's verdict, and past episodes."""

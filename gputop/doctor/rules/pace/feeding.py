@@ -333,7 +333,7 @@ def from_outside(evidence: Evidence, job: Job) -> Judgement:
 
 def _saws(evidence: Evidence, uuid: str) -> bool:
     values = [r.utilization_percent for r in evidence.history.readings(uuid) if r.utilization_percent is not None]
-    if not values or evidence.history.span_s(uuid) < SAW_SPAN_S:
+    if not values or not evidence.spans(uuid, SAW_SPAN_S):
         return False
     idle = sum(value < IDLE_PERCENT for value in values) / len(values)
     least, most = SAW_MEAN_PERCENT

@@ -1,0 +1,131 @@
+"""How long the doctor watches: until nothing is undecided, and what it says of what needs longer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import findings_json
+from gputop.doctor.report import text_report
+from gputop.doctor.rules import RULES
+from gputop.doctor.watch import IDLE_S, LONGEST_S, SETTLED_S, Outcome, watch
+from gputop.snapshot import Snapshot
+from tests.doctor.scenes import efficiency, placement
+from tests.doctor.scenes.base import Scene, gpus, ids, scene, single, use
+from tests.doctor.tracked import ddp
+from tests.samples import EPOCH
+
+
+class Stream:
+    """A scene, one snapshot a second, that counts how far it was read."""
+
+    def __init__(self, of: Scene, longest_s: int = int(LONGEST_S)) -> None:
+        self.scene, self.longest_s, self.read = of, longest_s, 0
+
+    def __iter__(self) -> Iterator[Snapshot]:
+        for second in range(self.longest_s):
+            self.read = second
+            yield self.scene(second)
+
+
+def watched(of: Scene, **options: bool) -> tuple[Outcome, int]:
+    stream = Stream(of)
+    return watch(Doctor(), stream, **options), stream.read
+
+
+def of_rule(table: tuple, rule: str) -> Scene:
+    return next(row[2] for row in table if row[0] == rule)
+
+
+def healthy(second: int) -> Snapshot:
+    return ddp(second)
+
+
+def idle(second: int) -> Snapshot:
+    return scene(second, gpus([], 4))
+
+
+def young(second: int) -> Snapshot:
+    """A single process beside free GPUs that began when the watch did: it warms up for 30 s."""
+    process = replace(single(4000, use(0), second=second), started_at=EPOCH)
+    return replace(scene(second, gpus([0]), (process,)), time=EPOCH + second)
+
+
+def test_a_healthy_run_is_settled_after_ten_seconds() -> None:
+    outcome, read = watched(healthy)
+    assert (ids(outcome.findings), outcome.undecided, read) == ([], (), SETTLED_S)
+
+
+def test_a_machine_without_training_is_settled_sooner() -> None:
+    assert watched(idle)[1] == IDLE_S
+
+
+def test_the_watch_outlasts_what_needs_longer() -> None:
+    """Too little work in a step rests on 30 s of readings: at 15 s it was silent and the exit code 0."""
+    fault = of_rule(efficiency.FAULTS, "E02")
+    doctor = Doctor()
+    for second in range(16):
+        found = doctor.observe(fault(second))
+    assert ids(found) == []
+    assert [item.rule for item in doctor.undecided] == ["E02"]
+    assert 10 <= doctor.undecided[0].needs_s <= 20
+    outcome, read = watched(fault)
+    assert ids(outcome.findings)[:1] == ["E02"]
+    assert 30 <= read <= 40
+
+
+def test_a_run_that_warms_up_is_undecided_and_then_told() -> None:
+    stream = Stream(young, 12)
+    outcome = watch(Doctor(), stream)
+    assert (outcome.findings, [item.rule for item in outcome.undecided]) == ((), [None])
+    assert outcome.undecided[0].title == "process 4000 warms up"
+    outcome, read = watched(young)
+    assert ids(outcome.findings) == ["A01"]
+    assert 30 <= read <= 40
+
+
+def test_every_rule_has_its_time_after_the_first_certain_finding() -> None:
+    """The watch ended at the first certain finding: a second cause went untold."""
+    certain = of_rule(placement.FAULTS, "A05")
+    outcome, read = watched(certain)
+    assert read >= SETTLED_S
+    assert "A05" in ids(outcome.findings)
+
+
+def test_a_recording_is_read_on_until_something_is_certain() -> None:
+    assert watched(healthy, whole=True)[1] == LONGEST_S - 1
+
+
+def test_no_rule_needs_longer_than_the_longest_watch() -> None:
+    assert max(rule.window_s for rule in RULES) <= LONGEST_S
+
+
+def test_a_root_that_does_not_stand_yet_hides_nothing() -> None:
+    fault = of_rule(placement.FAULTS, "A19")
+    doctor = Doctor()
+    seen = [ids(doctor.observe(fault(second))) for second in range(30)]
+    assert seen[-1] == ["A19"]
+    assert ["A07"] in seen, "its symptom stood before it"
+
+
+@pytest.mark.parametrize("found", [True, False])
+def test_the_report_tells_undecided_from_nothing_found(found: bool) -> None:
+    outcome = watch(Doctor(), Stream(young, 12))
+    report = text_report((), (), outcome.snapshot, (), outcome.undecided if found else ())
+    assert ("Undecided, watching for:" in report) is found
+    assert ("process 4000 warms up (needs 19 s more at most)" in report) is found
+    assert ("Nothing wrong found" in report) is not found
+    assert findings_json((), (), (), outcome.undecided)["undecided"] == [
+        {"rule": None, "title": "process 4000 warms up", "needs_s": pytest.approx(19.0), "run": None}
+    ]
+
+
+def test_a_finding_that_was_printed_before_is_not_printed_twice() -> None:
+    outcome, _ = watched(of_rule(placement.FAULTS, "A05"))
+    told = next(item for item in outcome.findings if item.id == "A05")
+    report = text_report(outcome.findings, (), outcome.snapshot, outcome.suppressed, (), told)
+    assert told.cause not in report
+    assert "A05 (above): it no longer holds." in text_report((), (), outcome.snapshot, (), (), told)
