@@ -129,7 +129,7 @@ def test_log_axis_leaves_out_what_is_not_positive() -> None:
 
 def test_chart_of_huge_and_of_equal_values() -> None:
     for values in ([1e308, -1e308], [5.0, 5.0], [0.0], [1e-320, 2e-320]):
-        assert len(chart([Trace(values)], 30, 6, x_labels=("0", "1"))) == 6
+        assert len(chart([Trace(values)], 30, 6)) == 6
 
 
 def test_ascii_chart_is_ascii() -> None:
@@ -270,7 +270,7 @@ def test_chart_is_drawn_again_only_for_new_points() -> None:
     view.history.observe(samples.snapshot(61, points=(samples.Points("run-1", 0, "loss", (300,), (samples.EPOCH,), (9.0,)),)))
     again = chart_of_run.draw(view, "loss", 60, 10)
     assert again is not first
-    assert plain(again[0]).strip().startswith("10")
+    assert texts(again) != texts(first)
 
 
 def test_one_curve_a_rank_has_the_ranks_styles() -> None:
