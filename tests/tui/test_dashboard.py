@@ -94,7 +94,7 @@ async def test_digits_and_tab_change_the_pane_of_a_small_screen() -> None:
         await pilot.press("tab", "tab")
         await pilot.pause()
         assert row_with(app, "▸2 Training")
-        assert row_with(app, "step 0")
+        assert row_with(app, "└┬")
         await pilot.press("shift+tab")
         await pilot.pause()
         assert row_with(app, "4 of 4 GPUs work")

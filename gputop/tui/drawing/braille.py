@@ -23,6 +23,9 @@ X_LINE_MIN_HEIGHT = 8
 
 _LEFT = tuple(sum(bit for dot, bit in enumerate((0x01, 0x02, 0x04, 0x40)) if nibble >> dot & 1) for nibble in range(16))
 _RIGHT = tuple(sum(bit for dot, bit in enumerate((0x08, 0x10, 0x20, 0x80)) if nibble >> dot & 1) for nibble in range(16))
+BAND = "░"
+_BAND_DOTS = 4
+"""A cell belongs to the band from this many of its eight dots on: edges of whole cells are calmer than torn ones."""
 ASCII_MARKS = "*+ox#@%&"
 """Marks that draw the curves without braille, the first curve first."""
 
@@ -231,15 +234,20 @@ class _Raster:
         """Return the rows; blanks take the style of their neighbor, so that there are few spans."""
         characters = [[" "] * self.cells for _ in range(self.rows)]
         styles = [[""] * self.cells for _ in range(self.rows)]
+        band: set[tuple[int, int]] = set()
         for row, cell, dots in self.cells_of(self.band):
-            characters[row][cell] = "." if self.letters else chr(0x2800 + dots)
-            styles[row][cell] = "track"
+            if self.letters:
+                characters[row][cell], styles[row][cell] = ".", "track"
+            elif dots.bit_count() >= _BAND_DOTS:
+                characters[row][cell], styles[row][cell] = BAND, "band"
+                band.add((row, cell))
         drawn: dict[tuple[int, int], int] = {}
         for masks, style, mark in self.lines:
             for row, cell, dots in self.cells_of(masks):
                 drawn[row, cell] = dots = drawn.get((row, cell), 0) | dots
                 characters[row][cell] = mark if self.letters else chr(0x2800 + dots)
-                styles[row][cell] = style
+                # The band goes on behind its curve.
+                styles[row][cell] = f"band {style}" if (row, cell) in band else style
         for cell in self.crosses:
             characters[0][cell] = "x" if self.ascii_only else "×"
             styles[0][cell] = "bad"
@@ -250,6 +258,8 @@ def _spans(characters: Sequence[str], styles: Sequence[str]) -> Line:
     spans: list[Span] = []
     text, style = "", ""
     for char, wanted in zip(characters, styles, strict=True):
+        if not wanted and style.startswith("band"):
+            wanted = "text"  # a blank after the band must not take its background
         if wanted and style and wanted != style:
             spans.append(Span(text, style))
             text = ""

@@ -167,7 +167,10 @@ def legend(chart: Chart) -> Line:
         if curve.label:
             spans += [Span(curve.marker if letters else "━", curve.style), Span(f" {curve.label}  ", "text")]
         if curve.spread.label:
-            spans += [Span("." if letters else "⣿", "track"), Span(f" {curve.spread.label}  ", "dim")]
+            spans += [
+                Span("." if letters else braille.BAND, "track" if letters else "band"),
+                Span(f" {curve.spread.label}  ", "dim"),
+            ]
     if chart.marks:
         spans.append(Span(f"{'x' if chart.ascii else '×'} {len(chart.marks)} NaN or infinite", "bad"))
     return tuple(spans)

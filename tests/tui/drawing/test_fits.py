@@ -141,7 +141,7 @@ def check(lines: tuple[Line, ...], columns: int) -> None:
     for part in lines:
         assert width(part) <= columns, plain(part)
         for span in part:
-            assert span.style in STYLES
+            assert set(span.style.split()) <= set(STYLES)
             assert all(char.isprintable() or char == " " for char in span.text), span
 
 

@@ -46,7 +46,7 @@ def test_a_drawing_has_the_size_that_was_asked_for(size: tuple[int, int], change
     lines = large_chart.draw(chart_of(series, width=size[0], height=size[1], **changes))
     assert len(lines) == size[1]
     assert {len(plain(line)) for line in lines} == {size[0]}
-    assert {span.style for line in lines for span in line} <= set(STYLES)
+    assert {part for line in lines for span in line for part in span.style.split()} <= set(STYLES)
 
 
 def test_every_rank_has_its_own_style_and_a_falling_loss_falls() -> None:
@@ -121,7 +121,7 @@ def test_mean_and_spread_over_ranks() -> None:
 def test_the_spread_has_no_gaps_where_steps_are_few() -> None:
     chart = chart_of(series_of([1.0] * 5, [3.0] * 5), per_rank=False)
     middle = large_chart.draw(chart)[4]
-    assert "⣿" * 80 in plain(middle)
+    assert "░" * 80 in plain(middle)
     assert "lowest and highest" in plain(large_chart.legend(chart))
 
 
