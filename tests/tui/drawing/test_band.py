@@ -31,6 +31,14 @@ def test_the_band_goes_on_behind_its_curve() -> None:
     assert 6 <= len(filled) < len(rows), "what lies outside the band is blank"
 
 
+def test_the_band_takes_no_cell_before_or_after_it() -> None:
+    values: list[float | None] = [None] * 16 + [5.0] * 8 + [None] * 16
+    edges = [[value and value + more for value in values] for more in (-3.0, 3.0)]
+    for row in chart([Trace(values, "rank0", *edges)], 27, 12):
+        cells = [span.style for span in row[1:] for _ in span.text]
+        assert {place for place, style in enumerate(cells) if style.startswith("band")} <= set(range(8, 12))
+
+
 def nan_view(until: int = 100) -> View:
     """A run whose loss is NaN from step 40 on."""
     base = samples.run(world_size=1, step=until)
