@@ -75,7 +75,8 @@ _TABLE = {
     # The screen: draws what the stream and the doctor say.
     "history": "ground",
     "tui/state": "ground agent doctor doctor/findings history",
-    "tui/drawing": "ground doctor/evidence doctor/facts doctor/findings history tui/state",
+    "tui/drawing/charts": "",
+    "tui/drawing": "ground doctor/evidence doctor/facts doctor/findings history tui/drawing/charts tui/state",
     "tui/widgets": "ground tui/drawing tui/state",
     "tui/screens": "ground doctor/findings history jobs tui/drawing tui/state tui/widgets",
     "tui/screens/launch": ("ground doctor/findings jobs jobs/output recipes tui/drawing tui/screens tui/state tui/widgets"),

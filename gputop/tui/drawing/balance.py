@@ -13,6 +13,7 @@ from gputop.history.series import Series
 from gputop.snapshot import Device, Process
 from gputop.tui.drawing.bars import balance_columns
 from gputop.tui.drawing.line import Line, Span, clip
+from gputop.tui.state.device_state import slowness
 from gputop.tui.state.view import View
 
 WINDOW_S = 10.0
@@ -27,34 +28,60 @@ EVEN = 0.8
 class Balance:
     """``shares`` is each device's mean utilization over ``WINDOW_S`` in percent, None where unknown.
 
-    ``working`` counts the shares of at least ``WORKING_PERCENT``; ``evenness`` is mean / max of the known shares (1: all do the
-    same; 1/N: one does everything), None while nothing is known or nothing works.
+    ``working`` counts the shares of at least ``WORKING_PERCENT``; ``slow`` are those of the working devices that something
+    slows down, ``broken`` the devices that are lost or in error. ``evenness`` is mean / max of the known shares (1: all do the
+    same; 1/N: one does everything), None while nothing works or fewer than two are known.
     """
 
     devices: tuple[Device, ...]
     shares: tuple[float | None, ...]
     working: int
     evenness: float | None
+    slow: tuple[Device, ...] = ()
+    broken: tuple[Device, ...] = ()
 
     @property
     def known(self) -> bool:
         """True if the utilization of at least one device is known."""
         return any(share is not None for share in self.shares)
 
+    @property
+    def unknown(self) -> int:
+        """How many devices have no known utilization, although nothing is wrong with them."""
+        return sum(share is None for share in self.shares) - len(self.broken)
+
+    @property
+    def style(self) -> str:
+        """The style of a statement about these devices: green only if every one is known to work, evenly and unhindered."""
+        if self.broken:
+            return "bad"
+        if self.slow or (self.evenness is not None and self.evenness < EVEN):
+            return "warn"
+        return "ok" if self.working == len(self.devices) else "dim"
+
 
 def balance(view: View) -> Balance:
-    """Return the balance of the devices that the chosen run may use; of all devices if those are fewer than two."""
-    devices = run_devices(view)
-    if len(devices) < 2:
-        devices = _countable(view.snapshot.devices)
+    """Return the balance of the devices that the chosen run may use; of all devices if those are fewer than two.
+
+    A lost device always counts: the driver lists no process on it any more, so that nothing tells whose it was.
+    """
+    every = _countable(view.snapshot.devices)
+    broken = tuple(device for device in every if device.state in ("lost", "error"))
+    chosen = run_devices(view)
+    devices = tuple(device for device in every if device in chosen or device in broken) if len(chosen) > 1 else every
     end = view.snapshot.time
     shares = tuple(_mean_since(view.history.device(device.uuid, "utilization_percent"), end - WINDOW_S) for device in devices)
     shares = tuple(share if device.state == "ok" else None for share, device in zip(shares, devices, strict=True))
     known = [share for share in shares if share is not None]
     working = sum(share >= WORKING_PERCENT for share in known)
     top = max(known, default=0.0)
-    evenness = units.mean(known) / top if working else None
-    return Balance(devices, shares, working, evenness)
+    evenness = units.mean(known) / top if working and len(known) > 1 else None
+    slow = tuple(
+        device
+        for share, device in zip(shares, devices, strict=True)
+        if share is not None and share >= WORKING_PERCENT and slowness(device) is not None
+    )
+    return Balance(devices, shares, working, evenness, slow, broken)
 
 
 def run_devices(view: View) -> tuple[Device, ...]:
@@ -105,21 +132,31 @@ def _mean_since(series: Series | None, start: float) -> float | None:
 
 
 def balance_line(view: View, width: int, ascii_only: bool = False) -> Line:
-    """Return "balance ▕██▏ 1 of 8 GPUs work · 13 %"; N/A while no utilization is known."""
+    """Return "balance ▕██▏ 1 of 8 GPUs work · mean use 13 % of the busiest"; N/A while no utilization is known."""
     found = balance(view)
     if not found.devices:
         return ()
     head = Span("balance ", "dim")
     if not found.known:
         return clip((head, Span("N/A", "dim"), Span("  utilization is not known", "dim")), width)
-    total = len(found.devices)
-    style = "dim" if not found.working else "ok" if found.evenness is not None and found.evenness >= EVEN else "warn"
-    words = f"{found.working} of {total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}"
     dot = "-" if ascii_only else "·"
-    unknown = sum(share is None for share in found.shares)
-    spans = [head, *balance_columns(found.shares, ascii_only), Span(" "), Span(words, style)]
-    if found.evenness is not None and total > 1:
-        spans.append(Span(f" {dot} {int(found.evenness * 100 + 0.5)} %", style))
-    if unknown:
-        spans.append(Span(f" {dot} {unknown} unknown", "dim"))
+    spans = [head, *balance_columns(found.shares, ascii_only), Span(" "), Span(working_words(found), found.style)]
+    for devices, what in ((found.broken, "lost"), (found.slow, "slow")):
+        if devices:
+            spans.append(Span(f" {dot} {len(devices)} {what}", found.style))
+    if found.evenness is not None:
+        spans.append(Span(f" {dot} {evenness_words(found.evenness)}", found.style))
+    if found.unknown:
+        spans.append(Span(f" {dot} {found.unknown} unknown", "dim"))
     return clip(tuple(spans), width)
+
+
+def working_words(found: Balance) -> str:
+    """Return "7 of 8 GPUs work"."""
+    total = len(found.devices)
+    return f"{found.working} of {total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}"
+
+
+def evenness_words(evenness: float) -> str:
+    """Return what the balance measures, in words: "mean use 97 % of the busiest"."""
+    return f"mean use {int(evenness * 100 + 0.5)} % of the busiest"

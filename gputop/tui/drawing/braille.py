@@ -8,12 +8,11 @@ points.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from gputop import units
-from gputop.tui.drawing.line import Line, Span, fit, text_width
+from gputop.tui.drawing.charts.axis import YAxis, y_axis
+from gputop.tui.drawing.line import Line, Span, fit
 
 LABEL_CELLS = 6
 AXIS_CELLS = LABEL_CELLS + 1
@@ -21,11 +20,12 @@ X_AXIS_MIN_HEIGHT = 5
 """From this height on, the last row holds the labels of the x axis."""
 X_LINE_MIN_HEIGHT = 8
 """From this height on, a line with ticks is drawn above the labels of an x axis that has ticks."""
-_MIDDLE_LABEL_MIN_ROWS = 7
-_SMALLEST_STEP = 1e-300
 
 _LEFT = tuple(sum(bit for dot, bit in enumerate((0x01, 0x02, 0x04, 0x40)) if nibble >> dot & 1) for nibble in range(16))
 _RIGHT = tuple(sum(bit for dot, bit in enumerate((0x08, 0x10, 0x20, 0x80)) if nibble >> dot & 1) for nibble in range(16))
+BAND = "░"
+_BAND_DOTS = 4
+"""A cell belongs to the band from this many of its eight dots on: edges of whole cells are calmer than torn ones."""
 ASCII_MARKS = "*+ox#@%&"
 """Marks that draw the curves without braille, the first curve first."""
 
@@ -69,7 +69,6 @@ def chart(
     width: int,
     height: int,
     *,
-    x_labels: tuple[str, str] = ("", ""),
     axes: Axes | None = None,
     crosses: Iterable[int] = (),
     log: bool = False,
@@ -85,8 +84,7 @@ def chart(
         traces: The curves.
         width: Cells of a line.
         height: Lines.
-        x_labels: Labels below the first and the last column, used without ``axes``.
-        axes: The axes; without them, round numbers around all values.
+        axes: The axes; without them, round numbers around all values, and no x axis.
         crosses: Dot columns to mark in addition to those of the traces.
         log: The y axis is logarithmic.
         ascii_only: Draw curves and axes with ASCII characters.
@@ -96,19 +94,15 @@ def chart(
     cells = width - label_cells - 1
     if cells <= 0 or height <= 0:
         return tuple(fit((), max(0, width)) for _ in range(max(0, height)))
-    x_axis = _x_axis(x_labels, axes, cells, label_cells, height, ascii_only)
+    x_axis = _x_axis(axes, cells, label_cells, height, ascii_only)
     rows = height - len(x_axis)
+    plain = letters or ascii_only
     if axes is None:
-        known = [value for trace in traces for value in _finite((*trace.values, *trace.low, *trace.high))]
-        log = log and any(value > 0 for value in known)
-        bottom, top = _limits([value for value in known if not log or value > 0], log)
-        labels = _labels(bottom, top, rows, log)
-        bottom, top = (math.log10(bottom), math.log10(top)) if log else (bottom, top)
-    else:
-        bottom, top = axes.y_range
-    raster = _Raster(cells, rows, bottom, top, log, ascii_only, letters or ascii_only)
-    if axes is not None:
-        labels = {raster.dot_row(place) // raster.per_row: text for place, text in axes.y_ticks}
+        scale = axis_of(traces, rows, log=log, letters=plain)
+        axes = Axes((scale.low, scale.high), scale.ticks)
+        log = scale.log
+    raster = _Raster(cells, rows, *axes.y_range, log, ascii_only, plain)
+    labels = {raster.dot_row(place) // raster.per_row: text for place, text in axes.y_ticks}
     for number, trace in enumerate(traces):
         raster.add(trace, number)
     raster.crosses.update(column // raster.per_cell for column in crosses)
@@ -118,24 +112,30 @@ def chart(
     return tuple(fit(line, width) for line in (*lines, *x_axis))
 
 
+def axis_of(traces: Sequence[Trace], rows: int, *, log: bool = False, letters: bool = False) -> YAxis:
+    """Return the y axis for curves in a chart of ``rows`` rows; linear if no value has a logarithm."""
+    known = [value for trace in traces for value in _finite((*trace.values, *trace.low, *trace.high))]
+    log = log and any(value > 0 for value in known)
+    shown = [value for value in known if not log or value > 0] or [0.0, 1.0]
+    return y_axis(min(shown), max(shown), rows, dots=1 if letters else 4, log=log, cells=LABEL_CELLS)
+
+
 def _finite(values: Iterable[float | None]) -> list[float]:
     return [value for value in values if value is not None and math.isfinite(value)]
 
 
-def _x_axis(
-    labels: tuple[str, str], axes: Axes | None, cells: int, label_cells: int, height: int, ascii_only: bool
-) -> tuple[Line, ...]:
+def x_axis_lines(height: int, ticks: bool) -> int:
+    """Return how many of a chart's lines its x axis takes."""
+    if not ticks or height < X_AXIS_MIN_HEIGHT:
+        return 0
+    return 2 if height >= X_LINE_MIN_HEIGHT else 1
+
+
+def _x_axis(axes: Axes | None, cells: int, label_cells: int, height: int, ascii_only: bool) -> tuple[Line, ...]:
     """Return the lines below the curves, unpadded; empty if they do not fit."""
     margin = " " * (label_cells + 1)
-    if height < X_AXIS_MIN_HEIGHT:
+    if axes is None or not x_axis_lines(height, bool(axes.x_ticks)):
         return ()
-    if axes is None:
-        if not any(labels):
-            return ()
-        left, right = labels
-        gap = cells - text_width(left) - text_width(right)
-        text = left + " " * gap + right if gap > 0 else right[:cells]
-        return ((Span(margin + text, "dim"),),)
     corner, bar, tick = ("+", "-", "+") if ascii_only else ("└", "─", "┬")
     line, text = [bar] * cells, ""
     for share, label in axes.x_ticks:
@@ -154,52 +154,6 @@ def _x_axis(
 def _axis(label: str | None, labeled: bool, label_cells: int, ascii_only: bool) -> Span:
     tick = ("+" if labeled else "|") if ascii_only else ("┤" if labeled else "│")
     return Span(f"{label or '':>{label_cells}}{tick}", "dim")
-
-
-def _labels(bottom: float, top: float, rows: int, log: bool) -> dict[int, str]:
-    labels = {rows - 1: _label(bottom), 0: _label(top)}
-    if rows >= _MIDDLE_LABEL_MIN_ROWS and rows % 2:
-        labels[rows // 2] = _label(math.sqrt(bottom * top) if log else (bottom + top) / 2)
-    return labels
-
-
-def _label(value: float) -> str:
-    for digits in (4, 3, 2, 1):
-        text = units.metric(value, digits)
-        if len(text) <= LABEL_CELLS:
-            return text
-    return f"{value:.0e}".replace("e+0", "e").replace("e-0", "e-")[:LABEL_CELLS]
-
-
-def _limits(values: Sequence[float], log: bool) -> tuple[float, float]:
-    """Return round numbers below and above all values, so that the axis rarely moves."""
-    if not values:
-        return (0.1, 1.0) if log else (0.0, 1.0)
-    low, high = min(values), max(values)
-    if log:
-        low, high = _round_log(low, math.floor), _round_log(high, math.ceil)
-        return (low, high) if high > low else (low, low * 10)
-    if high - low <= abs(high) * 1e-9:
-        margin = abs(high) * 0.1 or 1.0
-        low, high = max(low - margin, -sys.float_info.max), min(high + margin, sys.float_info.max)
-    step = _nice(high / 4 - low / 4)
-    below, above = math.floor(low / step) * step, math.ceil(high / step) * step
-    if not (math.isfinite(below) and math.isfinite(above) and above > below):
-        return low, high
-    return below, above
-
-
-def _nice(rough: float) -> float:
-    power = 10.0 ** math.floor(math.log10(max(rough, _SMALLEST_STEP)))
-    return next((factor * power for factor in (1, 2, 2.5, 5) if factor * power >= rough), 10 * power)
-
-
-def _round_log(value: float, direction: object) -> float:
-    power = 10.0 ** math.floor(math.log10(max(value, _SMALLEST_STEP)))
-    steps = [factor * power for factor in (1, 2, 5, 10)]
-    if direction is math.floor:
-        return next((step for step in reversed(steps) if step <= value), power)
-    return next((step for step in steps if step >= value), steps[-1])
 
 
 class _Raster:
@@ -280,15 +234,20 @@ class _Raster:
         """Return the rows; blanks take the style of their neighbor, so that there are few spans."""
         characters = [[" "] * self.cells for _ in range(self.rows)]
         styles = [[""] * self.cells for _ in range(self.rows)]
+        band: set[tuple[int, int]] = set()
         for row, cell, dots in self.cells_of(self.band):
-            characters[row][cell] = "." if self.letters else chr(0x2800 + dots)
-            styles[row][cell] = "track"
+            if self.letters:
+                characters[row][cell], styles[row][cell] = ".", "track"
+            elif dots.bit_count() >= _BAND_DOTS:
+                characters[row][cell], styles[row][cell] = BAND, "band"
+                band.add((row, cell))
         drawn: dict[tuple[int, int], int] = {}
         for masks, style, mark in self.lines:
             for row, cell, dots in self.cells_of(masks):
                 drawn[row, cell] = dots = drawn.get((row, cell), 0) | dots
                 characters[row][cell] = mark if self.letters else chr(0x2800 + dots)
-                styles[row][cell] = style
+                # The band goes on behind its curve.
+                styles[row][cell] = f"band {style}" if (row, cell) in band else style
         for cell in self.crosses:
             characters[0][cell] = "x" if self.ascii_only else "×"
             styles[0][cell] = "bad"
@@ -299,8 +258,13 @@ def _spans(characters: Sequence[str], styles: Sequence[str]) -> Line:
     spans: list[Span] = []
     text, style = "", ""
     for char, wanted in zip(characters, styles, strict=True):
+        if not wanted and style.startswith("band"):
+            wanted = "text"  # a blank beside the band must not take its background
+        elif wanted.startswith("band") and not style:
+            style = "text"
         if wanted and style and wanted != style:
-            spans.append(Span(text, style))
+            if text:
+                spans.append(Span(text, style))
             text = ""
         style = wanted or style
         text += char

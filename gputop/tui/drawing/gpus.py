@@ -11,25 +11,19 @@ from gputop import units
 from gputop.history.series import Series
 from gputop.snapshot import LIVE_STATES, Device, Process
 from gputop.tui.drawing.balance import balance_line
-from gputop.tui.drawing.bars import bar, sparkline
+from gputop.tui.drawing.bars import bar, segments, sparkline
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, wrap
+from gputop.tui.state.device_state import throttle, trouble
+from gputop.tui.state.memory_split import MemorySplit, memory_splits
 from gputop.tui.state.view import View
 
 SECONDS_PER_COLUMN = 10.0
 """Time per sparkline column. Columns start at multiples of it, so that a tick changes one character, not the whole line."""
 IDLE_PERCENT = 1.0
+FULL_SHARE = 0.95
+"""From this share of memory in use on, the next batch may not fit."""
 NOTE_MIN_ROWS = 4
 """The hint about a missing driver leaves the devices at least this many rows."""
-
-_BENIGN = ("none", "gpu_idle", "idle", "applications_clocks_setting", "display_clock_setting")
-_THROTTLE = (
-    # (part of NVML's name, at most four letters for a tight row, words, style); the first match is shown
-    ("thermal", "hot", "slowed by heat", "bad"),
-    ("power_brake", "brk", "slowed by the power brake", "bad"),
-    ("hw_slowdown", "slow", "slowed by the hardware", "bad"),
-    ("power", "cap", "at the power limit", "dim"),
-    ("sync_boost", "sync", "held back by sync boost", "warn"),
-)
 
 
 class _Layout(NamedTuple):
@@ -78,8 +72,10 @@ def draw_gpus(view: View, width: int, height: int) -> Drawing:
     involved = view.involved_devices
     models = {device.name for device in devices if device.kind != "mig" and device.name}
     users = _users(view) if full else {}
+    splits = memory_splits(view.snapshot, view.run_id)
     for device in devices:
-        rows.append(_row(view, device, layout, width, device.uuid in involved))
+        instances = sum(other.parent_uuid == device.uuid for other in devices)
+        rows.append(_row(view, device, layout, width, device.uuid in involved, splits.get(device.uuid), instances))
         if full and device.kind != "mig":
             rows.append(_detail(device, users.get(device.uuid, ""), len(models) > 1, layout.label, width))
     spare = height - len(rows) - 1 - len(note)
@@ -146,17 +142,22 @@ def fit_word(word: str, cells: int, align: str = "<") -> str:
     return f"{shown:{align}{cells}}"
 
 
-def _row(view: View, device: Device, layout: _Layout, width: int, involved: bool) -> Line:
+def _row(
+    view: View, device: Device, layout: _Layout, width: int, involved: bool, split: MemorySplit | None, instances: int
+) -> Line:
     mark = Span("▸", "accent") if involved else Span(" ")
     label = Span(_label(device, layout.label), "value" if device.kind != "mig" else "dim")
-    trouble = _trouble(device)
-    if trouble:
-        state, words = trouble
+    broken = trouble(device)
+    if broken:
+        state, words = broken
         style = "warn" if device.state == "stale" else "bad"
-        return clip(line(mark, label, " ", (f"{state:>4}", style), " ", (words, style)), width)
-    parts: list[Line] = [(_utilization(device),)]
-    if device.kind == "mig":
-        parts.append(_mig_name(device, layout))
+        return clip(line(mark, label, " ", (f"{state:>4}", style), " ", (clean(words), style)), width)
+    parts: list[Line] = [(Span(" MIG", "dim") if instances else _utilization(device),)]
+    if instances:
+        # NVML does not measure the utilization of a GPU that is cut into instances.
+        parts.append(_words(f"{instances} instance{'s' * (instances != 1)}", layout))
+    elif device.kind == "mig":
+        parts.append(_words(f"MIG {clean(device.mig_label or device.name or device.uuid)}", layout))
     else:
         if layout.bar:
             share = None if device.utilization_percent is None else device.utilization_percent / 100
@@ -166,7 +167,7 @@ def _row(view: View, device: Device, layout: _Layout, width: int, involved: bool
     if layout.memory:
         parts.append((Span(f"{_memory(device):>{layout.memory}}", "text"),))
     if layout.memory_bar:
-        parts.append(bar(_memory_share(device), layout.memory_bar, view.settings.ascii, _memory_style(device)))
+        parts.append(_memory_bar(device, split, layout.memory_bar, view.settings.ascii))
     if layout.power:
         parts.append(
             (Span(f"{units.number(device.power_w, ' W'):>{layout.power}}", "dim" if device.power_w is None else "text"),)
@@ -184,28 +185,16 @@ def _label(device: Device, cells: int) -> str:
     return f"{'v' if device.kind == 'virtual' else ''}{device.index}".rjust(cells)
 
 
-def _trouble(device: Device) -> tuple[str, str] | None:
-    """Return a one-word state and the problem, for a device whose numbers would mislead."""
-    if device.state == "ok":
-        return None
-    words = clean(f"{device.problem.message} {device.problem.hint}".strip()) if device.problem else ""
-    if device.state == "stale":
-        age = f"for {units.duration(device.age_s)}" if device.age_s is not None else "for a while"
-        return "stale", f"{words} ({age})" if words else f"the driver has not answered {age}"
-    if device.state == "lost":
-        return "lost", words or "the GPU has fallen off the bus; restart the machine"
-    return "err", words or "the driver reports an error for this GPU"
-
-
 def _utilization(device: Device) -> Span:
     value = device.utilization_percent
     style = "dim" if value is None or value < IDLE_PERCENT else "value"
     return Span(f"{units.percent(value):>4}", style)
 
 
-def _mig_name(device: Device, layout: _Layout) -> Line:
+def _words(text: str, layout: _Layout) -> Line:
+    """Return words in place of the bar and the sparkline."""
     cells = layout.bar + layout.spark + (1 if layout.bar and layout.spark else 0)
-    return fit(line((f"MIG {clean(device.mig_label or device.name or device.uuid)}", "dim")), cells) if cells else ()
+    return fit(line((text, "dim")), cells) if cells else ()
 
 
 def _spark(view: View, device: Device, cells: int) -> str:
@@ -255,29 +244,23 @@ def _memory(device: Device) -> str:
     return f"{units.gib(used)}/{units.gib(total, digits)} GiB"
 
 
-def _memory_share(device: Device) -> float | None:
-    if device.memory_used_bytes is None or not device.memory_total_bytes:
-        return None
-    return device.memory_used_bytes / device.memory_total_bytes
-
-
-def _memory_style(device: Device) -> str:
-    share = _memory_share(device)
-    return "warn" if share is not None and share >= 0.95 else "bar"
+def _memory_bar(device: Device, split: MemorySplit | None, cells: int, ascii_only: bool) -> Line:
+    """Return who holds the memory: this run, others, what has no listed owner, the driver (dim). Amber once it is full."""
+    used, total = device.memory_used_bytes, device.memory_total_bytes
+    if used is None or not total:
+        return (Span(" " * cells),)
+    if used / total >= FULL_SHARE:
+        return segments([(used / total, "warn")], cells, ascii_only)
+    if split is None or split.other is None:
+        return segments([(used / total, "memory")], cells, ascii_only)
+    owned = [(split.run, "memory"), (split.other, "other" if split.run else "memory"), (split.unlisted, "warn")]
+    parts = [((held or 0) / total, style) for held, style in owned]
+    return segments([*parts, (max(0.0, used / total - sum(share for share, _ in parts)), "dim")], cells, ascii_only)
 
 
 def _flag(device: Device, cells: int) -> Span:
-    found = _throttle(device)
+    found = throttle(device)
     return Span(f"{found[0]:<{cells}}", found[2]) if found else Span(" " * cells)
-
-
-def _throttle(device: Device) -> tuple[str, str, str] | None:
-    """Return (short, words, style) of what throttles the clocks; None if nothing unusual does."""
-    reasons = [reason for reason in device.throttle_reasons if reason not in _BENIGN]
-    for part, short, words, style in _THROTTLE:
-        if any(part in reason for reason in reasons):
-            return short, words, style
-    return ("slow", clean(reasons[0]).replace("_", " "), "warn") if reasons else None
 
 
 def _temperature(device: Device, cells: int) -> Span:
@@ -293,9 +276,9 @@ def _detail(device: Device, who: str, several_models: bool, indent: int, width: 
     parts: list[Line] = []
     if device.kind == "virtual" or several_models:
         parts.append(line((short_name(device), "dim")))
-    throttle = _throttle(device) if device.state == "ok" else None
-    if throttle:
-        parts.append(line((throttle[1], throttle[2])))
+    slowed = throttle(device) if device.state == "ok" else None
+    if slowed:
+        parts.append(line((clean(slowed[1]), slowed[2])))
     parts.append(line((who or "no process listed", "dim")))
     if device.state != "ok":
         return clip((Span(" " * (indent + 2)), *joined(parts, Span(" · ", "dim"))), width)
@@ -321,9 +304,12 @@ def short_name(device: Device) -> str:
 def _users(view: View) -> dict[str, str]:
     """Return a short description of each device's users, by UUID."""
     names = {run.run_id: clean(run.name) for run in view.snapshot.runs}
+    parents = {device.uuid: device.parent_uuid for device in view.snapshot.devices if device.parent_uuid is not None}
     found: dict[str, list[Process]] = {}
     for process in view.snapshot.processes:
-        for uuid in dict.fromkeys(use.device_uuid for use in process.devices):
+        uuids = dict.fromkeys(use.device_uuid for use in process.devices)
+        # A GPU that is cut into instances is used by the processes on its instances.
+        for uuid in uuids | dict.fromkeys(parents[uuid] for uuid in uuids if uuid in parents):
             found.setdefault(uuid, []).append(process)
     return {uuid: _named(processes, names) for uuid, processes in found.items()}
 

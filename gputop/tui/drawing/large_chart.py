@@ -15,6 +15,7 @@ from gputop import units
 from gputop.history.series import Bucket, MetricSeries, Series
 from gputop.history.smoothing import smooth
 from gputop.tui.drawing import braille
+from gputop.tui.drawing.charts.axis import first_step, fixed_axis, step_ticks, y_axis
 from gputop.tui.drawing.line import STYLES, Line, Span
 
 LABEL_COLUMNS = 8
@@ -25,8 +26,6 @@ _TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 
 _COLUMNS_PER_TICK = 14
 SMALLEST = (24, 5)
 """Columns and rows of the smallest chart."""
-Y_MAX, Y_MIN = 1e300, 1e-290
-"""Largest magnitude and smallest span of an axis: beyond them, floating point can represent neither ticks nor distances."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +95,12 @@ def columns_for(width: int) -> int:
 
 
 def span_of(series: Mapping[int, MetricSeries], x_kind: str) -> tuple[float, float] | None:
-    """Return the smallest and largest x of a metric over all its ranks, or None while there is no value."""
+    """Return the smallest and largest x of a metric over all its ranks, or None while there is no value; steps start at 0."""
     spans = [found for item in series.values() if (found := _axis(item, x_kind).span()) is not None]
     if not spans:
         return None
-    return min(span[0] for span in spans), max(span[1] for span in spans)
+    start, end = min(span[0] for span in spans), max(span[1] for span in spans)
+    return (first_step(start, end) if x_kind == "step" else start), end
 
 
 def curves_of(
@@ -167,7 +167,10 @@ def legend(chart: Chart) -> Line:
         if curve.label:
             spans += [Span(curve.marker if letters else "━", curve.style), Span(f" {curve.label}  ", "text")]
         if curve.spread.label:
-            spans += [Span("." if letters else "⣿", "track"), Span(f" {curve.spread.label}  ", "dim")]
+            spans += [
+                Span("." if letters else braille.BAND, "track" if letters else "band"),
+                Span(f" {curve.spread.label}  ", "dim"),
+            ]
     if chart.marks:
         spans.append(Span(f"{'x' if chart.ascii else '×'} {len(chart.marks)} NaN or infinite", "bad"))
     return tuple(spans)
@@ -188,17 +191,14 @@ def problem_of(chart: Chart) -> Span | None:
 
 def scale_of(chart: Chart) -> Scale:
     """Return the axes of a chart without a problem (``problem_of``)."""
-    low, high = _y_limits(_values(chart), chart)
     start, end = chart.x_start, _wide_enough(chart.x_start, chart.x_end)
-    y_ticks = _log_ticks(low, high) if chart.log else nice_ticks(low, high, max(2, chart.height // 3))
-    return Scale(
-        start,
-        end,
-        low,
-        high,
-        tuple(_x_ticks(chart, start, end)),
-        tuple((place, f"{text}{chart.unit}"[:LABEL_COLUMNS]) for place, text in y_ticks),
-    )
+    rows = chart.height - braille.x_axis_lines(chart.height, True)
+    if chart.y_range is not None:
+        axis = fixed_axis(*chart.y_range, rows, chart.unit)
+    else:
+        values = _values(chart)
+        axis = y_axis(min(values), max(values), rows, dots=1 if chart.ascii or chart.plain else 4, log=chart.log)
+    return Scale(start, end, axis.low, axis.high, tuple(_x_ticks(chart, start, end)), axis.ticks)
 
 
 def draw(chart: Chart) -> tuple[Line, ...]:
@@ -316,56 +316,16 @@ def _mean_and_spread(rows: Sequence[Sequence[Bucket | None]]) -> tuple[tuple[tup
 
 
 def _values(chart: Chart) -> list[float]:
-    """Return every value of the chart in the scale of its y axis."""
+    """Return every value of the chart that its y axis can show."""
     values = [y for curve in chart.curves for _, y in curve.points]
     values += [y for curve in chart.curves for _, *ends in curve.spread.points for y in ends]
-    return [math.log10(value) for value in values if value > 0] if chart.log else values
-
-
-def _y_limits(values: Sequence[float], chart: Chart) -> tuple[float, float]:
-    if chart.y_range is not None:
-        return chart.y_range
-    low, high = (min(Y_MAX, max(-Y_MAX, limit)) for limit in (min(values), max(values)))
-    if high - low > Y_MIN:
-        return low - 0.03 * (high - low), high + 0.03 * (high - low)
-    room = abs(low) * 0.1
-    room = room if room > Y_MIN else 1.0
-    return low - room, high + room
-
-
-def nice_ticks(low: float, high: float, most: int) -> list[tuple[float, str]]:
-    """Return at most ``most`` + 1 round values in [low, high], each with its text."""
-    raw = (high - low) / max(1, most)
-    magnitude = 10 ** math.floor(math.log10(raw))
-    step = next(factor * magnitude for factor in (1, 2, 2.5, 5, 10) if factor * magnitude >= raw)
-    digits = max(0, math.ceil(-math.log10(step)) + (1 if step / magnitude == 2.5 else 0))
-    first = math.ceil(low / step)
-    ticks = []
-    for number in range(first, first + most + 2):
-        value = number * step
-        if value > high:
-            break
-        far = abs(high) >= 10**6 or digits > 5
-        ticks.append((value, f"{value:.2g}" if far else f"{value + 0.0:.{digits}f}"))
-    return ticks
-
-
-def _log_ticks(low: float, high: float) -> list[tuple[float, str]]:
-    factors = (1, 2, 5) if high - low < 3 else (1,)
-    ticks = [
-        (math.log10(factor) + power, units.metric(factor * 10.0**power, 3))
-        for power in range(max(-300, math.floor(low)), min(300, math.ceil(high)) + 1)
-        for factor in factors
-        if low <= math.log10(factor) + power <= high
-    ]
-    middle = min(300.0, max(-300.0, (low + high) / 2))
-    return ticks or [(middle, units.metric(10**middle, 3))]
+    return [value for value in values if value > 0] if chart.log else values
 
 
 def _x_ticks(chart: Chart, start: float, end: float) -> list[tuple[float, str]]:
-    most = max(1, (chart.width - LABEL_COLUMNS) // _COLUMNS_PER_TICK)
     if chart.x_kind == "step":
-        return [(value, units.count(value)) for value, _ in nice_ticks(start, end, most) if value == int(value)]
+        return list(step_ticks(start, end, chart.width - LABEL_COLUMNS - 1))
+    most = max(1, (chart.width - LABEL_COLUMNS) // _COLUMNS_PER_TICK)
     step = next((step for step in _TIME_STEPS_S if (end - start) / step <= most), None)
     if step is None:
         step = 86400 * math.ceil((end - start) / 86400 / most)

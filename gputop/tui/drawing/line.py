@@ -26,6 +26,9 @@ STYLES = (
     "accent",  # the selected or involved thing
     "bar",  # filled part of a bar
     "track",  # empty part of a bar
+    "memory",  # memory of the chosen run
+    "other",  # memory of others
+    "band",  # the range around a curve; a background, so that the curve's own style may follow
     "cursor",  # the line under the cursor
     "rank0", "rank1", "rank2", "rank3", "rank4", "rank5", "rank6", "rank7",  # series that must be distinguishable
 )  # fmt: skip

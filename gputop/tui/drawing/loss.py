@@ -10,7 +10,8 @@ from gputop.history.columns import LiveColumns, steady_end
 from gputop.history.series import Bucket, MetricSeries
 from gputop.history.smoothing import smooth
 from gputop.snapshot import ENDED_STATES
-from gputop.tui.drawing.braille import Trace, chart, dot_columns
+from gputop.tui.drawing.braille import LABEL_CELLS, Axes, Trace, axis_of, chart, dot_columns, x_axis_lines
+from gputop.tui.drawing.charts.axis import first_step, step_ticks
 from gputop.tui.drawing.line import Line, Span, fit
 from gputop.tui.state.view import View
 
@@ -55,8 +56,9 @@ class LossChart:
         if not present or count <= 0:
             note = fit((Span(f"no {metric} yet", "dim"),), width)
             return (note, *[fit((), width)] * (height - 1))
-        start = min(min(series.buckets[0].x_first, series.buckets[-1].x_first) for series in present.values())
-        last = max(max(series.buckets[-1].x_last, series.last_x or start) for series in present.values())
+        first = min(min(series.buckets[0].x_first, series.buckets[-1].x_first) for series in present.values())
+        last = max(max(series.buckets[-1].x_last, series.last_x or first) for series in present.values())
+        start = first_step(first, last)
         ended = view.run is not None and view.run.state in ENDED_STATES
         end = max(last, start + 1) if ended else steady_end(start, last)
         keys = [(view.run_id, metric, rank) for rank in present]
@@ -66,8 +68,15 @@ class LossChart:
             for key, (rank, series) in zip(keys, present.items(), strict=True)
         }
         drawn = traces(columns, per_rank=settings.per_rank and len(columns) <= MAX_CURVES, weight=settings.smoothing)
-        labels = (f"step {units.count(start)}", units.count(end))
-        return chart(drawn, width, height, x_labels=labels, log=settings.log_axis, ascii_only=settings.ascii)
+        ticks = step_ticks(start, end, width - LABEL_CELLS)
+        rows = height - x_axis_lines(height, bool(ticks))
+        scale = axis_of(drawn, rows, log=settings.log_axis, letters=settings.ascii)
+        axes = Axes(
+            (scale.low, scale.high),
+            scale.ticks,
+            tuple(((place - start) / (end - start), text) for place, text in ticks),
+        )
+        return chart(drawn, width, height, axes=axes, log=scale.log, ascii_only=settings.ascii)
 
 
 def traces(columns: dict[int, list[Bucket | None]], *, per_rank: bool, weight: float) -> list[Trace]:

@@ -11,10 +11,8 @@ from gputop import units
 from gputop.snapshot import Device, DeviceUse, Problem, Process, Run, Snapshot
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, wrap
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
+from gputop.tui.state.memory_split import memory_splits
 from gputop.tui.state.view import View
-
-UNATTRIBUTED_BYTES = 512 * 2**20
-"""Memory in use that no listed process holds is shown above this: contexts and the driver's own memory take less."""
 
 COLUMNS = (
     Column("gpu", "GPU", 3, ">", 0),
@@ -103,33 +101,13 @@ def _rows_of(process: Process, devices: Mapping[str, Device], runs: Mapping[str,
 
 
 def _unattributed(snapshot: Snapshot) -> list[Row]:
-    """Return a row for each device with much more memory in use than its listed processes hold.
-
-    Only if every process's share is known, and never for a virtual device or unified memory. Also not if the driver hides the
-    list of processes from this user: memory that it does not list may well have an owner.
-    """
-    if any(note.code == "no_permission" for note in snapshot.notes):
-        return []
-    held: dict[str, int] = {}
-    unknown: set[str] = set()
-    for process in snapshot.processes:
-        for use in process.devices:
-            if use.memory_used_bytes is None:
-                unknown.add(use.device_uuid)
-            else:
-                held[use.device_uuid] = held.get(use.device_uuid, 0) + use.memory_used_bytes
-    parents = {device.parent_uuid for device in snapshot.devices}
-    rows = []
-    for device in snapshot.devices:
-        used = device.memory_used_bytes
-        if used is None or device.kind == "virtual" or device.memory_version == "host" or device.state != "ok":
-            continue
-        if device.memory_version == "v1":
-            used -= device.memory_reserved_bytes or 0
-        rest = used - held.get(device.uuid, 0)
-        if rest > UNATTRIBUTED_BYTES and device.uuid not in unknown and device.uuid not in parents:
-            rows.append(Row("rest", ("", device.uuid), device=device, memory_bytes=rest))
-    return rows
+    """Return a row for each device with memory in use that neither a listed process nor the driver holds."""
+    splits = memory_splits(snapshot, None)
+    return [
+        Row("rest", ("", device.uuid), device=device, memory_bytes=split.unlisted)
+        for device in snapshot.devices
+        if (split := splits.get(device.uuid)) is not None and split.unlisted
+    ]
 
 
 def _matches(row: Row, words: Sequence[str]) -> bool:
@@ -276,7 +254,7 @@ def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) ->
     footer = _note(view)
     if not rows:
         return Drawing(title, _empty_lines(view, order, width), subtitle, footer)
-    columns = fitting(COLUMNS, width)
+    columns = columns_for(rows, width)
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
     body = [_row_line(row, columns, view.snapshot.time, width, ascii_only, row.pid in view.involved_pids) for row in rows]
@@ -284,6 +262,13 @@ def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) ->
     for note in view.snapshot.notes:
         body += [(), *_note_lines(note, width)]
     return Drawing(title, (heading, *body), subtitle, footer)
+
+
+def columns_for(rows: Sequence[Row], width: int) -> tuple[tuple[Column, int], ...]:
+    """Return the columns that fit; the first is as wide as the longest GPU (a MIG instance's "10:3") and a mark need."""
+    longest = max((len(device_label(row.device)) for row in rows if row.device is not None), default=0)
+    first, *others = COLUMNS
+    return fitting((replace(first, width=max(first.width, 1 + longest)), *others), width)
 
 
 def _row_line(
@@ -295,7 +280,8 @@ def _row_line(
     """
     cells = dict(_cells(row, now))
     if involved:
-        cells["gpu"] = Span(f"{'>' if ascii_only else '▸'}{cells['gpu'].text:>2}", "accent")
+        room = columns[0][1] - 1
+        cells["gpu"] = Span(f"{'>' if ascii_only else '▸'}{cells['gpu'].text:>{room}}", "accent")
     if row.kind == "process":
         return row_line(columns, cells, width, ascii_only)
     keys = [column.key for column, _ in columns]

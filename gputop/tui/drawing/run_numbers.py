@@ -31,9 +31,12 @@ def total_steps(run: Run) -> int | None:
 
 
 def seconds_left(run: Run, history: History) -> float | None:
-    """Return the time to the last step at the pace of the newest steps, or None if unknown."""
+    """Return the time to the last step at the pace of the newest steps; None if unknown, or if the loss is no number any more.
+
+    Such a run has nothing left to wait for.
+    """
     now, total = run.step, total_steps(run)
-    if run.state not in LIVE_STATES or now is None or total is None:
+    if run.state not in LIVE_STATES or now is None or total is None or not_finite_since(run, history) is not None:
         return None
     pace = steps_per_s(run, history)
     return max(0.0, (total - now) / pace) if pace else None
@@ -107,6 +110,25 @@ def loss_name(run: Run) -> str | None:
 def first_known(run: Run, names: tuple[str, ...]) -> float | None:
     """Return the newest value of the first of these metrics that the run has."""
     return next((value for name in names if (value := latest(run, name)) is not None), None)
+
+
+def not_finite_since(run: Run, history: History) -> int | None:
+    """Return the first step from which on a rank's training loss is NaN or infinite; None while it is a number."""
+    name = loss_name(run)
+    if name is None:
+        return None
+    since: list[float] = []
+    for series in history.metric(run.run_id, name).values():
+        first: float | None = None
+        for bucket in reversed(series.by_step.buckets):
+            if not bucket.non_finite:
+                break
+            first = bucket.x_first
+            if bucket.count:
+                break
+        if first is not None:
+            since.append(first)
+    return int(min(since)) if since else None
 
 
 def loss(run: Run) -> float | None:

@@ -152,7 +152,8 @@ def _numbers(view: View, run: Run) -> Line:
         list(dict.fromkeys(name for rank in run.ranks for name in rank.metrics))
     )
     if metric is not None:
-        parts.append(_aggregated(metric, values_of(run, metric), view.settings.ascii))
+        since = run_numbers.not_finite_since(run, view.history) if metric == run_numbers.loss_name(run) else None
+        parts.append(_aggregated(metric, values_of(run, metric), view.settings.ascii, since))
     parts.extend(_throughput(view, run))
     data, communication = _share(run, _DATA_WAIT), _share(run, _COMMUNICATION)
     if data is not None:
@@ -166,13 +167,15 @@ def _numbers(view: View, run: Run) -> Line:
     return joined(parts, Span("  "))
 
 
-def _aggregated(name: str, values: Sequence[float], ascii_only: bool) -> Line:
+def _aggregated(name: str, values: Sequence[float], ascii_only: bool, not_finite_since: int | None) -> Line:
     found = mean_and_spread(values)
     if found is None:
         return line((f"{clean(name)} ", "dim"), (units.UNKNOWN, "dim"))
     mean, spread = found
     style = "value" if math.isfinite(mean) else "bad"
     spans = [(f"{clean(name)} ", "dim"), (units.metric(mean, 3) if abs(mean) < 1 else units.metric(mean), style)]
+    if not_finite_since is not None:
+        spans.append((f" since step {units.count(not_finite_since)}", "bad"))
     if len(values) > 1 and math.isfinite(spread):
         spans.append((f" {'+-' if ascii_only else '±'}{units.metric(spread, 2)}", "dim"))
     return line(*spans)

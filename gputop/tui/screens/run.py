@@ -284,7 +284,9 @@ class RunScreen(SubScreen):
 
 def _summary(run: Run, view: View, width: int) -> list[Line]:
     step, total = run.step, run_numbers.total_steps(run)
-    parts = [("step", units.count(step) + (f"/{units.count(total)}" if total else ""))]
+    loss = run_numbers.loss_name(run) or "loss"
+    since = run_numbers.not_finite_since(run, view.history)
+    parts = [("step", _steps(step, total))] if step is not None or total else []
     if step is not None and total:
         parts.append(("done", units.percent(100 * step / total)))
     left = run_numbers.seconds_left(run, view.history)
@@ -295,20 +297,26 @@ def _summary(run: Run, view: View, width: int) -> list[Line]:
     speed = run_numbers.speed(run)
     if speed is not None:
         parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))
-    parts += [
-        (name, units.metric(value))
-        for name in ("epoch", "lr", run_numbers.loss_name(run) or "loss")
-        if (value := run_numbers.latest(run, name)) is not None
-    ]
+    for name in ("epoch", "lr", loss):
+        value = run_numbers.latest(run, name)
+        if value is not None:
+            parts.append((name, units.metric(value) + (f" since step {units.count(since)}" if name == loss and since else "")))
     rows: list[Line] = [(Span(" "),)]
     for name, text in parts:
-        shown = (Span(f"{name} ", "dim"), Span(text, "value"), Span("   "))
+        shown = (Span(f"{name} ", "dim"), Span(text, "bad" if name == loss and since is not None else "value"), Span("   "))
         if len(rows) == 1 and line_width(rows[0]) + line_width(shown) > width:
             rows.append((Span(" "),))
         rows[-1] = (*rows[-1], *shown)
     if len(rows) == 1:
         rows.append((Span(f" {clean(' '.join(run.command))}" if run.command else "", "dim"),))
     return rows
+
+
+def _steps(step: int | None, total: int | None) -> str:
+    """Return "1 240/5 000", or how many steps there will be before the first is known."""
+    if step is None:
+        return f"none of {units.count(total)} yet"
+    return units.count(step) + (f"/{units.count(total)}" if total else "")
 
 
 def _no_metric_lines(run: Run, width: int) -> tuple[Line, ...]:

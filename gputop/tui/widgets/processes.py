@@ -10,8 +10,8 @@ from textual.binding import Binding, BindingType
 
 from gputop.snapshot import Process
 from gputop.tui.drawing.line import Drawing, Line, clean, line
-from gputop.tui.drawing.processes import COLUMNS, SORTABLE, Order, Row, draw_processes, process_rows
-from gputop.tui.drawing.table import column_at, fitting
+from gputop.tui.drawing.processes import SORTABLE, Order, Row, columns_for, draw_processes, process_rows
+from gputop.tui.drawing.table import column_at
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget, ViewPane
 from gputop.tui.widgets.requests import ProcessChosen, RunOpened
@@ -75,7 +75,7 @@ class ProcessesPane(ViewPane):
         if not self._rows_shown:
             return
         if event.index == 0:
-            key = column_at(fitting(COLUMNS, self.inner_size.width), event.column)
+            key = column_at(columns_for(self._rows_shown, self.inner_size.width), event.column)
             if key in SORTABLE:
                 self.sort_by(key)
             return

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import subprocess
 import sys
@@ -45,7 +46,7 @@ def test_a_drawing_has_the_size_that_was_asked_for(size: tuple[int, int], change
     lines = large_chart.draw(chart_of(series, width=size[0], height=size[1], **changes))
     assert len(lines) == size[1]
     assert {len(plain(line)) for line in lines} == {size[0]}
-    assert {span.style for line in lines for span in line} <= set(STYLES)
+    assert {part for line in lines for span in line for part in span.style.split()} <= set(STYLES)
 
 
 def test_every_rank_has_its_own_style_and_a_falling_loss_falls() -> None:
@@ -120,7 +121,7 @@ def test_mean_and_spread_over_ranks() -> None:
 def test_the_spread_has_no_gaps_where_steps_are_few() -> None:
     chart = chart_of(series_of([1.0] * 5, [3.0] * 5), per_rank=False)
     middle = large_chart.draw(chart)[4]
-    assert "⣿" * 80 in plain(middle)
+    assert "░" * 80 in plain(middle)
     assert "lowest and highest" in plain(large_chart.legend(chart))
 
 
@@ -131,9 +132,9 @@ def test_the_axes_are_labeled_where_their_ticks_are() -> None:
     assert [at for at, char in enumerate(ticks) if char == "┬"] == [9, 27, 45, 63, 81, 99]
     assert all(labels[at] in "0123456789" for at in (9, 27, 45, 63, 81, 99))
     numbers = {line[:8].strip(): row for row, line in enumerate(lines) if line[8] == "┤"}
-    assert list(numbers) == ["100", "80", "60", "40", "20", "0"]
-    top, bottom = numbers["100"], numbers["0"]
-    assert numbers["20"] - numbers["80"] == pytest.approx(0.6 * (bottom - top), abs=1)
+    assert list(numbers) == ["100", "75", "50", "25", "0"]
+    places = list(numbers.values())
+    assert {below - above for above, below in itertools.pairwise(places)} == {4}
 
 
 def test_a_live_chart_is_not_drawn_by_plotext() -> None:
@@ -146,11 +147,6 @@ def test_a_live_chart_is_not_drawn_by_plotext() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT)
     assert done.stdout == "False\n"
-
-
-def test_round_ticks() -> None:
-    assert [text for _, text in large_chart.nice_ticks(0.0, 2.6, 5)] == ["0", "1", "2"]
-    assert [text for _, text in large_chart.nice_ticks(0.31, 0.46, 4)] == ["0.35", "0.40", "0.45"]
 
 
 def test_pace_and_time_left() -> None:

@@ -1,0 +1,1 @@
+"""What charts share: their axes."""
