@@ -239,6 +239,7 @@ def _main(words: Sequence[str]) -> int:
             from gputop.recipes import run_command
 
             options, command = parse_run(words[1:])
+            _say_untracked(run_command.untracked_flag(command))
             run_command.run(command, options.name, options.project)
         try:
             code = _dispatch(build_parser().parse_args(words))
@@ -259,6 +260,14 @@ def _main(words: Sequence[str]) -> int:
         # The reader of a pipe left (gputop --stream | head): nothing is wrong, and nothing more can be said.
         discard_output()
         return EXIT_OK
+
+
+def _say_untracked(flag: str | None) -> None:
+    import os
+
+    if flag is not None and os.environ.get("GPUTOP_SILENT", "0") in ("", "0") and os.environ.get("GPUTOP") != "0":
+        what = f"gputop: with {flag}, Python does not start gputop: nothing is tracked unless the script imports gputop."
+        print(printable(f"{what} Leave {flag} out to track it."), file=sys.stderr, flush=True)
 
 
 def _dispatch(options: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ themselves, GPUTOP_NAME and GPUTOP_PROJECT name the run, and GPUTOP_LAUNCH_ID gr
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +19,10 @@ from gputop.errors import GputopError, UsageError
 
 SITE = Path(__file__).parent.parent / "tracking" / "site"
 """The directory to put on PYTHONPATH; its ``sitecustomize`` enables tracking."""
+_PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
+_FLAGS_WITH_VALUE = "cmWX"
+_UNTRACKED = frozenset("IES")
+"""Python's flags that keep it from reading PYTHONPATH, or from importing sitecustomize."""
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
@@ -64,6 +69,28 @@ def environment(base: Mapping[str, str], name: str | None, project: str | None) 
             # The command line wins over what a script passes to init; a variable alone is a default.
             found |= {variable: value, f"{variable}_WINS": "1"}
     return found
+
+
+def untracked_flag(command: Sequence[str]) -> str | None:
+    """Return the argument with which the command's Python ignores its environment, so that gputop cannot track it."""
+    if not command or not _PYTHON.fullmatch(os.path.basename(command[0])):
+        return None
+    arguments = iter(command[1:])
+    for word in arguments:
+        if word.startswith("--"):
+            continue
+        if not word.startswith("-") or word == "-":
+            return None
+        for place, flag in enumerate(word[1:], 2):
+            if flag in _UNTRACKED:
+                return word
+            if flag in _FLAGS_WITH_VALUE:
+                if flag in "cm":
+                    return None
+                if place == len(word):
+                    next(arguments, None)
+                break
+    return None
 
 
 def run(command: Sequence[str], name: str | None = None, project: str | None = None) -> NoReturn:

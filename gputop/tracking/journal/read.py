@@ -283,7 +283,7 @@ def _records(raw: bytes) -> Iterator[tuple[int, int]]:
 
 
 def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
-    """Copy what a dead process left in its ring to its archive, then remove the ring; return True if all of it was copied.
+    """Copy what a dead process left in its ring, and its state, to its archive; remove the ring; return True if all is copied.
 
     Any number of viewers may do this at once: all write the same bytes to the same offsets.
     """
@@ -302,6 +302,9 @@ def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
             if not raw or os.pwrite(target, raw, form.HEADER_BYTES + position) != len(raw):
                 return False
             position += len(raw)
+        words = os.pread(source, form.LIVE_WORDS.size, form.LIVE_OFFSET)
+        if os.pwrite(target, words, form.LIVE_OFFSET) != form.LIVE_WORDS.size:
+            return False
         os.unlink(ring)
         return True
     except OSError:

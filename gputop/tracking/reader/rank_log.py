@@ -98,7 +98,7 @@ class RankLog:
         if live.state == form.FINISHED:
             state = "finished"
         elif live.state == form.FAILED:
-            state = "killed" if live.exit_code == 130 else "failed"
+            state = "stopped" if live.exit_code == form.SIGINT_EXIT_CODE else "failed"
         else:
             state = _process_state(self.identity) or "running"
             if state == "running" and live.state == form.STARTING and not self.metrics:

@@ -17,12 +17,11 @@ from typing import NoReturn, TypeAlias
 
 from gputop.errors import describe_unexpected
 from gputop.places import runs_dir as default_runs_dir
-from gputop.snapshot import FormatError, Points, Rank, Run, RunState
+from gputop.snapshot import FormatError, Points, Rank, Run
 from gputop.tracking.journal import places
 from gputop.tracking.reader.rank_log import RankLog, merged
-from gputop.tracking.reader.stopped import as_stopped
+from gputop.tracking.reader.stopped import as_job_ended, worst
 
-WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "finished")
 POLL_POINTS = 500
 """New points per metric, rank and poll; a faster log is decimated to minima and maxima."""
 POLL_BYTES = 64 << 20
@@ -56,7 +55,7 @@ class _Followed:
     files: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """Files that were opened, or found to be no journal: path -> (mtime, size) at that time."""
     finished: Run | None = None
-    """The run once all of its ranks are read to their end, before its job's record is checked for a request to stop."""
+    """The run once all of its ranks are read to their end, before its job's record is read."""
 
     @property
     def alive(self) -> bool:
@@ -293,9 +292,7 @@ def _describe(followed: _Followed) -> Run:
     ranks = tuple(log.rank() for log in logs)
     finished, ended = followed.finished, all(log.done for log in followed.logs.values())
     if ended and finished is not None and _same(ranks, finished.ranks):
-        return as_stopped(finished)
-    states = {rank.state for rank in ranks}
-    state = next(state for state in WORST_FIRST if state in states)
+        return as_job_ended(finished)
     first = logs[0]
     ends = [log.ended_at() for log in logs]
     worlds = [rank.world_size for rank in ranks if rank.world_size is not None]
@@ -305,7 +302,7 @@ def _describe(followed: _Followed) -> Run:
         name=first.text("name") or followed.run_id,
         project=first.text("project"),
         job_id=first.text("job_id"),
-        state=state,
+        state=worst(rank.state for rank in ranks),
         created_at=min(log.identity.created_ns for _, log in every) / 1e9,
         ended_at=max((end for end in ends if end is not None), default=None) if all(ends) else None,
         world_size=max(worlds, default=None),
@@ -314,7 +311,7 @@ def _describe(followed: _Followed) -> Run:
         ranks=ranks,
     )
     followed.finished = run if ended else None
-    return as_stopped(run)
+    return as_job_ended(run)
 
 
 def _same(ranks: tuple[Rank, ...], known: tuple[Rank, ...]) -> bool:
