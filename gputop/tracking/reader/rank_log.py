@@ -36,6 +36,7 @@ class RankLog:
         self.facts: dict[str, Any] = {}
         self.metrics: dict[str, float] = {}
         self.step: int | None = None
+        self.first_step: int | None = None
         self.last_log_at: float | None = None
         self.state: RunState = "starting"
         self.exit_code: int | None = None
@@ -74,6 +75,11 @@ class RankLog:
         if at_end and ended:
             self.settle()
         return read
+
+    def skip_to_end(self) -> None:
+        """Leave out all but the last records; those that were read before are known."""
+        if not self.done:
+            self.reader.skip_to_end()
 
     def _reported(self) -> tuple[int, int | None]:
         return self.reader.live.state, self.reader.live.exit_code
@@ -118,6 +124,7 @@ class RankLog:
             self.metrics[name] = column[-1]
         if not all(name.startswith(PHASE) for name in names):
             newest = max(steps)
+            self.first_step = steps[0] if self.first_step is None else self.first_step
             self.step = newest if self.step is None else max(self.step, newest)
         self.last_log_at = self._wall(times_ns[-1])
         self._rank = None

@@ -156,7 +156,7 @@ def test_the_terminal_is_the_command_s(home: Home) -> None:
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env=clean_environment(home.state),
+        env=clean_environment(home.state, GPUTOP_SILENT="1"),
     )
     os.close(slave)
     assert process.wait(timeout=60) == 0
