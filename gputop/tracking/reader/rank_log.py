@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,17 @@ from gputop.tracking.reader.decimate import Decimator
 
 PHASE = "phase/"
 STATEMENTS_MAX = 10_000
+TEXTS, TEXT_CHARACTERS = 20, 500
+"""So many of the last lines of text are kept, and so much of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line of text that a rank recorded. ``time``: wall clock, seconds since the epoch."""
+
+    time: float
+    level: str
+    message: str
 
 
 class RankLog:
@@ -35,6 +48,7 @@ class RankLog:
         self.config: dict[str, Any] = {}
         self.facts: dict[str, Any] = {}
         self.metrics: dict[str, float] = {}
+        self.texts: deque[Text] = deque(maxlen=TEXTS)
         self.step: int | None = None
         self.first_step: int | None = None
         self.last_log_at: float | None = None
@@ -130,8 +144,12 @@ class RankLog:
         self._rank = None
 
     def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
-        """Receive a statement (``journal/read.Sink``); ignore it if its form is unknown."""
-        if kind != form.EVENT or not isinstance(value, dict):
+        """Receive a text or a statement (``journal/read.Sink``); ignore it if its form is unknown."""
+        if not isinstance(value, dict):
+            return
+        if kind == form.TEXT and isinstance(message := value.get("message"), str):
+            self.texts.append(Text(self._wall(time_ns), str(value.get("level"))[:20], message[:TEXT_CHARACTERS]))
+        if kind != form.EVENT:
             return
         what, name, content = value.get("type"), value.get("name"), value.get("value")
         if not isinstance(name, str):
