@@ -59,7 +59,7 @@ RunState = Literal["starting", "running", "stalled", "finished", "failed", "kill
 """State of a run and of each of its ranks.
 
 "starting": nothing logged yet; "stalled": a signal has stopped the process; "finished": ended with exit code 0;
-"failed": ended with another exit code; "killed": ended by a signal or without notice; "stopped": ended on request.
+"failed": ended with another exit code; "killed": ended by a signal or without notice; "stopped": ended on request or by Ctrl-C.
 """
 LIVE_STATES: frozenset[RunState] = frozenset({"starting", "running", "stalled"})
 """The process exists, or may exist."""

@@ -9,7 +9,8 @@ import pytest
 
 from gputop import units
 from gputop.cli.once import once_text
-from gputop.cli.runs import list_text, show_text
+from gputop.cli.runs import list_text
+from gputop.cli.show import show_lines
 from gputop.history.series import History
 from gputop.jobs.store import Job
 from gputop.snapshot import LIVE_STATES, Rank, Run
@@ -60,7 +61,7 @@ def test_all_commands_and_the_dashboard_say_the_same(run: Run, step: int | None)
     if run.state in LIVE_STATES:
         assert row(once_text(snapshot))["STEP"] == shown
     said = {
-        "gputop runs show": re.search(r"step (\d+)", show_text(run).splitlines()[0]),
+        "gputop runs show": re.search(r"step (\d+)", show_lines(run, {})[0]),
         "dashboard": re.search(r"step (\d+)", plain(title_line(view_of(snapshot), run))),
     }
     assert {name: found and int(found[1]) for name, found in said.items()} == dict.fromkeys(said, step)

@@ -32,7 +32,7 @@ _TABLE = {
     "tracking/journal": "places wire",
     "tracking": "facts places terminal_text tracking/journal",
     "tracking/auto": "facts frameworks tracking tracking/journal",
-    "tracking/site": "",
+    "tracking/site": "tracking/reader",
     "adapters": "facts tracking tracking/auto tracking/journal",
     "gputop": "adapters tracking tracking/auto",
     # The machine: sources read it, jobs run on it, the agent makes snapshots of it.

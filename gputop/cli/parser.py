@@ -150,7 +150,21 @@ def _runs(commands: Any) -> None:
     own = add_command(commands, "runs", "list tracked runs", ("gputop runs", "list runs, newest first"))
     runs = own.add_subparsers(dest="runs_command", metavar="COMMAND", parser_class=Parser)
     show = add_command(
-        runs, "show", "print one run's ranks and latest values", ("gputop runs show resnet18", "the newest run of this name")
+        runs,
+        "show",
+        "print all about one run: metrics, tags, text, ranks, configuration",
+        ("gputop runs show resnet18", "the newest run of this name"),
+        ("gputop runs show resnet18 --json", "one JSON object"),
+    )
+    rename = add_command(
+        runs, "rename", "give a run another name", ("gputop runs rename resnet18 baseline", "call the newest resnet18 baseline")
+    )
+    tag = add_command(
+        runs,
+        "tag",
+        "add tags to a run, or remove them",
+        ("gputop runs tag resnet18 paper fp16", "add two tags"),
+        ("gputop runs tag resnet18 fp16 --remove", "remove one"),
     )
     plot = add_command(
         runs,
@@ -165,8 +179,13 @@ def _runs(commands: Any) -> None:
         "print a run's metrics as CSV or JSON",
         ("gputop runs export resnet18 --csv", "one line per value"),
     )
-    for parser in (show, plot, export):
+    for parser in (show, plot, export, rename, tag):
         parser.add_argument("run", help="a run's id, or a name: the newest run of that name")
+    show.add_argument("--all", action="store_true", help="the whole configuration, also on a terminal")
+    show.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+    rename.add_argument("name", help="the new name")
+    tag.add_argument("tags", nargs="+", metavar="TAG", help="a tag")
+    tag.add_argument("--remove", action="store_true", help="remove these tags")
     plot.add_argument("metrics", nargs="*", metavar="METRIC", help="what to plot (default: the loss)")
     plot.add_argument("--width", type=int, metavar="COLUMNS", help="columns of a plot (default: the terminal's)")
     plot.add_argument("--height", type=int, metavar="ROWS", help="rows of a plot (default: what fits the terminal)")
@@ -239,6 +258,7 @@ def _main(words: Sequence[str]) -> int:
             from gputop.recipes import run_command
 
             options, command = parse_run(words[1:])
+            _say_untracked(run_command.untracked_flag(command))
             run_command.run(command, options.name, options.project)
         try:
             code = _dispatch(build_parser().parse_args(words))
@@ -259,6 +279,14 @@ def _main(words: Sequence[str]) -> int:
         # The reader of a pipe left (gputop --stream | head): nothing is wrong, and nothing more can be said.
         discard_output()
         return EXIT_OK
+
+
+def _say_untracked(flag: str | None) -> None:
+    import os
+
+    if flag is not None and os.environ.get("GPUTOP_SILENT", "0") in ("", "0") and os.environ.get("GPUTOP") != "0":
+        what = f"gputop: with {flag}, Python does not start gputop: nothing is tracked unless the script imports gputop."
+        print(printable(f"{what} Leave {flag} out to track it."), file=sys.stderr, flush=True)
 
 
 def _dispatch(options: argparse.Namespace) -> int:

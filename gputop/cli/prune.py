@@ -14,6 +14,7 @@ from gputop.places import runs_dir
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.terminal_text import printable
 from gputop.tracking.journal import places
+from gputop.tracking.reader import labels
 
 _JOURNAL = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
 
@@ -36,7 +37,7 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
         print("No run to delete.")
         return
     print("\n".join(printable(f"{run.run_id}  {run.name}  {run.state}") for run in chosen))
-    size = units.bytes_text(sum(path.stat().st_size for run in chosen for path in _files(run)))
+    size = units.bytes_text(sum(path.lstat().st_size for run in chosen for path in _files(run)))
     if not yes and not _confirmed(f"Delete {'this run' if len(chosen) == 1 else f'these {len(chosen)} runs'}, {size}? [y/N] "):
         print("Nothing was deleted.")
         return
@@ -72,17 +73,17 @@ def _confirmed(question: str) -> bool:
 
 
 def _files(run: Run) -> list[Path]:
-    """Return the run's journals; skip directories that are links."""
+    """Return the run's journals and labels; skip directories that are links."""
     found: list[Path] = []
     for root in places.archive_roots(runs_dir()):
         directory = root / run.run_id
         if places.is_ours(directory):
-            found += sorted(path for path in directory.iterdir() if _JOURNAL.fullmatch(path.name))
+            found += sorted(path for path in directory.iterdir() if _JOURNAL.fullmatch(path.name) or path.name == labels.FILE)
     return found
 
 
 def _delete(run: Run) -> None:
-    """Delete the journals, then the directory if it holds nothing else."""
+    """Delete the journals and labels, then the directory if it holds nothing else."""
     try:
         files = _files(run)
         for path in files:

@@ -1,6 +1,6 @@
-"""``gputop runs``: lists, shows, plots, exports and prunes tracked runs.
+"""``gputop runs``: lists, shows, plots, exports, names and prunes tracked runs.
 
-Imports only the standard library and gputop's records; ``plot`` and ``prune`` are imported when needed.
+Imports only the standard library and gputop's records; what else a command needs is imported there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 
 from gputop import units
-from gputop.cli.shelf import EVERYTHING, Shelf, find_run
+from gputop.cli.shelf import EVERYTHING, Shelf, points_of
 from gputop.cli.table import table
 from gputop.cli.terminal import print_colored
 from gputop.errors import EXIT_OK
@@ -23,9 +23,18 @@ LISTED = 50
 
 
 def runs(options: argparse.Namespace) -> int:
-    """List the runs; show, plot or export one; or delete old ones."""
+    """List the runs; show, plot, export, rename or tag one; or delete old ones."""
     if options.runs_command == "show":
-        print(show_text(find_run(options.run)))
+        from gputop.cli.show import show_run
+
+        print(show_run(options.run, as_json=options.as_json, everything=options.all))
+    elif options.runs_command in ("rename", "tag"):
+        from gputop.cli import relabel
+
+        if options.runs_command == "rename":
+            print(relabel.rename(options.run, options.name))
+        else:
+            print(relabel.tag(options.run, options.tags, remove=options.remove))
     elif options.runs_command == "export":
         export(options.run, as_csv=options.csv)
     elif options.runs_command == "plot":
@@ -78,20 +87,6 @@ def _loss_text(run: Run) -> str:
     return mean if name in LOSS_METRICS else f"{mean} ({name.removeprefix('loss/')})"
 
 
-def show_text(run: Run) -> str:
-    """Return one run: its configuration, and each rank with its latest values."""
-    at = f"  step {run.step}" if run.step is not None else ""
-    lines = [f"{run.name}  {run.run_id}  {run.state}{at}"]
-    if run.command:
-        lines.append(f"command: {' '.join(run.command)}")
-    lines += [f"{name} = {json.dumps(encode(value))}" for name, value in run.config.items()]
-    for rank in run.ranks:
-        values = "  ".join(f"{name} {units.metric(value)}" for name, value in rank.metrics.items())
-        where = f"pid {rank.pid}, {rank.state}, step {units.count(rank.step)}"
-        lines.append(f"rank {rank.rank} ({where}): {values or 'nothing logged'}")
-    return "\n".join(map(printable, lines))
-
-
 def export(name: str, *, as_csv: bool) -> None:
     """Print every value of a run: CSV with a header, or one JSON object per value.
 
@@ -124,10 +119,4 @@ def read_run(name: str, most_points: int) -> tuple[Run, Iterator[Points]]:
     shelf = Shelf(backlog_points=most_points)
     update = shelf.poll()
     run = shelf.find(name, update.runs)
-    return run, _points(shelf, update.points, run.run_id)
-
-
-def _points(shelf: Shelf, found: tuple[Points, ...], run_id: str) -> Iterator[Points]:
-    while found:
-        yield from (points for points in found if points.run_id == run_id)
-        found = shelf.poll().points
+    return run, points_of(shelf, update.points, run.run_id)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Iterator
 
 from gputop.errors import GputopError, UsageError, describe_unexpected
-from gputop.snapshot import Run
+from gputop.snapshot import Points, Run
 from gputop.terminal_text import printable
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 
@@ -63,3 +65,11 @@ def find_run(name: str) -> Run:
     """
     shelf = Shelf(backlog_points=2)
     return shelf.find(name, shelf.poll().runs)
+
+
+def points_of(shelf: Shelf, found: tuple[Points, ...], run_id: str) -> Iterator[Points]:
+    """Yield the points of a run: those among ``found``, and all that its journals held beyond when this was called."""
+    began = time.time()
+    while any(points.times[0] <= began for points in found):
+        yield from (points for points in found if points.run_id == run_id)
+        found = shelf.poll().points

@@ -2,12 +2,14 @@
 
 Because of exec, exit code, signals, standard streams, terminal and process group are the command's own. Only environment
 variables differ: PYTHONPATH starts with gputop's directory, GPUTOP_AUTO=1 adds automatic values to scripts that use gputop
-themselves, GPUTOP_NAME and GPUTOP_PROJECT name the run, and GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher.
+themselves, GPUTOP_NAME and GPUTOP_PROJECT name the run, GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher, and
+on a terminal GPUTOP_END_LINE makes the first Python process say at its end what was recorded.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +20,10 @@ from gputop.errors import GputopError, UsageError
 
 SITE = Path(__file__).parent.parent / "tracking" / "site"
 """The directory to put on PYTHONPATH; its ``sitecustomize`` enables tracking."""
+_PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
+_FLAGS_WITH_VALUE = "cmWX"
+_UNTRACKED = frozenset("IES")
+"""Python's flags that keep it from reading PYTHONPATH, or from importing sitecustomize."""
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
@@ -66,6 +72,36 @@ def environment(base: Mapping[str, str], name: str | None, project: str | None) 
     return found
 
 
+def _end_line(base: Mapping[str, str]) -> dict[str, str]:
+    """Return what makes the command say at its end what was recorded: on a terminal, unless nothing is, or in a job."""
+    off = base.get("GPUTOP") == "0" or base.get("GPUTOP_MODE") == "disabled" or base.get("GPUTOP_JOB_ID")
+    if off or base.get("GPUTOP_SILENT", "0") not in ("", "0") or not os.isatty(2):
+        return {}
+    return {"GPUTOP_END_LINE": str(os.getpid())}
+
+
+def untracked_flag(command: Sequence[str]) -> str | None:
+    """Return the argument with which the command's Python ignores its environment, so that gputop cannot track it."""
+    if not command or not _PYTHON.fullmatch(os.path.basename(command[0])):
+        return None
+    arguments = iter(command[1:])
+    for word in arguments:
+        if word.startswith("--"):
+            continue
+        if not word.startswith("-") or word == "-":
+            return None
+        for place, flag in enumerate(word[1:], 2):
+            if flag in _UNTRACKED:
+                return word
+            if flag in _FLAGS_WITH_VALUE:
+                if flag in "cm":
+                    return None
+                if place == len(word):
+                    next(arguments, None)
+                break
+    return None
+
+
 def run(command: Sequence[str], name: str | None = None, project: str | None = None) -> NoReturn:
     """Replace this process with the command.
 
@@ -79,7 +115,7 @@ def run(command: Sequence[str], name: str | None = None, project: str | None = N
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     try:
-        os.execvpe(command[0], list(command), environment(os.environ, name, project))
+        os.execvpe(command[0], list(command), {**environment(os.environ, name, project), **_end_line(os.environ)})
     except FileNotFoundError:
         hint = "Write gputop run -- python SCRIPT for a script." if command[0].endswith(".py") else "Is it on PATH?"
         raise CommandError(f"{command[0]}: command not found.", hint, NOT_FOUND) from None

@@ -2,7 +2,8 @@
 
 Python exposes its exit code to nobody. An uncaught exception reaches ``sys.excepthook``; ``sys.exit`` is wrapped, as other
 trackers do, because the SystemExit that it raises reaches no hook. If the script catches that exception and trains on, the
-exit code is discarded at its next step.
+exit code is discarded at its next step. ``os._exit`` skips atexit, so it is wrapped too: the run's end is noted in memory,
+and whoever reads the run first copies it to the disk.
 
 A bare ``raise SystemExit(3)`` goes unnoticed: such a run counts as finished. By the time atexit calls us, no trace is left:
 ``sys.exc_info()`` and ``sys.last_value`` are empty, and the garbage collector tracks no SystemExit (3.11). The last
@@ -26,9 +27,9 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from gputop.facts.table import Error
+from gputop.tracking.journal.format import SIGINT_EXIT_CODE
 from gputop.tracking.recorder import Recorder
 
-SIGINT_EXIT_CODE = 130
 _CHILD_RUNNER = "_bootstrap"
 """multiprocessing's function around the whole of a child."""
 _MESSAGE_CHARACTERS = 500
@@ -61,7 +62,7 @@ def hook(current: Callable[[], Recorder]) -> None:
     _hooked_pid = os.getpid()
     exit_call = _ExitCall()
     atexit.register(lambda: current().finish(exit_call.code(current())))
-    original_exit, original_hook = sys.exit, sys.excepthook
+    original_exit, original_leave, original_hook = sys.exit, os._exit, sys.excepthook
 
     def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - it replaces the function of this name
         with suppress(Exception):  # the script exits, whatever goes wrong here
@@ -70,6 +71,14 @@ def hook(current: Callable[[], Recorder]) -> None:
 
     exit.__doc__ = original_exit.__doc__
     sys.exit = exit
+
+    @wraps(original_leave)
+    def leave(status: int) -> NoReturn:
+        with suppress(Exception):  # the script leaves, whatever goes wrong here
+            current().note_end(status & 0xFF)  # the part of it that its parent sees
+        original_leave(status)
+
+    os._exit = leave
 
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         with suppress(Exception):  # Python reports the error, whatever goes wrong here

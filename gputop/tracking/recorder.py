@@ -24,3 +24,6 @@ class Recorder(Protocol):
 
     def finish(self, exit_code: int | None = None) -> None:
         """End the run."""
+
+    def note_end(self, exit_code: int) -> None:
+        """Note that the process ends now with this exit code; waits for nothing."""

@@ -217,6 +217,11 @@ class Run:
             tell(f"finish failed ({reason(error)}).")
         self.log = _no_log
 
+    def note_end(self, exit_code: int) -> None:
+        """Note that the process ends now with this exit code, as ``os._exit`` does; waits for nothing."""
+        if self._opened is not None:
+            self._opened.note_end(form.FAILED if exit_code else form.FINISHED, exit_code)
+
     def __enter__(self) -> Run:
         return self
 

@@ -127,7 +127,8 @@ def _start(
         opened.continue_steps()
     run = Run(opened, run_id, name, project)
     command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
-    run.describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), command=command)
+    launch = env.get("GPUTOP_LAUNCH_ID")
+    run.describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), launch=launch, command=command)
     opened.journal.anchor()
     run.fact("progress", Progress.filled(total_steps=total_steps, epochs=epochs))
     for key, value in (("group", group), ("tags", labels(tags))):

@@ -23,6 +23,7 @@ from gputop.cli import runs as runs_command
 from gputop.cli.once import once_text
 from gputop.cli.parser import main
 from gputop.cli.plot import plot
+from gputop.cli.show import show_lines
 from gputop.doctor.diagnosis import Doctor
 from gputop.errors import GputopError
 from gputop.jobs import record, store
@@ -109,7 +110,7 @@ def use_everything(home: Home) -> None:
     listed = runs_command.list_text(update.runs)
     assert "name-good" in listed
     for run in update.runs:
-        runs_command.show_text(run)
+        show_lines(run, {})
         plot(run, [points for points in update.points if points.run_id == run.run_id])
     snapshot = dataclasses.replace(samples.snapshot(0), runs=update.runs, points=update.points)
     again = Snapshot.from_json(snapshot.to_json(compact=True))

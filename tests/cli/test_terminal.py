@@ -88,6 +88,8 @@ def cases(folder: Path) -> dict[str, list[list[str]]]:
         "gputop stop": [["stop", JOB], ["stop", NO_JOB]],
         "gputop runs": [["runs"], ["runs", EVIL]],
         "gputop runs show": [["runs", "show", "evil"], ["runs", "show", EVIL], ["runs", "show", f"{EVIL}!"]],
+        "gputop runs rename": [["runs", "rename", EVIL, "x"], ["runs", "rename", "evil", "x" * 999]],
+        "gputop runs tag": [["runs", "tag", "evil", "tag"], ["runs", "tag", EVIL, EVIL], ["runs", "tag", "evil", EVIL]],
         "gputop runs plot": [["runs", "plot", "evil"], ["runs", "plot", "evil", EVIL, "--width", "40"], ["runs", "plot", EVIL]],
         "gputop runs export": [["runs", "export", "evil", form_] for form_ in ("--csv", "--json")],
         "gputop runs prune": [["runs", "prune", "--keep", "0"], ["runs", "prune", "--older-than", EVIL]],

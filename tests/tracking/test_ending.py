@@ -28,6 +28,11 @@ ENDS = {
         "finished",
         None,
     ),
+    "os._exit 3": ("import os; os._exit(3)", 3, "failed", 3),
+    "os._exit 0": ("import os; os._exit(0)", 0, "finished", 0),
+    "os._exit of a forked child": ("import os\nif not os.fork():\n    os._exit(3)\nos.wait()", 0, "finished", None),
+    "os._exit without the ring": ("import os; os._exit(3)", 3, "failed", 3),
+    "Ctrl-C": ("raise KeyboardInterrupt", -2, "stopped", 130),
     "argparse": ("import argparse; argparse.ArgumentParser().parse_args(['--no'])", 2, "failed", 2),
 }
 
@@ -36,10 +41,12 @@ ENDS = {
 def test_a_run_ends_as_its_process_does(home: Home, end: str) -> None:
     line, code, state, recorded = ENDS[end]
     script = f"import gputop, sys\nrun = gputop.init()\nrun.log(loss=1.0)\n{line}\n"
-    assert home.run(script)[0] == code
-    rank = home.only_run().ranks[0]
-    assert rank.state == state
-    assert (rank.exit_code or None) == (recorded or None)
+    assert home.run(script, GPUTOP_THREAD="0" if "without the ring" in end else "1")[0] == code
+    for _ in range(2):  # the first reader moves what a process left in its ring to the archive
+        rank = home.only_run().ranks[0]
+        assert rank.state == state
+        assert (rank.exit_code or None) == (recorded or None)
+        assert rank.metrics == {"loss": 1.0}
 
 
 def test_what_ended_the_script_is_recorded_where_it_stood(home: Home) -> None:

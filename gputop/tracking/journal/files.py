@@ -229,6 +229,21 @@ class OpenJournal:
         self.journal.note_archive(form.ARCHIVE_STOPPED)
         tell(f"recording to {self._archive_path or 'disk'} stops, the training goes on: {error.strerror or error}.")
 
+    def note_end(self, state: int, exit_code: int) -> None:
+        """Write the final state where the last records are: into the ring, or to the archive if there is no ring."""
+        journal = self.journal
+        if journal.closed or os.getpid() != self._pid:
+            return
+        journal.catch_up()
+        self._state_end(state, exit_code)
+        if journal.through and journal.archive is not None:
+            self._write_live(journal.archive)
+
+    def _state_end(self, state: int, exit_code: int | None) -> None:
+        words = self.journal.words
+        words[form.W_EXIT_CODE] = form.NO_EXIT_CODE if exit_code is None else exit_code
+        words[form.W_STATE] = state
+
     def finish(self, state: int, exit_code: int | None) -> None:
         """Write the final state, flush within ``FINISH_S``, and remove the ring once all of it is on disk."""
         journal = self.journal
@@ -238,8 +253,7 @@ class OpenJournal:
         journal.close()
         if journal.dropped_calls:
             tell(f"{journal.dropped_calls} log calls were dropped: signal handlers that log interrupted each other.")
-        journal.words[form.W_EXIT_CODE] = form.NO_EXIT_CODE if exit_code is None else exit_code
-        journal.words[form.W_STATE] = state
+        self._state_end(state, exit_code)
         self._stopping = True
         deadline = time.monotonic() + FINISH_S
         self._start_last_flush(deadline)

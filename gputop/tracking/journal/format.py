@@ -65,6 +65,8 @@ W_HEAD, W_AREA_END, W_FLUSHED, W_DROPPED, W_ERRORS, W_STATE, W_EXIT_CODE, W_ARCH
 LIVE_WORDS = struct.Struct("<8q")
 LIVE_OFFSET = 64
 NO_EXIT_CODE = -(2**31)
+SIGINT_EXIT_CODE = 130
+"""What Ctrl-C ends a process with, as a shell counts."""
 
 STATES = ("starting", "running", "finished", "failed")
 STARTING, RUNNING, FINISHED, FAILED = range(4)

@@ -124,6 +124,11 @@ class JournalReader:
                 break
         return self.position - started
 
+    def skip_to_end(self) -> None:
+        """Go on at the last segments that hold records; never back."""
+        end = self.live.head if self.has_ring else os.fstat(self._archive).st_size - form.HEADER_BYTES
+        self.position = max(self.position, max(0, end // form.SEGMENT_BYTES - 1) * form.SEGMENT_BYTES)
+
     def _next(self) -> bytes:
         """Return bytes of the stream from ``position`` on, not beyond a multiple of ``CHUNK_BYTES``."""
         end = (self.position // CHUNK_BYTES + 1) * CHUNK_BYTES
@@ -252,8 +257,7 @@ def last_step(archive: Path) -> int | None:
     except (OSError, FormatError):
         return None
     try:
-        end = reader.live.head if reader.has_ring else os.fstat(reader._archive).st_size - form.HEADER_BYTES
-        reader.position = max(0, end // form.SEGMENT_BYTES - 1) * form.SEGMENT_BYTES
+        reader.skip_to_end()
         found = -1
         while raw := reader._next():
             done = 0
@@ -283,7 +287,7 @@ def _records(raw: bytes) -> Iterator[tuple[int, int]]:
 
 
 def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
-    """Copy what a dead process left in its ring to its archive, then remove the ring; return True if all of it was copied.
+    """Copy what a dead process left in its ring, and its state, to its archive; remove the ring; return True if all is copied.
 
     Any number of viewers may do this at once: all write the same bytes to the same offsets.
     """
@@ -302,6 +306,9 @@ def salvage(reader: JournalReader, archive: Path, ring: Path) -> bool:
             if not raw or os.pwrite(target, raw, form.HEADER_BYTES + position) != len(raw):
                 return False
             position += len(raw)
+        words = os.pread(source, form.LIVE_WORDS.size, form.LIVE_OFFSET)
+        if os.pwrite(target, words, form.LIVE_OFFSET) != form.LIVE_WORDS.size:
+            return False
         os.unlink(ring)
         return True
     except OSError:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,17 @@ from gputop.tracking.reader.decimate import Decimator
 
 PHASE = "phase/"
 STATEMENTS_MAX = 10_000
+TEXTS, TEXT_CHARACTERS = 20, 500
+"""So many of the last lines of text are kept, and so much of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A line of text that a rank recorded. ``time``: wall clock, seconds since the epoch."""
+
+    time: float
+    level: str
+    message: str
 
 
 class RankLog:
@@ -35,7 +48,9 @@ class RankLog:
         self.config: dict[str, Any] = {}
         self.facts: dict[str, Any] = {}
         self.metrics: dict[str, float] = {}
+        self.texts: deque[Text] = deque(maxlen=TEXTS)
         self.step: int | None = None
+        self.first_step: int | None = None
         self.last_log_at: float | None = None
         self.state: RunState = "starting"
         self.exit_code: int | None = None
@@ -75,6 +90,11 @@ class RankLog:
             self.settle()
         return read
 
+    def skip_to_end(self) -> None:
+        """Leave out all but the last records; those that were read before are known."""
+        if not self.done:
+            self.reader.skip_to_end()
+
     def _reported(self) -> tuple[int, int | None]:
         return self.reader.live.state, self.reader.live.exit_code
 
@@ -98,7 +118,7 @@ class RankLog:
         if live.state == form.FINISHED:
             state = "finished"
         elif live.state == form.FAILED:
-            state = "killed" if live.exit_code == 130 else "failed"
+            state = "stopped" if live.exit_code == form.SIGINT_EXIT_CODE else "failed"
         else:
             state = _process_state(self.identity) or "running"
             if state == "running" and live.state == form.STARTING and not self.metrics:
@@ -118,13 +138,18 @@ class RankLog:
             self.metrics[name] = column[-1]
         if not all(name.startswith(PHASE) for name in names):
             newest = max(steps)
+            self.first_step = steps[0] if self.first_step is None else self.first_step
             self.step = newest if self.step is None else max(self.step, newest)
         self.last_log_at = self._wall(times_ns[-1])
         self._rank = None
 
     def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
-        """Receive a statement (``journal/read.Sink``); ignore it if its form is unknown."""
-        if kind != form.EVENT or not isinstance(value, dict):
+        """Receive a text or a statement (``journal/read.Sink``); ignore it if its form is unknown."""
+        if not isinstance(value, dict):
+            return
+        if kind == form.TEXT and isinstance(message := value.get("message"), str):
+            self.texts.append(Text(self._wall(time_ns), str(value.get("level"))[:20], message[:TEXT_CHARACTERS]))
+        if kind != form.EVENT:
             return
         what, name, content = value.get("type"), value.get("name"), value.get("value")
         if not isinstance(name, str):

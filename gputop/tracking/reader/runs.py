@@ -17,12 +17,13 @@ from typing import NoReturn, TypeAlias
 
 from gputop.errors import describe_unexpected
 from gputop.places import runs_dir as default_runs_dir
-from gputop.snapshot import FormatError, Points, Rank, Run, RunState
+from gputop.snapshot import FormatError, Points, Rank, Run
 from gputop.tracking.journal import places
-from gputop.tracking.reader.rank_log import RankLog, merged
-from gputop.tracking.reader.stopped import as_stopped
+from gputop.tracking.reader import labels as run_labels
+from gputop.tracking.reader.labels import Labels
+from gputop.tracking.reader.rank_log import RankLog, Text, merged
+from gputop.tracking.reader.stopped import as_job_ended, worst
 
-WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "finished")
 POLL_POINTS = 500
 """New points per metric, rank and poll; a faster log is decimated to minima and maxima."""
 POLL_BYTES = 64 << 20
@@ -56,7 +57,8 @@ class _Followed:
     files: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """Files that were opened, or found to be no journal: path -> (mtime, size) at that time."""
     finished: Run | None = None
-    """The run once all of its ranks are read to their end, before its job's record is checked for a request to stop."""
+    """The run once all of its ranks are read to their end, before its job's record is read."""
+    labels: Labels = run_labels.NONE
 
     @property
     def alive(self) -> bool:
@@ -110,7 +112,8 @@ class RunReader:
         budget = POLL_BYTES
         for followed in sorted(self._followed.values(), key=lambda run: (not run.alive, -run.changed_ns)):
             try:
-                for log in followed.logs.values():
+                # A resumed run's oldest attempt first: its points are passed on in the order of its steps.
+                for _, log in sorted(followed.logs.items()):
                     if budget > 0:
                         budget -= log.poll(budget, self._backlog_points, POLL_POINTS)
                         points.extend(log.take_points())
@@ -126,6 +129,21 @@ class RunReader:
                 lost(followed.run_id, error)
         runs.sort(key=lambda run: run.created_at or 0.0, reverse=True)
         return RunUpdate(tuple(runs), tuple(points))
+
+    def directory(self, run_id: str) -> Path | None:
+        """Return where a run's journals are kept; None if there is only a ring."""
+        return self._directories.get(run_id)
+
+    def labels(self, run_id: str) -> Labels:
+        """Return what the user says of a run from outside."""
+        followed = self._followed.get(run_id)
+        return run_labels.NONE if followed is None else followed.labels
+
+    def texts(self, run_id: str) -> list[tuple[int, Text]]:
+        """Return the last lines of text of each rank of a run, oldest first: the rank, and the text."""
+        followed = self._followed.get(run_id)
+        found = [] if followed is None else [(rank, text) for (rank, _), log in followed.logs.items() for text in log.texts]
+        return sorted(found, key=lambda item: item[1].time)
 
     def close(self) -> None:
         """Close all files."""
@@ -178,6 +196,9 @@ class RunReader:
         if not self._changed(directory) and not self._unsettled(followed):
             return
         followed.changed_ns = self._mtimes.get(directory, 0)
+        found = run_labels.read(directory)
+        if found != followed.labels:
+            followed.labels, followed.finished = found, None
         for entry in _entries(directory):
             if _RANK_FILE.fullmatch(entry.name):
                 self._open(followed, Path(entry.path), None)
@@ -293,19 +314,17 @@ def _describe(followed: _Followed) -> Run:
     ranks = tuple(log.rank() for log in logs)
     finished, ended = followed.finished, all(log.done for log in followed.logs.values())
     if ended and finished is not None and _same(ranks, finished.ranks):
-        return as_stopped(finished)
-    states = {rank.state for rank in ranks}
-    state = next(state for state in WORST_FIRST if state in states)
+        return as_job_ended(finished)
     first = logs[0]
     ends = [log.ended_at() for log in logs]
     worlds = [rank.world_size for rank in ranks if rank.world_size is not None]
     every = sorted(followed.logs.items())
     run = Run(
         run_id=followed.run_id,
-        name=first.text("name") or followed.run_id,
+        name=followed.labels.name or first.text("name") or followed.run_id,
         project=first.text("project"),
         job_id=first.text("job_id"),
-        state=state,
+        state=worst(rank.state for rank in ranks),
         created_at=min(log.identity.created_ns for _, log in every) / 1e9,
         ended_at=max((end for end in ends if end is not None), default=None) if all(ends) else None,
         world_size=max(worlds, default=None),
@@ -314,7 +333,7 @@ def _describe(followed: _Followed) -> Run:
         ranks=ranks,
     )
     followed.finished = run if ended else None
-    return as_stopped(run)
+    return as_job_ended(run)
 
 
 def _same(ranks: tuple[Rank, ...], known: tuple[Rank, ...]) -> bool:

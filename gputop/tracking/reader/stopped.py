@@ -1,42 +1,94 @@
-"""Whether the user asked to stop a run, from its job's record (``jobs/record.py``), which is only read here.
+"""How a run's job ended, from the job's record (``jobs/record.py``), which is only read here.
 
-A rank that ended by a signal cannot tell a requested stop from an accident; the job that gputop launched can.
+A rank that ended by a signal, or behind Python's back, cannot tell how; the job that gputop launched knows whether somebody
+asked it to stop, and the exit code or signal of its command.
 """
 
 from __future__ import annotations
 
 import os
-from dataclasses import replace
+import signal
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from gputop.places import jobs_dir
-from gputop.snapshot import FAILED_STATES, Run
+from gputop.snapshot import FAILED_STATES, Rank, Run, RunState
 from gputop.wire import parse_json
 
-_known: dict[str, bool] = {}
-"""Ended jobs, whose answer no longer changes."""
+WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "stopped", "finished")
+"""A run has the first of these states that one of its ranks has."""
 
 
-def asked_to_stop(job_id: str) -> bool:
-    """Return whether the job's record holds a request to stop; False if it cannot be read."""
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """What a job's record says about its end."""
+
+    asked: bool = False
+    """Whether somebody asked the job to stop."""
+    pid: int | None = None
+    """PID of the command, once the job has ended."""
+    exit_code: int | None = None
+    """The command's exit code; minus its number for a signal; None if unknown."""
+
+
+UNKNOWN = JobEnd()
+_known: dict[str, JobEnd] = {}
+"""Ended jobs, whose record no longer changes."""
+
+
+def job_end(job_id: str) -> JobEnd:
+    """Return what the job's record says about its end; ``UNKNOWN`` if it cannot be read."""
     if job_id in _known:
         return _known[job_id]
     if not job_id or os.sep in job_id or job_id.startswith("."):
-        return False
+        return UNKNOWN
     try:
         handle = os.open(jobs_dir() / job_id / "status.json", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
         with os.fdopen(handle, encoding="utf-8") as file:
             status = parse_json(file.read())
     except (OSError, ValueError):
-        return False
-    asked = isinstance(status, dict) and bool(status.get("asked"))
-    if isinstance(status, dict) and status.get("state") == "ended":
-        _known[job_id] = asked
-    return asked
+        return UNKNOWN
+    if not isinstance(status, dict):
+        return UNKNOWN
+    asked = bool(status.get("asked"))
+    if status.get("state") != "ended":
+        return JobEnd(asked)
+    child = status.get("child")
+    pid = child.get("pid") if isinstance(child, dict) else None
+    code = status.get("exit_code")
+    if code is None and status.get("signal") in signal.Signals.__members__:
+        code = -signal.Signals[status["signal"]]
+    end = JobEnd(asked, pid if isinstance(pid, int) else None, code if isinstance(code, int) else None)
+    _known[job_id] = end
+    return end
 
 
-def as_stopped(run: Run) -> Run:
-    """Return the run with the state "stopped", for itself and its failed ranks, if its job was stopped on request."""
-    if run.state not in FAILED_STATES or run.job_id is None or not asked_to_stop(run.job_id):
+def worst(states: Iterable[RunState]) -> RunState:
+    """Return the state of a run whose ranks have these states."""
+    found = set(states)
+    return next(state for state in WORST_FIRST if state in found)
+
+
+def as_job_ended(run: Run) -> Run:
+    """Return the run with the end that its job's record knows.
+
+    If the job was asked to stop, the run and its failed ranks are "stopped". Else the rank that is the job's command has the
+    command's exit code, if its journal does not say how it ended.
+    """
+    if run.state not in FAILED_STATES or run.job_id is None:
         return run
-    ranks = tuple(replace(rank, state="stopped") if rank.state in FAILED_STATES else rank for rank in run.ranks)
-    return replace(run, state="stopped", ranks=ranks)
+    end = job_end(run.job_id)
+    if end.asked:
+        ranks = tuple(replace(rank, state="stopped") if rank.state in FAILED_STATES else rank for rank in run.ranks)
+        return replace(run, state="stopped", ranks=ranks)
+    if end.exit_code is None:
+        return run
+    ranks = tuple(_ended(rank, end.exit_code) if rank.pid == end.pid else rank for rank in run.ranks)
+    return replace(run, state=worst(rank.state for rank in ranks), ranks=ranks)
+
+
+def _ended(rank: Rank, code: int) -> Rank:
+    if rank.state != "killed" or rank.exit_code is not None:
+        return rank
+    state: RunState = "killed" if code < 0 else "failed" if code else "finished"
+    return replace(rank, state=state, exit_code=code)

@@ -16,13 +16,19 @@ try:
 
     _here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [_entry for _entry in sys.path if os.path.abspath(_entry or os.curdir) != _here]
+
+    def _run(name: str, path: str, function: str) -> None:
+        """Call a function of the module in a file of gputop, which need not be installed here."""
+        spec = spec_from_file_location(name, path)
+        if spec is not None and spec.loader is not None:
+            module = module_from_spec(spec)
+            spec.loader.exec_module(module)
+            getattr(module, function)()
+
     if os.environ.get("GPUTOP") != "0" and sys.version_info >= (3, 10):
-        _path = os.path.join(os.path.dirname(_here), "auto", "site_start.py")
-        _spec = spec_from_file_location("_gputop_site_start", _path)
-        if _spec is not None and _spec.loader is not None:
-            _module = module_from_spec(_spec)
-            _spec.loader.exec_module(_module)
-            _module.start()
+        _run("_gputop_site_start", os.path.join(os.path.dirname(_here), "auto", "site_start.py"), "start")
+        if "GPUTOP_END_LINE" in os.environ:
+            _run("_gputop_end_line", os.path.join(_here, "end_line.py"), "arm")
 except Exception:  # noqa: BLE001 - whatever goes wrong here, the user's program starts as it would without gputop
     pass
 

@@ -156,7 +156,7 @@ def test_the_terminal_is_the_command_s(home: Home) -> None:
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env=clean_environment(home.state),
+        env=clean_environment(home.state, GPUTOP_SILENT="1"),
     )
     os.close(slave)
     assert process.wait(timeout=60) == 0
@@ -179,6 +179,28 @@ def test_what_cannot_be_started_is_told(home: Home, command: list[str], code: in
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("flags", [("-I",), ("-uE",), ("-X", "utf8", "-W", "ignore", "-Bs", "-S")])
+def test_a_python_that_ignores_its_environment_is_said_not_to_be_tracked(home: Home, flags: tuple[str, ...]) -> None:
+    done = run(home, (*RUN, "--", sys.executable, *flags, "-c", "print(1)"))
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert len(done.stderr.splitlines()) == 1
+    assert f"with {flags[-1]}, Python does not start gputop" in done.stderr
+    assert not run(home, (*RUN, "--", sys.executable, *flags, "-c", "1"), GPUTOP_SILENT="1").stderr
+
+
+def test_flags_behind_the_script_are_the_script_s(home: Home) -> None:
+    (home.state / "train.py").parent.mkdir(parents=True)
+    (home.state / "train.py").write_text("")
+    python = sys.executable
+    for command in (
+        [python, "-c", "1", "-I"],
+        [python, "-u", str(home.state / "train.py"), "-E"],
+        ["sh", "-c", "true", "-I"],
+        [python, "-Wignore::ImportWarning", "-c", "1"],
+    ):
+        assert run(home, (*RUN, "--", *command)).stderr == ""
 
 
 def test_words_are_split_at_the_first_dashes() -> None:

@@ -187,7 +187,7 @@ def test_ended_runs_keep_no_file_open(home: Home) -> None:
 
 def test_rings_of_dead_processes_are_freed_also_when_their_run_is_not_followed(home: Home) -> None:
     for run_id in ("kept", "deleted"):
-        home.run("import gputop, os\ngputop.init().log(loss=1.0)\nos._exit(0)", GPUTOP_RUN_ID=run_id)
+        home.run("import gputop, os\ngputop.init().log(loss=1.0)\nos.kill(os.getpid(), 9)", GPUTOP_RUN_ID=run_id)
     newer = open_rank(home, "newer")
     newer.finish(form.FINISHED, None)
     shutil.rmtree(home.runs / "deleted")

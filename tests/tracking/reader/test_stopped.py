@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterator
@@ -59,6 +60,34 @@ def test_a_stop_on_request_and_an_accident_are_told_apart(home: Home) -> None:
     assert home.only_run().state == "killed"
 
 
+ENDS_BEHIND_PYTHON = "import ctypes; ctypes.CDLL(None)._exit({code})"
+
+
+@pytest.mark.parametrize(
+    ("end", "state", "code"),
+    [
+        (ENDS_BEHIND_PYTHON.format(code=3), "failed", 3),
+        (ENDS_BEHIND_PYTHON.format(code=0), "finished", 0),
+        ("import os; os.kill(os.getpid(), 9)", "killed", -9),
+    ],
+)
+def test_the_job_knows_the_exit_of_its_command(home: Home, end: str, state: str, code: int) -> None:
+    script = f"import gputop\ngputop.init(name='r').log(loss=1.0)\n{end}"
+    job = store.start(Launch((sys.executable, "-c", script), {}, os.getcwd(), "job"))
+    eventually(lambda: not store.find(job.id).active, "it ended")
+    for _ in range(2):
+        run = home.only_run()
+        assert (run.state, run.ranks[0].state, run.ranks[0].exit_code) == (state, state, code)
+
+
+def test_a_command_s_exit_says_nothing_about_its_children(home: Home) -> None:
+    script = f"import gputop\ngputop.init(name='r').log(loss=1.0)\n{ENDS_BEHIND_PYTHON.format(code=3)}"
+    shell = f"{shlex.quote(sys.executable)} -c {shlex.quote(script)}; exit 7"
+    job = store.start(Launch(("sh", "-c", shell), {}, os.getcwd(), "job"))
+    eventually(lambda: not store.find(job.id).active, "it ended")
+    assert (home.only_run().state, home.only_run().ranks[0].exit_code) == ("killed", None)
+
+
 @pytest.mark.parametrize("name", ["", "../jobs", ".hidden", "gone"])
 def test_a_job_that_cannot_be_read_was_not_stopped(home: Home, name: str) -> None:
-    assert stopped.asked_to_stop(name) is False
+    assert stopped.job_end(name) == stopped.UNKNOWN

@@ -1,0 +1,50 @@
+"""``gputop runs rename`` and ``gputop runs tag``: say something of a run from outside, also while it trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from gputop.cli.shelf import Shelf
+from gputop.cli.show import own_tags
+from gputop.errors import GputopError, UsageError
+from gputop.snapshot import Run
+from gputop.terminal_text import printable
+from gputop.tracking.reader import labels
+from gputop.tracking.reader.labels import Labels
+
+
+def rename(name: str, new_name: str) -> str:
+    """Give a run another name; return the line that says so.
+
+    Raises:
+        UsageError: there is no such run, it is not kept on disk, or the name is empty or too long.
+        GputopError: the name cannot be written.
+    """
+    run, found = _relabel(name, lambda known: labels.renamed(known, new_name))
+    return printable(f"{run.run_id}: {found.name}")
+
+
+def tag(name: str, tags: Sequence[str], *, remove: bool) -> str:
+    """Add tags to a run, or remove them; return the line with all that it has now.
+
+    Raises:
+        UsageError: there is no such run, it is not kept on disk, or a tag is empty or too long, or there are too many.
+        GputopError: the tags cannot be written.
+    """
+    run, found = _relabel(name, lambda known: labels.retagged(known, tags, remove=remove))
+    return printable(f"{run.run_id}: {', '.join(found.tags(own_tags(run))) or 'no tags'}")
+
+
+def _relabel(name: str, change: Callable[[Labels], Labels]) -> tuple[Run, Labels]:
+    shelf = Shelf(backlog_points=2)
+    run = shelf.find(name, shelf.poll().runs)
+    directory: Path | None = shelf.reader.directory(run.run_id)
+    if directory is None:
+        raise UsageError(f"Run {run.run_id} is not kept on disk.", "It ends with its process, and takes no name or tags.")
+    found = change(labels.read(directory))
+    try:
+        labels.write(directory, found)
+    except OSError as error:
+        raise GputopError(f"{directory} cannot be written: {error.strerror}.", "Make room, or check who owns it.") from error
+    return run, found

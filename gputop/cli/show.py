@@ -1,0 +1,218 @@
+"""``gputop runs show``: all that a run has recorded, as text or as one JSON object."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from typing import Any
+
+from gputop import units
+from gputop.cli.shelf import Shelf, points_of
+from gputop.cli.table import table
+from gputop.snapshot import Points, Run, encode, loss_metric
+from gputop.terminal_text import printable
+from gputop.tracking.reader.rank_log import PHASE, Text
+from gputop.tui.drawing.bars import sparkline
+
+READ_POINTS = 2000
+"""Points to read of each metric and rank; the smallest and largest are among them."""
+CURVE_COLUMNS = 24
+CONFIG_LINES = 15
+"""Entries of the configuration that a terminal gets, unless all are asked for."""
+NONE = "-"
+_SMALL_IS_BEST = re.compile(r"loss|error|err\b|ppl|perplexity|nll|mse|mae|rmse|wer|cer|fid|bpb|bpc", re.IGNORECASE)
+_LARGE_IS_BEST = re.compile(
+    r"acc|top\d|f1|auc|auroc|bleu|rouge|iou|map\b|reward|return|psnr|ssim|precision|recall", re.IGNORECASE
+)
+_NO_AIM = re.compile(r"scale|weight|time|_s$|^phase/", re.IGNORECASE)
+
+
+@dataclass(slots=True)
+class Metric:
+    """One metric of a run. ``last`` is the mean over the ranks; ``best`` and ``best_step`` are None where nothing is an aim."""
+
+    goal: str | None = None
+    """"min" or "max": as the script defined it, else by the name; None if neither says."""
+    last: float | None = None
+    last_step: int | None = None
+    best: float | None = None
+    best_step: int | None = None
+    ranks: dict[int, list[tuple[int, float]]] = field(default_factory=dict)
+    """Rank -> (step, value)."""
+
+
+def show(shelf: Shelf, run: Run, found: Iterable[Points], *, as_json: bool, everything: bool) -> str:
+    """Return one run: what it is, its metrics, what it said, its ranks, and its configuration.
+
+    On a terminal the configuration is cut, unless ``everything``.
+    """
+    metrics = _metrics(run, found)
+    tags, texts = shelf.reader.labels(run.run_id).tags(own_tags(run)), shelf.reader.texts(run.run_id)
+    if as_json:
+        return json.dumps(_record(run, metrics, tags, texts))
+    uncut = everything or not sys.stdout.isatty()
+    return "\n".join(map(printable, show_lines(run, metrics, tags, texts, None if uncut else CONFIG_LINES)))
+
+
+def show_lines(
+    run: Run,
+    metrics: Mapping[str, Metric],
+    tags: Sequence[str] = (),
+    texts: Sequence[tuple[int, Text]] = (),
+    config_lines: int | None = None,
+) -> list[str]:
+    """Return the lines of one run; of its configuration only so many entries, if a number is given."""
+    at = f"  step {run.step}" if run.step is not None else ""
+    lines = [f"{run.name}  {run.run_id}  {run.state}{at}"]
+    labels = (("project", run.project), ("group", _fact(run, "group")), ("tags", ", ".join(tags)))
+    lines += _row([f"{name}: {value}" for name, value in labels if value])
+    lines += [f"notes: {notes}"] if (notes := _fact(run, "notes")) else []
+    lines += [f"command: {' '.join(run.command)}"] if run.command else []
+    took = run.ended_at - run.created_at if run.ended_at and run.created_at else None
+    lines.append(f"started: {units.clock(run.created_at, '%Y-%m-%d %H:%M:%S')}, took {units.duration(took)}")
+    if metrics:
+        lines += [f"curve: {_origin(run)}", "", *_metric_table(metrics)]
+    summary = _fact(run, "summary")
+    if isinstance(summary, Mapping) and summary:
+        lines += ["", *(f"summary: {name} = {json.dumps(encode(value))}" for name, value in summary.items())]
+    if texts:
+        lines += ["", *(_text_line(rank, text, len(run.ranks)) for rank, text in texts)]
+    lines.append("")
+    for rank in run.ranks:
+        values = "  ".join(f"{name} {units.metric(value)}" for name, value in rank.metrics.items())
+        code = f", exit code {rank.exit_code}" if rank.exit_code else ""
+        where = f"pid {rank.pid}, {rank.state}{code}, step {units.count(rank.step)}"
+        # One rank's values are those of the table.
+        lines.append(f"rank {rank.rank} ({where})" + (f": {values or 'nothing logged'}" if len(run.ranks) > 1 else ""))
+    return lines + _config_lines(run, config_lines)
+
+
+def _config_lines(run: Run, most: int | None) -> list[str]:
+    if not run.config:
+        return []
+    shown = [f"  {name} = {json.dumps(encode(value))}" for name, value in islice(run.config.items(), most)]
+    left = len(run.config) - len(shown)
+    return ["", "config:", *shown, *([f"  … {left} more: gputop runs show {run.run_id} --all"] if left else [])]
+
+
+def _metrics(run: Run, found: Iterable[Points]) -> dict[str, Metric]:
+    defined: dict[str, Any] = {}
+    for rank in run.ranks:
+        stated = rank.facts.get("metrics")
+        defined |= stated if isinstance(stated, Mapping) else {}
+    result: dict[str, Metric] = {}
+    for points in found:
+        metric = result.setdefault(points.metric, Metric(_goal(points.metric, defined.get(points.metric))))
+        metric.ranks.setdefault(points.rank, []).extend(zip(points.steps, points.values, strict=True))
+    for metric in result.values():
+        lasts = [series[-1] for series in metric.ranks.values()]
+        metric.last, metric.last_step = units.mean([value for _, value in lasts]), max(step for step, _ in lasts)
+        every = [(value, step) for series in metric.ranks.values() for step, value in series if value == value]
+        if metric.goal is not None and every:
+            metric.best, metric.best_step = (min if metric.goal == "min" else max)(every, key=lambda item: item[0])
+    loss = loss_metric(result)
+    return dict(sorted(result.items(), key=lambda item: (item[0] != loss, item[0].startswith(PHASE), item[0])))
+
+
+def _goal(name: str, defined: Any) -> str | None:
+    goal = defined.get("goal") if isinstance(defined, Mapping) else None
+    if goal in ("min", "max"):
+        return str(goal)
+    if _NO_AIM.search(name):
+        return None
+    return "min" if _SMALL_IS_BEST.search(name) else "max" if _LARGE_IS_BEST.search(name) else None
+
+
+def _metric_table(metrics: Mapping[str, Metric]) -> list[str]:
+    rows = [
+        (
+            name,
+            units.metric(metric.last),
+            NONE if metric.best is None else units.metric(metric.best),
+            NONE if metric.best_step is None else str(metric.best_step),
+            _curve(metric.ranks[min(metric.ranks)]),
+        )
+        for name, metric in metrics.items()
+    ]
+    return table(("METRIC", "LAST", "BEST", "AT STEP", "CURVE"), rows)
+
+
+def _curve(series: Sequence[tuple[int, float]]) -> str:
+    """Return the values as one line of marks; each stands for the mean of its part of the series."""
+    values = [value for _, value in series if abs(value) < float("inf")]
+    columns = min(CURVE_COLUMNS, len(values))
+    parts = [values[len(values) * n // columns : len(values) * (n + 1) // columns] for n in range(columns)]
+    means = [units.mean(part) for part in parts]
+    low, high = min(means, default=0.0), max(means, default=0.0)
+    encoding = sys.stdout.encoding or "ascii"
+    ascii_only = not encoding.lower().startswith("utf")
+    if not high - low < float("inf"):
+        return ""
+    return sparkline([mean - low for mean in means], (high - low) or 1.0, ascii_only)
+
+
+def _record(run: Run, metrics: Mapping[str, Metric], tags: list[str], texts: Sequence[tuple[int, Text]]) -> dict[str, Any]:
+    numbers = {
+        name: {
+            "goal": metric.goal,
+            "last": metric.last,
+            "last_step": metric.last_step,
+            "best": metric.best,
+            "best_step": metric.best_step,
+        }
+        for name, metric in metrics.items()
+    }
+    more = {
+        "step": run.step,
+        "tags": tags,
+        **{name: _fact(run, name) for name in ("group", "job_type", "notes", "summary", "alert", "source")},
+        "metrics": numbers,
+        "text": [{"rank": rank, **asdict(text)} for rank, text in texts],
+    }
+    return {**encode(run), **encode(more)}
+
+
+def _origin(run: Run) -> str:
+    if _fact(run, "source") == "log":
+        return "read from what the script printed"
+    return "recorded by automatic tracking" if _fact(run, "settings") else "what the script logged"
+
+
+def _fact(run: Run, name: str) -> Any:
+    """Return the fact of the first rank that states it."""
+    return next((rank.facts[name] for rank in run.ranks if rank.facts.get(name)), None)
+
+
+def own_tags(run: Run) -> list[str]:
+    """Return the tags that the script gave a run."""
+    tags = _fact(run, "tags")
+    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list | tuple) else []
+
+
+def _text_line(rank: int, text: Text, ranks: int) -> str:
+    who = f"rank {rank} " if ranks > 1 else ""
+    level = "" if text.level == "info" else f"{text.level}: "
+    return f"{units.clock(text.time)} {who}{level}{text.message}"
+
+
+def _row(parts: Sequence[str]) -> list[str]:
+    return ["   ".join(parts)] if parts else []
+
+
+def show_run(name: str, *, as_json: bool, everything: bool) -> str:
+    """Return what ``show`` does of the run with this id, or the newest with this name.
+
+    Raises:
+        UsageError: there is no such run.
+        GputopError: it cannot be read.
+    """
+    shelf = Shelf(backlog_points=READ_POINTS)
+    update = shelf.poll()
+    run = shelf.find(name, update.runs)
+    found = list(points_of(shelf, update.points, run.run_id))
+    newest = next((item for item in shelf.poll().runs if item.run_id == run.run_id), run)
+    return show(shelf, newest, found, as_json=as_json, everything=everything)

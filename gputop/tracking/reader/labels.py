@@ -1,0 +1,125 @@
+"""What the user says of a run from outside: another name, and tags added or removed. One small file beside its journals.
+
+The journals stay as the training wrote them: it may be writing them now. Whoever reads the run applies the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from gputop.errors import UsageError
+from gputop.wire import FormatError, parse_json
+
+FILE = "labels.json"
+FILE_BYTES = 64 << 10
+"""A larger file is none of gputop's."""
+CHARACTERS = 200
+"""The longest name or tag."""
+TAGS = 100
+"""The most tags that are added, or removed, from outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What a file of labels says; the script's own name and tags hold as far as it says nothing."""
+
+    name: str | None = None
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def tags(self, own: Sequence[str]) -> list[str]:
+        """Return the tags of a run whose script gave it ``own``."""
+        return list(dict.fromkeys(tag for tag in (*own, *self.added) if tag in self.added or tag not in self.removed))
+
+
+NONE = Labels()
+
+
+def read(directory: Path) -> Labels:
+    """Return the labels in a run's directory; none where the file is missing, damaged, or not this user's."""
+    try:
+        handle = os.open(directory / FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            found = os.fstat(handle)
+            ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_size <= FILE_BYTES
+            data = parse_json(file.read(FILE_BYTES)) if ours else None
+    except (OSError, FormatError):
+        return NONE
+    if not isinstance(data, dict):
+        return NONE
+    name = data.get("name")
+    return Labels(name if _is_label(name) else None, _texts(data.get("added")), _texts(data.get("removed")))
+
+
+def renamed(labels: Labels, name: str) -> Labels:
+    """Return the labels with this name.
+
+    Raises:
+        UsageError: it is empty or too long.
+    """
+    return replace(labels, name=_checked(name, "name"))
+
+
+def retagged(labels: Labels, tags: Collection[str], *, remove: bool) -> Labels:
+    """Return the labels with these tags added or removed.
+
+    Raises:
+        UsageError: a tag is empty or too long, or there are too many.
+    """
+    given = dict.fromkeys(_checked(tag, "tag") for tag in tags)
+    added = [tag for tag in labels.added if tag not in given]
+    removed = [tag for tag in labels.removed if tag not in given]
+    (removed if remove else added).extend(given)
+    if max(len(added), len(removed)) > TAGS:
+        raise UsageError("These are too many tags.", f"A run takes up to {TAGS}.")
+    return replace(labels, added=tuple(added), removed=tuple(removed))
+
+
+def write(directory: Path, labels: Labels) -> None:
+    """Replace the labels in a run's directory as a whole, mode 0600.
+
+    Raises:
+        OSError: the disk is full, or the directory cannot be written.
+    """
+    temporary = directory / f".{FILE}.{os.getpid()}"
+    with suppress(FileNotFoundError):
+        temporary.unlink()
+    try:
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(json.dumps(asdict(labels)))
+        os.replace(temporary, directory / FILE)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _checked(text: str, what: str) -> str:
+    text = text.strip()
+    if not text:
+        raise UsageError(f"The {what} is empty.", f"Write a {what} of up to {CHARACTERS} characters.")
+    if not _is_label(text):
+        raise UsageError(f"The {what} is too long or is no text.", f"Write a {what} of up to {CHARACTERS} characters.")
+    return text
+
+
+def _is_label(value: object) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= CHARACTERS and _is_utf8(value)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # an argument of bytes that are no text
+        return False
+    return True
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(item for item in value if _is_label(item))[:TAGS] if isinstance(value, list) else ()

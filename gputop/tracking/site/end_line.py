@@ -1,0 +1,72 @@
+"""Makes the first Python process of a command say at its end, on a terminal, what ``gputop run`` recorded.
+
+``gputop run`` becomes the command, so no parent is left to say it. The first Python that starts takes ``GPUTOP_END_LINE``
+out of the environment: the processes that it starts, such as the ranks of a launcher, stay silent. In a shell script each
+Python is the first one. One that is interactive, or that ends by a signal or by ``os._exit``, says nothing.
+
+Self-contained at module level: any Python under ``gputop run`` loads this file by path. What reads the runs is imported at the
+very end.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+
+VARIABLE = "GPUTOP_END_LINE"
+"""PID of the command, if its standard error is a terminal."""
+_PACKAGE_PARENT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
+
+
+def arm() -> None:
+    """Say at the end of this process what was recorded, if nobody else is to."""
+    command = os.environ.pop(VARIABLE, None)
+    if command is None:
+        return
+    import atexit
+    import time
+
+    # Registered first, so it runs after everything that the script and gputop register.
+    atexit.register(_say, os.getpid(), command == str(os.getpid()), os.environ.get("GPUTOP_LAUNCH_ID", ""), time.time())
+
+
+def _say(pid: int, is_command: bool, launch_id: str, started_at: float) -> None:
+    if os.getpid() != pid:  # a forked child
+        return
+    try:
+        interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
+        if not os.isatty(2) or hasattr(sys, "ps1") or (interrupted and not _ended_by(sys.last_traceback)):
+            return
+        if "gputop" not in sys.modules:
+            sys.path.append(_PACKAGE_PARENT)  # this interpreter may lack gputop
+        from gputop.tracking.reader.end_line import end_line
+
+        line = end_line(launch_id, started_at, is_command)
+        if line:
+            sys.stdout.flush()
+            os.write(2, f"{line}\n".encode("utf-8", "replace"))
+        if interrupted:
+            _keep_exit_code()
+    except Exception:  # noqa: BLE001 - the program has ended as it would without gputop; only a line is missing
+        return
+
+
+def _ended_by(trace: TracebackType | None) -> bool:
+    """Return whether the error with this traceback left the script: an interactive console catches and notes its errors too."""
+    if trace is None:
+        return False
+    code = trace.tb_frame.f_code
+    in_script = trace.tb_frame.f_globals is vars(sys.modules["__main__"]) and code.co_filename != "<console>"
+    return code.co_name == "_run_module_as_main" or (code.co_name == "<module>" and in_script)
+
+
+def _keep_exit_code() -> None:
+    """Let Python end by SIGINT after a Ctrl-C, as it would have: each ``exec``, such as in an import, makes it forget that."""
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        return

@@ -1,0 +1,92 @@
+"""The line that ``gputop run`` leaves on a terminal: one, whatever the command started, and none where nobody reads it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Sequence
+
+import pytest
+
+from tests.terminal import Terminal
+from tests.tracking.kit import Home, clean_environment, home
+
+assert home
+RUN = (sys.executable, "-m", "gputop", "run")
+PYTHON = shlex.quote(sys.executable)
+PRINTS = "for step in range(25): print('step', step, 'loss:', 5 - step / 25)"
+NO_STEP = "gputop: saw no training step: no optimizer of torch stepped, and no line with a loss was printed."
+RANKS = """
+import os, subprocess, sys
+child = "import gputop, os; run = gputop.init(); rank = int(os.environ['RANK'])\\nfor i in range(3): run.log(loss=i + rank)"
+for rank in "01":
+    subprocess.run([sys.executable, "-c", child], env={**os.environ, "RANK": rank, "WORLD_SIZE": "2", "GPUTOP_RUN_ID": "pair"})
+"""
+
+
+def ends(home: Home, *words: str, **environment: str) -> tuple[int, list[str]]:
+    """Run ``gputop run`` with these words in a terminal; return its exit code and the last lines that gputop printed."""
+    with Terminal((*RUN, *words), clean_environment(home.state, **environment)) as terminal:
+        code = terminal.wait_exit(60.0)
+        return code, [line for line in terminal.lines() if line.startswith("gputop:")]
+
+
+def python(code: str) -> Sequence[str]:
+    return "--", sys.executable, "-c", code
+
+
+def test_it_names_the_run_its_steps_and_its_loss(home: Home) -> None:
+    line = "gputop: run mine: 25 steps, loss 4.04 -> gputop runs show mine"
+    assert ends(home, "--name", "mine", *python(f"{PRINTS}\nraise SystemExit(3)")) == (3, [line])
+    own = "import gputop; run = gputop.init(name='my run')\nfor i in range(1, 8): run.log(loss=i, step=i)\n{end}"
+    line = "gputop: run my run: 7 steps, loss 7 -> gputop runs show 'my run'"
+    assert ends(home, *python(own.format(end=""))) == (0, [line])
+    assert ends(home, *python(own.format(end="raise KeyboardInterrupt"))) == (-2, [line])
+    (home.state / "ctrl_c.py").write_text(own.format(end="raise KeyboardInterrupt"))
+    assert ends(home, "--", sys.executable, str(home.state / "ctrl_c.py")) == (-2, [line])
+    line = "gputop: run my run: no training step -> gputop runs show 'my run'"
+    assert ends(home, *python("import gputop; gputop.init(name='my run'); 1 / 0")) == (1, [line])
+
+
+def test_a_command_that_trains_nothing_is_told_so(home: Home) -> None:
+    assert ends(home, *python("print('hello')")) == (0, [NO_STEP])
+
+
+def test_ranks_have_one_line_together(home: Home) -> None:
+    line = "gputop: run pair: 3 steps, loss 2.5 -> gputop runs show pair"
+    assert ends(home, "--name", "pair", *python(RANKS)) == (0, [line])
+
+
+def test_a_shell_script_has_one_line_for_each_training(home: Home) -> None:
+    helper, train = f"{PYTHON} -c 'print(1)'", f"{PYTHON} -c {shlex.quote(PRINTS)}"
+    line = "gputop: run python: 25 steps, loss 4.04 -> gputop runs show python"
+    assert ends(home, "--", "sh", "-c", f"{helper}; {train}; {train}; {helper}") == (0, [line, line])
+
+
+def test_a_command_that_trains_several_times_says_how_often(home: Home) -> None:
+    several = "import gputop\nfor number in range(3):\n    with gputop.init(name=f'fold{number}') as run: run.log(loss=number)"
+    line = "gputop: run fold2: 1 step, loss 2 (and 2 more runs) -> gputop runs show fold2"
+    assert ends(home, *python(several)) == (0, [line])
+
+
+@pytest.mark.parametrize(
+    "setting", ["GPUTOP_SILENT=1", "GPUTOP=0", "GPUTOP_MODE=disabled", "GPUTOP_JOB_ID=a-job", "redirected"]
+)
+def test_it_is_not_printed_where_nobody_wants_it(home: Home, setting: str) -> None:
+    name, _, value = setting.partition("=")
+    if name == "redirected":
+        shell = f"{PYTHON} -m gputop run -- {PYTHON} -c {shlex.quote(PRINTS)} 2> {shlex.quote(str(home.state))}.err"
+        with Terminal(("sh", "-c", shell), clean_environment(home.state)) as terminal:
+            assert terminal.wait_exit(60.0) == 0
+            assert "gputop" not in terminal.text()
+        assert home.state.with_name("state.err").read_text() == ""
+    else:
+        assert ends(home, *python(PRINTS), **{name: value}) == (0, [])
+
+
+def test_neither_the_script_nor_its_children_see_how_it_is_done(home: Home) -> None:
+    look = "import os, sys; print([n for n in os.environ if 'END_LINE' in n], [m for m in sys.modules if 'reader' in m])"
+    inner = f"import subprocess, sys\n{look}\nsubprocess.run([sys.executable, '-c', {look!r}])"
+    with Terminal((*RUN, *python(inner)), clean_environment(home.state)) as terminal:
+        assert terminal.wait_exit(60.0) == 0
+        assert terminal.lines()[:3] == ["[] []", "[] []", NO_STEP]
