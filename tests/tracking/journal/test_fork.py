@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from tests.tracking.kit import Home, eventually, home, read_all
 
 assert home
+
+pytestmark = pytest.mark.interpreter
 
 FORKS = """
 import os, sys, threading, gputop
