@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 
-.PHONY: run install test check format docs bench picture clean
+.PHONY: run install test test-pythons check format docs bench picture clean
 
 run: $(INSTALLED)
 	@$(BIN)/gputop $(ARGS)
@@ -32,6 +32,10 @@ test: $(VENV)/.developed
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not alone" || status=$$?; \
 	$(BIN)/python -m pytest -m alone || status=$$?; \
 	exit $$status
+
+# What depends on the interpreter, on the oldest and the newest Python that is here.
+test-pythons:
+	@JOBS=$(JOBS) .ci/test-pythons
 
 check: $(VENV)/.developed
 	$(BIN)/ruff format --check .

@@ -22,7 +22,10 @@ from tests.jobs.test_signals import supervisor_of
 from tests.jobs.test_store import ended, launch, nothing_left, says, until
 from tests.jobs.test_survival import small_disk
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc")
+pytestmark = [
+    pytest.mark.interpreter,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc"),
+]
 assert nothing_left
 assert small_disk
 

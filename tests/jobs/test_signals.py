@@ -18,7 +18,10 @@ from tests import REPOSITORY
 from tests.jobs.test_attached import Attached
 from tests.jobs.test_store import SLEEP, ended, launch, nothing_left, says, until
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc")
+pytestmark = [
+    pytest.mark.interpreter,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc"),
+]
 assert nothing_left
 
 UNTIL_FILE = "import os, sys, time\nprint('up', flush=True)\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.02)"

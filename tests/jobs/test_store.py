@@ -19,7 +19,10 @@ from gputop.jobs.output import logs
 from gputop.jobs.store import Job
 from gputop.recipes.catalogue import Launch
 
-pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc")
+pytestmark = [
+    pytest.mark.interpreter,
+    pytest.mark.skipif(not sys.platform.startswith("linux"), reason="jobs are known by /proc"),
+]
 
 DEADLINE_S = 40.0
 

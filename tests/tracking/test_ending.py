@@ -8,6 +8,8 @@ from tests.tracking.kit import Home, home, read_all
 
 assert home
 
+pytestmark = pytest.mark.interpreter
+
 ENDS = {
     "end": ("pass", 0, "finished", None),
     "exit": ("sys.exit()", 0, "finished", 0),

@@ -11,6 +11,8 @@ from tests.tracking.kit import Home, home
 
 assert home
 
+pytestmark = pytest.mark.interpreter
+
 RUN = (sys.executable, "-m", "gputop", "run", "--", sys.executable)
 
 UNWRAPS_FIRST = """

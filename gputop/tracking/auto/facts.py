@@ -89,6 +89,7 @@ class Facts:
     def due(self, step: int) -> None:
         """Do what is due after this step, on the thread that trains."""
         now = perf_counter()
+        self.stall.start()
         if self.stall.stalled:
             self.stall.stalled = False
             self._steps.update_fact("stalled", None)

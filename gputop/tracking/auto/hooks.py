@@ -237,6 +237,8 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                 if feed is None:
                     feed = feeds[self] = Feed()
                 steps.fast.end_early()
+                if steps.facts is not None:
+                    steps.facts.stall.start()  # it ended if workers were forked, and they may be what never answers
                 feed.began_s = perf_counter() - started
                 feed.begin(self)
                 result._gputop_feed = feed

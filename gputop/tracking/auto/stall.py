@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 from statistics import median
@@ -19,6 +18,7 @@ from typing import Any
 from gputop.facts.table import Stalled
 from gputop.tracking.auto.fast_path import FastPath
 from gputop.tracking.auto.state import Training
+from gputop.tracking.journal.worker import Worker
 
 STALL_S = 30.0
 """Without a step for this long (``GPUTOP_STALL_S`` overrides it), and for ten median steps, the training is stalled."""
@@ -55,19 +55,15 @@ class Stall:
         self.stalled = False
         self._pause_s = 0.0
         """The longest time without a step that a step ended, at the resolution of the polls."""
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="gputop-stall", daemon=True)
+        self._worker = Worker("gputop-stall", self._watch)
 
     def start(self) -> None:
-        """Start polling; skip it if the process cannot start another thread."""
-        try:
-            self._thread.start()
-        except RuntimeError:
-            self._over.set()
+        """Start polling, at first or where a fork ended it; skip it if the process cannot start another thread."""
+        self._worker.start()
 
     def stop(self) -> None:
         """Stop polling: the run is over."""
-        self._over.set()
+        self._worker.stop()
 
     def _limit_s(self) -> float:
         times = list(self._steps.recent_s)
@@ -83,7 +79,7 @@ class Stall:
         try:
             said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
             look_s = min(LOOK_S, self.floor_s / 4)
-            while not self._over.wait(look_s):
+            while not self._leaves_after(look_s):
                 mark, run = self._fast.marked, self._steps.run
                 now = time.perf_counter()
                 if run is None or mark is None:
@@ -100,11 +96,18 @@ class Stall:
                 said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
                 found = self._where(now - mark, early)
-                if self._fast.marked == mark and not self._over.is_set():
+                if self._fast.marked == mark and not self._worker.stopping:
                     self.stalled = True
                     run.fact("stalled", found)
+            if not self._worker.stopping:
+                # A fork ended the thread: the next step takes the full path, and starts it again.
+                self._steps.facts_due, self._fast.limit_s = 0, 0
         except Exception:  # noqa: BLE001 - the interpreter is shutting down, or has changed: stay silent
-            return
+            self._worker.stop()
+
+    def _leaves_after(self, seconds: float) -> bool:
+        self._worker.sleep(seconds)
+        return self._worker.has_to_leave()
 
     def _where(self, since_s: float, early: bool) -> dict[str, Any]:
         frame = sys._current_frames().get(self._steps.thread)

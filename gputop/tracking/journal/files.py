@@ -8,7 +8,6 @@ forked child needs.
 
 from __future__ import annotations
 
-import _thread
 import os
 import sys
 import threading
@@ -24,6 +23,7 @@ from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.read import last_step
 from gputop.tracking.journal.ring import open_ring
+from gputop.tracking.journal.worker import Worker
 from gputop.tracking.journal.writer import Journal
 
 FLUSH_S = 0.5
@@ -49,10 +49,7 @@ class OpenJournal:
         self.on_tick: Callable[[], None] | None = None
         """Called on the flusher's thread about once a second; must return quickly."""
         self._pid = os.getpid()
-        self._thread: threading.Thread | None = None
-        self._alarm = _thread.allocate_lock()
-        self._alarm.acquire()
-        self._stopping = False
+        self._flusher = Worker("gputop-flusher", self._run)
         self._archive_path: Path | None = None
         archive, identity, reason = self._open_archive(identity, runs_dir)
         ring = self._ring = open_ring(identity, runs_dir, self._archive_path, ring_bytes) if thread else None
@@ -66,7 +63,7 @@ class OpenJournal:
             private(form.RING_DATA_OFFSET + form.RING_BYTES_MIN) if ring is None else ring.memory,
             archive,
             through=through,
-            start_flusher=None if through else self._start,
+            start_flusher=None if through else self._flusher.start,
             kick=None if through else self._kick,
         )
         if archive is not None:
@@ -113,28 +110,16 @@ class OpenJournal:
         except OSError as error:
             return None, identity, error
 
-    def _start(self) -> None:
-        if self._thread is None and not self._stopping and not sys.is_finalizing():
-            thread = threading.Thread(target=self._run, name="gputop-flusher", daemon=True)
-            try:
-                thread.start()
-            except RuntimeError:  # no more threads available, or the interpreter is shutting down: finish() flushes
-                return
-            self._thread = thread
-
     def _kick(self) -> None:
-        if self._alarm.locked():
-            try:
-                self._alarm.release()
-            except RuntimeError:  # another thread was faster
-                return
+        self._flusher.start()
+        self._flusher.wake()
 
     def _run(self) -> None:
         ticks = 0
-        journal = self.journal
+        journal, flusher = self.journal, self._flusher
         flush_at = slow_at = 0.0
-        while not self._stopping:
-            self._alarm.acquire(timeout=QUICK_S if journal.quick else FLUSH_S)
+        while not flusher.has_to_leave():
+            flusher.sleep(QUICK_S if journal.quick else FLUSH_S)
             try:
                 self._leave_truncated_ring()
                 now = time.monotonic()
@@ -142,17 +127,32 @@ class OpenJournal:
                     slow_at = now + QUICK_FOR_S
                 elif journal.quick and now > slow_at:
                     journal.quick = journal.waits
-                if now < flush_at and not self._stopping and not self._fills():
+                if now < flush_at and not flusher.stopping and not self._fills():
                     continue
                 flush_at = now + FLUSH_S
                 self._flush()
                 ticks += 1
-                if ticks % 2 == 0 and not self._stopping:
+                if ticks % 2 == 0 and not flusher.stopping:
                     self._tick()
             except OSError as error:
                 self._stop_archive(error)
             except Exception as error:  # noqa: BLE001 - a dying thread would print a traceback into the user's log
                 tell(f"the flusher failed ({reason(error)}).")
+        if not flusher.stopping:
+            self._leave_for_fork()
+
+    def _leave_for_fork(self) -> None:
+        """Write what is pending, and make the next record start the thread again."""
+        try:
+            self._leave_truncated_ring()
+            self.journal.catch_up()
+            self._flush()
+        except OSError as error:
+            self._stop_archive(error)
+        except Exception as error:  # noqa: BLE001 - as above
+            tell(f"the flusher failed ({reason(error)}).")
+        self.journal.quick = False
+        self.journal.want_attention()
 
     def _fills(self) -> bool:
         return self.journal.position - self.journal.flushed > self.journal.capacity // 4
@@ -254,14 +254,9 @@ class OpenJournal:
         if journal.dropped_calls:
             tell(f"{journal.dropped_calls} log calls were dropped: signal handlers that log interrupted each other.")
         self._state_end(state, exit_code)
-        self._stopping = True
-        deadline = time.monotonic() + FINISH_S
-        self._start_last_flush(deadline)
-        if self._thread is not None:
-            self._thread.join(max(0.0, deadline - time.monotonic()))
-            if self._thread.is_alive():
-                tell(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
-                return
+        if not self._flush_last():
+            tell(f"the disk did not answer within {FINISH_S:g} s: the end of the run stays in memory.")
+            return
         kept = journal.archive_state == form.ARCHIVE_GOOD and journal.flushed == journal.position
         if self._ring is not None and (kept or self._archive_path is None):
             self._ring.remove()
@@ -269,24 +264,23 @@ class OpenJournal:
             journal.archive.close()
             journal.archive = None
 
-    def _start_last_flush(self, deadline: float) -> None:
-        """Do the last flush on a thread, so that a hanging disk does not delay the end of the training."""
+    def _flush_last(self) -> bool:
+        """Flush for the last time; return whether it is done. On a thread: a hanging disk must not delay the training's end."""
+        deadline = time.monotonic() + FINISH_S
+        self._flusher.stop()
         if sys.is_finalizing():  # a new thread would not start, and the others stand still
-            self._thread = None
             self._last_flush()
-            return
-        previous, last = self._thread, threading.Thread(target=self._last_flush, name="gputop-finish", daemon=True)
-        if previous is not None:
-            self._kick()
-            previous.join(max(0.0, deadline - time.monotonic()))
-            if previous.is_alive():
-                return
+            return True
+        if not self._flusher.join(deadline - time.monotonic()):
+            return False
+        last = threading.Thread(target=self._last_flush, name="gputop-finish", daemon=True)
         try:
             last.start()
-            self._thread = last
         except RuntimeError:  # the interpreter no longer starts threads
-            self._thread = None
             self._last_flush()
+            return True
+        last.join(max(0.0, deadline - time.monotonic()))
+        return not last.is_alive()
 
     def _last_flush(self) -> None:
         archive = self.journal.archive

@@ -254,7 +254,7 @@ class Journal(Turns, Schemas):
             self._event(form.EVENT, {"type": "anchor", "name": "clock", "value": shift}, ("anchor", "clock"))
 
     def want_attention(self) -> None:
-        """Make the next ``log`` call ``attend``; called on the flusher's thread."""
+        """Make the next ``log`` start the flusher if it ended, and ``attend``; called on the flusher's thread."""
         self._wants_attention = True
         self._limit = 0
 
@@ -323,7 +323,11 @@ class Journal(Turns, Schemas):
         if not self._wants_attention or 0 in self._writing:
             return
         self._wants_attention = False
-        if self.attend is not None and not self.closed:
+        if self.closed:
+            return
+        if self._start_flusher is not None:
+            self._start_flusher()
+        if self.attend is not None:
             self.attend()
 
     def _unplanned(self, metrics: Mapping[str, Any], step: int | None, now: int, count: bool = True) -> None:

@@ -148,6 +148,7 @@ def test_a_training_that_stands_still_says_where(home: Home, tmp_path: Path) -> 
         env=clean_environment(home.state, GPUTOP_STALL_S="0.4", OMP_NUM_THREADS="1"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
     )
@@ -184,8 +185,9 @@ def test_a_training_that_stands_still_says_where(home: Home, tmp_path: Path) -> 
         assert time.monotonic() < end
     found = told(True)["stalled"]
     assert (found["phase"], found["stack"][0].endswith(" <module>")) == ("other", True)
-    process.communicate("\n", timeout=DEADLINE_S)
-    assert process.returncode == 0
+    _, error = process.communicate("\n", timeout=DEADLINE_S)
+    assert process.returncode == 0, error
+    assert "multi-threaded" not in error, "the fork was alone"
     facts = told(False)
     assert facts["loader"]["exhausted"] is True
 

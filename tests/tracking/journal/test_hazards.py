@@ -23,6 +23,8 @@ from tests.tracking.kit import DEADLINE_S, Home, eventually, home, read_all, wit
 
 assert home
 
+pytestmark = pytest.mark.interpreter
+
 ACKNOWLEDGE = """
 import os, gputop
 run = gputop.init(name="victim")

@@ -1,5 +1,6 @@
-"""A loop whose data set waits, at its ninth batch, until a file is there."""
+"""A loop that forks after its fourth batch, and whose data set waits, at its ninth, until a file is there."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -26,5 +27,10 @@ for batch in DataLoader(Slow(), batch_size=1):
     optimizer.zero_grad()
     model(batch).square().mean().backward()
     optimizer.step()
+    if batch[0, 0] == 3:
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        os.waitpid(child, 0)
 print("over", flush=True)
 input()

@@ -1,0 +1,138 @@
+"""A thread of ours in somebody's training: it sleeps nearly always, and it is gone while the process forks.
+
+From Python 3.12 on, ``os.fork()`` warns in a process of several threads: a script that has none of its own would print a
+warning that it does not print without gputop. So before a fork our threads end, and each is started again when the training
+next calls what it serves. Python counts the threads after all fork hooks have run, so that no hook can start them again.
+
+In a process with threads of others the warning comes anyway: there ours stay. A thread that cannot end soon, because a disk
+does not answer, stays too.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable
+
+FORK_WAIT_S = 0.2
+"""How long a fork waits for our threads; where they once took longer, no later fork waits."""
+_WARNS = sys.version_info >= (3, 12)
+
+_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+_too_slow = False
+
+
+class Worker:
+    """A daemon thread that can be woken, stopped, and started again."""
+
+    def __init__(self, name: str, work: Callable[[], None]) -> None:
+        """``work`` runs on the thread: it calls ``sleep`` in a loop, and returns once ``has_to_leave()``."""
+        self._name = name
+        self._work = work
+        self._alarm = _thread.allocate_lock()
+        self._alarm.acquire()
+        self._fork: list[None] = []
+        """Holds an item from when a fork asks the thread to end until the thread agrees, or the fork waits no longer."""
+        self._thread: threading.Thread | None = None
+        self._cannot_start = False
+        self.stopping = False
+        """Whether the thread has to end for good."""
+        _workers.add(self)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a thread."""
+        return self._thread is not None
+
+    def start(self) -> None:
+        """Start the thread, unless it runs, has been stopped, or the process can start no more threads."""
+        if self._thread is not None or self.stopping or self._cannot_start or sys.is_finalizing():
+            return
+        self._thread = thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError:  # no more threads available, or the interpreter is shutting down
+            self._thread, self._cannot_start = None, True
+
+    def stop(self) -> None:
+        """Make the thread end for good, without waiting for it."""
+        self.stopping = True
+        self.wake()
+
+    def join(self, within_s: float) -> bool:
+        """Wait until there is no thread; return whether that is so."""
+        thread = self._thread
+        if thread is None:
+            return True
+        thread.join(max(0.0, within_s))
+        return not thread.is_alive()
+
+    def wake(self) -> None:
+        """End the thread's sleep. Safe on any thread and in a signal handler."""
+        if self._alarm.locked():
+            try:
+                self._alarm.release()
+            except RuntimeError:  # another thread was faster
+                return
+
+    def sleep(self, seconds: float) -> None:
+        """Sleep until ``wake``, at most this long; called on the thread."""
+        self._alarm.acquire(timeout=seconds)
+
+    def has_to_leave(self) -> bool:
+        """Return whether the thread has to return now; called on the thread, which then does."""
+        if self.stopping:
+            return True
+        if not self._fork:
+            return False
+        try:
+            self._fork.pop()
+        except IndexError:  # the fork waits no longer
+            return False
+        return True
+
+    def _run(self) -> None:
+        try:
+            self._work()
+        finally:
+            if not self.stopping:
+                self._thread = None
+
+    def _ask_to_leave(self) -> None:
+        self._fork.append(None)
+        self.wake()
+
+    def _left(self, thread: threading.Thread, until: float) -> bool:
+        """Wait until the operating system has no trace of the thread; Python asks it how many there are."""
+        try:
+            while thread.is_alive() or os.path.exists(f"/proc/self/task/{thread.native_id}"):
+                if time.monotonic() > until:
+                    return False
+                thread.join(0.01)
+                time.sleep(2e-5)
+            return True
+        finally:
+            self._fork.clear()
+
+
+def _before_fork() -> None:
+    global _too_slow
+    try:
+        threads = [(worker, worker._thread) for worker in list(_workers)]
+        running = [(worker, thread) for worker, thread in threads if thread is not None and thread.is_alive()]
+        if _too_slow or not running or len(os.listdir("/proc/self/task")) > len(running) + 1:
+            return
+        until = time.monotonic() + FORK_WAIT_S
+        for worker, _ in running:
+            worker._ask_to_leave()
+        _too_slow = bool([worker for worker, thread in running if not worker._left(thread, until)])
+    except Exception:  # noqa: BLE001 - the script forks, whatever goes wrong here
+        return
+
+
+if _WARNS:
+    os.register_at_fork(before=_before_fork)
