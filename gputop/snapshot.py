@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, Proc
 from gputop.wire import FormatError, decode, encode, parse_json, to_plain
 
 __all__ = [
+    "AUTOMATIC_PREFIX",
     "ENDED_STATES",
     "FAILED_STATES",
     "LIVE_STATES",
@@ -51,6 +52,7 @@ __all__ = [
     "is_training_loss",
     "loss_metric",
     "names_a_loss",
+    "own_or_automatic",
 ]
 
 SCHEMA_VERSION = 1
@@ -285,7 +287,9 @@ class Run:
         return None
 
 
-LOSS_METRICS = ("loss", "train/loss", "train_loss", "training_loss")
+AUTOMATIC_PREFIX = "auto/"
+"""Stands before the names of automatic values that a script may log as well, in a run that the script opened."""
+LOSS_METRICS = ("loss", "auto/loss", "train/loss", "train_loss", "training_loss")
 """Names of a run's training loss, in order of preference: the first that the run logs wins."""
 _NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
 _WORD = re.compile(r"[^\W_]+")
@@ -299,7 +303,17 @@ def loss_metric(names: Iterable[str]) -> str | None:
     known = set(names)
     own = next((name for name in LOSS_METRICS if name in known), None)
     others = (name for name in known if "loss" in name.lower())
-    return own or min(others, key=lambda name: (not is_training_loss(name), not name.startswith("loss/"), name), default=None)
+    return own or min(
+        others,
+        key=lambda name: (not is_training_loss(name), not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"), name),
+        default=None,
+    )
+
+
+def own_or_automatic(name: str, known: Container[str]) -> str:
+    """Return this metric's name in a run: that of the automatic one where the script logs none of its own."""
+    automatic = AUTOMATIC_PREFIX + name
+    return automatic if name not in known and automatic in known else name
 
 
 def is_training_loss(loss: str) -> bool:

@@ -55,8 +55,12 @@ its names. |
 Of steps that take less than 50 ms, about 20 a second are looked at whole, one in 128 at least, and the same ones on all ranks.
 The others have `loss`, `step_s` and `phase/data`, and what is out of the ordinary, such as `phase/evaluation`, for a quarter of
 the cost. The facts `wrapper_calls` and `gradients` count the steps that were looked at. Every step is looked at whole where
-there is more than one optimizer or loss, where gradients are accumulated or scaled, where the loss is on a GPU, under
-DataParallel, and in a run that the script opened itself.
+there is more than one optimizer or loss, where gradients are accumulated or scaled, where the loss is on a GPU, and under
+DataParallel.
+
+In a run that the script opened itself, its values keep their names and its steps. The automatic ones have the numbers of
+optimizer steps there, from 0 on, and `loss`, `lr` and `epoch` are called `auto/loss`, `auto/lr` and `auto/epoch`, so that they
+never mix with what the script logs under these names. Another name that the script logs is its own from then on.
 """
 
 

@@ -119,7 +119,7 @@ def device_environment(devices: Sequence[Device]) -> dict[str, str]:
 
 def _environment(recipe: Recipe, devices: Sequence[Device]) -> dict[str, str]:
     found = device_environment(devices)
-    # The scripts start their own runs; 1 adds the automatic facts to them. The user's own setting wins.
+    # The scripts start their own runs; automatic tracking joins them. The user's own setting wins.
     found["GPUTOP_AUTO"] = os.environ.get("GPUTOP_AUTO", "1")
     if recipe.mask is not None:
         found["GPUTOP_VIRTUAL_DEVICES" if "GPUTOP_VIRTUAL_DEVICES" in found else "CUDA_VISIBLE_DEVICES"] = recipe.mask

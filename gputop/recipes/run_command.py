@@ -1,9 +1,9 @@
 """``gputop run -- CMD``: replaces itself with the command, with automatic tracking enabled for every Python process in it.
 
 Because of exec, exit code, signals, standard streams, terminal and process group are the command's own. Only environment
-variables differ: PYTHONPATH starts with gputop's directory, GPUTOP_AUTO=1 adds automatic values to scripts that use gputop
-themselves, GPUTOP_NAME and GPUTOP_PROJECT name the run, GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher, and
-on a terminal GPUTOP_END_LINE makes the first Python process say at its end what was recorded.
+variables differ: PYTHONPATH starts with gputop's directory, GPUTOP_AUTO=1 says that automatic tracking is on, GPUTOP_NAME and
+GPUTOP_PROJECT name the run, GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher, and on a terminal GPUTOP_END_LINE
+makes the first Python process say at its end what was recorded.
 """
 
 from __future__ import annotations

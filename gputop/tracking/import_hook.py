@@ -21,7 +21,6 @@ if TYPE_CHECKING:  # typing and collections.abc would be most of the cost of ``i
     from typing import Any
 
 _install: Callable[[Any], None] | None = None
-_on_ask: Callable[[], None] | None = None
 
 
 class TorchFinder:
@@ -118,15 +117,7 @@ def _is_loaded(module: Any) -> bool:
     return "optim" in object.__getattribute__(module, "__dict__")
 
 
-def ask() -> None:
-    """Add automatic values to the run that the script opened, as ``gputop.watch(model, optimizer)`` requests."""
+def arm_again() -> None:
+    """Turn automatic tracking on where ``import gputop`` could not, because torch was only half loaded then."""
     if _install is not None:
         arm(_install)
-    if _on_ask is not None:
-        _on_ask()
-
-
-def answer_with(answer: Callable[[], None]) -> None:
-    """Call ``answer`` on every ``ask``; automatic tracking registers itself here once it is installed."""
-    global _on_ask
-    _on_ask = answer

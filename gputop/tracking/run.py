@@ -193,14 +193,14 @@ class Run:
     def watch(self, model: Any, *others: Any, **ignored: Any) -> None:
         """Record what a model is and how its batches are split; see ``tracking.watch`` for the facts.
 
-        Pass the wrapper if there is one: ``watch(nn.DataParallel(net))``. With further arguments, as in
-        ``watch(model, optimizer, loader)``, loss, learning rate, throughput and times are recorded from now on without
-        calls of ``log``.
+        Pass the wrapper if there is one: ``watch(nn.DataParallel(net))``. Further arguments, as in
+        ``watch(model, optimizer, loader)``, make sure that automatic tracking is on, which records loss, learning rate,
+        throughput and times without calls of ``log``.
         """
         from gputop.tracking.watch import watch
 
         if others:
-            import_hook.ask()
+            import_hook.arm_again()
         watch(model, self)
 
     def finish(self, exit_code: int | None = None, **ignored: Any) -> None:

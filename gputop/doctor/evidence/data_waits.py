@@ -16,7 +16,7 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.evidence.series import KEPT_POINTS, Series
 from gputop.doctor.facts.stated import facts_of
 from gputop.facts.table import Loader
-from gputop.snapshot import LIVE_STATES
+from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES
 
 STEPS_MIN = 30
 PREFETCH = 2
@@ -80,7 +80,8 @@ def _without(steps: Series, firsts: Sequence[int], batches: int) -> Series:
 
 def beginnings(evidence: Evidence, job: Job, rank: int) -> list[int]:
     """Return the first step of each kept epoch except the first one."""
-    epochs = evidence.series(job.run_id, rank, EPOCH)
+    # The automatic one has the steps of the automatic waits, which it is compared with.
+    epochs = evidence.series(job.run_id, rank, AUTOMATIC_PREFIX + EPOCH) or evidence.series(job.run_id, rank, EPOCH)
     if not epochs or min(epochs.values) == max(epochs.values):
         return []
     return [after.step for before, after in itertools.pairwise(epochs) if after.value > before.value]

@@ -7,7 +7,7 @@ A fact whose collection fails is not tried again; the others continue.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from time import perf_counter
 from types import FunctionType
 from typing import Any
@@ -160,18 +160,10 @@ class Facts:
         feed = self._steps.loader
         found: dict[str, Any] | None = feed.batches.fact() if feed is not None and feed.trains else None
         called = self._models.called.fact()
-        if found is not None:
-            found = table.Batches.filled(**{**found, "recent": self._numbered(found["recent"])})
-        return found if called is None else table.Batches.filled(**(found or {}), called=self._numbered(called))
+        return found if called is None else table.Batches.filled(**(found or {}), called=called)
 
     def _parameters(self) -> dict[str, Any] | None:
-        found = self._probe.fact() if self._probe is not None else None
-        return None if found is None else table.Parameters.filled(recent=self._numbered(found["recent"]))
-
-    def _numbered(self, rows: Iterable[list[Any]]) -> list[list[Any]]:
-        """Return [step, ...] with the run's step numbers: in the script's own run, the script's."""
-        ahead = self._steps.records.ahead if self._steps.records is not None else 0
-        return [[step + ahead, *more] for step, *more in rows]
+        return self._probe.fact() if self._probe is not None else None
 
     def _about_torch(self) -> dict[str, Any] | None:
         """Return the fact ``torch``; queries devices only if CUDA is in use, and keeps an earlier answer."""

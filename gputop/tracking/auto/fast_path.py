@@ -11,7 +11,7 @@ number of loader workers, a script that logs every 10 steps), and the widest gap
 The wrappers (``hooks``, ``models``) take the fast path while ``on`` is set. Anything unusual (a second loss, an evaluation, a
 checkpoint, a value on a GPU) ends it in the middle of an iteration: ``end_early`` hands over what is known, and the rest of
 the iteration takes the full path. Only plain iterations start it: one optimizer, one line that runs backward, once per
-step, in a run that tracking opened itself.
+step, and no adapter or script that records the same values.
 """
 
 from __future__ import annotations
@@ -66,9 +66,11 @@ def is_full(step: int, share: int) -> bool:
 class Stretch:
     """Consecutive fast iterations whose records are not written yet."""
 
-    __slots__ = ("waiting",)
+    __slots__ = ("_names", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, names: tuple[str, str, str]) -> None:
+        """``names`` are those of a step's time, its loss and its wait for data."""
+        self._names = names
         self.waiting: deque[FastStep] = deque()
 
     def __bool__(self) -> bool:
@@ -76,12 +78,13 @@ class Stretch:
 
     def __iter__(self) -> Iterator[Deferred]:
         """Yield each record once. Safe on any thread."""
+        names, without_data = self._names, self._names[:2]
         while self.waiting:
             step, now, step_s, loss, data_s = self.waiting.popleft()
             if data_s:
-                yield ("step_s", "loss", "phase/data"), (step_s, loss, data_s), step, int(now * 1e9)
+                yield names, (step_s, loss, data_s), step, int(now * 1e9)
             else:
-                yield ("step_s", "loss"), (step_s, loss), step, int(now * 1e9)
+                yield without_data, (step_s, loss), step, int(now * 1e9)
 
 
 class FastPath:
@@ -120,7 +123,7 @@ class FastPath:
         self._fetches = False
         """Whether each iteration fetches a batch from a DataLoader."""
         self._site: Site | None = None
-        self._stretch = Stretch()
+        self._stretch = Stretch(("step_s", "loss", "phase/data"))
         self.supported = True
         """Whether the wrapper of backward supports the fast path."""
         self.on = False
@@ -180,7 +183,8 @@ class FastPath:
         if not self.supported or self._plain_steps < PLAIN_STEPS or steps.records is None or steps.journal is None:
             return
         site, feed, optimizer = steps.sites.only(), steps.loader, steps.last() if steps.last is not None else None
-        if site is None or optimizer is None or not steps.records.direct or (feed is not None and feed.batches.counting):
+        names = steps.records.names_if_fast()
+        if site is None or optimizer is None or names is None or (feed is not None and feed.batches.counting):
             return
         if self._plain_steps % PLAIN_STEPS == 0:
             usual_s = statistics.median(steps.recent_s)
@@ -194,7 +198,7 @@ class FastPath:
             self.step, self._last_step, self.mark = steps.step, number - 1, steps.mark
             self._set_pause()
             self._site, self.optimizer_id, self.thread = site, id(optimizer), steps.thread
-            self._stretch = steps.journal.stretch = Stretch()
+            self._stretch = steps.journal.stretch = Stretch(names)
             self.record = self._stretch.waiting.append
             self.loss, self.data_s, self.limit_s = None, 0.0, FULL_FROM_S
             self.feed = feed if self._fetches else NO_FEED
@@ -226,7 +230,8 @@ class FastPath:
         if steps.journal is not None:
             steps.journal.stretch = None
             steps.journal.deferred.append(self._stretch)
-            steps.journal.continue_from(self.step)
+            if steps.records is not None and steps.records.numbered_by_us:
+                steps.journal.continue_from(self.step)
         steps.fetched, steps.gc_s = 0, 0.0
 
     def abort(self) -> None:

@@ -87,6 +87,13 @@ class Sites:
         self.added: tuple[Site, Any] | None = None
         """The site and loss added by the running backward."""
 
+    def begin_run(self) -> None:
+        """Forget the lines and names of an earlier run, but not the losses of the step that opens this one."""
+        self.settled = False
+        self._by_place = {place: site for place, site in self._by_place.items() if site in self.pending}
+        for site in self.pending:
+            site.name = None
+
     def take_back(self) -> None:
         """Remove the loss of a backward that failed, because the script may retry it."""
         added, self.added = self.added, None

@@ -104,13 +104,29 @@ class Models:
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._steps = steps
         self.fast = fast
+        self.inside = False
+        self._classes: set[type] = set()
+        self.mesh: list[str] = []
+        self.autocast = False
+        """Whether autocast was on in a forward."""
+        self.evaluating = False
+        """Whether the module that is being called, if any, is being evaluated."""
+        self.begin_run()
+        _publish(self)
+        for item in vars(Models).values():
+            if isinstance(item, FunctionType) and item.__name__ != "timed":
+                no_compile(torch, item)
+        no_compile(torch, Models.timed, inside=False)
+
+    def begin_run(self) -> None:
+        """Forget the modules of an earlier run, and begin to count anew."""
+        self.settling = True
+        """Whether ``after_iteration`` must be called."""
         self.splits = False
         """Whether the calls of a DataParallel are being counted."""
         self.tops: dict[int, Top] = {}
-        self.inside = False
-        self.settling = True
-        """Whether ``after_iteration`` must be called."""
-        self._classes: set[type] = set()
+        self.wrapped = False
+        """Whether a data-parallel wrapper is among the observed modules."""
         self._parameters: set[int] = set()
         self._largest = 0
         self._root: weakref.ref[Any] | None = None
@@ -119,27 +135,15 @@ class Models:
         self._ddp_parameters: set[int] = set()
         self.ddp_optimizers: set[int] = set()
         """The numbers of the optimizers that step on parameters of a DDP."""
-        self.mesh: list[str] = []
-        self.wrapped = False
-        """Whether a data-parallel wrapper is among the observed modules."""
         self._wrapped = self._bypassed = self._bypassed_steps = 0
         self._counted = (0, 0)
         self._bypassed_class: str | None = None
         self._bypassed_where: str | None = None
         self.called = Called()
         """The sizes of recent inputs to the wrapper of this rank's model."""
-        self.autocast = False
-        """Whether autocast was on in a forward."""
-        self.evaluating = False
-        """Whether the module that is being called, if any, is being evaluated."""
         self._evaluations = 0
         self._evaluation_s = 0.0
         self._evaluated: tuple[str | None, bool] = (None, False)
-        _publish(self)
-        for item in vars(Models).values():
-            if isinstance(item, FunctionType) and item.__name__ != "timed":
-                no_compile(torch, item)
-        no_compile(torch, Models.timed, inside=False)
 
     def add_optimizer(self, run: Any, optimizer: Any) -> None:
         """Find the modules of an optimizer, at its first step, and record what they are."""

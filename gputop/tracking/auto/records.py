@@ -1,19 +1,19 @@
 """Writes the automatic values of each step into a run, in addition to what the script and a framework's adapter log.
 
-In our own run everything is written. In a run that the script opened, the script takes precedence: names that it logs are
-not logged here, and its step numbers apply. It may log late, so the first steps are held back. An adapter announces what it
-will log (``claim``): otherwise a Trainer that logs its loss every 500 steps would record it twice at those steps.
+In our own run everything is written. In a run that the script opened, the script's values keep their names and their steps:
+ours are numbered by optimizer steps, leave the script's own step alone, and have names that scripts do not use
+(``journal/automatic.py``); one that the script logs all the same is its own from then on. An adapter announces what it will
+log (``claim``): otherwise a Trainer that logs its loss every 500 steps would record it twice at those steps.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gputop.tracking.journal.automatic import beside
+
 if TYPE_CHECKING:
     from gputop.tracking.run import Run
-
-PATIENCE = 20
-"""After this many steps the automatic values go into the script's run even if the script has not logged anything."""
 
 _claimed: set[str] = set()
 
@@ -40,69 +40,90 @@ class Records:
         self._run = run
         self._own = own
         self._own_shapes: set[tuple[str, ...]] = set()
-        self._their_names: frozenset[str] = frozenset()
-        self._shapes_seen = -1
-        self._waiting: list[tuple[int, dict[str, Any]]] = []
-        self.ahead = 0
-        """The script's step number, under which our values are written, minus our own."""
-
-    @property
-    def direct(self) -> bool:
-        """Whether neither a script nor an adapter affects what is written."""
-        return self._own and not _claimed
+        self._known = (-1, 0)
+        """How many sets of names were logged, and how many names were claimed, when the names were last looked at."""
+        self._theirs: frozenset[str] = frozenset()
+        self._shown: dict[str, str | None] = {}
 
     def write(self, values: dict[str, Any], step: int) -> None:
         """Write the values of a step."""
         journal = self._run.journal
-        if self._own and not _claimed and journal is not None:
-            for value in values.values():
-                if type(value) is not float:  # on a GPU: its copy must be queued now
-                    break
-            else:
-                journal.defer(values, step)
-                return
-        if _claimed:
-            values = {name: value for name, value in values.items() if name not in _claimed and not _is_loss_of(name, _claimed)}
-        if not values:
-            return
-        if self._own:
-            self._run.log(values, step)
-            return
         if journal is None:
             return
-        theirs = self._theirs(journal.named())
-        if theirs:
-            self._waiting = []
-            kept = {name: value for name, value in values.items() if name not in theirs and not _is_loss_of(name, theirs)}
-            self._remember(kept)
-            self.ahead = journal.step + 1 - step
-            journal.aside(kept)
+        values = self._named(values)
+        if not values:
             return
-        self._waiting.append((step, values))
-        if step >= PATIENCE:
-            self.write_waiting()
-
-    def write_waiting(self) -> None:
-        """Write the values that were held back for the script's first log call, which did not come."""
-        waiting, self._waiting = self._waiting, []
-        for step, values in waiting:
-            self._remember(values)
-            self._run.log(values, step)
+        for value in values.values():
+            if type(value) is not float:  # on a GPU: its copy must be queued now
+                break
+        else:
+            journal.defer(values, step, count=self._own)
+            return
+        self._now(values, step)
 
     def note(self, step: int, metrics: dict[str, Any]) -> None:
         """Write metrics outside of a step's record, such as the time of a checkpoint."""
-        journal = self._run.journal
-        if self._own:
-            self._run.log(metrics, step)
-        elif journal is not None:
-            self._remember(metrics)
-            journal.aside(metrics)
+        metrics = self._named(metrics)
+        if metrics:
+            self._now(metrics, step)
 
-    def _theirs(self, shapes: list[tuple[str, ...]]) -> frozenset[str]:
-        if len(shapes) != self._shapes_seen:
-            self._shapes_seen = len(shapes)
-            self._their_names = frozenset(name for names in shapes if names not in self._own_shapes for name in names)
-        return self._their_names
+    def names_if_fast(self) -> tuple[str, str, str] | None:
+        """Return the names of a step's time, its loss and its wait for data; None if one of them is somebody else's."""
+        self._look()
+        step_s, loss, data = (self._name(name) for name in ("step_s", "loss", "phase/data"))
+        if step_s is None or loss is None or data is None:
+            return None
+        self._own_shapes.update(((step_s, loss), (step_s, loss, data)))
+        return step_s, loss, data
+
+    @property
+    def numbered_by_us(self) -> bool:
+        """Whether the run's steps are the optimizer's, because tracking opened it."""
+        return self._own
+
+    def _now(self, values: dict[str, Any], step: int) -> None:
+        if self._own:
+            self._run.log(values, step)
+        elif self._run.journal is not None:
+            self._run.journal.aside(values, step)
+
+    def _named(self, values: dict[str, Any]) -> dict[str, Any]:
+        """Return the values that are ours to write, under the names that they have in this run."""
+        if self._own and not _claimed:
+            return values
+        self._look()
+        kept: dict[str, Any] = {}
+        for name, value in values.items():
+            shown = self._name(name)
+            if shown is not None:
+                kept[shown] = value
+        if not self._own:
+            self._remember(kept)
+        return kept
+
+    def _look(self) -> None:
+        """Look at which names others use, if that may have changed."""
+        journal = self._run.journal
+        known = (0 if self._own or journal is None else journal.sets_of_names, len(_claimed))
+        if known == self._known:
+            return
+        self._known = known
+        if not self._own and journal is not None:
+            shapes = journal.named()
+            self._theirs = frozenset(name for names in shapes if names not in self._own_shapes for name in names)
+        self._shown = {}
+
+    def _name(self, name: str) -> str | None:
+        """Return a value's name in this run; None if the script or an adapter logs it."""
+        try:
+            return self._shown[name]
+        except KeyError:
+            shown = None
+            if name not in _claimed and not _is_loss_of(name, _claimed):
+                beside_name = name if self._own else beside(name)
+                shown = None if beside_name in self._theirs else beside_name
+            self._shown[name] = shown
+            return shown
 
     def _remember(self, values: dict[str, Any]) -> None:
         """Remember which sets of names are ours; a value on a GPU is written later, on its own."""
@@ -111,6 +132,6 @@ class Records:
         self._own_shapes.update((name,) for name in late)
 
 
-def _is_loss_of(name: str, others: frozenset[str] | set[str]) -> bool:
-    """Return whether this is one of our losses while the others include a loss of their own."""
-    return name.partition("/")[0] == "loss" and any("loss" in other.lower() for other in others)
+def _is_loss_of(name: str, claimed: set[str]) -> bool:
+    """Return whether this is one of our losses while an adapter records the loss."""
+    return name.partition("/")[0] == "loss" and any("loss" in other.lower() for other in claimed)

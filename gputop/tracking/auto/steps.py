@@ -5,8 +5,8 @@ second of two optimizers) belongs to the same iteration: a new one begins when a
 another batch was fetched. Times are CPU times: with CUDA they show when work was queued, not when it was done. Iterations
 that an evaluation or a checkpoint lengthened are omitted rather than reported as training.
 
-The first step opens the run, so that processes that do not train never create one. In a run that the script opened itself
-the script takes precedence: names that it logs are not logged here, and its step numbers apply.
+The first step opens the run, so that processes that do not train never create one. It joins a run that the script opened
+itself (``records`` says what that changes). In each run the iterations are numbered from 0 on.
 """
 
 from __future__ import annotations
@@ -43,10 +43,6 @@ class Steps(Training):
 
     def __init__(self, torch: Any) -> None:
         self.tensor = torch.Tensor
-        self.beside = False
-        """Whether to add values to a run that the script opened itself."""
-        self.gave_up = False
-        """Whether tracking is off only because the script has its own run."""
         self._ours: Run | None = None
         self._session: Any = None
         """The module ``gputop.tracking.session``, imported when first needed."""
@@ -82,12 +78,6 @@ class Steps(Training):
         self.fast.abort()
         if self.facts is not None:
             self.facts.abandon()
-
-    def join(self) -> None:
-        """Add values to the run that the script opened, even if tracking has already stopped because of it."""
-        self.beside = True
-        if self.gave_up:
-            self.off = self.gave_up = False
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember the loss that a GradScaler scaled."""
@@ -172,21 +162,21 @@ class Steps(Training):
             spent = now - self._step_from - self.inside_step
             if spent > 0.0:
                 self.optimizer_s += spent
+        # A run that another one replaces is finished first, and so is its journal.
+        opened = self.journal is None or self.journal.closed
+        if opened:
+            if not self._open():
+                return
+            self._begin_run()
         if self.last is not None and self.last() is optimizer:
             index, known = self._index, True
         else:
             known = optimizer in self.optimizers
             index = self.optimizers.setdefault(optimizer, len(self.optimizers))
             self.last, self._index = weakref.ref(optimizer), index
-        # A run that another one replaces is finished first, and so is its journal.
-        opened = self.journal is None or self.journal.closed
-        if opened:
-            if not self._open():
-                return
-            self._begin_facts()
         plain = known and not skipped and self.fast.is_plain()
         values: dict[str, Any] = {}
-        if self.step < 0 or self.fetched or index in self._stepped:
+        if opened or self.fetched or index in self._stepped:
             self._close_iteration()
             self._timings(values, now)
         self._stepped.add(index)
@@ -250,8 +240,6 @@ class Steps(Training):
             self.fast.end_early()
             if self._held:
                 self.name_held()
-            if self.records is not None:
-                self.records.write_waiting()
             if self.facts is not None:
                 self.facts.finish()
         except Exception as error:  # noqa: BLE001 - the run is ending
@@ -331,24 +319,29 @@ class Steps(Training):
         if self.run is not None and run is self.run:
             return not run.disabled
         self.thread = get_ident()
-        if self._session.initialized() and run is not self._ours:
-            # The script opened this run (or another one later): write to it only if that was requested.
-            self.run, self.records = run, Records(run, own=False)
-            self.off = self.gave_up = not self.beside
-            run.before_end = self.finish if self.beside else None
-            self.journal = run.journal if self.beside else None
-            return self.beside and not run.disabled
-        from gputop.tracking.journal.identity import launched_id
+        theirs = self._session.initialized() and run is not self._ours
+        if not theirs:
+            from gputop.tracking.journal.identity import launched_id
 
-        self.run = self._ours = self._session.init(resume=launched_id())
-        self.records = Records(self.run, own=True)
-        self.run.before_end = self.finish
-        self.journal = self.run.journal
-        return not self.run.disabled
+            run = self._ours = self._session.init(resume=launched_id())
+        self.run, self.journal, self.records = run, run.journal, Records(run, own=not theirs)
+        run.before_end = self.finish
+        return not run.disabled
 
-    def _begin_facts(self) -> None:
+    def _begin_run(self) -> None:
+        """Begin anew what is told of a run: its steps, its optimizers, its losses, its facts."""
         from gputop.tracking.auto.facts import Facts
 
+        self.fast.disqualify()
+        self.step = (0 if self.journal is None else self.journal.automatic_from) - 1
+        self._stepped.clear()
+        self._held.clear()
+        self.sites.begin_run()
+        self.optimizers.clear()
+        self.last = self.mark = None
+        self.recent_s.clear()
+        self.feeds = int(self.loader is not None and self.loader.trains)
+        self._models().begin_run()
         if self.facts is not None:
             self.facts.abandon()
         self.facts = Facts(self.torch, self, self._models())

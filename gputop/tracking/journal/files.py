@@ -21,7 +21,7 @@ from gputop.tracking.journal import places
 from gputop.tracking.journal.mapping import private
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.own_file import OwnFile
-from gputop.tracking.journal.read import last_step
+from gputop.tracking.journal.read import last_steps
 from gputop.tracking.journal.ring import open_ring
 from gputop.tracking.journal.worker import Worker
 from gputop.tracking.journal.writer import Journal
@@ -80,9 +80,10 @@ class OpenJournal:
         for attempt in reversed(range(self.identity.attempt)):
             if self._archive_path is not None:
                 name = f"{form.file_stem(self.identity.rank, attempt)}.gpr"
-                found = last_step(self._archive_path.with_name(name))
-                if found is not None:
-                    self.journal.continue_from(found)
+                own, automatic = last_steps(self._archive_path.with_name(name))
+                if own is not None or automatic is not None:
+                    self.journal.continue_from(-1 if own is None else own)
+                    self.journal.automatic_from = 0 if automatic is None else automatic + 1
                     return
 
     @property

@@ -79,9 +79,11 @@ NAMES_PER_RECORD = 256
 NAME_CHARACTERS = 200
 JSON_BYTES = 32_000
 """The longest JSON in one record; two fit into a segment."""
-SCHEMAS = 65_535
+SCHEMAS = 65_279
 SCHEMAS_OF_ONE = 4096
 """So many of them are kept for single names, for the time when there are too many sets."""
+AUTOMATIC_SCHEMAS_FROM, AUTOMATIC_SCHEMAS = 65_279, 256
+"""The numbers of sets of automatic names (``automatic``): a record shows whose step it carries without its names."""
 
 _JSON_BYTES_MAX = 2 * JSON_BYTES - RECORD_HEAD.size - 8
 _FIXED = struct.Struct("<8sHHIQQII")

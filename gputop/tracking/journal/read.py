@@ -250,26 +250,32 @@ def _alike(words: memoryview[int], offset: int, word: int, size: int, limit: int
     return count
 
 
-def last_step(archive: Path) -> int | None:
-    """Return the largest step of a journal's last records; None if it holds none or cannot be read."""
+def last_steps(archive: Path) -> tuple[int | None, int | None]:
+    """Return the largest step of a journal's last records, and that of its automatic ones beside a script's own.
+
+    Each is None if there are none, or if the journal cannot be read.
+    """
     try:
         reader = JournalReader(archive)
     except (OSError, FormatError):
-        return None
+        return None, None
     try:
         reader.skip_to_end()
-        found = -1
+        found = [-1, -1]
         while raw := reader._next():
             done = 0
             for at, size in _records(raw):
-                found = max(found, int.from_bytes(raw[at + 8 : at + 16], "little", signed=True))
+                kind, schema, _, step, _ = form.RECORD_HEAD.unpack_from(raw, at)
+                automatic = kind == form.SCALARS and schema >= form.AUTOMATIC_SCHEMAS_FROM
+                found[automatic] = max(found[automatic], step)
                 done = at + size
             reader.position += done
             if not done:
                 break
-        return found if found >= 0 else None
+        own, automatic_step = (step if step >= 0 else None for step in found)
+        return own, automatic_step
     except (OSError, FormatError):
-        return None
+        return None, None
     finally:
         reader.close()
 

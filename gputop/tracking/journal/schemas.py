@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from gputop.tracking.journal import format as form
+from gputop.tracking.journal.automatic import are_automatic
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.stream import Plan, Stream
@@ -17,6 +18,7 @@ class Schemas(Stream):
 
     _known: frozenset[str] | None = None
     """All names, once there are too many sets of them. Rare, so no attribute of each journal: Python stores 30 compactly."""
+    _automatic_schemas = 0
 
     def __init__(
         self, ring: memoryview[int], archive: OwnFile | None, *, through: bool, kick: Callable[[], None] | None
@@ -27,6 +29,11 @@ class Schemas(Stream):
     def named(self) -> list[tuple[str, ...]]:
         """Return the sets of names that have been logged so far."""
         return list(self._plans)
+
+    @property
+    def sets_of_names(self) -> int:
+        """How many sets of names have been logged so far."""
+        return len(self._plans)
 
     def _parts(self, names: tuple[str, ...], now: int) -> Iterator[Part]:
         """Yield the records that a call's names need: one, or several for many or long names. Must run in a turn.
@@ -67,10 +74,14 @@ class Schemas(Stream):
         return None
 
     def _new_plan(self, names: tuple[str, ...], now: int) -> Plan:
-        schema = self._schemas
+        automatic = self._automatic_schemas < form.AUTOMATIC_SCHEMAS and are_automatic(names)
+        schema = form.AUTOMATIC_SCHEMAS_FROM + self._automatic_schemas if automatic else self._schemas
         line = form.names_of(names)
         self._put(form.pack_json(form.SCHEMA, schema, self._step, now, line))
-        self._schemas += 1
+        if automatic:
+            self._automatic_schemas += 1
+        else:
+            self._schemas += 1
         self._note({"schema": schema, "names": line})
         word = form.scalars_word(schema, len(names))
         plan = self._plans[names] = (word, word >> 32)

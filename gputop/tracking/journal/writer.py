@@ -150,14 +150,17 @@ class Journal(Turns, Schemas):
                 break
         self._enqueue(partial(self._unplanned, metrics, step, now))
 
-    def defer(self, metrics: dict[str, float], step: int) -> None:
+    def defer(self, metrics: dict[str, float], step: int, count: bool = True) -> None:
         """Record floats soon, together with those that follow: within about 80 ms.
+
+        ``count``: whether the next ``log`` call without a step gets the step after this one.
 
         For a caller between two torch operations, whose code has to be fetched from memory each time: written together,
         records cost a fifth. A process that is killed loses the pending ones.
         """
         now = monotonic_ns()
-        self._step = step
+        if count:
+            self._step = step
         self.deferred.append(iter((((*metrics,), (*metrics.values(),), step, now),)))
         if now - self._caught_up > DEFERRED_NS or len(self.deferred) >= DEFERRED_MAX or self.through:
             self.catch_up()
@@ -237,12 +240,13 @@ class Journal(Turns, Schemas):
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
 
-    def aside(self, metrics: Mapping[str, Any]) -> None:
-        """Record metrics at the current step, without advancing it."""
+    def aside(self, metrics: Mapping[str, Any], step: int | None = None) -> None:
+        """Record metrics at ``step``, by default the current one, without advancing the step."""
         now = monotonic_ns()
+        at = self._step + 1 if step is None else step
         try:
-            numbers = self._numbers(dict(metrics), self._step + 1, now)
-            self._enqueue(lambda: self._unplanned(numbers, self._step + 1, now, count=False))
+            numbers = self._numbers(dict(metrics), at, now, count=False)
+            self._enqueue(lambda: self._unplanned(numbers, at, now, count=False))
         except Exception as error:  # noqa: BLE001 - as in log
             self._failed(error)
 
@@ -294,7 +298,7 @@ class Journal(Turns, Schemas):
         self.deferred, self.stretch, self._late = deque(), None, LateValues()
         self.archive = None
 
-    def _numbers(self, metrics: dict[str, Any], step: Any, now: int) -> dict[str, Any]:
+    def _numbers(self, metrics: dict[str, Any], step: Any, now: int, count: bool = True) -> dict[str, Any]:
         if self.closed:
             return {}
         good, texts, late = classify(metrics)
@@ -305,7 +309,7 @@ class Journal(Turns, Schemas):
             at = self._step + 1 if given is None else given
             for name, value in late:
                 self._late.stage(name, value, at, now)
-            if not good:
+            if not good and count:
                 self._step = at  # there is no record yet, but the step counts
         self.collect()
         return good

@@ -14,7 +14,7 @@ from typing import Any
 
 from gputop import units
 from gputop.history.series import History, MetricSeries
-from gputop.snapshot import Snapshot
+from gputop.snapshot import Snapshot, own_or_automatic
 from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.bars import bar
 from gputop.tui.drawing.jobs import STATE_STYLES, Job, device_text, run_of, state_text
@@ -103,7 +103,7 @@ def _reached(job: Job, count: int, snapshot: Snapshot, history: History) -> Reac
         run_numbers.mean_speed(run, history),
         None,
         None,
-        epoch_seconds(history.metric(run.run_id, "epoch")),
+        epoch_seconds(history.metric(run.run_id, own_or_automatic("epoch", history.metrics(run.run_id)))),
         run_numbers.loss(run),
         run_numbers.accuracy(run),
         _batch(run.config, count),

@@ -9,7 +9,7 @@ from typing import Any
 from gputop import units
 from gputop.facts.table import Facts
 from gputop.history.series import History, MetricSeries
-from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric
+from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric, own_or_automatic
 
 SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 """Throughput of one rank; the run's is the sum over its ranks."""
@@ -97,7 +97,11 @@ def _settled_mean(series: MetricSeries) -> float | None:
 
 
 def latest(run: Run, name: str) -> float | None:
-    """Return the mean over the ranks of a metric's newest values; if any is not finite, the first rank's value."""
+    """Return the mean over the ranks of a metric's newest values; if any is not finite, the first rank's value.
+
+    Where the script logs no metric of this name, the automatic one counts.
+    """
+    name = own_or_automatic(name, {name for rank in run.ranks for name in rank.metrics})
     values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
     return units.mean(values) if values and all(map(math.isfinite, values)) else (values[0] if values else None)
 

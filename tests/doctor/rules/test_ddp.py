@@ -131,6 +131,8 @@ def test_the_training_loss_is_chosen_in_one_place() -> None:
     assert loss_metric(["eval/loss", "train/loss"]) == "train/loss"
     assert loss_metric(["eval/loss", "loss/gan", "a_loss"]) == "loss/gan"
     assert loss_metric(["val_loss", "loss_scale", "lr"]) in ("val_loss", "loss_scale")
+    assert loss_metric(["train/loss", "auto/loss"]) == "auto/loss", "that of each step"
+    assert loss_metric(["val_loss", "auto/loss/d"]) == "auto/loss/d"
     assert loss_metric(["lr"]) is None
     run = samples.run(2)
     told = replace(run, ranks=tuple(replace(rank, metrics={"loss/train": 0.5, "loss/valid": 0.1}) for rank in run.ranks))

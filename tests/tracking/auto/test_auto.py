@@ -252,7 +252,6 @@ torch.manual_seed(0)
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 run = gputop.init(name="own")
-WATCH
 for step in range(0, 60, 10):
     loss = model(torch.randn(8, 4)).square().mean()
     loss.backward()
@@ -262,22 +261,21 @@ for step in range(0, 60, 10):
 
 
 @pytest.mark.parametrize(
-    ("command", "watch", "added"),
-    [
-        ((sys.executable,), "", False),
-        ((*RUN, sys.executable), "", True),
-        ((sys.executable,), "gputop.watch(model, optimizer)", True),
-    ],
-    ids=["import", "run", "watch"],
+    ("command", "automatic"),
+    [((sys.executable,), "1"), ((sys.executable,), "0"), ((*RUN, sys.executable), "1")],
+    ids=["import", "switched off", "run"],
 )
-def test_what_the_script_logs_itself_wins(home: Home, command: tuple[str, ...], watch: str, added: bool) -> None:
-    code, _, err = home.run(EXPLICIT.replace("WATCH", watch), command=command)
+def test_what_the_script_logs_itself_wins(home: Home, command: tuple[str, ...], automatic: str) -> None:
+    code, _, err = home.run(EXPLICIT, command=command, GPUTOP_AUTO=automatic)
     told = "gputop: the name of the run is 'mine', as the command line says; the script says 'own'.\n"
     assert (code, err) == (0, told if command[1:] else "")
     found = series(home)
     assert list(found["loss"].items()) == [(step, step / 10) for step in range(0, 60, 10)]
     assert set(found["lr"].values()) == {7.0}
-    assert ("phase/backward" in found) is added
+    if automatic == "0":
+        assert set(found) == {"loss", "lr"}
+    else:
+        assert list(found["phase/backward"]) == list(found["auto/loss"]) == list(range(6))
     assert home.only_run().ranks[0].step == 50
 
 
@@ -310,7 +308,7 @@ def test_a_run_of_the_script_s_own_that_never_logs(home: Home) -> None:
         "for step", "gputop.init()\ngputop.watch(model, optimizer)\nfor step"
     )
     assert home.run(script) == (0, "", "")
-    assert list(series(home)["loss"]) == [0, 1, 2, 3]
+    assert list(series(home)["auto/loss"]) == [0, 1, 2, 3]
 
 
 def test_a_script_that_ends_in_an_error_says_so(home: Home) -> None:

@@ -492,7 +492,7 @@ def test_an_input_without_a_plain_shape_ends_the_looking_and_nothing_else() -> N
     assert called.fact() is None
 
 
-def test_facts_number_steps_as_the_script_does(home: Home) -> None:
+def test_facts_number_steps_as_automatic_values_do(home: Home) -> None:
     code, out, err = home.run(
         """
 import json, torch, gputop
@@ -505,9 +505,9 @@ model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 1))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 gputop.watch(model, optimizer)
 rows = {}
-for step in range(1, 13):  # from 1 on
-    rows[step] = 3 + step
-    loss = model(torch.ones(rows[step], 4)).sum()
+for step in range(1, 13):  # the script counts from 1 on
+    rows[step - 1] = 3 + step
+    loss = model(torch.ones(3 + step, 4)).sum()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -522,4 +522,5 @@ print(json.dumps(rows))
     called = {step: number for step, number, _ in facts["batches"]["called"]}
     assert called
     assert called.items() <= rows.items()
-    assert {step for step, *_ in facts["parameters"]["recent"]} <= set(rows) | {0}
+    assert {step for step, *_ in facts["parameters"]["recent"]} <= set(rows)
+    assert set(called) <= set(series(home)["phase/forward"]), "so that they meet their times"

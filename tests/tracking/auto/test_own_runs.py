@@ -1,0 +1,65 @@
+"""Runs that a script opens itself: its values keep their names and steps, and the automatic ones have theirs."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pytest
+
+from gputop.snapshot import AUTOMATIC_PREFIX, own_or_automatic
+from gputop.tracking.journal.automatic import PREFIX, beside
+from tests.tracking.auto.test_auto import SCRIPTS
+from tests.tracking.kit import Home, home, read_all
+
+pytest.importorskip("torch")
+assert home
+
+RUN = (sys.executable, "-m", "gputop", "run", "--")
+
+
+def test_readers_know_the_names_of_automatic_values() -> None:
+    assert (beside("loss"), beside("loss/d"), beside("step_s")) == ("auto/loss", "auto/loss/d", "step_s")
+    assert PREFIX == AUTOMATIC_PREFIX
+    assert own_or_automatic("lr", {"auto/lr", "loss"}) == "auto/lr"
+    assert own_or_automatic("lr", {"auto/lr", "lr"}) == own_or_automatic("lr", ()) == "lr"
+
+
+def by_name(home: Home) -> dict[str, Any]:
+    """All that was said in each run, by the run's name."""
+    found = {}
+    for archive in home.archives():
+        said = read_all(archive)
+        card = [value["value"] for _, _, value in said.events if isinstance(value, dict) and value.get("type") == "card"]
+        found[card[-1]["name"]] = said
+    return found
+
+
+@pytest.mark.parametrize("command", [(), RUN], ids=["import", "run"])
+def test_the_script_and_automatic_tracking_keep_apart(home: Home, command: tuple[str, ...]) -> None:
+    done = home.finish((*command, sys.executable, "own_runs.py"), SCRIPTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = json.loads(done.stdout.splitlines()[-1])
+    journals = by_name(home)
+    assert set(journals) == set(said)
+    for case, told in said.items():
+        found = journals[case].series
+        first = told.get("from", 0)
+        steps = list(range(first, first + len(told["losses"])))
+        # The script's own values, at its own steps, and nothing else under their names.
+        for name in {name for values in told["own"] for name in values}:
+            own = [(at, values[name]) for at, values in zip(told["at"], told["own"], strict=True)]
+            assert found[name] == pytest.approx(own), (case, name)
+        # The automatic ones: each optimizer step once, from 0 on or from where it was resumed, whatever the script's steps are.
+        assert [step for step, _ in found["auto/loss"]] == steps, case
+        assert [value for _, value in found["auto/loss"]] == pytest.approx(told["losses"], rel=1e-5), case
+        for name in ("auto/lr", "step_s", "phase/backward", "phase/optimizer", "samples_per_s"):
+            numbers = [step for step, _ in found[name]]
+            assert len(set(numbers)) == len(numbers), (case, name)
+            assert set(numbers) <= set(steps), (case, name)
+            assert len(numbers) >= min(len(steps), 20) * 3 // 4, (case, name)
+        facts = {value["name"] for _, _, value in journals[case].events if isinstance(value, dict) and value["type"] == "fact"}
+        assert {"model", "optimizer", "gradients", "settings"} <= facts, case
+    lr = [value for _, value in journals["evaluated_now_and_then"].series["auto/lr"]]
+    assert lr == pytest.approx([0.01 / (1 + number) for number in range(25)])
