@@ -66,7 +66,7 @@ class Workers:
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process that uses a device, belongs to a run, or looks like training on the CPU.
+    """One process that uses a device, belongs to a run, looks like training on the CPU, or was started as a rank.
 
     ``hidden`` names the fields that the operating system hides (another user's process); they are None.
     ``autograd_threads`` are (device index as the process sees it, CPU seconds) of its ``pt_autograd_<i>`` threads.
@@ -117,6 +117,60 @@ class Process:
     """Regular files open for writing only, without gputop's own logs and journals; at most 16."""
     workers: Workers | None = None
     """Its DataLoader workers; None if there are none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRank:
+    """One rank of a ``ProcessRun``. ``devices`` are the UUIDs of the devices that it computes on, as the driver lists them."""
+
+    pid: int
+    rank: int | None = None
+    local_rank: int | None = None
+    devices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessRun:
+    """A run that gputop does not track, as its processes on this machine show it: ``gputop/foreign`` finds them.
+
+    Whether it trains is not known: any program that computes on a GPU is one. ``ranks`` are those seen on this machine; the
+    launcher and the workers of a rank are none.
+    """
+
+    key: str
+    """What its processes have in common: "launcher:4242", "pid:4243" …"""
+    name: str
+    """The script's name, else the program's."""
+    ranks: tuple[ProcessRank, ...] = ()
+    launcher: Ancestor | None = None
+    """What started the ranks: torchrun, accelerate, deepspeed, srun, mpirun, ray, or multiprocessing."""
+    world_size: int | None = None
+    local_world_size: int | None = None
+    user: str | None = None
+    started_at: float | None = None
+    """When the oldest of its processes started: wall clock, seconds since the epoch."""
+    command: tuple[str, ...] = ()
+    """The script with its arguments; empty if it is not known."""
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """The UUIDs of the devices that its ranks compute on, each once, in the order of the ranks."""
+        return tuple(dict.fromkeys(uuid for rank in self.ranks for uuid in rank.devices))
+
+    @property
+    def missing_local_ranks(self) -> tuple[int, ...]:
+        """The local ranks that should be on this machine and are not seen; empty if that is not known."""
+        seen = {rank.local_rank for rank in self.ranks}
+        if self.local_world_size is None or None in seen:
+            return ()
+        return tuple(number for number in range(self.local_world_size) if number not in seen)
+
+    @property
+    def ranks_elsewhere(self) -> int | None:
+        """The number of ranks on other machines; None if it is not known."""
+        if self.world_size is None or self.local_world_size is None:
+            return None
+        return max(0, self.world_size - self.local_world_size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,16 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessDetails, Workers
+from gputop.process import (
+    Ancestor,
+    DeviceUse,
+    LaunchEnvironment,
+    Process,
+    ProcessDetails,
+    ProcessRank,
+    ProcessRun,
+    Workers,
+)
 from gputop.wire import FormatError, decode, encode, parse_json, to_plain
 
 __all__ = [
@@ -42,6 +51,8 @@ __all__ = [
     "Problem",
     "Process",
     "ProcessDetails",
+    "ProcessRank",
+    "ProcessRun",
     "Rank",
     "Run",
     "RunState",
@@ -416,6 +427,8 @@ class Snapshot:
     communicators: tuple[Communicator, ...] = ()
     logs: tuple[LogMatch, ...] = ()
     """Known error texts in the output of the listed runs; the first failure comes first."""
+    process_runs: tuple[ProcessRun, ...] = ()
+    """Runs that gputop does not track, as their processes show them; none of them is in ``runs``. The largest comes first."""
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self, compact: bool = False) -> str:

@@ -13,11 +13,15 @@ from functools import cache
 from pathlib import Path
 
 GROUND = frozenset(
-    ("errors", "facts", "frameworks", "places", "preflight", "process", "snapshot", "terminal_text", "units", "wire")
+    (
+        *("command_line", "errors", "facts", "frameworks", "groups", "places", "preflight", "process", "snapshot"),
+        *("terminal_text", "units", "wire"),
+    )
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
 
 _TABLE = {
+    "command_line": "",
     "errors": "",
     "facts": "frameworks",
     "frameworks": "",
@@ -26,6 +30,7 @@ _TABLE = {
     "terminal_text": "",
     "wire": "",
     "process": "wire",
+    "groups": "command_line process",
     "snapshot": "process wire",
     "units": "errors",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
@@ -41,10 +46,11 @@ _TABLE = {
     "sources/nccl": "ground",
     "sources": "ground sources/host",
     "sources/nvml": "ground sources sources/host",
+    "foreign": "ground",
     "recipes": "ground",
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
-    "agent": "ground jobs/output sources sources/host sources/nccl sources/nvml tracking/reader",
+    "agent": "ground foreign jobs/output sources sources/host sources/nccl sources/nvml tracking/reader",
     # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
     "doctor/facts": "ground",
     "doctor/evidence": "ground doctor/facts",

@@ -24,6 +24,7 @@ from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.agent.process_reader import ProcessReader
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.facts.table import Facts
+from gputop.foreign.found import process_runs
 from gputop.places import jobs_dir
 from gputop.process import ProcessAnswer, ProcessQuestion
 from gputop.snapshot import (
@@ -41,7 +42,7 @@ from gputop.snapshot import (
     Snapshot,
 )
 from gputop.sources.base import Claim, Reading, Source
-from gputop.sources.host.procfs import read_boot_id
+from gputop.sources.host.procfs import command_line_of, read_boot_id
 from gputop.sources.host.reader import HostReader, namespace_note
 from gputop.sources.nccl.ras import RasWatch
 from gputop.tracking.reader.runs import RunReader, RunUpdate
@@ -151,6 +152,9 @@ class Sampler:
         pids = pids_of(update.runs)
         note_failure = partial(self._note_failure, "A process")
         processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure)) or ()
+        foreign = self._read(
+            "The runs that gputop does not track", lambda: process_runs(processes, began_of(update.runs), command_line_of)
+        )
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
         extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
@@ -166,6 +170,7 @@ class Sampler:
             points=update.points,
             notes=(*_notes(reading, processes), *self._failed),
             logs=logs,
+            process_runs=foreign or (),
             **extra,
             cost=self._cost(time.monotonic() - began, reading.nvml_calls),
         )
@@ -292,6 +297,17 @@ def pids_of(runs: Iterable[Run]) -> dict[int, tuple[str, int]]:
         for rank in run.ranks
         if rank.pid is not None and rank.state in LIVE_STATES
     }
+
+
+def began_of(runs: Iterable[Run]) -> dict[int, float]:
+    """Return PID -> when the newest run began that it wrote on this machine, ended or not: wall clock in seconds."""
+    hostname = os.uname().nodename
+    found: dict[int, float] = {}
+    for run in runs:
+        for rank in run.ranks if run.created_at is not None else ():
+            if rank.pid is not None and rank.hostname in (None, hostname):
+                found[rank.pid] = max(found.get(rank.pid, 0.0), run.created_at or 0.0)
+    return found
 
 
 def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gputop.doctor.evidence.device_history import DeviceHistory
-from gputop.doctor.evidence.jobs import Job, Member, compute_uses, jobs_of
+from gputop.doctor.evidence.jobs import Job, Member, jobs_of
 from gputop.doctor.evidence.levels import Levels
 from gputop.doctor.evidence.series import EMPTY, Series
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
+from gputop.groups import compute_uses
 from gputop.snapshot import LIVE_STATES, Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
 
 KEPT_S = 120.0

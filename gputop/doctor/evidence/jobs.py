@@ -1,7 +1,7 @@
-"""Which processes belong together, which rank each is, and which device it mainly uses. Pure functions of a snapshot.
+"""Jobs: grouped processes joined with their run, which rank each is, and which device it mainly uses. Pure functions of a
+snapshot.
 
-Ranks are grouped by run id, else by launcher, else by the launch that gputop made. Everything is joined by PID and UUID,
-never by index.
+Everything is joined by PID and UUID, never by index.
 """
 
 from __future__ import annotations
@@ -14,10 +14,8 @@ from gputop.doctor.evidence.visible import devices_behind, mask_of, same_uuid
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts import stated
 from gputop.errors import reraise
+from gputop.groups import DEAD_STATES, compute_uses, group_keys, unnumbered_ranks
 from gputop.snapshot import LIVE_STATES, Ancestor, Device, DeviceUse, Process, Rank, Run, Snapshot
-
-DEAD_STATES = ("X", "Z")
-"""Process states of a process that has ended, though the driver may still hold its memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,11 +92,6 @@ class Job:
         return frozenset(process.uid for process in self.processes if process.uid is not None)
 
 
-def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
-    """Return the process's device uses except pure graphics."""
-    return tuple(use for use in process.devices if use.contexts != "G")
-
-
 def duplicate_ranks(job: Job) -> list[Member]:
     """Return processes that claim a rank that another process already is: both were given the same run id.
 
@@ -123,7 +116,7 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> 
     """Group the snapshot's processes and live runs into jobs; ``lost`` receives the error for each that cannot be built."""
     runs = {run.run_id: run for run in snapshot.runs}
     groups: dict[str, list[Process]] = {}
-    for position, key in _keys(snapshot.processes).items():
+    for position, key in group_keys(snapshot.processes).items():
         groups.setdefault(key, []).append(snapshot.processes[position])
     for run in snapshot.runs:
         if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
@@ -141,56 +134,6 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> 
 
 def _here(rank: Rank, snapshot: Snapshot) -> bool:
     return rank.state in LIVE_STATES and rank.hostname in (None, snapshot.host.hostname)
-
-
-def _keys(processes: Sequence[Process]) -> dict[int, str]:
-    """Return the job key of each process, by its position."""
-    by_pid = {process.pid: process for process in processes}
-    launchers = {process.launcher.pid for process in processes if process.launcher is not None}
-    names = [_names(process, launchers) for process in processes]
-    # Two names of the same job (a run and its launcher): map the weaker name to the stronger one.
-    stronger: dict[str, str] = {}
-    for own in names:
-        for name in own[1:]:
-            stronger.setdefault(name, own[0])
-    keys = {}
-    for position, process in enumerate(processes):
-        own = names[position] or _inherited(process, by_pid, launchers)
-        keys[position] = stronger.get(own[0], own[0])
-    return keys
-
-
-def _names(process: Process, launchers: set[int]) -> list[str]:
-    environment = process.environment
-    names = []
-    if process.run_id is not None:
-        names.append(f"run:{process.run_id}")
-    if process.launcher is not None:
-        names.append(f"launcher:{process.launcher.pid}")
-    elif process.pid in launchers:
-        names.append(f"launcher:{process.pid}")
-    # "none" is torchrun's default id: two jobs may share it.
-    if environment is not None and environment.torchelastic_run_id not in (None, "", "none"):
-        names.append(f"elastic:{environment.torchelastic_run_id}")
-    if environment is not None and environment.gputop_job_id:
-        names.append(f"job:{environment.gputop_job_id}")
-    return names
-
-
-def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]) -> list[str]:
-    """Return the names of the nearest listed ancestor that has any: a DataLoader worker belongs to its rank."""
-    root = process
-    for pid in [ancestor.pid for ancestor in process.ancestors] or ([process.ppid] if process.ppid is not None else []):
-        parent = by_pid.get(pid)
-        if parent is None or parent.pid == process.pid:
-            continue
-        names = _names(parent, launchers)
-        if names:
-            return names
-        root = parent
-    if root.ppid is not None and "multiprocessing.spawn" in " ".join(root.command or ()):
-        return [f"spawn:{root.ppid}"]
-    return [f"pid:{root.pid}"]
 
 
 def _job(
@@ -222,14 +165,11 @@ def _members(
     group: list[Process], run: Run | None, snapshot: Snapshot, pool: tuple[Device, ...], virtual: bool
 ) -> tuple[Member, ...]:
     by_rank: dict[int, list[Process]] = {}
-    unranked: list[Process] = []
     pids = {process.pid for process in group}
     for process in group:
-        rank = process.rank if process.rank is not None else (process.environment.rank if process.environment else None)
+        rank = _rank_of(process)
         if rank is not None and process.state not in DEAD_STATES:
             by_rank.setdefault(rank, []).append(process)
-        elif process.ppid not in pids and process.state not in DEAD_STATES:
-            unranked.append(process)
     journals = {rank.rank: rank for rank in run.ranks} if run is not None else {}
     members = []
     for number in sorted(by_rank.keys() | journals.keys()):
@@ -241,8 +181,13 @@ def _members(
             continue
         members.append(_member(number, chief, journal, pool, virtual))
     if not members:
+        unranked = [process for process in unnumbered_ranks(group) if _rank_of(process) is None]
         members = [_member(None, process, None, pool, virtual) for process in unranked]
     return tuple(members)
+
+
+def _rank_of(process: Process) -> int | None:
+    return process.rank if process.rank is not None else (process.environment.rank if process.environment else None)
 
 
 def _chief(processes: Sequence[Process], journal: Rank | None, pids: set[int]) -> Process | None:

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
+from gputop.command_line import script_words
 from gputop.doctor.evidence.jobs import Job
 from gputop.snapshot import Device
 
 SCRIPT_UNKNOWN = "YOUR_SCRIPT.py"
-_FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 _COUNT_FLAGS = {
     "torchrun": ("--nproc-per-node", "--nproc_per_node"),
     "accelerate": ("--num_processes", "--num-processes"),
     "deepspeed": ("--num_gpus", "--num-gpus"),
 }
-_LOCAL_RANK = re.compile(r"--local[-_]rank(=.*)?$")
 _SHELL_ESCAPES = {"\\": "\\\\", "'": "\\'"}
-_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
 
 
 def script_of(command: Sequence[str] | None) -> tuple[str, ...]:
     """Return the script (or "-m", module) and its arguments, without the interpreter and what a launcher added."""
-    if not command:
-        return (SCRIPT_UNKNOWN,)
-    if not _PYTHON.search(command[0].rpartition("/")[2]):
-        return tuple(command)
-    rest = list(command[1:])
-    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
-        taken = rest.pop(0)
-        if taken in _FLAGS_WITH_VALUE and rest:
-            rest.pop(0)
-    if not rest or rest[0] in ("-c", "-"):
-        return (SCRIPT_UNKNOWN,)
-    return tuple(item for item in rest if not _LOCAL_RANK.match(item))
+    return script_words(command) or (SCRIPT_UNKNOWN,)
 
 
 def option(command: Sequence[str], names: Sequence[str]) -> str | None:

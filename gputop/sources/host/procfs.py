@@ -165,6 +165,14 @@ def read_command(pid: int) -> tuple[str, ...] | None:
     return (parse_command(data) or None) if (data := read_of_process(f"/proc/{pid}/cmdline")) else None
 
 
+def command_line_of(pid: int) -> tuple[str, ...] | None:
+    """Read the command line; ``None`` also where the system hides it."""
+    try:
+        return read_command(pid)
+    except OSError:
+        return None
+
+
 def read_container(pid: int) -> str | None:
     """Read the short id of the container that the process runs in; ``None`` outside a container.
 

@@ -1,8 +1,8 @@
 """Reads the machine and its processes from the operating system.
 
-Owns ``HostReader``: the processes that use a device, belong to a run or look like training on the CPU, with every field of
-``Process``. What seldom changes is read rarely (``book``); reading 8 processes takes a fraction of a millisecond. Reads /proc
-directly (``procfs``). Sends no signals.
+Owns ``HostReader``: the processes that use a device, belong to a run, look like training on the CPU or are ranks that wait,
+with every field of ``Process``. What seldom changes is read rarely (``book``); reading 8 processes takes a fraction of a
+millisecond. Reads /proc directly (``procfs``). Sends no signals.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from gputop.errors import reraise
+from gputop.groups import WORKER_NAME
 from gputop.snapshot import Ancestor, DeviceUse, Host, HostSource, Problem, Process
 from gputop.sources.host import procfs
 from gputop.sources.host.book import Facts, ProcessBook, reread_after_s
@@ -22,7 +23,7 @@ from gputop.sources.host.evidence import Evidence
 from gputop.sources.host.launchers import ancestry
 from gputop.sources.host.machine import MachineReader
 from gputop.sources.host.threads import Threads
-from gputop.sources.host.workers import NAME as WORKER_NAME
+from gputop.sources.host.waiting_ranks import WaitingRanks
 from gputop.sources.host.workers import WorkerBook, workers_of_others
 
 SCAN_S = 2.0
@@ -75,6 +76,8 @@ class HostReader:
         self._book = book or ProcessBook()
         self._lives: dict[int, _Life] = {}
         self._training: dict[tuple[int, int], float] = {}
+        self._waiting: set[int] = set()
+        self._waiting_ranks = WaitingRanks(self._book)
         self._busy: dict[tuple[int, int], tuple[int, float]] = {}
         self._scanned_s = -SCAN_S
         self._cpu: procfs.CpuTicks | None = None
@@ -143,7 +146,7 @@ class HostReader:
         run_pids: Mapping[int, tuple[str, int]],
         on_error: Callable[[Exception], None] = reraise,
     ) -> tuple[Process, ...]:
-        """Read every process that uses a device, every live rank, and what looks like training on the CPU.
+        """Read every process that uses a device, every live rank, what looks like training on the CPU, and ranks that wait.
 
         Args:
             uses: PID -> its use of each device, from the device source.
@@ -297,11 +300,11 @@ class HostReader:
         return life.threads
 
     def _training_pids(self, now_s: float, listed: set[int]) -> set[int]:
-        """Return the PIDs that look like training on the CPU; search /proc every ``SCAN_S`` seconds."""
+        """Return the PIDs that look like training on the CPU or wait as ranks; search /proc every ``SCAN_S`` seconds."""
         if now_s - self._scanned_s >= SCAN_S:
             self._scanned_s = now_s
             self._scan_training(now_s, listed)
-        return {pid for pid, _ in self._training}
+        return {pid for pid, _ in self._training} | self._waiting
 
     def _scan_training(self, now_s: float, listed: set[int]) -> None:
         before, self._busy = self._busy, {}
@@ -319,6 +322,7 @@ class HostReader:
                 self._training[key] = now_s + TRAINING_LINGER_S
             elif lingering.get(key, 0.0) > now_s:
                 self._training[key] = lingering[key]
+        self._waiting = self._waiting_ranks.find(pythons, listed | {pid for pid, _ in self._training}, now_s)
 
     def _is_worker(self, facts: Facts, listed: set[int]) -> bool:
         """Return whether the process works for a listed process: as a DataLoader worker or for a compiler."""

@@ -10,11 +10,11 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gputop.groups import WORKER_NAME as NAME
 from gputop.snapshot import Workers
 from gputop.sources.host import procfs, procfs_activity
 from gputop.sources.host.book import Facts, ProcessBook
 
-NAME = "pt_data_worker"
 MIN_PERIOD_S = 0.1
 """CPU times count in 10 ms: below this, no share is computed."""
 

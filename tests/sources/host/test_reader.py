@@ -389,6 +389,34 @@ def test_training_on_the_cpu_is_listed_and_other_work_is_not(processes: Processe
     assert training.pid not in listed(reader)
 
 
+def test_ranks_that_wait_are_listed_and_what_they_start_is_not(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {"RANK": "0", "WORLD_SIZE": "2"}
+    child = "child = os.fork()\nif child: say(child)\nparent = os.getppid()\nidle()"
+    waiting, words = processes.ready(child, **environment)
+    without_torch, _ = processes.ready(IDLE, torch=False, **environment)
+    alone, _ = processes.ready(IDLE)
+    starts = f"import subprocess\nsubprocess.Popen([sys.executable, '-c', {PRELUDE + IDLE!r}])\nidle()"
+    script = processes.script("mpirun", starts)
+    launcher, _ = processes.ready(argv=(script,), **environment)
+    reader = watch_training(monkeypatch)
+    below = int(Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()[0])
+    found = eventually(lambda: listed(reader), lambda found: {waiting.pid, below} <= found)
+    assert not {int(words[0]), without_torch.pid, alone.pid, launcher.pid} & found
+
+
+def test_siblings_of_a_spawned_rank_are_listed_although_they_wait(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawned = f"# multiprocessing.spawn\n{PRELUDE}{IDLE}"
+    code = f"import subprocess\nsay(*[subprocess.Popen([sys.executable, '-c', {spawned!r}]).pid for _ in 'ab'])\nidle()"
+    parent, words = processes.ready(code)
+    on_gpu, waits = map(int, words)
+    reader = watch_training(monkeypatch)
+    found = eventually(lambda: {p.pid for p in reader.read_processes({on_gpu: USE}, {})}, lambda found: waits in found)
+    assert parent.pid not in found
+    assert listed(HostReader()).isdisjoint({on_gpu, waits, parent.pid})
+
+
 def test_training_on_the_cpu_stays_listed_while_it_pauses(processes: Processes, monkeypatch: pytest.MonkeyPatch) -> None:
     child, _ = processes.ready(BUSY)
     reader = watch_training(monkeypatch)

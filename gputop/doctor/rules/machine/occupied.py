@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from gputop.doctor.evidence.evidence import FREE_MEMORY_BYTES, Evidence
-from gputop.doctor.evidence.jobs import DEAD_STATES, Job, compute_uses
+from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import foreign_memory, outputs_of, quoted
 from gputop.doctor.rules.support.rule import Judgement, Rule, Suspicion
+from gputop.groups import DEAD_STATES, compute_uses
 from gputop.snapshot import Device, DeviceUse, LogMatch, Process, Snapshot
 from gputop.units import bytes_text
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gputop.doctor.evidence import collective_counts, stacks
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.jobs import DEAD_STATES, Job
+from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts.ddp import standstill
 from gputop.doctor.findings import words
@@ -14,6 +14,7 @@ from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import Suspicion
 from gputop.facts.table import Stalled
+from gputop.groups import DEAD_STATES
 from gputop.snapshot import Rank, Run
 
 STILL_S = 5.0

@@ -1,0 +1,54 @@
+"""What a command line runs: the script or module behind an interpreter. Pure text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_FLAGS_WITH_VALUE = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+_LOCAL_RANK = re.compile(r"--local[-_]rank(=.*)?$")
+_PYTHON = re.compile(r"(python|pypy)[\d.]*$")
+_SPAWNED = "multiprocessing.spawn"
+
+
+def is_python(command: Sequence[str]) -> bool:
+    """Return whether the command starts with a Python interpreter."""
+    return bool(command) and _PYTHON.search(command[0].rpartition("/")[2]) is not None
+
+
+def is_spawned(command: Sequence[str] | None) -> bool:
+    """Return whether Python's multiprocessing started this process anew ("spawn"), as torch.multiprocessing.spawn does."""
+    return _SPAWNED in " ".join(command or ())
+
+
+def script_words(command: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the script (or "-m", module) and its arguments, without the interpreter and what a launcher added.
+
+    Another program's command is returned whole; nothing if the command names no script ("-c", standard input).
+    """
+    if not command:
+        return ()
+    if not is_python(command):
+        return tuple(command)
+    rest = list(command[1:])
+    while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c", "-"):
+        taken = rest.pop(0)
+        if taken in _FLAGS_WITH_VALUE and rest:
+            rest.pop(0)
+    if not rest or rest[0] in ("-c", "-"):
+        return ()
+    return tuple(item for item in rest if not _LOCAL_RANK.match(item))
+
+
+def script_name(command: Sequence[str] | None) -> str | None:
+    """Return a short name for what a command runs: "train.py", "package.train", "python -c"; None without a command."""
+    if not command or not command[0]:
+        return None
+    words = script_words(command)
+    if not words:
+        return f"{command[0].rpartition('/')[2]} -c" if "-c" in command else command[0].rpartition("/")[2]
+    if words[0] == "-m":
+        return words[1] if len(words) > 1 else "python -m"
+    # A process that has set its own title has one argument with spaces, and no path in it.
+    title = len(command) == 1 and " " in words[0]
+    return words[0].split(" ", 1)[0] if title else words[0].rpartition("/")[2] or words[0]

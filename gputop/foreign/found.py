@@ -1,0 +1,141 @@
+"""Finds the runs that gputop does not track among the processes of a machine. Pure: processes in, ``ProcessRun``s out.
+
+A run is a group of processes (``gputop.groups``) in which a rank computes on a device, has a rank's environment, or looks like
+training on the CPU. What gputop started, or what writes a journal, is none: that is a tracked run, or soon will be. Nobody
+knows whether a program that computes on a GPU trains, so no word here says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+from gputop.command_line import is_spawned, script_name, script_words
+from gputop.groups import DEAD_STATES, compute_uses, group_keys, ray_daemon, unnumbered_ranks
+from gputop.process import Ancestor, Process, ProcessRank, ProcessRun
+
+RAY = "ray"
+MULTIPROCESSING = "multiprocessing"
+_NO_RUNS = (
+    *("Xorg", "X", "Xwayland", "gnome-shell", "kwin_wayland", "kwin_x11", "cinnamon", "mutter"),
+    *("nvidia-cuda-mps", "nv-hostengine", "dcgm-exporter", "dcgmproftester", "nvidia-persiste", "nvidia-smi"),
+)
+"""Programs that hold a GPU for the display, for others, or to watch it; as the kernel names them, in 15 characters."""
+_NUMBERS_BY_LAUNCHER = {
+    "srun": (("SLURM_PROCID",), ("SLURM_LOCALID",), ("SLURM_NTASKS", "SLURM_NPROCS"), ()),
+    "mpirun": (("OMPI_COMM_WORLD_RANK", "PMI_RANK"), ("OMPI_COMM_WORLD_LOCAL_RANK",), ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"), ()),
+}
+"""The variables that give rank, local rank and world size below launchers that do not set torch's."""
+
+
+def process_runs(
+    processes: Sequence[Process],
+    written: Mapping[int, float] | None = None,
+    command_of: Callable[[int], Sequence[str] | None] = lambda pid: None,
+) -> tuple[ProcessRun, ...]:
+    """Return the runs that gputop does not track: the most ranks first, then the most devices, then the oldest.
+
+    Args:
+        processes: the processes of one reading.
+        written: PID -> when the newest run began that this process writes or wrote, wall clock in seconds. A process that
+            has finished its run and goes on is still gputop's.
+        command_of: returns the command line of a process that is not listed (the parent of spawned ranks), if known.
+    """
+    groups: dict[str, list[Process]] = {}
+    for position, key in group_keys(processes).items():
+        groups.setdefault(key, []).append(processes[position])
+    found = [_run(key, group, command_of) for key, group in groups.items() if not _is_ours(group, written or {})]
+    return tuple(sorted((run for run in found if run is not None), key=_largest_first))
+
+
+def _largest_first(run: ProcessRun) -> tuple[int, int, float, str]:
+    return -len(run.ranks), -len(run.devices), run.started_at or 0.0, run.key
+
+
+def _is_ours(group: Sequence[Process], written: Mapping[int, float]) -> bool:
+    """Return whether gputop tracks one of the processes, or started it: its journal comes as soon as it has loaded torch."""
+    return any(
+        process.run_id is not None
+        or (process.environment is not None and process.environment.gputop_job_id is not None)
+        # A PID that is used again belongs to a process that started after the run.
+        or (process.started_at is not None and process.started_at <= written.get(process.pid, -math.inf))
+        for process in group
+    )
+
+
+def _run(key: str, group: Sequence[Process], command_of: Callable[[int], Sequence[str] | None]) -> ProcessRun | None:
+    alive = [process for process in group if process.state not in DEAD_STATES and process.in_namespace]
+    alive = [process for process in alive if process.name not in _NO_RUNS]
+    ranks = _ranks(alive)
+    if not any(_counts(process) for process in ranks):
+        return None
+    first = ranks[0]
+    launcher = _launcher(first)
+    command = first.command
+    if is_spawned(command) and first.ppid is not None:
+        parent = next((process for process in group if process.pid == first.ppid), None)
+        command = parent.command if parent is not None else tuple(command_of(first.ppid) or ())
+    worlds = [_number(process, 2) for process in ranks]
+    return ProcessRun(
+        key=key,
+        name=script_name(command) or first.name or f"process {first.pid}",
+        ranks=tuple(
+            ProcessRank(
+                process.pid,
+                _number(process, 0),
+                _number(process, 1),
+                tuple(sorted({use.device_uuid for use in compute_uses(process)})),
+            )
+            for process in ranks
+        ),
+        launcher=launcher,
+        world_size=max((size for size in worlds if size), default=None),
+        local_world_size=max((size for process in ranks if (size := _number(process, 3))), default=None),
+        user=first.user,
+        started_at=min((process.started_at for process in alive if process.started_at is not None), default=None),
+        command=script_words(command),
+    )
+
+
+def _ranks(alive: Sequence[Process]) -> list[Process]:
+    """Return one process per rank, by rank; where no process has a number, those that kinship shows to be ranks."""
+    pids = {process.pid for process in alive}
+    numbered: dict[int, Process] = {}
+    for process in alive:
+        number = _number(process, 0)
+        # DataLoader workers inherit RANK, so the parent comes first.
+        if number is not None and (number not in numbered or process.ppid not in pids):
+            numbered[number] = process
+    if numbered:
+        return [numbered[number] for number in sorted(numbered)]
+    return sorted(unnumbered_ranks(alive), key=lambda process: process.pid)
+
+
+def _counts(process: Process) -> bool:
+    """Return whether a process makes its group a run: another program's window on a GPU does not."""
+    return bool(compute_uses(process)) or _number(process, 0) is not None or bool(process.torch_mapped)
+
+
+def _launcher(process: Process) -> Ancestor | None:
+    if process.launcher is not None:
+        return process.launcher
+    daemon = ray_daemon(process)
+    if daemon is not None:
+        return Ancestor(daemon.pid, RAY)
+    spawned = is_spawned(process.command) and process.ppid is not None
+    return Ancestor(process.ppid, MULTIPROCESSING) if spawned and process.ppid is not None else None
+
+
+def _number(process: Process, which: int) -> int | None:
+    """Return a rank's number (0), local rank (1), world size (2) or local world size (3) from its environment at launch."""
+    environment = process.environment
+    if environment is None:
+        return None
+    own = (environment.rank, environment.local_rank, environment.world_size, environment.local_world_size)
+    names = _NUMBERS_BY_LAUNCHER.get(process.launcher.name) if process.launcher is not None else None
+    # Below srun, torchrun gives every rank its own number; Slurm's is the machine's then.
+    if environment.rank is not None or names is None:
+        return own[which]
+    settings = dict(environment.settings)
+    values = [settings[name] for name in names[which] if name in settings]
+    return int(values[0]) if values and values[0].isascii() and values[0].isdigit() and len(values[0]) <= 9 else own[which]

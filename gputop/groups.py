@@ -1,0 +1,99 @@
+"""Which processes belong together, and which of them are ranks: pure functions of a list of processes.
+
+Processes are grouped by run id, else by launcher, else by the launch that gputop made, else by what started them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gputop.command_line import is_spawned
+from gputop.process import Ancestor, DeviceUse, Process
+
+DEAD_STATES = ("X", "Z")
+"""Process states of a process that has ended, though the driver may still hold its memory."""
+WORKER_NAME = "pt_data_worker"
+"""What torch calls the worker processes of a DataLoader."""
+RAY_DAEMON = "raylet"
+
+
+def compute_uses(process: Process) -> tuple[DeviceUse, ...]:
+    """Return the process's device uses except pure graphics."""
+    return tuple(use for use in process.devices if use.contexts != "G")
+
+
+def ray_daemon(process: Process) -> Ancestor | None:
+    """Return the daemon of Ray that started a process; None if Ray did not."""
+    return next((ancestor for ancestor in process.ancestors if ancestor.name == RAY_DAEMON), None)
+
+
+def group_keys(processes: Sequence[Process]) -> dict[int, str]:
+    """Return the key of each process's group, by its position: "run:…", "launcher:PID", "spawn:PID", "pid:PID" …"""
+    by_pid = {process.pid: process for process in processes}
+    launchers = {process.launcher.pid for process in processes if process.launcher is not None}
+    names = [_names(process, launchers) for process in processes]
+    # Two names of the same group (a run and its launcher): map the weaker name to the stronger one.
+    stronger: dict[str, str] = {}
+    for own in names:
+        for name in own[1:]:
+            stronger.setdefault(name, own[0])
+    keys = {}
+    for position, process in enumerate(processes):
+        own = names[position] or _inherited(process, by_pid, launchers)
+        keys[position] = stronger.get(own[0], own[0])
+    return keys
+
+
+def unnumbered_ranks(group: Iterable[Process]) -> list[Process]:
+    """Return the processes of a group that are ranks, as far as their kinship shows: for a group without RANK.
+
+    The children that multiprocessing spawned are the ranks if several compute and their parent does not train itself; else
+    the processes whose parent is not in the group.
+    """
+    alive = [process for process in group if process.state not in DEAD_STATES]
+    pids = {process.pid: process for process in alive}
+    spawned = [process for process in alive if is_spawned(process.command) and process.name != WORKER_NAME]
+    computing = [process for process in spawned if compute_uses(process)]
+    parents = {process.ppid for process in spawned}
+    parent = pids.get(next(iter(parents)) or 0) if len(parents) == 1 else None
+    if len(computing) > 1 and parent is not None and not parent.autograd_threads:
+        return spawned
+    return [process for process in alive if process.ppid not in pids]
+
+
+def _names(process: Process, launchers: set[int]) -> list[str]:
+    environment = process.environment
+    names = []
+    if process.run_id is not None:
+        names.append(f"run:{process.run_id}")
+    daemon = ray_daemon(process)
+    if process.launcher is not None:
+        names.append(f"launcher:{process.launcher.pid}")
+    elif process.pid in launchers:
+        names.append(f"launcher:{process.pid}")
+    elif daemon is not None:
+        # One daemon serves every program that uses this machine through Ray.
+        job = dict(environment.settings).get("RAY_JOB_ID", "") if environment is not None else ""
+        names.append(f"ray:{daemon.pid}:{job}")
+    # "none" is torchrun's default id: two jobs may share it.
+    if environment is not None and environment.torchelastic_run_id not in (None, "", "none"):
+        names.append(f"elastic:{environment.torchelastic_run_id}")
+    if environment is not None and environment.gputop_job_id:
+        names.append(f"job:{environment.gputop_job_id}")
+    return names
+
+
+def _inherited(process: Process, by_pid: dict[int, Process], launchers: set[int]) -> list[str]:
+    """Return the names of the nearest listed ancestor that has any: a DataLoader worker belongs to its rank."""
+    root = process
+    for pid in [ancestor.pid for ancestor in process.ancestors] or ([process.ppid] if process.ppid is not None else []):
+        parent = by_pid.get(pid)
+        if parent is None or parent.pid == process.pid:
+            continue
+        names = _names(parent, launchers)
+        if names:
+            return names
+        root = parent
+    if root.ppid is not None and is_spawned(root.command):
+        return [f"spawn:{root.ppid}"]
+    return [f"pid:{root.pid}"]

@@ -1,0 +1,85 @@
+"""Ranks that use neither a GPU nor much of the CPU: they wait in a rendezvous, or are blocked before their first kernel.
+
+Their environment (RANK and WORLD_SIZE), a launcher above them, or a listed sibling from multiprocessing tells them from other
+Python processes with PyTorch. What a rank started itself (DataLoader workers, compilers) is none. What never changes is read
+once per process: about 0.1 ms. Imports only the standard library, gputop's records and its neighbors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+
+from gputop.command_line import is_spawned
+from gputop.groups import WORKER_NAME
+from gputop.sources.host import procfs
+from gputop.sources.host.book import Facts, ProcessBook
+from gputop.sources.host.launchers import ancestry, launcher_name
+
+_MAX_ANCESTORS = 64
+
+
+class WaitingRanks:
+    """Knows of each Python process whether it is started as a rank."""
+
+    def __init__(self, book: ProcessBook) -> None:
+        self._book = book
+        self._started_as_rank: dict[tuple[int, int, int], bool] = {}
+        self._spawned: dict[tuple[int, int, int], bool] = {}
+
+    def find(self, pythons: Iterable[Facts], listed: Collection[int], now_s: float) -> set[int]:
+        """Return the PIDs of the ranks among this user's Python processes that are not listed for another reason."""
+        others = {facts.stat.pid: facts for facts in pythons if facts.stat.comm != WORKER_NAME}
+        self._started_as_rank = _kept(self._started_as_rank, others.values())
+        self._spawned = _kept(self._spawned, others.values())
+        # Where a listed process was spawned, its siblings are ranks too.
+        parents = {
+            facts.stat.ppid for pid, facts in others.items() if pid in listed and self._known(self._spawned, facts, _is_spawned)
+        }
+        found = {
+            pid
+            for pid, facts in others.items()
+            if pid not in listed
+            and (
+                self._known(self._started_as_rank, facts, self._is_rank)
+                or (facts.stat.ppid in parents and self._known(self._spawned, facts, _is_spawned))
+            )
+            and self._book.torch_mapped(facts, now_s)
+        }
+        return {pid for pid in found if not self._descends_from(pid, found | set(listed))}
+
+    def _known(self, known: dict[tuple[int, int, int], bool], facts: Facts, read: Callable[[Facts], bool]) -> bool:
+        key = _program(facts)
+        if key not in known:
+            known[key] = read(facts)
+        return known[key]
+
+    def _is_rank(self, facts: Facts) -> bool:
+        environment = self._book.environment(facts)
+        if launcher_name(procfs.command_line_of(facts.stat.pid)) is not None:
+            return False  # a launcher in a container that is itself a node of a larger run
+        if environment is not None and environment.rank is not None and environment.world_size is not None:
+            return True
+        return ancestry(facts.stat.pid, facts.stat.ppid)[1] is not None
+
+    def _descends_from(self, pid: int, ranks: Collection[int]) -> bool:
+        for _ in range(_MAX_ANCESTORS):
+            facts = self._book.look_up_if_readable(pid)
+            if facts is None or facts.stat.ppid <= 1:
+                return False
+            pid = facts.stat.ppid
+            if pid in ranks:
+                return True
+        return False
+
+
+def _program(facts: Facts) -> tuple[int, int, int]:
+    return (*facts.key, facts.stat.image)
+
+
+def _kept(known: dict[tuple[int, int, int], bool], found: Iterable[Facts]) -> dict[tuple[int, int, int], bool]:
+    alive = {_program(facts) for facts in found}
+    return {key: value for key, value in known.items() if key in alive}
+
+
+def _is_spawned(facts: Facts) -> bool:
+    return is_spawned(procfs.command_line_of(facts.stat.pid))

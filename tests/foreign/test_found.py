@@ -1,0 +1,199 @@
+"""Which groups of processes are runs that gputop does not track, and what is known of each: tables of processes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.foreign.found import process_runs
+from gputop.process import Ancestor, DeviceUse, LaunchEnvironment, Process, ProcessRank, ProcessRun
+from tests.samples import EPOCH, GIB, rank_process
+
+GPUS = tuple(f"GPU-{index}" for index in range(8))
+SPAWNED = ("python", "-c", "from multiprocessing.spawn import spawn_main; spawn_main(5)", "--multiprocessing-fork")
+RENDEZVOUS = LaunchEnvironment(rank=2, local_rank=2, world_size=4, local_world_size=4)
+
+
+def use(*gpus: int, contexts: str = "C") -> tuple[DeviceUse, ...]:
+    return tuple(DeviceUse(GPUS[gpu], GIB, 97.0, contexts) for gpu in gpus)
+
+
+def python(pid: int, *gpus: int, **changes: object) -> Process:
+    base = Process(
+        pid=pid,
+        devices=use(*gpus),
+        ppid=2,
+        uid=1000,
+        user="ada",
+        name="python",
+        command=("/opt/venv/bin/python", "-u", "/home/ada/train.py", "--epochs", "90"),
+        state="R",
+        started_at=EPOCH - 3600,
+        environment=LaunchEnvironment(),
+        torch_mapped=True,
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def torchrun(rank: int, *gpus: int, **changes: object) -> Process:
+    return rank_process(rank, use(*gpus), **({"run_id": None} | changes))
+
+
+def only(*processes: Process, **options: object) -> ProcessRun:
+    (run,) = process_runs(processes, **options)  # type: ignore[arg-type]
+    return run
+
+
+def numbers(run: ProcessRun) -> list[tuple[int | None, int | None, int]]:
+    return [(rank.rank, rank.local_rank, len(rank.devices)) for rank in run.ranks]
+
+
+def test_ranks_of_torchrun_are_one_run_with_all_that_is_known() -> None:
+    worker = torchrun(1, ppid=4001, pid=5001, name="pt_data_worker")
+    late = torchrun(0, 0, started_at=EPOCH - 700)
+    assert only(late, torchrun(1, 1), torchrun(3, 3), worker) == ProcessRun(
+        key="launcher:3999",
+        name="train.py",
+        ranks=(ProcessRank(4000, 0, 0, (GPUS[0],)), ProcessRank(4001, 1, 1, (GPUS[1],)), ProcessRank(4003, 3, 3, (GPUS[3],))),
+        launcher=Ancestor(3999, "torchrun"),
+        world_size=4,
+        local_world_size=4,
+        user="ada",
+        started_at=EPOCH - 700,
+        command=("train.py", "--epochs", "90"),
+    )
+
+
+def test_missing_ranks_of_this_machine_are_told_apart_from_ranks_elsewhere() -> None:
+    environment = LaunchEnvironment(rank=8, local_rank=0, world_size=16, local_world_size=8)
+    ranks = [
+        torchrun(8 + place, place, environment=replace(environment, rank=8 + place, local_rank=place)) for place in (0, 1, 2, 4)
+    ]
+    run = only(*ranks)
+    assert (run.missing_local_ranks, run.ranks_elsewhere) == ((3, 5, 6, 7), 8)
+    run = only(python(1, 0))
+    assert (run.missing_local_ranks, run.ranks_elsewhere) == ((), None)
+
+
+def test_ranks_that_wait_in_a_rendezvous_are_a_run_without_a_gpu() -> None:
+    run = only(*(torchrun(rank, environment=replace(RENDEZVOUS, rank=rank, local_rank=rank)) for rank in (0, 2)))
+    assert (numbers(run), run.devices, run.missing_local_ranks) == ([(0, 0, 0), (2, 2, 0)], (), (1, 3))
+
+
+def test_spawned_processes_are_ranks_of_their_parents_script() -> None:
+    ranks = [python(20 + place, place, ppid=10, command=SPAWNED) for place in range(3)]
+    commands = {10: ("python", "spawn.py", "--lr", "0.1")}
+    run = only(*ranks, command_of=commands.get)
+    assert (run.name, run.launcher, numbers(run)) == ("spawn.py", Ancestor(10, "multiprocessing"), [(None, None, 1)] * 3)
+    assert run.command == ("spawn.py", "--lr", "0.1")
+    assert (run.world_size, run.missing_local_ranks) == (None, ())
+    listed = python(10, 0, command=commands[10])
+    run = only(listed, *ranks)
+    assert (run.name, [rank.pid for rank in run.ranks]) == ("spawn.py", [20, 21, 22])
+    assert only(*ranks).name == "python", "a parent whose command line is hidden"
+    # A parent that trains is the rank, and what it spawned works for it.
+    trains = replace(listed, autograd_threads=((0, 12.5),))
+    assert [rank.pid for rank in only(trains, *ranks).ranks] == [10]
+
+
+def test_ranks_of_srun_and_mpirun_are_numbered_by_their_launcher() -> None:
+    def slurm(place: int, launcher: str | None = "srun", **more: int) -> Process:
+        settings = (("SLURM_LOCALID", str(place)), ("SLURM_NTASKS", "16"), ("SLURM_PROCID", str(8 + place)))
+        step = Ancestor(90, launcher) if launcher else None
+        return python(30 + place, place, launcher=step, environment=LaunchEnvironment(**more, settings=settings))  # type: ignore[arg-type]
+
+    run = only(slurm(0), slurm(1))
+    assert (run.launcher, run.world_size, numbers(run)) == (Ancestor(90, "srun"), 16, [(8, 0, 1), (9, 1, 1)])
+    # A script that sbatch runs once has such variables too, and is no rank.
+    assert numbers(only(slurm(0, launcher=None))) == [(None, None, 1)]
+    # What torchrun says counts below srun.
+    assert numbers(only(slurm(0, rank=1, local_rank=1, world_size=2))) == [(1, 1, 1)]
+    settings = (("OMPI_COMM_WORLD_LOCAL_RANK", "1"), ("OMPI_COMM_WORLD_RANK", "1"), ("OMPI_COMM_WORLD_SIZE", "4"))
+    run = only(python(40, 1, launcher=Ancestor(91, "mpirun"), environment=LaunchEnvironment(settings=settings)))
+    assert (run.world_size, numbers(run)) == (4, [(1, 1, 1)])
+
+
+def test_workers_of_ray_are_one_run_for_each_program() -> None:
+    def worker(pid: int, job: str) -> Process:
+        environment = LaunchEnvironment(settings=(("RAY_JOB_ID", job),))
+        title, above = ("ray::RayTrainWorker.execute()",), (Ancestor(7, "raylet"),)
+        return python(pid, pid % 8, command=title, name="ray::RayTrainWo", ancestors=above, environment=environment)
+
+    runs = process_runs([worker(50, "01"), worker(51, "01"), worker(52, "02")])
+    assert [(len(run.ranks), run.launcher, run.name) for run in runs] == [
+        (2, Ancestor(7, "ray"), "ray::RayTrainWorker.execute()"),
+        (1, Ancestor(7, "ray"), "ray::RayTrainWorker.execute()"),
+    ]
+
+
+def test_one_process_on_several_gpus_is_one_rank() -> None:
+    run = only(python(1, 0, 1, 2))
+    assert (run.key, run.name, run.launcher, run.devices) == ("pid:1", "train.py", None, GPUS[:3])
+
+
+def test_another_users_process_is_shown_as_far_as_the_tree_and_its_command_line_tell() -> None:
+    hidden = ("environment", "torch_mapped", "torch_cuda_mapped")
+    theirs = [torchrun(rank, rank, environment=None, torch_mapped=None, hidden=hidden) for rank in range(2)]
+    theirs = [replace(process, rank=None) for process in theirs]
+    run = only(*theirs)
+    assert (run.name, run.launcher, run.user) == ("train.py", Ancestor(3999, "torchrun"), "ada")
+    assert (numbers(run), run.world_size, run.missing_local_ranks) == ([(None, None, 1)] * 2, None, ())
+    closed = Process(pid=77, devices=use(4), hidden=("command", "environment", "name", "user"))
+    assert only(closed) == ProcessRun("pid:77", "process 77", (ProcessRank(77, devices=(GPUS[4],)),))
+
+
+@pytest.mark.parametrize(
+    "process",
+    [
+        python(1, 0, run_id="run-1"),
+        python(1, 0, environment=LaunchEnvironment(gputop_job_id="job-1")),
+        python(1, devices=use(0, contexts="G"), name="firefox", torch_mapped=None),
+        python(1, devices=use(0, contexts="CG"), name="gnome-shell", torch_mapped=None),
+        python(1, 0, name="nvidia-cuda-mps", torch_mapped=None),
+        python(1, 0, state="Z"),
+        Process(pid=1, devices=use(0), in_namespace=False),
+    ],
+    ids=["tracked", "launched", "window", "desktop", "mps", "dead", "elsewhere"],
+)
+def test_what_is_no_untracked_run(process: Process) -> None:
+    assert process_runs([process]) == ()
+
+
+def test_a_tracked_rank_makes_its_whole_group_tracked() -> None:
+    assert process_runs([torchrun(0, 0, run_id="run-1"), torchrun(1, 1)]) == ()
+
+
+def test_a_process_that_has_finished_its_run_stays_gputops() -> None:
+    went_on = python(1, 0)
+    assert process_runs([went_on], {1: EPOCH - 3000}) == ()
+    assert process_runs([went_on], {1: EPOCH - 9000}), "the PID of an older run, used again"
+
+
+def test_the_largest_run_comes_first() -> None:
+    ranks = [torchrun(rank, rank) for rank in range(2)]
+    old, wide = python(60, 7, started_at=EPOCH - 9000), python(61, 4, 5)
+    assert [run.key for run in process_runs([python(62, 6), old, wide, *ranks])] == [
+        "launcher:3999",
+        "pid:61",
+        "pid:60",
+        "pid:62",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("python3.11", "-X", "dev", "/data/run me.py", "-v"), "run me.py"),
+        (("/usr/bin/python", "-m", "vllm.entrypoints.openai.api_server"), "vllm.entrypoints.openai.api_server"),
+        (("python", "-m", "ipykernel_launcher", "-f", "k.json"), "ipykernel_launcher"),
+        (("python", "-c", "import torch"), "python -c"),
+        (("python",), "python"),
+        (("/opt/bin/lmp", "-in", "x"), "lmp"),
+        (("VLLM::EngineCore",), "VLLM::EngineCore"),
+        (("trainer: epoch 3",), "trainer:"),
+        (None, "python"),
+    ],
+)
+def test_a_run_has_the_name_of_what_it_runs(command: tuple[str, ...] | None, name: str) -> None:
+    assert only(python(1, 0, command=command)).name == name

@@ -1,0 +1,108 @@
+"""Real runs that gputop did not start, as a snapshot shows them: torchrun, multiprocessing.spawn, and a plain Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.agent.sampler import Sampler
+from gputop.process import ProcessRun
+from gputop.snapshot import Snapshot
+from gputop.sources.host import procfs
+from gputop.sources.host import reader as host_reader
+from gputop.sources.virtual import VirtualSource
+from tests import real_processes
+from tests.real_processes import BUSY, IDLE, MARKERS, PRELUDE, descendants, eventually
+
+RANKS = """
+import os, time
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+parent, until, value = os.getppid(), time.monotonic() + 120, torch.ones(1000)
+while os.getppid() == parent and time.monotonic() < until:
+    dist.all_reduce(value)
+"""
+SPAWNS = f"""
+import multiprocessing
+{PRELUDE}
+if __name__ == "__main__":
+    context = multiprocessing.get_context("spawn")
+    children = [context.Process(target=work) for _ in range(2)]
+    for child in children:
+        child.start()
+    for child in children:
+        child.join()
+"""
+SCRIPTS = {
+    "ranks.py": RANKS,
+    "spawn it.py": SPAWNS,
+    "plain.py": PRELUDE + BUSY,
+    "stuck.py": PRELUDE + IDLE,
+}
+STANDALONE = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+STUCK = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2"}
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """One process per script: the launcher of the ranks, the parent of the spawned ones, and those that are alone."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in MARKERS and not name.startswith(("GPUTOP_", "TORCHELASTIC_"))
+    }
+    library = tmp_path / "libtorch_cpu.so"
+    library.write_bytes(b"not really\n")
+    found = {}
+    for name, code in SCRIPTS.items():
+        (tmp_path / name).write_text(code)
+        command = [sys.executable, *(STANDALONE if name == "ranks.py" else ()), str(tmp_path / name), "--lr", "0.1"]
+        environment = kept | {"OMP_NUM_THREADS": "1", "TEST_MAPS": str(library)} | (STUCK if name == "stuck.py" else {})
+        found[name] = subprocess.Popen(
+            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
+        )
+    yield found
+    for process in found.values():
+        os.killpg(process.pid, 9)
+        process.wait()
+
+
+def test_runs_of_every_kind_are_seen_with_their_ranks(
+    started: dict[str, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real_processes, "DEADLINE_S", 90.0)  # three processes import torch
+    monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 5.0)
+    monkeypatch.setattr(host_reader, "TRAINING_AGE_S", 0.0)
+    monkeypatch.setattr(host_reader, "TRAINING_LINGER_S", 1.0)  # the parent of the spawned ranks is busy while it imports
+    sampler = Sampler(VirtualSource(2), 1.0)
+
+    def read() -> dict[str, ProcessRun]:
+        time.sleep(0.3)
+        snapshot = Snapshot.from_json(sampler.take().to_json(compact=True))
+        mine = descendants(procfs.list_pids())
+        return {run.name: run for run in snapshot.process_runs if {rank.pid for rank in run.ranks} & mine}
+
+    sizes = {"ranks.py": 2, "spawn it.py": 2, "plain.py": 1, "stuck.py": 1}
+    runs = eventually(read, lambda runs: {name: len(run.ranks) for name, run in runs.items()} == sizes)
+    assert [(rank.rank, rank.local_rank, len(rank.devices)) for rank in runs["ranks.py"].ranks] == [(0, 0, 1), (1, 1, 1)]
+    assert len(runs["ranks.py"].devices) == 2
+    assert runs["ranks.py"].launcher is not None
+    assert (runs["ranks.py"].launcher.name, runs["ranks.py"].launcher.pid) == ("torchrun", started["ranks.py"].pid)
+    assert (runs["ranks.py"].world_size, runs["ranks.py"].missing_local_ranks, runs["ranks.py"].ranks_elsewhere) == (2, (), 0)
+    assert runs["spawn it.py"].launcher is not None
+    assert runs["spawn it.py"].launcher.name == "multiprocessing"
+    assert runs["plain.py"].ranks[0].pid == started["plain.py"].pid
+    assert (runs["stuck.py"].world_size, runs["stuck.py"].missing_local_ranks) == (2, (0,))
+    for name, run in runs.items():
+        assert run.command[0].endswith(name), json.dumps(run.command)
+        assert run.command[1:] == ("--lr", "0.1")
+        assert run.started_at is not None
+        assert run.started_at <= time.time()
