@@ -313,7 +313,7 @@ class Doctor:
             if not case.shown and case.clean == 0 and key not in hidden and case.finding.severity != "info"
         ]
         for job in self._evidence.jobs:
-            if not self._evidence.is_warm(job):
+            if (job.used or job.run is not None) and not self._evidence.is_warm(job):
                 age = min((self._evidence.age_s(process) for process in job.processes), default=WARM_UP_S)
                 name = job.run.name if job.run is not None else f"process {job.pids[0]}" if job.pids else "a job"
                 found.append(Undecided(None, f"{name} warms up", max(0.0, WARM_UP_S - age), job.run_id))

@@ -53,9 +53,9 @@ def text_report(
 
 def undecided_text(undecided: Sequence[Undecided]) -> str:
     """Return what is watched and cannot be told yet, and how long each needs at most."""
-    lines = ["Undecided, watching for:"]
+    lines = ["Undecided:"]
     for item in undecided:
-        rule = f"{item.rule}: " if item.rule is not None else ""
+        rule = f"watching for {item.rule}: " if item.rule is not None else ""
         lines += _wrap(printable(f"{rule}{item.title} (needs {max(1, round(item.needs_s))} s more at most)"), "  ", "    ")
     return "\n".join(lines)
 

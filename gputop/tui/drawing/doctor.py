@@ -112,5 +112,5 @@ def undecided_lines(view: View, width: int) -> list[Line]:
     """
     if not view.undecided:
         return []
-    names = "; ".join(dict.fromkeys(clean(item.title) for item in view.undecided))
-    return wrap(f"Undecided, watching for: {names}", width)
+    names = (clean(item.title) if item.rule is None else f"watching for: {clean(item.title)}" for item in view.undecided)
+    return wrap(f"Undecided: {'; '.join(dict.fromkeys(names))}", width)
