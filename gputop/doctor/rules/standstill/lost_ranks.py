@@ -11,7 +11,7 @@ from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.standstill import left_early
 from gputop.doctor.rules.standstill.left_early import LATE_S, STILL_S
 from gputop.doctor.rules.support import tracked
-from gputop.doctor.rules.support.outputs import Output, command_of, outputs_of, quoted
+from gputop.doctor.rules.support.outputs import Output, command_of, is_consequence, outputs_of, quoted
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.snapshot import FAILED_STATES, LIVE_STATES, Process, Rank, Run
 
@@ -234,11 +234,17 @@ def _dead(
     evidence: Evidence, run: Run, bad: list[Rank], alive: list[Rank], output: Output | None, job: Job | None
 ) -> Judgement:
     first = min(
-        bad, key=lambda rank: (_is_consequence(rank, output), not _was_killed(rank), rank.last_log_at or 0.0, rank.rank)
+        bad,
+        key=lambda rank: (
+            is_consequence(rank, output.matches if output is not None else ()),
+            not _was_killed(rank),
+            rank.last_log_at or 0.0,
+            rank.rank,
+        ),
     )
     failure = model_facts.failure(first)
     early = any(rank.state == "finished" for rank in run.ranks)
-    if not alive and early and all(_is_consequence(rank, output) for rank in bad):
+    if not alive and early and all(is_consequence(rank, output.matches if output is not None else ()) for rank in bad):
         return left_early.others_failed(run, bad, job)
     if not alive and (failure is not None or (not _was_killed(first) and first.exit_code is None)):
         return None  # another rule judges the text that ended it; or nothing is known
@@ -368,16 +374,6 @@ def _how(rank: Rank) -> str:
     if rank.state == "killed":
         return "was killed"
     return f"failed (exit code {code})" if code is not None else "failed"
-
-
-def _is_consequence(rank: Rank, output: Output | None) -> bool:
-    """Return whether a rank's end follows from another rank's: by its error text, or by their launcher's SIGTERM."""
-    failure = model_facts.failure(rank)
-    if failure is None and rank.exit_code == -15:
-        return True
-    if output is not None and any(match.cascade for match in output.matches if match.rank == rank.rank):
-        return True
-    return failure is not None and ("closed by peer" in failure.message or "Connection reset" in failure.message)
 
 
 def small_shared_memory(evidence: Evidence, job: Job) -> Judgement:

@@ -15,14 +15,17 @@ from gputop.doctor.facts import model as model_facts
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.logs.explain import UNKNOWN_ID
 from gputop.doctor.logs.names import less_specific
 from gputop.doctor.logs.patterns import table as patterns
 from gputop.doctor.logs.patterns.pattern import HINT
 from gputop.facts.table import Facts
-from gputop.snapshot import JobState, LogMatch, Rank, Run, RunState, Snapshot
+from gputop.snapshot import LIVE_STATES, JobState, LogMatch, Rank, Run, RunState, Snapshot
 
 _TEXT_MAX = 160
 _NOT_FAILED: tuple[RunState | JobState, ...] = ("starting", "running", "finished")
+HISTORY_AFTER_S = 3600.0
+"""What ended a run is a finding for an hour (our choice); ``gputop runs show`` tells it for as long as the run is kept."""
 _LINES_MAX = 20
 """Lines of an exception's message that are searched."""
 
@@ -99,15 +102,18 @@ def outputs_of(evidence: Evidence) -> tuple[Output, ...]:
 def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found = []
+    begun = _latest_of_commands(snapshot.runs)
     for run in snapshot.runs:
         failed = [rank for rank in run.ranks if facts_of(rank).has(Facts.error)]
-        if not failed and not snapshot.logs:
+        if (not failed and not snapshot.logs) or (run.state not in LIVE_STATES and _is_history(run, begun, snapshot.time)):
             continue
         matches = [
             m for m in snapshot.logs if m.run_id == run.run_id or (m.run_id is None and m.job_id and m.job_id == run.job_id)
         ]
         if failed:
             matches += _exceptions(failed, run.run_id, {match.pattern for match in matches})
+        if failed and all(match.cascade for match in matches) and not any(r.state in LIVE_STATES for r in run.ranks):
+            matches = [*_unexplained(run, matches), *matches]
         if matches:
             found.append(Output(run.run_id, run, jobs.get(run.run_id), tuple(matches)))
     if not snapshot.logs:
@@ -120,6 +126,22 @@ def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
             matches = [match for match in snapshot.logs if name in (match.job_id, match.run_id)]
             found.append(Output(job.key if job is not None else name, None, job, tuple(matches)))
     return tuple(found)
+
+
+def _latest_of_commands(runs: Iterable[Run]) -> dict[tuple[str, ...], float]:
+    """Return when each command was last begun."""
+    latest: dict[tuple[str, ...], float] = {}
+    for run in runs:
+        if run.command and run.created_at is not None:
+            latest[run.command] = max(latest.get(run.command, 0.0), run.created_at)
+    return latest
+
+
+def _is_history(run: Run, latest: dict[tuple[str, ...], float], now: float) -> bool:
+    """Return whether nobody asks any more what ended a run: its command was begun again, or it ended long ago."""
+    if run.ended_at is not None and now - run.ended_at > HISTORY_AFTER_S:
+        return True
+    return run.command is not None and run.created_at is not None and latest.get(run.command, 0.0) > run.created_at
 
 
 def _launches(job: Job) -> set[str | None]:
@@ -138,6 +160,36 @@ def _exceptions(ranks: Iterable[Rank], run_id: str, known: set[str]) -> list[Log
             if name not in known:
                 found.append(LogMatch(name, cause, line, run_id, None, rank.rank, failure.where, cascade=cascade))
     return found
+
+
+def is_consequence(rank: Rank, matches: Iterable[LogMatch]) -> bool:
+    """Return whether a rank's end follows from another rank's: by its error text, or by their launcher's SIGTERM."""
+    failure = model_facts.failure(rank)
+    if failure is None and rank.exit_code == -15:
+        return True
+    if any(match.cascade for match in matches if match.rank == rank.rank):
+        return True
+    return failure is not None and ("closed by peer" in failure.message or "Connection reset" in failure.message)
+
+
+def _unexplained(run: Run, matches: list[LogMatch]) -> list[LogMatch]:
+    """Return the exception of the first rank that failed, if nothing explains its text.
+
+    None if another rank died without a word: that one may be the cause (rule G04).
+    """
+    found = []
+    for rank in run.ranks:
+        failure = model_facts.failure(rank)
+        if rank.state in _NOT_FAILED or is_consequence(rank, matches):
+            continue
+        if failure is None:
+            if rank.exit_code is not None:
+                return []
+        elif not _patterns(f"{failure.type}: {failure.message}"):
+            line = f"{failure.type}: {failure.message}".rstrip(": ")
+            match = LogMatch(UNKNOWN_ID, None, line, run.run_id, None, rank.rank, failure.where)
+            found.append((rank.last_log_at or 0.0, match))
+    return [min(found, key=lambda item: item[0])[1]] if found else []
 
 
 @lru_cache(maxsize=256)

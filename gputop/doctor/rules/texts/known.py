@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.facts import model as model_facts
-from gputop.doctor.findings.finding import Fact
+from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.explain import UNKNOWN_ID, finding_of
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.pattern import FAILURE
@@ -20,9 +20,9 @@ from gputop.doctor.logs.scan import is_warning
 from gputop.doctor.rules.launching.misplaced import global_rank_as_device
 from gputop.doctor.rules.launching.visibility import exclusive_mode
 from gputop.doctor.rules.machine.memory import host_memory
-from gputop.doctor.rules.support.outputs import Output, foreign_memory, outputs_of
+from gputop.doctor.rules.support.outputs import Output, command_of, foreign_memory, outputs_of
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
-from gputop.snapshot import LogMatch
+from gputop.snapshot import LogMatch, Run
 
 JUDGED_ELSEWHERE = frozenset(
     {
@@ -106,7 +106,20 @@ def _judge(output: Output, match: LogMatch) -> Judgement:
         row[1] if row is not None else {},
         where=failure.where if failure is not None else None,
     )
-    finding = finding_of(seen)
+    finding = finding_of(seen) if row is not None or output.run is None else _unknown(output, output.run, seen)
     if seen.where is not None:
         finding = replace(finding, evidence=(*finding.evidence, Fact(f"at {seen.where}", seen.where, "journal")))
     return Suspicion(replace(finding, run=output.run_id or match.run_id, devices=output.devices, pids=output.pids))
+
+
+def _unknown(output: Output, run: Run, seen: Observation) -> Finding:
+    """Return the finding for an exception that only the journal knows: there is no log to read before it."""
+    finding = finding_of(seen)
+    name, _, _ = seen.line.partition(":")
+    who = f"{run.name}: rank {seen.rank}" if len(run.ranks) > 1 else run.name
+    at = f" at {seen.where}" if seen.where is not None else ""
+    read = f"# read {seen.where}, and what it printed before\n" if seen.where is not None else ""
+    title = f"{who} failed with {name.rpartition('.')[2]}{at}"
+    return replace(
+        finding, title=title, evidence=(Fact(seen.line, seen.line, "journal: error"),), fix=f"{read}{command_of(output)}"
+    )
