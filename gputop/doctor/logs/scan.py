@@ -202,7 +202,7 @@ class LogScan:
         if block is not None and not block.in_message and text[:1] in (" ", "\t"):
             return  # a line of source code that a traceback quotes
         found = matches(text)
-        if self._after.waiting and block is None and not found:
+        if self._after.waiting and block is None and (not found or _ABORT.search(text) is not None):
             self._note_progress(text, key)
         warned = bool(found) and is_warning(text)
         for pattern, groups in found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gputop.doctor.logs.patterns import cuda, data, launch, parallel
+from gputop.doctor.logs.patterns import cuda, data, files, launch, parallel, process_end, usage
 from gputop.doctor.logs.patterns.pattern import Pattern
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -13,6 +13,9 @@ PATTERNS: tuple[Pattern, ...] = (
     *data.PATTERNS,
     *parallel.PATTERNS,
     *launch.PATTERNS,
+    *files.PATTERNS,
+    *process_end.PATTERNS,
+    *usage.PATTERNS,
 )
 IDS: tuple[str, ...] = tuple(dict.fromkeys(pattern.id for pattern in PATTERNS))
 

@@ -1,0 +1,165 @@
+"""How a process ended, in the words of the shell, the C libraries, Python, Slurm and Open MPI. Pure.
+
+Sources: strsignal of glibc and its malloc_printerr; vterminate.cc of libstdc++; Python/pylifecycle.c; slurmstepd's req.c and
+srun's task_state; orterun's help texts; launcher/launch.py of DeepSpeed.
+"""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, cascade, failure
+
+_NATIVE = (
+    "PYTHONFAULTHANDLER=1 python train.py  # names the line of Python at which it happens\n"
+    "pip list | grep -i -E 'torch|cuda|nvidia'  # extensions that were built for another torch or CUDA?"
+)
+_HEAP = "Native code wrote where it must not: usually two libraries that were built for different versions of the same one."
+_AFTER = "Read what the process printed before: this line only says that it ended."
+
+PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "python_fatal",
+        None,
+        "Fatal Python error",
+        r"Fatal Python error: (?P<why>.+)",
+        "Python was ended by a fault in native code: {why}",
+        "A C or CUDA extension crashed, not Python code. The stacks that follow name the lines that called it.",
+        _NATIVE,
+    ),
+    *(
+        failure(
+            "heap_corrupted",
+            None,
+            f"{call}(): ",
+            rf"(?:^|\s)(?P<call>{call})\(\): (?P<why>(?:invalid|unaligned|corrupted|unsorted|mismatching|memory)[\w ()>&.-]+)",
+            "Memory of the process was corrupted: {call}(): {why}",
+            _HEAP,
+            _NATIVE,
+        )
+        for call in ("free", "malloc", "realloc", "munmap_chunk", "malloc_consolidate", "calloc")
+    ),
+    failure(
+        "heap_corrupted",
+        None,
+        "corrupt",
+        r"(?P<why>double free or corruption[^\n]*|corrupted size vs\. prev_size|corrupted double-linked list)",
+        "Memory of the process was corrupted: {why}",
+        _HEAP,
+        _NATIVE,
+    ),
+    failure(
+        "cpp_terminate",
+        None,
+        "terminate called after throwing",
+        r"terminate called after throwing an instance of '(?P<type>[^']+)'",
+        "Native code ended the process with {type}",
+        "An exception of C++ that nobody caught; the line after it (what():) says which.",
+        _NATIVE,
+        confidence="likely",
+    ),
+    failure(
+        "glibc_version",
+        None,
+        "not found (required by",
+        r"version [`'](?P<version>GLIBC(?:XX)?_[\d.]+)' not found \(required by (?P<file>[^)]+)\)",
+        "{file} needs {version}, which this system does not have",
+        "The library was built on a newer system: this one's C or C++ library is older.",
+        "ldd --version  # use a wheel or container for this system, or the environment's own libstdc++ (LD_LIBRARY_PATH)",
+    ),
+    failure(
+        "library_missing",
+        None,
+        "cannot open shared object file",
+        r"(?P<file>[\w./+-]+\.so[\w.]*): cannot open shared object file: (?P<why>.+)",
+        "The library {file} is missing",
+        "An extension was built for a version of CUDA, cuDNN or another library that is not on the library path.",
+        "ldconfig -p | grep {file}; echo $LD_LIBRARY_PATH\npip install --force-reinstall torch  # brings its own CUDA "
+        "libraries",
+    ),
+    failure(
+        "slurm_time_limit",
+        None,
+        "DUE TO TIME LIMIT",
+        r"(?:JOB|STEP) (?P<job>[\d._]+) ON (?P<host>\S+) CANCELLED AT (?P<at>\S+) DUE TO TIME LIMIT",
+        "Slurm ended job {job}: its time limit was reached",
+        "The job ran for as long as it had asked for. What it trained since its last checkpoint is lost.",
+        "sbatch --time=DD-HH:MM:SS --signal=B:USR1@120 ...  # more time, and two minutes' notice to save a checkpoint",
+    ),
+    failure(
+        "slurm_preempted",
+        None,
+        "DUE TO ",
+        r"(?:JOB|STEP) (?P<job>[\d._]+) ON (?P<host>\S+) CANCELLED AT (?P<at>\S+) DUE TO (?P<why>PREEMPTION|NODE FAILURE)",
+        "Slurm ended job {job}: {why}",
+        "The job was ended from outside, not by an error of its own.",
+        "sbatch --requeue ...  # and go on from the last checkpoint",
+    ),
+    failure(
+        "slurm_cancelled",
+        None,
+        "CANCELLED AT",
+        r"(?:JOB|STEP) (?P<job>[\d._]+) ON (?P<host>\S+) CANCELLED AT (?P<at>[\dT:-]+) \*\*\*",
+        "Job {job} was cancelled",
+        "Somebody ended it with scancel, or Slurm did because another task of the job had failed.",
+        "sacct -j {job} --format=JobID,State,ExitCode,Reason  # or squeue, scontrol show job {job}",
+        confidence="likely",
+    ),
+    cascade(
+        "srun_exit",
+        "G04",
+        "srun: error:",
+        r"srun: error: (?P<host>\S+): tasks? (?P<tasks>[\d,-]+): (?:Exited with exit code "
+        r"(?P<code>\d+)|(?P<why>Killed|Terminated))",
+        "Task {tasks} on {host} ended",
+        _AFTER,
+        "# the output of task {tasks}: srun --label, or --output=%j-%t.log",
+    ),
+    cascade(
+        "mpi_exit",
+        "G04",
+        "rocess returned",
+        r"Primary job\s+terminated normally, but \d+ process returned",
+        "A rank of mpirun ended with an error",
+        _AFTER,
+        "mpirun --tag-output ...  # names the rank that printed each line",
+    ),
+    cascade(
+        "mpi_exit",
+        "G04",
+        "noticed that process rank",
+        r"noticed that process rank (?P<number>\d+) with PID \d+ on node (?P<host>\S+) exited on signal (?P<signal>\d+)",
+        "Rank {number} on {host} was ended by signal {signal}",
+        _AFTER,
+        "mpirun --tag-output ...  # names the rank that printed each line",
+    ),
+    cascade(
+        "deepspeed_exit",
+        "G04",
+        "exits with return code",
+        r"exits with return code = (?P<code>-?\d+)",
+        "A rank of DeepSpeed ended with exit code {code}",
+        _AFTER,
+        "# read what the rank printed before this line",
+    ),
+    failure(
+        "signal_crash",
+        None,
+        " (core dumped)",
+        r"(?P<why>Segmentation fault|Bus error|Illegal instruction|Floating point exception)\s*\(core dumped\)",
+        "A process crashed in native code: {why}",
+        "A C or CUDA extension crashed. A bus error can also be a /dev/shm that is full; an illegal instruction a "
+        "program built "
+        "for another processor.",
+        _NATIVE,
+        confidence="likely",
+    ),
+    failure(
+        "signal_crash",
+        None,
+        "egmentation fault",
+        r"(?:^|\d+ |: )(?P<why>Segmentation fault)(?:\s|$)",
+        "A process crashed in native code: {why}",
+        "A C or CUDA extension crashed, not Python code.",
+        _NATIVE,
+        confidence="likely",
+    ),
+)

@@ -1,0 +1,108 @@
+"""Texts of a command line or a configuration that is not accepted. Pure.
+
+Sources: argparse.ArgumentParser.error and Modules/main.c of Python; click.exceptions; hydra/_internal/config_loader_impl.py
+and omegaconf's errors; the "not found" of bash, dash and zsh.
+"""
+
+from __future__ import annotations
+
+from gputop.doctor.logs.patterns.pattern import Pattern, failure
+
+_HELP = "# correct the command; the script lists its options with --help"
+
+PATTERNS: tuple[Pattern, ...] = (
+    failure(
+        "argparse_missing",
+        None,
+        "error: the following arguments are required",
+        r"^(?:\S+: )?(?P<program>\S+): error: the following arguments are required: (?P<arguments>.+)",
+        "{program} needs {arguments}",
+        "The script's command line lacks arguments that it requires: it ended before it began.",
+        _HELP,
+    ),
+    failure(
+        "argparse_unknown",
+        None,
+        "error: unrecognized arguments",
+        r"(?P<program>\S+): error: unrecognized arguments: (?P<arguments>.+)",
+        "{program} does not know {arguments}",
+        "The script's command line holds arguments that it does not know: a typing error, or an option of another "
+        "version or of "
+        "the launcher, which has to stand before the script.",
+        _HELP,
+    ),
+    failure(
+        "argparse_value",
+        None,
+        "error: argument ",
+        r"(?P<program>\S+): error: argument (?P<argument>[^:]+): (?P<why>.+)",
+        "{program} refuses {argument}: {why}",
+        "A value on the script's command line is not accepted: it ended before it began.",
+        _HELP,
+    ),
+    failure(
+        "click_usage",
+        None,
+        "Error: ",
+        r"^Error: (?P<why>(?:No such (?:option|command)|Missing (?:option|argument|parameter|command)|Invalid value|"
+        r"Got unexpected extra argument|Option .* requires|Option .* does not take).*)",
+        "The command line is not accepted: {why}",
+        "The script's command line is not one that it knows: it ended before it began.",
+        _HELP,
+    ),
+    failure(
+        "hydra_override",
+        None,
+        "Could not override",
+        r"Could not override '(?P<name>[^']+)'",
+        "The configuration has no key {name}",
+        "An override on the command line names a key that the configuration does not have.",
+        "# correct the key, or add it: +{name}=VALUE",
+    ),
+    failure(
+        "hydra_mandatory",
+        None,
+        "Missing mandatory value",
+        r"Missing mandatory value: (?P<name>\S+)",
+        "The configuration needs a value for {name}",
+        "The configuration marks this key as mandatory (???), and nothing sets it.",
+        "{name}=VALUE  # on the command line, or in the configuration",
+    ),
+    failure(
+        "syntax",
+        None,
+        "Error: ",
+        r"^(?P<type>SyntaxError|IndentationError|TabError): (?P<why>.+)",
+        "The script is not valid Python: {why}",
+        "Python read the file and ran nothing of it. The lines before name the file and the place.",
+        "python -m py_compile train.py  # and look at the Python version: newer syntax on an older Python looks the same",
+    ),
+    failure(
+        "script_not_found",
+        None,
+        "can't open file",
+        r"can't open file '?(?P<file>[^':]+)'?: \[Errno (?P<number>\d+)\] (?P<why>.+)",
+        "Python cannot open {file}: {why}",
+        "The script does not exist where the command looks for it: a typing error, or another working directory.",
+        "ls -l {file}; pwd",
+    ),
+    failure(
+        "command_not_found",
+        None,
+        "not found",
+        r"(?:^|\s)(?:\S+: line \d+: |(?:ba|da)?sh: (?:\d+: )?|\S+: \d+: )(?P<command>[\w./-]+): (?:command )?not found\s*$",
+        "The shell does not find {command}",
+        "The program is not on PATH: the environment in which it is installed is not active in this shell or job.",
+        "which {command}  # activate the environment first (conda activate, source .venv/bin/activate, module load)\n"
+        "python -m torch.distributed.run ...  # torchrun without its command",
+    ),
+    failure(
+        "command_not_found",
+        None,
+        "command not found: ",
+        r"command not found: (?P<command>\S+)",
+        "The shell does not find {command}",
+        "The program is not on PATH: the environment in which it is installed is not active in this shell or job.",
+        "which {command}  # activate the environment first (conda activate, source .venv/bin/activate, module load)",
+    ),
+)
