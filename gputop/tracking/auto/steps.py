@@ -2,8 +2,11 @@
 
 An iteration ends with an optimizer's step. Another optimizer that steps on the same batch (the generator of a GAN, the
 second of two optimizers) belongs to the same iteration: a new one begins when an optimizer steps a second time, or after
-another batch was fetched. Times are CPU times: with CUDA they show when work was queued, not when it was done. Iterations
-that an evaluation or a checkpoint lengthened are omitted rather than reported as training.
+another batch was fetched. Where no loader shows the batches, optimizers share an iteration if they did so in the first one,
+or if they take turns step by step; two that train one after the other never do.
+
+Times are CPU times: with CUDA they show when work was queued, not when it was done. Iterations that an evaluation or a
+checkpoint lengthened are omitted rather than reported as training.
 
 The first step opens the run, so that processes that do not train never create one. It joins a run that the script opened
 itself (``records`` says what that changes). In each run the iterations are numbered from 0 on.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections import deque
 from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -57,6 +61,11 @@ class Steps(Training):
         self._on_clock: Any = None
         self._index = 0
         self._stepped: set[int] = set()
+        """The optimizers that stepped in the current iteration, by number."""
+        self._earlier: deque[frozenset[int]] = deque(maxlen=2)
+        """Those of the iterations before it."""
+        self._together: set[frozenset[int]] = set()
+        """Pairs of optimizers that share iterations."""
         self._held: list[list[tuple[Site, Any]]] = []
         self._scaled: tuple[Any, Any, Reduced] | None = None
         self._memory_at = 0.0
@@ -176,7 +185,7 @@ class Steps(Training):
             self.last, self._index = weakref.ref(optimizer), index
         plain = known and not skipped and self.fast.is_plain()
         values: dict[str, Any] = {}
-        if opened or self.fetched or index in self._stepped:
+        if opened or self.fetched or index in self._stepped or self._takes_turns(index):
             self._close_iteration()
             self._timings(values, now)
         self._stepped.add(index)
@@ -214,9 +223,23 @@ class Steps(Training):
             self.mark = perf_counter()
         self.fast.decide(plain and not (models.settling or models.splits))
 
+    def _takes_turns(self, index: int) -> bool:
+        """Return whether an optimizer that has not stepped in this iteration yet begins the next one."""
+        if not self._stepped:
+            return False
+        pairs = {frozenset((index, other)) for other in self._stepped}
+        if self.loader is None and self._earlier and not pairs <= self._together:
+            alternating = list(self._earlier) == [self._stepped, {index}]
+            if not alternating:
+                return True
+        self._together |= pairs
+        return False
+
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one to end determines the names of the losses."""
-        self._stepped.clear()
+        if self._stepped:
+            self._earlier.append(frozenset(self._stepped))
+            self._stepped.clear()
         if self._held and not self.sites.settled:
             self.name_held()
         self.step += 1
@@ -335,6 +358,8 @@ class Steps(Training):
         self.fast.disqualify()
         self.step = (0 if self.journal is None else self.journal.automatic_from) - 1
         self._stepped.clear()
+        self._earlier.clear()
+        self._together.clear()
         self._held.clear()
         self.sites.begin_run()
         self.optimizers.clear()
