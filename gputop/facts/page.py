@@ -24,8 +24,9 @@ below; a script can write its own with `run.fact(name, value)`. Readers do not t
 another type.
 
 A fact is written when it changes. Facts that count something are written at most every 2 seconds, after steps that are the
-same on all ranks (multiples of a power of two). "Steps" are optimizer steps. Calls and gradients are counted from the second
-step on, because the first one tells which modules are trained.
+same on all ranks (multiples of a power of two). "Steps" are optimizer steps; where a script changes its weights itself, a step
+ends where it resets their gradients. Calls and gradients are counted from the second step on, because the first one tells which
+modules are trained.
 
 In the tables, *or null* means that tracking may write null, and *may be missing* that it may leave the key out. Names that end
 in `_s` and `seconds` are in seconds, those that end in `_bytes` and `bytes` in bytes. An integer is 0 or more.

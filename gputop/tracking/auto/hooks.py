@@ -30,6 +30,7 @@ from gputop.tracking.auto.no_compile import no_compile
 from gputop.tracking.auto.reduction import divided_by, read, step_loss
 from gputop.tracking.auto.state import Training
 from gputop.tracking.auto.steps import GC_S, Steps
+from gputop.tracking.by_hand import ByHand, sorted_leaves
 
 
 def patch(torch: Any, steps: Steps) -> None:
@@ -46,11 +47,21 @@ def patch(torch: Any, steps: Steps) -> None:
 
 
 def _exclude_own_classes(torch: Any) -> None:
-    for cls in (Training, Steps, FastPath, Sites, Site, Feed, Batches, Gradients):
+    for cls in (Training, Steps, FastPath, Sites, Site, Feed, Batches, Gradients, ByHand):
         for item in vars(cls).values():
             if isinstance(item, FunctionType):
                 no_compile(torch, item)
-    for function in (first_tensor, counts, is_integer, read, step_loss, divided_by, accelerate_divides_by, label):
+    for function in (
+        first_tensor,
+        counts,
+        is_integer,
+        read,
+        step_loss,
+        divided_by,
+        accelerate_divides_by,
+        label,
+        sorted_leaves,
+    ):
         no_compile(torch, function)
 
 
@@ -86,6 +97,8 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         steps.inside_step += took
         if clock is not None and mark is not None:
             clock.stop("cuda/backward_s", mark)
+        if steps.by_hand is not None:
+            steps.after_backward()
         return result
 
     @functools.wraps(original)

@@ -106,17 +106,21 @@ class Sites:
         if not site.count and site in self.pending:
             self.pending.remove(site)
 
-    def add(self, value: Any, part: Reduced, tensor: Any, in_closure: bool) -> bool:
-        """Add a backward that the user's code runs, itself or through a library; return False if it does not count.
-
-        ``part`` says how the loss was reduced; UNREAD means to read it from ``tensor`` if it matters.
-        """
+    def here(self) -> Site:
+        """Return the line of the user's code that runs backward, itself or through a library."""
         frame = self.user_frame()
         # Keyed by identity and instruction: hashing a code object and finding a line number take microseconds each.
         place = (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
         site = self._by_place.get(place)
         if site is None:
             site = self._by_place[place] = Site(frame)
+        return site
+
+    def add(self, site: Site, value: Any, part: Reduced, tensor: Any, in_closure: bool) -> bool:
+        """Add a backward of a line; return False if it does not count.
+
+        ``part`` says how the loss was reduced; UNREAD means to read it from ``tensor`` if it matters.
+        """
         if in_closure:
             if id(site) in self.inside:
                 return False

@@ -158,7 +158,8 @@ class Models:
         if own & self._ddp_parameters:
             self.ddp_optimizers.add(number)
         name = "optimizer" if number == 0 else f"optimizer/{number}"
-        run.fact(name, describe_optimizer(optimizer))
+        if getattr(optimizer, "kind", "") is not None:
+            run.fact(name, describe_optimizer(optimizer))
 
     def after_iteration(self, step: int) -> None:
         """Replace roots that were never called, after the iterations ``UNUSED_AFTER``."""

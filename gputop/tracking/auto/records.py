@@ -45,8 +45,8 @@ class Records:
         self._theirs: frozenset[str] = frozenset()
         self._shown: dict[str, str | None] = {}
 
-    def write(self, values: dict[str, Any], step: int) -> None:
-        """Write the values of a step."""
+    def write(self, values: dict[str, Any], step: int, at_ns: int | None = None) -> None:
+        """Write the values of a step, which ended now or ``at_ns`` (monotonic, ns)."""
         journal = self._run.journal
         if journal is None:
             return
@@ -57,7 +57,7 @@ class Records:
             if type(value) is not float:  # on a GPU: its copy must be queued now
                 break
         else:
-            journal.defer(values, step, count=self._own)
+            journal.defer(values, step, count=self._own, at_ns=at_ns)
             return
         self._now(values, step)
 

@@ -2,8 +2,11 @@
 
 An iteration ends with an optimizer's step. Another optimizer that steps on the same batch (the generator of a GAN, the
 second of two optimizers) belongs to the same iteration: a new one begins when an optimizer steps a second time, or after
-another batch was fetched. Times are CPU times: with CUDA they show when work was queued, not when it was done. Iterations
-that an evaluation or a checkpoint lengthened are omitted rather than reported as training.
+another batch was fetched. Where no loader shows the batches, optimizers share an iteration if they did so in the first one,
+or if they take turns step by step; two that train one after the other never do.
+
+Times are CPU times: with CUDA they show when work was queued, not when it was done. Iterations that an evaluation or a
+checkpoint lengthened are omitted rather than reported as training.
 
 The first step opens the run, so that processes that do not train never create one. It joins a run that the script opened
 itself (``records`` says what that changes). In each run the iterations are numbered from 0 on.
@@ -13,8 +16,9 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections import deque
 from threading import get_ident
-from time import perf_counter
+from time import monotonic_ns, perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto import framework_metrics
@@ -24,6 +28,7 @@ from gputop.tracking.auto.loss import Site
 from gputop.tracking.auto.records import Records
 from gputop.tracking.auto.reduction import UNREAD, Reduced, read
 from gputop.tracking.auto.state import Training
+from gputop.tracking.by_hand import NEEDED, ByHand
 from gputop.tracking.journal.notice import tell
 
 if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` stays cheap
@@ -57,6 +62,11 @@ class Steps(Training):
         self._on_clock: Any = None
         self._index = 0
         self._stepped: set[int] = set()
+        """The optimizers that stepped in the current iteration, by number."""
+        self._earlier: deque[frozenset[int]] = deque(maxlen=2)
+        """Those of the iterations before it."""
+        self._together: set[frozenset[int]] = set()
+        """Pairs of optimizers that share iterations."""
         self._held: list[list[tuple[Site, Any]]] = []
         self._scaled: tuple[Any, Any, Reduced] | None = None
         self._memory_at = 0.0
@@ -66,6 +76,10 @@ class Steps(Training):
         self.told_epoch: float | None = None
         """The epoch, if the framework says it; else its loader counts."""
         self.fast.in_backward = False
+        self.by_hand: ByHand | None = ByHand()
+        """Finds steps without an optimizer, as long as no optimizer has stepped."""
+        self._by_hand_held: list[tuple[int, list[tuple[Site, Any]]]] = []
+        """When the first of them ended (monotonic, ns), and their losses."""
 
     def reset(self) -> None:
         """Reset in a forked child, which opens its own run if it trains."""
@@ -129,7 +143,46 @@ class Steps(Training):
             number = value.detach()
         else:
             return
-        self.losses += self.sites.add(number, part, tensor, self.stepping)
+        site = self.sites.here()
+        if self.by_hand is not None and not self.stepping and self.by_hand.ended_before(site, tensor):
+            self._step_by_hand(self.by_hand)
+        self.losses += self.sites.add(site, number, part, tensor, self.stepping)
+
+    def after_backward(self) -> None:
+        """Look at what backward has left, as long as no optimizer has stepped."""
+        try:
+            if self.by_hand is not None and not self.stepping:
+                self.by_hand.after_backward()
+        except Exception:  # noqa: BLE001 - a tensor of any kind: then only an optimizer's steps are known
+            self.by_hand = None
+
+    def _step_by_hand(self, by_hand: ByHand) -> None:
+        """Take the losses since the last step, which had no optimizer; the first ones are held until it is sure of that."""
+        if self.run is None and len(self._by_hand_held) < NEEDED - 1:
+            self._by_hand_held.append((monotonic_ns(), self.sites.take()))
+            self._measure_anew()
+            return
+        self.without_fast_path()  # which ends where an optimizer steps
+        self.after_step(by_hand)
+
+    def _end_by_hand(self, by_hand: ByHand) -> None:
+        """Forget what backwards came before an optimizer's first step: they were no steps of the training."""
+        pending = self.sites.pending
+        if self._by_hand_held and len(pending) > 1 and pending[0] is by_hand.site and by_hand.is_over:
+            pending.pop(0).take()
+        self.by_hand, self._by_hand_held = None, []
+
+    def _write_held_by_hand(self) -> None:
+        """Write the losses of the steps that were held back until it was sure that they are steps."""
+        held, self._by_hand_held = self._by_hand_held, []
+        self.sites.settle([site for site, _ in losses] for _, losses in held)
+        for at_ns, losses in held:
+            self.step += 1
+            values: dict[str, Any] = {}
+            for site, value in losses:
+                values[self.sites.name(site, values)] = value
+            if self.records is not None:
+                self.records.write(values, self.step, at_ns)
 
     def _listen_to_keras(self) -> None:
         if "keras" in sys.modules:
@@ -158,7 +211,9 @@ class Steps(Training):
             self._on_clock = None
         if not skipped:
             self.taken += 1
-        if not skipped and not self.partial:
+        if self.by_hand is not None and optimizer is not self.by_hand:
+            self._end_by_hand(self.by_hand)
+        if not skipped and not self.partial and self.by_hand is None:
             spent = now - self._step_from - self.inside_step
             if spent > 0.0:
                 self.optimizer_s += spent
@@ -176,7 +231,7 @@ class Steps(Training):
             self.last, self._index = weakref.ref(optimizer), index
         plain = known and not skipped and self.fast.is_plain()
         values: dict[str, Any] = {}
-        if opened or self.fetched or index in self._stepped:
+        if opened or self.fetched or index in self._stepped or self._takes_turns(index):
             self._close_iteration()
             self._timings(values, now)
         self._stepped.add(index)
@@ -214,9 +269,23 @@ class Steps(Training):
             self.mark = perf_counter()
         self.fast.decide(plain and not (models.settling or models.splits))
 
+    def _takes_turns(self, index: int) -> bool:
+        """Return whether an optimizer that has not stepped in this iteration yet begins the next one."""
+        if not self._stepped:
+            return False
+        pairs = {frozenset((index, other)) for other in self._stepped}
+        if self.loader is None and self._earlier and not pairs <= self._together:
+            alternating = list(self._earlier) == [self._stepped, {index}]
+            if not alternating:
+                return True
+        self._together |= pairs
+        return False
+
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one to end determines the names of the losses."""
-        self._stepped.clear()
+        if self._stepped:
+            self._earlier.append(frozenset(self._stepped))
+            self._stepped.clear()
         if self._held and not self.sites.settled:
             self.name_held()
         self.step += 1
@@ -238,6 +307,8 @@ class Steps(Training):
         """Write everything that is still held back, at the end of the run."""
         try:
             self.fast.end_early()
+            if self.by_hand is not None and self.run is not None and self.sites.pending:
+                self.after_step(self.by_hand)
             if self._held:
                 self.name_held()
             if self.facts is not None:
@@ -270,7 +341,8 @@ class Steps(Training):
                 values["phase/forward"] = self.forward_s
             if self.backward_s:
                 values["phase/backward"] = self.backward_s
-            values["phase/optimizer"] = self.optimizer_s
+            if self.by_hand is None:
+                values["phase/optimizer"] = self.optimizer_s
         feed = self.loader
         if self.told_epoch is not None:
             values["epoch"] = self.told_epoch
@@ -288,6 +360,9 @@ class Steps(Training):
         if self.arrived:
             values.update(self.arrived)
             self.arrived = {}
+        self._measure_anew()
+
+    def _measure_anew(self) -> None:
         self.interrupted = False
         self.gc_s = 0.0
         self.rows = self.tokens = self.losses = self.calls = 0
@@ -335,6 +410,8 @@ class Steps(Training):
         self.fast.disqualify()
         self.step = (0 if self.journal is None else self.journal.automatic_from) - 1
         self._stepped.clear()
+        self._earlier.clear()
+        self._together.clear()
         self._held.clear()
         self.sites.begin_run()
         self.optimizers.clear()
@@ -342,6 +419,8 @@ class Steps(Training):
         self.recent_s.clear()
         self.feeds = int(self.loader is not None and self.loader.trains)
         self._models().begin_run()
+        if self._by_hand_held:
+            self._write_held_by_hand()
         if self.facts is not None:
             self.facts.abandon()
         self.facts = Facts(self.torch, self, self._models())

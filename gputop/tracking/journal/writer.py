@@ -150,10 +150,10 @@ class Journal(Turns, Schemas):
                 break
         self._enqueue(partial(self._unplanned, metrics, step, now))
 
-    def defer(self, metrics: dict[str, float], step: int, count: bool = True) -> None:
+    def defer(self, metrics: dict[str, float], step: int, count: bool = True, at_ns: int | None = None) -> None:
         """Record floats soon, together with those that follow: within about 80 ms.
 
-        ``count``: whether the next ``log`` call without a step gets the step after this one.
+        ``count``: whether the next ``log`` call without a step gets the step after this one. ``at_ns``: their time, if not now.
 
         For a caller between two torch operations, whose code has to be fetched from memory each time: written together,
         records cost a fifth. A process that is killed loses the pending ones.
@@ -161,7 +161,7 @@ class Journal(Turns, Schemas):
         now = monotonic_ns()
         if count:
             self._step = step
-        self.deferred.append(iter((((*metrics,), (*metrics.values(),), step, now),)))
+        self.deferred.append(iter((((*metrics,), (*metrics.values(),), step, now if at_ns is None else at_ns),)))
         if now - self._caught_up > DEFERRED_NS or len(self.deferred) >= DEFERRED_MAX or self.through:
             self.catch_up()
             self._drain()

@@ -333,3 +333,85 @@ def test_the_repository_is_what_is_tested() -> None:
     import gputop
 
     assert Path(gputop.__file__).is_relative_to(REPOSITORY)
+
+
+BY_HAND = """
+import json, torch, gputop
+torch.set_num_threads(1)
+torch.manual_seed(0)
+inputs, targets = torch.randn(64, 4), torch.randn(64, 1)
+said = {}
+
+
+def reset_in_place(weights):
+    for weight in weights:
+        weight.grad.data.zero_()
+
+
+def reset_to_none(weights):
+    for weight in weights:
+        weight.grad = None
+
+
+def train(steps, reset, micro_batches=1):
+    torch.manual_seed(1)
+    weights = [torch.randn(4, 8, requires_grad=True), torch.zeros(8, requires_grad=True), torch.randn(8, 1, requires_grad=True)]
+    losses = []
+    for step in range(steps):
+        total = 0.0
+        for _ in range(micro_batches):
+            chosen = torch.randint(64, (16,))
+            out = torch.tanh(inputs[chosen] @ weights[0] + weights[1]) @ weights[2]
+            loss = torch.nn.functional.mse_loss(out, targets[chosen]) / micro_batches
+            loss.backward()
+            total += loss.item()
+        losses.append(total)
+        for weight in weights:
+            weight.data -= 0.01 * weight.grad
+        reset(weights)
+    return losses
+
+
+SCRIPT
+print(json.dumps(said))
+"""
+
+
+def test_a_training_without_an_optimizer(home: Home) -> None:
+    cases = """
+said["script0"] = train(60, reset_in_place)
+for name, arguments in {"none": (30, reset_to_none), "accumulated": (12, reset_in_place, 3)}.items():
+    with gputop.init(name=name):
+        said[name] = train(*arguments)
+"""
+    code, out, err = home.run(BY_HAND.replace("SCRIPT", cases))
+    assert (code, err) == (0, "")
+    said = json.loads(out)
+    journals = [read_all(path) for path in home.archives()]
+    assert len(journals) == len(said)
+    for found in journals:
+        name = next(
+            value["value"]["name"] for _, _, value in found.events if isinstance(value, dict) and value["type"] == "card"
+        )
+        points = found.series["loss" if name == "script0" else "auto/loss"]
+        assert [step for step, _ in points] == list(range(len(said[name]))), name
+        assert [value for _, value in points] == pytest.approx(said[name], rel=1e-5), name
+        assert "phase/optimizer" not in found.series, "nobody knows"
+        assert len(found.series["step_s"]) > len(points) // 3
+
+
+def test_backwards_before_an_optimizer_s_first_step_are_no_steps(home: Home) -> None:
+    case = """
+train(15, reset_to_none)
+weight = torch.nn.Parameter(torch.ones(4))
+optimizer = torch.optim.SGD([weight], lr=0.1)
+for step in range(4):
+    optimizer.zero_grad()
+    loss = weight.square().sum()
+    loss.backward()
+    optimizer.step()
+"""
+    assert home.run(BY_HAND.replace("SCRIPT", case))[0] == 0
+    found = series(home)
+    assert [round(value, 2) for value in found["loss"].values()] == [4.0, 2.56, 1.64, 1.05]
+    assert list(found["phase/optimizer"]) == [0, 1, 2, 3]

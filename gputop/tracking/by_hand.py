@@ -1,0 +1,98 @@
+"""Finds the steps of a training that changes its weights itself, without an optimizer: ``p.data -= lr * p.grad``.
+
+Such a script resets its gradients after each step, whatever else it does. So a step has ended where a line runs backward again
+and the gradient of one of its weights is not as the last backward left it. Backwards without a reset between them are gradient
+accumulation. Reads a few values of one gradient on the CPU, and of one on a GPU only whether it was replaced or written to.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from typing import Any
+
+NEEDED = 20
+"""So many steps of one line, and no step of an optimizer, show that there is none. Fewer may be a check before the training."""
+_LEAVES_MAX = 8
+_NODES_MAX = 400
+"""How much of a loss's graph is searched for weights."""
+_VALUES = 1024
+"""So many of a gradient's values are compared, for a reset that leaves no other trace: ``p.grad.data.zero_()``."""
+
+
+class ByHand:
+    """Steps without an optimizer. To the rest of tracking it is an optimizer without settings."""
+
+    kind = None
+    """There is no class of optimizer to name."""
+
+    def __init__(self) -> None:
+        self.site: object = None
+        """The line that runs backward in each step."""
+        self._leaves: list[weakref.ref[Any]] = []
+        self._state: tuple[Any, ...] | None = None
+        """What the last backward left of a weight's gradient."""
+        self._was_reset = False
+        """Whether the gradient was reset before a backward of another line."""
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]:
+        """Return one group with the weights that are known."""
+        return [{"params": self._alive()}]
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the weights are gone, or their gradients were reset after the line's last backward."""
+        return not self._alive() or self._was_reset or self._is_reset()
+
+    def ended_before(self, site: object, loss: Any) -> bool:
+        """Return whether a step ended before this backward, which the line ``site`` runs on ``loss``."""
+        self._was_reset = self._was_reset or self._is_reset()
+        if self.site is not None and site is not self.site:
+            return False
+        ended, self._was_reset = self._was_reset, False
+        if not self._alive():
+            # New weights, or none yet: those of inputs, which an attack on a model differentiates by, are gone by now.
+            self._leaves = sorted_leaves(loss)
+        self.site = site
+        return ended
+
+    def after_backward(self) -> None:
+        """Remember the gradient that a backward has left."""
+        self._state = self._look()
+
+    def _is_reset(self) -> bool:
+        return self._state is not None and bool(self._alive()) and self._look() != self._state
+
+    def _alive(self) -> list[Any]:
+        return [leaf for leaf in (known() for known in self._leaves) if leaf is not None]
+
+    def _look(self) -> tuple[Any, ...] | None:
+        leaf = next(iter(self._alive()), None)
+        gradient = None if leaf is None else leaf.grad
+        if gradient is None:
+            return None
+        values = gradient.detach().reshape(-1)[:_VALUES].sum().item() if gradient.is_cpu and not gradient.is_sparse else None
+        return id(gradient), gradient._version, repr(values)
+
+
+def sorted_leaves(loss: Any) -> list[weakref.ref[Any]]:
+    """Return weights that a loss depends on, those with the fewest elements first: they change as a whole."""
+    found = sorted(_leaves(loss), key=lambda leaf: int(leaf.numel()))
+    return [weakref.ref(leaf) for leaf in found]
+
+
+def _leaves(loss: Any) -> Iterator[Any]:
+    queue: list[Any] = [loss.grad_fn]
+    seen: set[Any] = set()
+    count = 0
+    while queue and len(seen) < _NODES_MAX and count < _LEAVES_MAX:
+        node = queue.pop()
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        leaf = getattr(node, "variable", None)
+        if leaf is not None:
+            count += 1
+            yield leaf
+        queue.extend(item for item, _ in node.next_functions)
