@@ -31,16 +31,17 @@ __all__ = [
 # __getattr__ also resolves "adapters", "config", "run" and "summary".
 
 _NOT_KEPT = (
-    "AlertLevel,Artifact,Audio,Graph,Histogram,Html,Image,Molecule,Object3D,Plotly,Settings,Table,Video,"
-    "log_artifact,log_code,log_model,login,mark_preempting,plot,save,setup,termerror,termlog,termwarn,unwatch,use_artifact,"
-    "use_model,util"
+    "AlertLevel,Artifact,Audio,Classes,Graph,Histogram,Html,Image,Molecule,Object3D,Plotly,Settings,Table,Video,apis,"
+    "data_types,integration,log_artifact,log_code,log_model,login,mark_preempting,plot,require,save,sdk,setup,termerror,termlog,"
+    "termwarn,unwatch,use_artifact,use_model,util"
 )
 """Names that wandb scripts use and gputop does not record: gputop says so, and the script continues."""
 _HOMES = {
     **dict.fromkeys(
-        ("alert", "define_metric", "fact", "finish", "init", "log", "phase", "text", "watch"),
+        ("alert", "define_metric", "fact", "finish", "init", "join", "log", "phase", "teardown", "text", "watch"),
         "gputop.tracking.session",
     ),
+    **dict.fromkeys(("CommError", "Error", "UsageError", "errors"), "gputop.errors"),
     "Run": "gputop.tracking.run",
     "GputopHandler": "gputop.tracking.handler",
     "adapters": "gputop.adapters",

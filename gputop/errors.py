@@ -43,6 +43,13 @@ class NoGpuError(GputopError):
         self.code = code
 
 
+class Error(Exception):
+    """The base of another tracker's errors, for scripts that say ``import gputop as wandb`` and catch them. Never raised."""
+
+
+CommError = AuthenticationError = UnsupportedError = Error
+
+
 def reraise(error: Exception) -> NoReturn:
     """Raise ``error``: the default handler for an unexpected exception."""
     raise error

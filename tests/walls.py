@@ -39,7 +39,7 @@ _TABLE = {
     "tracking/auto": "facts frameworks tracking tracking/journal",
     "tracking/site": "tracking/reader",
     "adapters": "facts tracking tracking/auto tracking/journal",
-    "gputop": "adapters tracking tracking/auto",
+    "gputop": "adapters errors tracking tracking/auto",
     # The machine: sources read it, jobs run on it, the agent makes snapshots of it.
     "tracking/reader": "ground tracking/journal",
     "sources/host": "ground",

@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from gputop.process import ProcessAnswer, ProcessQuestion
@@ -23,6 +23,9 @@ SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
 MAX_GAP_S = 10.0
 """A replay never waits longer than this for the next snapshot, however long the pause in the recording."""
 
+ANSWERS_MAX = 16
+"""Limit for unclaimed answers; the oldest are dropped, because the screen that asked is gone."""
+T = TypeVar("T")
 FeedKind = Literal["live", "replay"]
 
 
@@ -56,7 +59,30 @@ class Feed(Protocol):
         """Stop at once, without waiting for a driver."""
 
 
-class ReplayFeed:
+class Inbox:
+    """What a feed's thread has read and the screen has not yet taken."""
+
+    def __init__(self, snapshots_max: int | None = None) -> None:
+        self._pending: deque[Snapshot] = deque(maxlen=snapshots_max)
+        self._answers: deque[ProcessAnswer] = deque(maxlen=ANSWERS_MAX)
+
+    def drain(self) -> list[Snapshot]:
+        """Return the snapshots that have arrived since the last call, oldest first."""
+        return _taken(self._pending)
+
+    def take_answers(self) -> list[ProcessAnswer]:
+        """Return the answers that have arrived since the last call, oldest first; a recording has none."""
+        return _taken(self._answers)
+
+
+def _taken(queue: deque[T]) -> list[T]:
+    found = []
+    while queue:  # the feed's thread appends meanwhile
+        found.append(queue.popleft())
+    return found
+
+
+class ReplayFeed(Inbox):
     """A recording, played at its own pace; it can be paused, stepped and sped up."""
 
     kind: FeedKind = "replay"
@@ -65,7 +91,7 @@ class ReplayFeed:
         from gputop.sources.recording import read_recording
 
         self._snapshots: Iterator[Snapshot] = read_recording(path)
-        self._pending: deque[Snapshot] = deque()
+        super().__init__()
         self._wake = threading.Condition()
         self._speed = speed
         self._paused = False
@@ -140,19 +166,8 @@ class ReplayFeed:
             self._speed = speed
             self._wake.notify()
 
-    def drain(self) -> list[Snapshot]:
-        """Return what has been played since the last call."""
-        found = []
-        while self._pending:
-            found.append(self._pending.popleft())
-        return found
-
     def ask(self, question: ProcessQuestion) -> None:
         """Do nothing: a recording holds only its snapshots."""
-
-    def take_answers(self) -> list[ProcessAnswer]:
-        """Return nothing: a recording answers no questions."""
-        return []
 
     def problem(self) -> str | None:
         """Return why the file could not be read further."""

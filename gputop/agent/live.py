@@ -19,17 +19,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gputop.agent.feed import FeedKind
+from gputop.agent.feed import FeedKind, Inbox
 from gputop.errors import GputopError
 from gputop.wire import LINE_MAX_BYTES
 
 if TYPE_CHECKING:
-    from gputop.process import ProcessAnswer, ProcessQuestion
-    from gputop.snapshot import Snapshot
+    from gputop.process import ProcessQuestion
 
 PENDING_MAX = 3600
-ANSWERS_MAX = 16
-"""Limit for unclaimed answers; the oldest are dropped, because the screen that asked is gone."""
 MUTE_S = 15.0
 MUTE_INTERVALS = 5.0
 """A sampler that has said nothing for this long, the longer of the two, is replaced: it reads for milliseconds."""
@@ -50,7 +47,7 @@ KILL_PATIENCE_S = 2.0
 _STOPPED_STATES = ("T", "t")
 
 
-class LiveFeed:
+class LiveFeed(Inbox):
     """The sampler as a child process. Construct it early: the driver then initializes while the screen is still importing.
 
     Raises:
@@ -61,8 +58,7 @@ class LiveFeed:
 
     def __init__(self, arguments: Sequence[str] = ()) -> None:
         self._arguments = tuple(arguments)
-        self._pending: deque[Snapshot] = deque(maxlen=PENDING_MAX)
-        self._answers: deque[ProcessAnswer] = deque(maxlen=ANSWERS_MAX)
+        super().__init__(PENDING_MAX)
         self._problem: str | None = None
         self._interval_s = 1.0
         self._wanted_interval_s: float | None = None
@@ -164,23 +160,9 @@ class LiveFeed:
         self._pending.append(snapshot)
         return True
 
-    def drain(self) -> list[Snapshot]:
-        """Return what has arrived since the last call."""
-        found = []
-        while self._pending:
-            found.append(self._pending.popleft())
-        return found
-
     def ask(self, question: ProcessQuestion) -> None:
         """Send the question to the agent."""
         self._send({"process": {"pid": question.pid, "environment": question.environment}})
-
-    def take_answers(self) -> list[ProcessAnswer]:
-        """Return the answers that have arrived since the last call."""
-        found = []
-        while self._answers:
-            found.append(self._answers.popleft())
-        return found
 
     def problem(self) -> str | None:
         """Return what is wrong with the sampler, and what happens next."""

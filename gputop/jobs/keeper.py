@@ -50,8 +50,23 @@ _MFD_NOEXEC_SEAL = 8
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
+class _Counter:
+    """A number of bytes that the supervisor and the keeper share: one of the numbers in the keeper's shared page."""
+
+    def __init__(self, place: int) -> None:
+        self._place = place
+
+    def __get__(self, keeper: Keeper, owner: type[Keeper]) -> int:
+        return keeper.numbers[self._place]
+
+    def __set__(self, keeper: Keeper, value: int) -> None:
+        keeper.numbers[self._place] = value
+
+
 class Keeper:
     """The output of one job. The supervisor makes it; a forked process shares its memory and its counters."""
+
+    _moved, _freed, _lost, _dropped = map(_Counter, range(4))
 
     def __init__(self, directory: Path, job_id: str) -> None:
         """Raise OSError or AttributeError where the system has no such memory."""
@@ -60,7 +75,7 @@ class Keeper:
         self._name = kin.output_name(job_id)
         self._memory = _memory_file(self._name)
         self._page = mmap.mmap(-1, mmap.PAGESIZE)  # shared with forked processes
-        self._numbers = memoryview(self._page).cast("Q")
+        self.numbers = memoryview(self._page).cast("Q")
         self._failing_since: float | None = None
         self._pid: int | None = None
         with contextlib.suppress(OSError):
@@ -213,39 +228,6 @@ class Keeper:
                     if target == link and os.path.samestat(own, os.stat(f"/proc/{pid}/fd/{number}")):
                         return True
         return False
-
-    # The counters are bytes, shared between the supervisor and the keeper.
-    @property
-    def _moved(self) -> int:
-        return self._numbers[0]
-
-    @_moved.setter
-    def _moved(self, value: int) -> None:
-        self._numbers[0] = value
-
-    @property
-    def _freed(self) -> int:
-        return self._numbers[1]
-
-    @_freed.setter
-    def _freed(self, value: int) -> None:
-        self._numbers[1] = value
-
-    @property
-    def _lost(self) -> int:
-        return self._numbers[2]
-
-    @_lost.setter
-    def _lost(self, value: int) -> None:
-        self._numbers[2] = value
-
-    @property
-    def _dropped(self) -> int:
-        return self._numbers[3]
-
-    @_dropped.setter
-    def _dropped(self, value: int) -> None:
-        self._numbers[3] = value
 
 
 def rescue(directory: Path, job_id: str, members: Collection[int]) -> None:

@@ -3,8 +3,9 @@
 ``parse`` is pure: it takes one line and returns its contents, or None. It accepts a line only if a measured quantity (a
 loss, an accuracy …) appears in it as a name with a number; it ignores settings (``lr=0.1`` on its own, ``Namespace(…)``)
 and prose. ``Transcript`` holds what only several lines together show: the epoch of a heading, the step behind a bar that
-restarts with each epoch. Supported formats: JSON lines, the dictionaries of the Hugging Face Trainer, tqdm's and
-Lightning's bars, Keras, Megatron, torchvision's and PyTorch's examples, and ``name: number`` in any order.
+restarts with each epoch, the heading of a table. Supported formats: JSON lines, the dictionaries of the Hugging Face Trainer,
+tqdm's and Lightning's bars, Keras, Megatron, torchvision's and PyTorch's examples, XGBoost, LightGBM, the tables of skorch,
+fastai and YOLO, and ``name: number`` in any order. A number with "%" keeps its value, and its name gets ``PERCENT``.
 """
 
 from __future__ import annotations
@@ -15,35 +16,45 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from gputop.terminal_text import strip_escapes
+from gputop.tracking.printed_names import (
+    ALSO,
+    ANY_MEASURED,
+    EVALUATION,
+    NUMBER,
+    PERCENT,
+    Printed,
+    is_evaluation,
+    is_measured,
+    lower,
+)
+from gputop.tracking.printed_tables import Tables, boosting
+
+__all__ = ["SOURCE", "Printed", "Transcript", "parse"]
 
 LINE_CHARACTERS = 4000
 """Only this much of a line is parsed: progress lines are short."""
 SOURCE = "log"
 """The fact ``source`` of a run whose values were printed."""
 
-_NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\b)"
 # Not part of a date, a range, a fraction, a version, or a number with another decimal separator.
 _END = r"(?![\w/]|[.,:]\d|-\d|\s*\*)"
-_PAIR = re.compile(rf"(?<![\w./@-])([A-Za-z][\w/.@-]*)[\"']?(\s*[:=]\s*|\s+)(?:tensor\(\s*)?({_NUMBER}){_END}", re.IGNORECASE)
+_PAIR = re.compile(rf"(?<![\w./@-])([A-Za-z][\w/.@-]*)[\"']?(\s*[:=]\s*|\s+)(?:tensor\(\s*)?({NUMBER}){_END}", re.IGNORECASE)
 _BEFORE = re.compile(r"([A-Za-z]+)[ _-]$")
-_MEASURED = re.compile(
-    r"(?:^|[_/.-])(?:loss(?:_(?!scale|weight|fn|func|factor|type)[a-z]\w*)?|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|"
-    r"reward|psnr|ssim|wer|cer|nll|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?$",
-    re.IGNORECASE,
-)
-_ANY_MEASURED = re.compile(
-    r"loss|acc|top|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|reward|psnr|ssim|[wc]er|nll|elbo|bp[bc]|fid", re.I
-)
-_ALSO = re.compile(
-    r"(?:^|[_/.-])(?:lr|learning_rate|grad_?norm|throughput|(?:samples|tokens|images|it)_per_(?:s|sec|second))$", re.IGNORECASE
-)
 _STEP = re.compile(
     r"(?<![\w/])(?:(?:global|train|training)[ _])?(?:step|iteration|iter|it|num_updates|updates?)s?\s*[:=#]?\s*\[?\s*"
     r"(\d+)(?:\s*(?:/|of)\s*(\d+))?(?![\w.%])",
+    re.IGNORECASE,
+)
+_BATCHES = re.compile(r"(?<![\w/.])(\d+)\s*/\s*(\d+)\s+batches\b", re.IGNORECASE)
+_EPOCH_AND_BATCH = re.compile(r"\[\s*(\d+)\s*/\s*(\d+)\s*\]\s*\[\s*(\d+)\s*/\s*(\d+)\s*\]")
+_OF_EPOCH = re.compile(r"epochs?\s{0,3}[:=#]?\s{0,3}$", re.IGNORECASE)
+# A loss that is followed by its step and only then by its value; Keras' guides print "(for one batch)" in between.
+_AT = re.compile(
+    r"\b(\w*(?:loss|acc|accuracy|perplexity|reward|return))(?: \([^()]{0,40}\))?"
+    r" (?:at|after|for|in) ((?:step|iteration|iter|epoch) \d+)(?=\s*(?:[:=]|is\b))",
     re.IGNORECASE,
 )
 _BATCH = re.compile(r"(?<![\w/])(?:batch\s*[:=#]?\s*\[?|\]\s*\[|\[)\s*(\d+)\s*/\s*(\d+)\s*\]?(?![\w.%]|\s*\()", re.IGNORECASE)
@@ -53,9 +64,6 @@ _EPOCH = re.compile(
 _HEADING = re.compile(r"\W*(?:starting |start )?epochs?\s*[:=#]?\s*\[?\d+(?:\s*(?:/|of)\s*\d+)?\]?\W*", re.IGNORECASE)
 _BAR = re.compile(r"(?:\|\s*|^\s*)(\d+)/(\d+)\s*(?:\[\d+:|[━\[=])")
 _CALL = re.compile(r"\b[A-Za-z_]\w*\(\w+\s*=")
-_EVALUATION = re.compile(
-    r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing)\b(?!\w*[_/])", re.IGNORECASE
-)
 _KINDS = {"v": "val", "e": "eval", "t": "test"}
 # Words before a name that add nothing to it; then words that make it something other than a metric.
 _NEUTRAL = frozenset(
@@ -84,27 +92,16 @@ _NO_METRIC = frozenset(["packet", "data", "stop", "weight", "frame", "signal", "
 _NO_NAMES = frozenset(["time", "timestamp", "ts", "pid", "v_num", "level", "line", "port", "size"])
 
 
-@dataclass(frozen=True, slots=True)
-class Printed:
-    """The contents of one line. ``step`` counts within an epoch or over the whole run: the line does not show which."""
-
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    step: int | None = None
-    steps: int | None = None
-    """The total that ``step`` counts toward."""
-    epoch: float | None = None
-    epochs: int | None = None
-    bar: bool = False
-    """Whether ``step`` is a progress bar's count, which may cover one epoch or the whole training."""
-
-
 def parse(line: str) -> Printed | None:
     """Return the training progress that a line reports; None for any other line. Never raises."""
     line = line[:LINE_CHARACTERS]
+    listed = boosting(line)
+    if listed is not None:
+        return listed
     if _HEADING.fullmatch(line):
         epoch = _EPOCH.search(line)
         return Printed(epoch=float(epoch[1]), epochs=_int(epoch[2])) if epoch else None
-    if not _ANY_MEASURED.search(line):
+    if not ANY_MEASURED.search(line):
         return None
     start, end = line.find("{"), line.rfind("}")
     if 0 <= start < end:
@@ -140,7 +137,7 @@ def _flat(data: Mapping[Any, Any], prefix: str = "") -> Iterator[tuple[str, floa
 def _from_dictionary(data: dict[str, Any]) -> Printed | None:
     values = dict(_flat(data))
     metrics = {name: value for name, value in values.items() if not _is_counter(name) and name.lower() not in _NO_NAMES}
-    if not any(_MEASURED.search(name) for name in metrics):
+    if not any(is_measured(name) for name in metrics):
         return None
     steps = [values[name] for name in ("step", "global_step", "iteration", "iter", "num_updates") if name in values]
     step = next((int(value) for value in steps if math.isfinite(value) and value == int(value)), None)
@@ -163,20 +160,28 @@ def _is_counter(name: str) -> bool:
 
 
 def _from_text(line: str) -> Printed | None:
+    at = _AT.search(line)
+    if at is not None:
+        line = f"{at[2]}, {line[: at.start()]}{at[1]}{line[at.end() :]}"
     bar = _BAR.search(line)
-    evaluation = _EVALUATION.match(line)
+    evaluation = EVALUATION.match(line)
     metrics: dict[str, float] = {}
     for match in _PAIR.finditer(line):
-        name = _name(line, match, every=bar is not None)
+        percent = line[match.end() : match.end() + 1] == "%"
+        name = _name(line, match, every=bar is not None, percent=percent)
         if name is None or name in metrics:
             continue
-        if evaluation and not _is_evaluation(name):
+        if evaluation and not is_evaluation(name):
             name = f"{_KINDS[evaluation[1][0].lower()]}_{name}"
-        metrics[name] = float(match[3])
-    if not any(_MEASURED.search(name) for name in metrics):
+        metrics[f"{name}{PERCENT}" if percent else name] = float(match[3])
+    if not any(is_measured(name) for name in metrics):
         return None
     epoch = _EPOCH.search(line)
-    step = None if evaluation else _STEP.search(line) or _BATCH.search(line) or bar
+    both = _EPOCH_AND_BATCH.search(line) if epoch is None else None
+    if both is not None:
+        return Printed(metrics, int(both[3]), int(both[4]), float(both[1]), int(both[2]), batch=True)
+    batch = _BATCHES.search(line) or _BATCH.search(line)
+    step = None if evaluation else _STEP.search(line) or batch or bar
     return Printed(
         metrics,
         int(step[1]) if step else None,
@@ -184,24 +189,26 @@ def _from_text(line: str) -> Printed | None:
         float(epoch[1]) if epoch else None,
         _int(epoch[2]) if epoch else None,
         step is not None and step is bar,
+        step is not None and step is batch and not _OF_EPOCH.search(line, max(0, step.start() - 20), step.start()),
     )
 
 
-def _name(line: str, match: re.Match[str], every: bool) -> str | None:
+def _name(line: str, match: re.Match[str], every: bool, percent: bool) -> str | None:
     """Return the metric's name with the word before it, or None if it is no metric. ``every``: all pairs count (a bar)."""
     name, separator = match[1].rstrip("."), match[2].strip()
     before = _BEFORE.search(line, max(0, match.start() - 30), match.start())
     word = before[1].lower() if before else ""
-    if _MEASURED.search(name):
+    if is_measured(name):
         if word in _NO_METRIC:
             return None
         if not separator and (name.lower() != "loss" and not name[-1].isdigit() and word not in _PREFIXES):
-            return name if "." in match[3] or "e" in match[3].lower() else None
+            a_number = percent or "." in match[3] or "e" in match[3].lower()
+            return lower(name) if a_number else None
         known = word in _PREFIXES or (separator and word and word not in _NEUTRAL)
-        return f"{word}_{name.lower()}" if known else _lower(name)
+        return f"{word}_{name.lower()}" if known else lower(name)
     joined = f"{word}_{name}".lower() if word else name.lower()
     for candidate in (joined, name.lower()):
-        if _ALSO.search(candidate):
+        if ALSO.search(candidate):
             return candidate
     if every and separator == "=" and name.lower() not in _NO_NAMES and not _is_counter(name):
         return name
@@ -230,16 +237,12 @@ _PREFIXES = frozenset(
 )
 
 
-def _lower(name: str) -> str:
-    return name.lower() if name.istitle() or name.isupper() else name
-
-
 def _int(text: str | None) -> int | None:
     return int(text) if text is not None else None
 
 
 def _float(value: int | float | str) -> float | None:
-    if isinstance(value, str) and not re.fullmatch(_NUMBER, value.strip(), re.IGNORECASE):
+    if isinstance(value, str) and not re.fullmatch(NUMBER, value.strip(), re.IGNORECASE):
         return None
     try:
         return float(value)
@@ -251,7 +254,8 @@ class Transcript:
     """Follows one output stream: takes chunks of bytes, yields steps and metrics.
 
     A carriage return also ends a line, so that each state of a progress bar counts. If no line shows a step, lines with a
-    loss are counted. A step number that restarts with each epoch continues from where the previous epoch ended.
+    loss are counted. A step number that restarts with each epoch continues from where the previous epoch ended; where a line
+    shows that it counts the batches of an epoch, the epoch says how many there were before.
     """
 
     def __init__(self) -> None:
@@ -259,12 +263,15 @@ class Transcript:
         """The total number of steps, once the lines have shown whether they count within an epoch."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._partial = ""
+        self._tables = Tables()
         self._base = 0
         self._step = 0
         self._last: Printed | None = None
         self._epoch: float | None = None
         self._epochs: int | None = None
         self._last_epoch: float | None = None
+        self._first_epoch = 1
+        """The number of the first epoch, 1 unless a 0 shows up."""
         self._per_epoch: bool | None = None
 
     def feed(self, data: bytes) -> Iterator[tuple[int, dict[str, float]]]:
@@ -286,7 +293,8 @@ class Transcript:
         yield from self.feed(b"\n")
 
     def _take(self, line: str) -> tuple[int, dict[str, float]] | None:
-        printed = parse(strip_escapes(line))
+        plain = strip_escapes(line)[:LINE_CHARACTERS]
+        printed = self._tables.read(plain) or parse(plain)
         if printed is None:
             return None
         if printed.epoch is not None:
@@ -296,12 +304,16 @@ class Transcript:
         metrics = {**printed.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
         if printed.step is not None and printed.step < _STEP_MAX:
             self._count(printed, printed.step)
-        elif self._last is None and any(_MEASURED.search(name) and not _is_evaluation(name) for name in metrics):
+        elif self._last is None and any(is_measured(name) and not is_evaluation(name) for name in metrics):
             self._step += 1
         return self._step, metrics
 
     def _count(self, printed: Printed, step: int) -> None:
         last, self._last = self._last, printed
+        epoch = self._epoch
+        if printed.batch and printed.steps and epoch is not None and epoch == int(epoch) and epoch < _EPOCH_MAX:
+            self._count_batches(step, printed.steps, int(epoch))
+            return
         if last is not None and last.step is not None:
             new_epoch = self._epoch != self._last_epoch
             if step < last.step and (new_epoch or last.step == last.steps):
@@ -316,9 +328,14 @@ class Transcript:
         elif self._per_epoch is False or (self._epoch is None and not printed.bar):
             self.total_steps = printed.steps
 
-
-def _is_evaluation(name: str) -> bool:
-    return _EVALUATION.match(name.replace("_", " ")) is not None
+    def _count_batches(self, batch: int, batches: int, epoch: int) -> None:
+        if self._last_epoch is not None and epoch < self._last_epoch:  # another training, such as the next fold
+            self._base = self._step
+        self._last_epoch, self._per_epoch = epoch, True
+        self._first_epoch = min(self._first_epoch, epoch)
+        self._step = self._base + (epoch - self._first_epoch) * batches + batch
+        self.total_steps = batches * self._epochs if self._epochs else None
 
 
 _STEP_MAX = 1 << 53
+_EPOCH_MAX = 1 << 31

@@ -19,7 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-SIGNS = ("loss", "acc", "top1", "ppl", "perplexity", "f1", "reward", "mse", "mae", "bleu", "psnr")
+SIGNS = (
+    *("loss", "acc", "top1", "ppl", "perplexity", "f1", "reward", "return", "mse", "mae", "bleu", "psnr", "auc", "error"),
+    *("valid_", "train-", "training's", "cv_agg"),  # boosting
+)
 """The parser is loaded only once a line contains one of these."""
 LINES_BEFORE = 50
 """Lines kept from before the first sign: a heading may state the epoch."""

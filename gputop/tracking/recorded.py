@@ -70,6 +70,31 @@ class RecordedDict(dict[str, Any]):
         return dict(self)
 
 
+@harmless(passes=(KeyError,))
+class Summary(RecordedDict):
+    """A run's summary: what the script wrote, else the last value that it logged, as with other trackers."""
+
+    def __init__(self, changed: Callable[[str, Any], None], logged: Callable[[str], float | None]) -> None:
+        super().__init__(changed)
+        object.__setattr__(self, "_logged", logged)
+
+    def __missing__(self, name: str) -> Any:
+        value = self._logged(name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the entry, else the last logged value, else ``default``."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or (isinstance(name, str) and self._logged(name) is not None)
+
+
 def _pairs(entries: Any) -> Iterable[Any]:
     if entries is None:
         return ()

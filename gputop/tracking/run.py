@@ -19,11 +19,12 @@ from gputop.tracking import ending, import_hook, wandb
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.harmless import harmless
+from gputop.tracking.journal.last_value import LastValues
 from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.values import labels, level_name
 from gputop.tracking.journal.writer import Journal
-from gputop.tracking.recorded import RecordedDict
+from gputop.tracking.recorded import RecordedDict, Summary
 
 _GOALS = {"minimize": "min", "maximize": "max"}
 
@@ -57,7 +58,8 @@ class Run:
         self.log = self._journal.log if self._journal else _no_log
         self.config = RecordedDict(lambda key, value: self._state("config", key, value))
         self._metrics: dict[str, Any] = {}
-        self.summary = RecordedDict(lambda key, value: self._state("fact", "summary", dict(self.summary)))
+        logged = LastValues(self._journal) if self._journal else lambda name: None
+        self.summary = Summary(lambda key, value: self._state("fact", "summary", dict(self.summary)), logged)
         self.facts: dict[str, Any] = {}
         """The facts that this rank has recorded so far."""
         self.before_end: Callable[[], None] | None = None
@@ -119,6 +121,11 @@ class Run:
     def job_type(self) -> str | None:
         """A label for what the run does."""
         return self.facts.get("job_type")
+
+    @property
+    def path(self) -> str:
+        """Project and id, as other trackers write them."""
+        return "/".join(part for part in (self.project, self.id) if part)
 
     @property
     def dir(self) -> str | None:

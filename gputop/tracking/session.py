@@ -218,6 +218,10 @@ def finish(exit_code: int | None = None, **ignored: Any) -> None:
     _current.finish(exit_code)
 
 
+join = teardown = finish
+"""wandb's names for the end: of a run, and of all that wandb keeps running."""
+
+
 @harmless
 def watch(model: Any, *others: Any, run: Run | None = None, **ignored: Any) -> None:
     """Record what a model is and how its batches are split, in ``run`` or the active run: see ``Run.watch``."""

@@ -2,7 +2,8 @@
 
 Pictures, tables, artifacts and the like become an object that accepts every call and is logged as nothing. Names whose
 result a script needs (``Api``, ``sweep``, ``agent``, ``restore``) do not exist: they fail like any missing name.
-``gputop/__init__.py`` lists the module's names.
+``gputop/__init__.py`` lists the module's names. Names of packages (``sdk``, ``integration``) are objects whose attributes are
+such placeholders.
 """
 
 from __future__ import annotations
@@ -14,11 +15,14 @@ from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.not_kept import NotKept
 from gputop.tracking.journal.notice import write
 
-RUN_METHODS = frozenset(
-    ["log_artifact", "log_code", "log_model", "mark_preempting", "save", "settings", "unwatch", "use_artifact", "use_model"]
+_RUN_METHODS = (
+    "display,finish_artifact,link_artifact,link_model,log_artifact,log_code,log_model,mark_preempting,save,settings,status,"
+    "to_html,unwatch,upsert_artifact,use_artifact,use_model"
 )
+RUN_METHODS = frozenset(_RUN_METHODS.split(","))
 RUN_ATTRIBUTES: dict[str, Any] = {
     **dict.fromkeys(("entity", "project_url", "sweep_id", "sweep_url", "url")),
+    **dict.fromkeys(("get_project_url", "get_sweep_url", "get_url"), lambda: None),
     "offline": True,
     "starting_step": 0,
 }

@@ -20,6 +20,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from gputop.tui.widgets.private_textual import can_restart, restart
+
 EXIT_TIMEOUT_S = 0.8
 """How long an orderly exit may take before the process is ended: drawing may block on a terminal that never answers."""
 HANGUP_CODE = 128 + signal.SIGHUP
@@ -41,16 +43,12 @@ def answer_signals(loop: asyncio.AbstractEventLoop, driver: Any = None, redraw: 
     resized = signal.getsignal(signal.SIGWINCH)
     if callable(resized):
         loop.add_signal_handler(signal.SIGWINCH, resized, signal.SIGWINCH, None)
-    if hasattr(driver, "_must_signal_resume"):
+    if can_restart(driver):
         loop.add_signal_handler(signal.SIGCONT, _go_on, loop, driver, redraw)
 
 
 def _go_on(loop: asyncio.AbstractEventLoop, driver: Any, redraw: Callable[[], object]) -> None:
-    """Start the screen again, after leaving it if SIGTSTP has not done so."""
-    if not driver._must_signal_resume:
-        driver.suspend_application_mode()
-        driver._must_signal_resume = True
-    driver.resume_application_mode()
+    restart(driver)
     answer_signals(loop, driver, redraw)  # the driver has set its own handlers
     redraw()
 

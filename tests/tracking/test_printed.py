@@ -67,7 +67,33 @@ LINES: list[tuple[str, dict[str, float], dict[str, Any]]] = [
         {"epoch": 1, "step": 10},
     ),
     ("[2026-01-01 10:00:00,123] step: 5 loss: tensor(2.3, grad_fn=<NllLossBackward0>)", {"loss": 2.3}, {"step": 5}),
-    ("INFO:root:Epoch 3 | Train Loss: 0.51 | Val Acc: 93.2%", {"train_loss": 0.51, "val_acc": 93.2}, {"epoch": 3}),
+    ("INFO:root:Epoch 3 | Train Loss: 0.51 | Val Acc: 93.2%", {"train_loss": 0.51, "val_acc_percent": 93.2}, {"epoch": 3}),
+    ("[19]\ttrain-logloss:0.05", {"train-logloss": 0.05}, {"step": 19}),
+    ("[0]\ttrain-rmse:1.5\tvalidation_0-mape:2e-3", {"train-rmse": 1.5, "validation_0-mape": 2e-3}, {"step": 0}),
+    ("[7]\ttrain-auc:0.98+0.001\ttest-auc:0.9+0.01", {"train-auc": 0.98, "test-auc": 0.9}, {"step": 7}),
+    (
+        "[100]\ttraining's l2: 0.2\tvalid_0's l2: 0.3\tvalid_0's multi_error: 0.1",
+        {"training/l2": 0.2, "valid_0/l2": 0.3, "valid_0/multi_error": 0.1},
+        {"step": 100},
+    ),
+    ("[10]\tcv_agg's binary_logloss: 0.4 + 0.01", {"cv_agg/binary_logloss": 0.4}, {"step": 10}),
+    ("Loss at step 10 = 0.3", {"loss": 0.3}, {"step": 10}),
+    ("Training loss (for one batch) at step 200: 0.4", {"training_loss": 0.4}, {"step": 200}),
+    ("Val loss after epoch 3: 0.25", {"val_loss": 0.25}, {"epoch": 3}),
+    ("global_step=1234, episodic_return=20", {"episodic_return": 20}, {"step": 1234}),
+    ("accuracy 95%", {"accuracy_percent": 95}, {}),
+    ("Accuracy: 64.7%, Avg loss: 1.07", {"accuracy_percent": 64.7, "loss": 1.07}, {}),
+    (
+        "| epoch   1 |   200/ 2983 batches | lr 20.00 | ms/batch 11.15 | loss  6.79 | ppl   890.37",
+        {"lr": 20, "loss": 6.79, "ppl": 890.37},
+        {"epoch": 1, "step": 200, "steps": 2983},
+    ),
+    (
+        "[0/25][3/1583]\tLoss_D: 1.9\tLoss_G: 4.5\tD(x): 0.6",
+        {"loss_d": 1.9, "loss_g": 4.5},
+        {"epoch": 0, "epochs": 25, "step": 3, "steps": 1583},
+    ),
+    ("Epoch [2/31] loss 0.5", {"loss": 0.5}, {"epoch": 2, "epochs": 31, "step": 2, "steps": 31}),
 ]
 
 
@@ -114,6 +140,14 @@ def test_progress_lines(line: str, metrics: dict[str, float], rest: dict[str, An
         "step 3",
         "CrossEntropyLoss(weight=0.5, loss=1)",
         "Epoch 5 is the last one",
+        "[3] model-a: 4",
+        "[12:30:01] src/learner.cc:1: loss",
+        "[LightGBM] [Info] Total Bins 255",
+        "[1] 0.5 0.6",
+        "heat loss 5%",
+        "error: 404",
+        "a loss at step 10",
+        "train-error",
     ],
 )
 def test_other_lines(line: str) -> None:
@@ -183,6 +217,101 @@ def test_keras_and_its_bars() -> None:
     bar = "\r{0}/10 ━━━━━━━━━ 0s 1ms/step - loss: 0.5"
     epoch = "Epoch {0}/2\n" + bar.format(1) + bar.format(5) + bar.format(10) + " - val_loss: 0.4\n"
     assert steps_of(epoch.format(1).replace("{0}", "1") + epoch.format(2)) == ([1, 5, 10, 11, 15, 20], 20)
+
+
+def test_epoch_and_batch_make_one_count() -> None:
+    """PyTorch's word_language_model and DCGAN examples; whatever the first line that is seen, and however few there are."""
+    lines = [f"| epoch {epoch} | {batch}/ 31 batches | loss 5.0" for epoch in (1, 2, 3) for batch in (2, 20)]
+    assert steps_of("\n".join(lines))[0] == [2, 20, 33, 51, 64, 82]
+    assert steps_of("\n".join(lines[2:]))[0] == [33, 51, 64, 82]
+    assert steps_of("\n".join(lines[::2]))[0] == [2, 33, 64], "one line in each epoch, always of the same batch"
+    lines = [f"[{epoch}/3][{batch}/40]\tLoss_D: 1.0" for epoch in (0, 1, 2) for batch in (0, 30)]
+    assert steps_of("\n".join(lines)) == ([0, 30, 40, 70, 80, 110], 120)
+
+
+def test_folds_that_begin_again_go_on() -> None:
+    lines = [f"| epoch {epoch} | {batch}/10 batches | loss 5.0" for _ in "ab" for epoch in (1, 2) for batch in (5, 10)]
+    assert steps_of("\n".join(lines))[0] == [5, 10, 15, 20, 25, 30, 35, 40]
+
+
+SKORCH = """
+  epoch    train_loss    valid_acc    valid_loss    cp     dur
+-------  ------------  -----------  ------------  ----  ------
+      1        \x1b[36m0.6869\x1b[0m       \x1b[32m0.6000\x1b[0m        0.6772     +  0.1041
+      2        0.6542       0.5900        0.7000        0.0900
+"""
+FASTAI = """
+epoch     train_loss  valid_loss  error_rate  time
+0         1.083022    0.271811    0.087957    00:17
+1         0.471283    0.205371    0.071719    00:19
+"""
+YOLO = """
+      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size
+        1/2      1.98G      1.123      2.345      1.234         12        640:  50%|█████     | 2/4 [00:01<00:00,  2.5it/s]
+        1/2      1.98G      1.100      2.300      1.200         12        640: 100%|██████████| 4/4 [00:01<00:00,  2.5it/s]
+                 Class     Images  Instances      Box(P          R      mAP50  mAP50-95): 100%|██████████| 2/2 [00:00<00:00]
+                   all          4         17      0.801      0.702      0.755      0.501
+
+      Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size
+        2/2      1.98G      1.050      2.200      1.100         12        640:  50%|█████     | 2/4 [00:01<00:00,  2.5it/s]
+"""
+
+
+def read(text: str) -> list[tuple[int, dict[str, float]]]:
+    transcript = Transcript()
+    return [*transcript.feed(text.encode()), *transcript.end()]
+
+
+def test_tables_of_skorch_fastai_and_yolo() -> None:
+    assert read(SKORCH) == [
+        (1, {"train_loss": 0.6869, "valid_acc": 0.6, "valid_loss": 0.6772, "epoch": 1}),
+        (2, {"train_loss": 0.6542, "valid_acc": 0.59, "valid_loss": 0.7, "epoch": 2}),
+    ]
+    assert read(FASTAI) == [
+        (1, {"train_loss": 1.083022, "valid_loss": 0.271811, "error_rate": 0.087957, "epoch": 0}),
+        (2, {"train_loss": 0.471283, "valid_loss": 0.205371, "error_rate": 0.071719, "epoch": 1}),
+    ]
+    assert read(YOLO) == [
+        (2, {"box_loss": 1.123, "cls_loss": 2.345, "dfl_loss": 1.234, "epoch": 1}),
+        (4, {"box_loss": 1.1, "cls_loss": 2.3, "dfl_loss": 1.2, "epoch": 1}),
+        (4, {"mAP50": 0.755, "mAP50-95": 0.501, "epoch": 1}),
+        (6, {"box_loss": 1.05, "cls_loss": 2.2, "dfl_loss": 1.1, "epoch": 2}),
+    ]
+
+
+def test_a_heading_of_a_table_makes_no_row_of_prose() -> None:
+    assert read(FASTAI.splitlines()[1] + "\nthis is no row 5\n1 2 three 4 5\n0 0.1 0.2\n  --- --- --- --- ---\n") == []
+
+
+@given(value=FINITE, step=st.integers(0, 10**6), name=st.sampled_from(["logloss", "auc", "rmse", "ndcg@5"]))
+def test_what_boosting_prints_is_read_back(value: float, step: int, name: str) -> None:
+    for line, key in (
+        (f"[{step}]\ttrain-{name}:{value}", f"train-{name}"),
+        (f"[{step}]\tvalid_0's {name}: {value}", f"valid_0/{name}"),
+    ):
+        said = parse(line)
+        assert said is not None, line
+        assert (dict(said.metrics), said.step) == ({key: value}, step)
+    said = parse(f"Loss at step {step} = {value}")
+    assert said is not None
+    assert (said.metrics["loss"], said.step) == (value, step)
+
+
+@given(rows=st.lists(st.tuples(FINITE, FINITE), min_size=1, max_size=5))
+def test_what_a_table_prints_is_read_back(rows: list[tuple[float, float]]) -> None:
+    text = "epoch     train_loss  accuracy\n" + "".join(f"{i}  {a}   {b}\n" for i, (a, b) in enumerate(rows))
+    assert [(said["train_loss"], said["accuracy"]) for _, said in read(text)] == rows
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["[1]\t", "a-", "loss ", "loss at ", "a's b: 1 ", "| ", "epoch  loss  ", "[1/2]", "1/2 ", "((", "0.1", "\t", "=1", "{'"],
+)
+def test_no_line_takes_longer_the_more_often_a_piece_stands_in_it(piece: str) -> None:
+    """A line that a pattern needs exponential or cubic time for would not end within the time limit of a test."""
+    for start in ("", "[1]\t", "loss ", "epoch  loss  x\n"):
+        for end in ("", "!", "loss: 1"):
+            read(start + piece * (4000 // len(piece)) + end)
 
 
 def test_lines_without_any_step_are_counted_and_evaluations_are_not() -> None:

@@ -138,6 +138,70 @@ def test_more_that_scripts_for_wandb_ask_for(home: Home) -> None:
     assert run.config == {"lr": 0.1, "seed": None}
 
 
+REST_OF_WANDB = """
+import gputop as wandb, typing
+wandb.require("core"); wandb.require(experiment="service")
+try:
+    raise ValueError
+except (wandb.Error, wandb.errors.CommError, wandb.errors.UsageError, wandb.CommError):
+    raise SystemExit("it is none of these")
+except ValueError:
+    pass
+assert issubclass(wandb.Error, Exception)
+Run: typing.Optional[wandb.sdk.wandb_run.Run] = wandb.init(project="p", id="x")
+run = Run
+print(isinstance(run, wandb.sdk.wandb_run.Run), run.get_url(), run.path, run.get_project_url())
+class Media(wandb.sdk.data_types.base_types.media.Media):
+    pass
+Media()
+table = wandb.data_types.Table(columns=["a"]); table.add_data(1)
+wandb.log({"masks": wandb.Classes([{"id": 1, "name": "cat"}]), "a": 1, "loss": 0.5})
+callback = wandb.integration.sb3.WandbCallback(verbose=2)
+api = wandb.apis.public.Api()
+for step in range(20):
+    run.log({"loss": 0.25, "late": step})
+run.log({"a": 2})
+assert run.summary["a"] == 2 and run.summary.loss == 0.25 and wandb.summary.get("late") == 19 and "a" in run.summary
+assert run.summary.get("none") is None and run.summary.get("none", 3) == 3 and "none" not in run.summary
+try:
+    run.summary["none"]
+except KeyError:
+    pass
+else:
+    raise SystemExit("there is none")
+run.summary["a"] = 7
+run.log({"a": 3})
+assert run.summary["a"] == 7, "what the script wrote stays"
+run.display(); run.link_artifact(None, "x"); run.status()
+wandb.join()
+assert run.summary["loss"] == 0.25 and wandb.run is None
+wandb.teardown()
+"""
+
+
+@pytest.mark.parametrize("thread", ["1", "0"])
+def test_what_else_scripts_for_wandb_ask_for_ends_none(home: Home, thread: str) -> None:
+    code, out, err = home.run(REST_OF_WANDB, GPUTOP_THREAD=thread)
+    assert (code, out) == (0, "False None p/x None\n"), err
+    told = sorted(line.split()[1] for line in err.splitlines())
+    assert told == ["Api", "Classes", "Media", "Table", "WandbCallback", "link_artifact"], err
+    assert home.only_run().ranks[0].facts["summary"] == {"a": 7}
+
+
+def test_a_summary_has_the_last_value_of_many_segments(home: Home) -> None:
+    with gputop.init(name="long") as run:
+        run.log(old=1.0)
+        for step in range(5000):
+            run.log(loss=float(step), step=step)
+        run.log({f"m{number}": float(number) for number in range(700)})
+        assert (run.summary["loss"], run.summary["old"], run.summary["m699"]) == (4999.0, 1.0, 699.0)
+        for step in range(100_000):
+            run.log(loss=float(step), step=step)
+        assert run.summary["loss"] == 99_999.0
+        assert run.summary.get("old") is None, "it has left the memory"
+    assert gputop.init(mode="disabled").summary.get("loss") is None
+
+
 @pytest.mark.parametrize(("tags", "recorded"), [("5", ["5"]), ("'a'", ["a"]), ("None", None), ("{'a': 1}", ["a"])])
 def test_any_tags_do(home: Home, tags: str, recorded: list[str] | None) -> None:
     code, _, err = home.run(f"import gputop; gputop.init(tags={tags}).log(loss=1.0)")

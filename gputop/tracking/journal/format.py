@@ -73,6 +73,8 @@ STARTING, RUNNING, FINISHED, FAILED = range(4)
 ARCHIVE_NONE, ARCHIVE_GOOD, ARCHIVE_STOPPED = range(3)
 
 PADDING, SCALARS, SCHEMA, TEXT, EVENT = range(5)
+KINDS = 16
+"""Kinds below this are records, also those that only a later version knows; a larger number is damage."""
 RECORD_HEAD = struct.Struct("<HHIqq")
 PADDING_HEAD = struct.Struct("<HHI")
 NAMES_PER_RECORD = 256

@@ -8,27 +8,46 @@ from typing import Any
 from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import tell
 
-_QUIET = frozenset(["Settings", "login", "setup", "unwatch", "mark_preempting"])
+_QUIET = frozenset(["Settings", "display", "login", "mark_preempting", "require", "setup", "status", "unwatch"])
 """Calls that make no difference when they are skipped."""
+PACKAGES = frozenset(["apis", "data_types", "integration", "sdk"])
+"""Names of another tracker's packages: what counts is the last name that a script asks of them."""
 
 
 @harmless
 class NotKept:
-    """Accepts every call and attribute access, and does nothing."""
+    """Accepts every call and attribute access, and does nothing. Also as a type, of which nothing is an instance."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, package: bool = False) -> None:
         self._name = name
+        self._package = package or name in PACKAGES
 
     def __call__(self, *ignored: Any, **also: Any) -> NotKept:
         """Report once that this is not kept."""
         if self._name not in _QUIET:
             tell(f"{self._name} is not kept: gputop records numbers and text. The training goes on.")
-        return self
+        return NotKept(self._name) if self._package else self
 
     def __getattr__(self, name: str) -> NotKept:
         if name.startswith("__"):
             raise AttributeError(name)
+        return NotKept(name, package=True) if self._package else self
+
+    def __instancecheck__(self, instance: object) -> bool:
+        return False
+
+    def __subclasscheck__(self, subclass: type) -> bool:
+        return False
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        """Let a script derive a class: it gets no base."""
+        self()
+        return ()
+
+    def __or__(self, other: object) -> NotKept:
         return self
+
+    __ror__ = __or__
 
     def __enter__(self) -> NotKept:
         return self

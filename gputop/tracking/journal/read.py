@@ -192,7 +192,7 @@ class JournalReader:
             if kind == form.PADDING and 8 <= size <= left and size % 8 == 0:
                 offset += size
                 continue
-            if kind > form.EVENT or size < form.RECORD_HEAD.size or size % 8 or size > left:
+            if kind >= form.KINDS or size < form.RECORD_HEAD.size or size % 8 or size > left:
                 self.damaged += 1
                 offset += left
                 continue
@@ -203,7 +203,8 @@ class JournalReader:
                 self._scalars(sink, words, doubles, offset >> 3, schema, size >> 3, count)
                 offset += count * size
                 continue
-            self._json(sink, kind, schema, words, offset, raw[offset + form.RECORD_HEAD.size : offset + size])
+            if kind <= form.EVENT:
+                self._json(sink, kind, schema, words, offset, raw[offset + form.RECORD_HEAD.size : offset + size])
             offset += size
         return offset
 

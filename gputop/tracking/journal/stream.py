@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic_ns
 from typing import Any
 
@@ -52,6 +52,16 @@ class Stream:
     def note_archive(self, state: int) -> None:
         """Note whether the archive is written."""
         self.words[form.W_ARCHIVE] = self.archive_state = state
+
+    @property
+    def plans(self) -> Mapping[tuple[str, ...], Plan]:
+        """How to write, and to find again, the records of each set of names; a journal that closes starts another mapping."""
+        return self._plans
+
+    @property
+    def doubles(self) -> memoryview[float]:
+        """The ring as floating-point numbers."""
+        return self._doubles
 
     @property
     def step(self) -> int:

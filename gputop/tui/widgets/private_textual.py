@@ -1,7 +1,8 @@
-"""Every private name of Textual that the sparing compositor uses, and a check that each still behaves as expected.
+"""Every private name of Textual that gputop uses, and a check that each still behaves as expected.
 
 A screen gets the compositor only if all checks pass. Otherwise Textual's own compositor draws the same screen with more bytes,
-and one line in Textual's log names the first mismatch. The checks run once per process.
+and one line in Textual's log names the first mismatch. The checks run once per process. A driver that is not as expected is not
+started again by gputop after a SIGSTOP, but as Textual does it.
 """
 
 from __future__ import annotations
@@ -123,3 +124,26 @@ def install_compositor(screen: Screen[Any]) -> None:
 def crops_left(screen: Screen[Any]) -> bool:
     """Return True if updates of this screen start exactly where the change starts."""
     return getattr(getattr(screen, "_compositor", None), "crops_left", False)
+
+
+_RESUMED = "_must_signal_resume"
+"""The driver's mark that it has left the screen for SIGTSTP, and is to tell the app when it has started it again."""
+
+
+def can_restart(driver: Any) -> bool:
+    """Return whether a driver marks a SIGTSTP as expected: a flag that its handler sets and that its start reads."""
+    try:
+        kind = type(driver)
+        users = (kind._sigtstp_application, kind.start_application_mode)
+        marks = type(getattr(driver, _RESUMED)) is bool and all(_RESUMED in method.__code__.co_names for method in users)
+        return marks and callable(driver.suspend_application_mode) and callable(driver.resume_application_mode)
+    except AttributeError:
+        return False
+
+
+def restart(driver: Any) -> None:
+    """Start the screen again, after leaving it if SIGTSTP has not done so. Only if ``can_restart``."""
+    if not driver._must_signal_resume:
+        driver.suspend_application_mode()
+        driver._must_signal_resume = True
+    driver.resume_application_mode()

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import base64
 import json
 import math
 import os
 import random
 import struct
+import zlib
 from pathlib import Path
 
 import pytest
@@ -178,6 +180,42 @@ def test_a_header_that_cannot_be_is_refused(home: Home, tmp_path: Path, damage: 
     archive.write_bytes(HEADERS[damage](archive.read_bytes()))
     with pytest.raises(FormatError):
         JournalReader(archive)
+
+
+FIRST_VERSION = (
+    "eNpzDwgN8Q/wMmRkAAIBKEYBjAxMDLjBCkb8fBhgRqMZGQYHmAT1Lzuau14wY1eP291aZv/mTBcn1f4kIgBIXVpmUXEJFfybkU8VY0bBKBgFo2"
+    "AUjIJRMApGwSgYBaNgFAwxwALEDUD8Hwpg/dtqpZLKglQlK6XkxKIUJR2lvMRcEK+oNA/IKUvMKQXyqmGiOal5qSVA8YKi/KzU5BKgSAGQl5yf"
+    "m5uYl6JkFa1UUFmSkQ/SWVKUmJmnV1CpFFtbqwACIPs9kOxnwrA/Py8tMx3hgpwihAMM9AwhpigogPRpIJkD675HK+XkFxcDtQD1xQLVMULVwQ"
+    "AXSmh8sJ81EwR22sPUwcKDG0XdAwx1MHfzQOlQMLgKVwdyjwOSOhG4P3NSy1JzgB7LzEvLB7ozN7W4ODEd5NOU/LxUJZj/AIophX0="
+)
+"""An archive as the first version wrote it, of an exited process, compressed."""
+
+
+def test_a_journal_of_the_first_version_is_read(home: Home) -> None:
+    archive = home.runs / "first" / "rank-00000.gpr"
+    archive.parent.mkdir(parents=True)
+    archive.write_bytes(zlib.decompress(base64.b64decode(FIRST_VERSION)))
+    run = home.only_run()
+    assert (run.name, run.project, run.command, run.config) == ("lenet", "p", ("python", "train.py"), {"lr": 0.1})
+    (rank,) = run.ranks
+    assert (rank.pid, rank.hostname, rank.state, rank.exit_code, rank.step) == (4242, "host", "failed", 3, 2)
+    said = read_all(archive)
+    assert said.series == {"loss": [(0, 1.0), (1, 0.5), (2, 1 / 3)], "lr": [(0, 0.1), (1, 0.1), (2, 0.1)]}
+    assert said.events[-1] == (form.TEXT, 2, {"level": "info", "message": "done"})
+
+
+def test_a_new_kind_of_record_is_skipped_alone(home: Home) -> None:
+    opened = open_journal(home, thread=False)
+    opened.journal.log(loss=1.0)
+    archive = opened.archive_path
+    assert archive is not None
+    with archive.open("ab") as file:
+        file.write(struct.pack("<HHIqq8s", 9, 3, 32, 0, 0, b"of later"))
+        file.write(struct.pack("<HHIqqd", form.SCALARS, 0, 32, 1, 0, 2.0))
+    opened.journal.note_archive(form.ARCHIVE_STOPPED)  # what follows is not this journal's
+    said = read_all(archive)
+    assert said.series == {"loss": [(0, 1.0), (1, 2.0)]}
+    opened.finish(form.FINISHED, None)
 
 
 def test_links_are_not_followed(home: Home, tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ import pytest
 import textual
 from rich.style import Style
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
+from textual.drivers.linux_driver import LinuxDriver
 from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 
-from gputop.tui.widgets.private_textual import CHECKS, crops_left, first_mismatch, install_compositor
+from gputop.tui.widgets.private_textual import CHECKS, can_restart, crops_left, first_mismatch, install_compositor, restart
 from tests.terminal import Terminal
 from tests.tui.dashboards import DashboardApp
 from tests.tui.widgets import changing_dashboard
@@ -200,6 +201,39 @@ def test_another_shape_is_noticed(shape: Shape, monkeypatch: pytest.MonkeyPatch)
     assert first_mismatch() is None
     monkeypatch.setattr(shape.owner, shape.attribute, shape.value)
     assert first_mismatch() == shape.name
+
+
+def driver(**changes: object) -> object:
+    """Textual's driver, not started: that would take the terminal and the signals of the tests."""
+    made = object.__new__(type("Changed", (LinuxDriver,), {name: value for name, value in changes.items() if callable(value)}))
+    vars(made).update({"_must_signal_resume": False, **{name: value for name, value in changes.items() if not callable(value)}})
+    return made
+
+
+def test_a_driver_is_started_again_only_if_it_is_the_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert can_restart(driver())
+    for changes in (
+        {"_must_signal_resume": None},
+        {"_must_signal_resume": 0},
+        {"start_application_mode": lambda self: None},
+        {"_sigtstp_application": lambda self, *_: None},
+    ):
+        assert not can_restart(driver(**changes)), changes
+    assert not can_restart(None)
+    assert not can_restart(object())
+    calls: list[str] = []
+    monkeypatch.setattr(LinuxDriver, "suspend_application_mode", lambda self: calls.append("suspend"))
+    monkeypatch.setattr(LinuxDriver, "resume_application_mode", lambda self: calls.append("resume"))
+    after_stop = driver()
+    restart(after_stop)
+    assert (calls, vars(after_stop)["_must_signal_resume"]) == (["suspend", "resume"], True)
+    restart(driver(_must_signal_resume=True))
+    assert calls[2:] == ["resume"], "after SIGTSTP the driver has left the screen by itself"
+
+
+def test_only_one_module_names_what_is_private_of_the_driver() -> None:
+    named = {path.name for path in (ROOT / "gputop").rglob("*.py") if "_must_signal_resume" in path.read_text()}
+    assert named == {"private_textual.py"}
 
 
 def test_a_screen_that_brings_its_own_compositor_keeps_it() -> None:

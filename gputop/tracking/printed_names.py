@@ -1,0 +1,69 @@
+"""What a printed line says, and which names in it are measured quantities. Shared by the parsers of lines and of tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+NUMBER = r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan\b|inf(?:inity)?\b)"
+PERCENT = "_percent"
+"""Ends the name of a metric that is printed with "%": "accuracy 95%" is ``accuracy_percent`` with the printed number, 95."""
+MEASURED = re.compile(
+    r"(?:^|[_/.-])(?:loss(?:_(?!scale|weight|fn|func|factor|type)[a-z]\w*)?|acc|accuracy|acc@?\d+|top@?\d+|ppl|perplexity|f1|"
+    r"auc|auroc|bleu|rouge\w?|iou|miou|map|mse|mae|rmse|reward|(?:episodic|episode|mean|avg|average|discounted)_?return|"
+    rf"psnr|ssim|wer|cer|nll|elbo|bpb|bpc|fid)\d*(?:_epoch|_step)?(?:{PERCENT})?$",
+    re.IGNORECASE,
+)
+ANY_MEASURED = re.compile(
+    r"loss|acc|top|ppl|perplexity|f1|au[cr]|bleu|rouge|iou|map|ms[es]|mae|mse|reward|return|psnr|ssim|[wc]er|nll|elbo|bp[bc]|"
+    r"fid",
+    re.IGNORECASE,
+)
+_LISTED = re.compile(
+    r"(?:^|[_/.-])(?:(?:binary_|multi_|cross_?)?(?:m?logloss|entropy|m?error|error_rate)|l1|l2|rmsle|mape|smape|aucpr|ndcg|map|"
+    r"precision|recall|kappa|r2|r2_score|map50-95|huber|poisson\w*|gamma\w*|quantile|tweedie\w*)(?:@[\d.]+-?)?$",
+    re.IGNORECASE,
+)
+ALSO = re.compile(
+    r"(?:^|[_/.-])(?:lr|learning_rate|grad_?norm|throughput|(?:samples|tokens|images|it)_per_(?:s|sec|second))$", re.IGNORECASE
+)
+EVALUATION = re.compile(
+    r"^\W*(val|valid|validation|validating|eval|evaluation|evaluating|test|testing)\b(?!\w*[_/])", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """The contents of one line. ``step`` counts within an epoch or over the whole run: often the line does not show which."""
+
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    step: int | None = None
+    steps: int | None = None
+    """The total that ``step`` counts toward."""
+    epoch: float | None = None
+    epochs: int | None = None
+    bar: bool = False
+    """Whether ``step`` is a progress bar's count, which may cover one epoch or the whole training."""
+    batch: bool = field(default=False, compare=False)
+    """Whether ``step`` is known to count within an epoch."""
+
+
+def is_measured(name: str) -> bool:
+    """Return whether a name in running text is that of a measured quantity."""
+    return MEASURED.search(name) is not None
+
+
+def is_listed(name: str) -> bool:
+    """Return whether a name in a table, or in a list of metrics, is measured; there, "error" or "l2" is clear enough."""
+    return is_measured(name) or _LISTED.search(name) is not None
+
+
+def is_evaluation(name: str) -> bool:
+    """Return whether a metric belongs to an evaluation, judging by its name."""
+    return EVALUATION.match(name.replace("_", " ")) is not None
+
+
+def lower(name: str) -> str:
+    """Return "Loss" and "LR" in lower case, and other names as they are."""
+    return name.lower() if name.istitle() or name.isupper() else name

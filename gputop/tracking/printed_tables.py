@@ -1,0 +1,97 @@
+"""Metrics from printed tables, whose names stand in a heading: skorch, fastai, YOLO; and from the lists of boosting libraries.
+
+A heading is a line of names at least two spaces, a tab or a bar apart, one of them measured. A row below it has as many cells,
+and a number in each measured column; YOLO's rows go on with a progress bar.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gputop.tracking.printed_names import ALSO, ANY_MEASURED, NUMBER, Printed, is_listed, lower
+
+_BOOSTING = re.compile(r"\[(\d{1,15})\]\s+(\S.*)")
+_ENTRY = re.compile(rf"(?:([\w.@-]+)'s )?([A-Za-z][\w.@-]*)\s?:\s?({NUMBER})(?:\s?\+\s?{NUMBER})?(?=\s|$)", re.IGNORECASE)
+_NAME = re.compile(r"[A-Za-z][\w/@%.()\[\]-]{0,40}")
+_GAP = re.compile(r"\s{2,}|\t|\|")
+_BAR_AT_END = re.compile(r":\s+\d+%.*")
+_BATCHES = re.compile(r"\|\s*(\d{1,15})/(\d{1,15})\s*\[")
+_COUNT = re.compile(r"(\d{1,15})(?:/(\d{1,15}))?")
+_VALUE = re.compile(NUMBER, re.IGNORECASE)
+_COUNTERS = ("epoch", "step", "iter", "iteration")
+_MAYBE_EMPTY = "cp"
+"""skorch's column for "+" where a checkpoint was saved."""
+_COLUMNS_LEAST = 3
+
+
+def boosting(line: str) -> Printed | None:
+    """Return what a line of XGBoost or LightGBM says: "[19]  train-logloss:0.05", "[100]  valid_0's l2: 0.3"."""
+    found = _BOOSTING.fullmatch(line.strip())
+    if found is None:
+        return None
+    rest, metrics, at = found[2], {}, 0
+    while entry := _ENTRY.match(rest, at):
+        metrics[f"{entry[1]}/{entry[2]}" if entry[1] else entry[2]] = float(entry[3])
+        at = entry.end()
+        at += len(rest) - at - len(rest[at:].lstrip())
+    if at < len(rest) or not any(map(is_listed, metrics)):
+        return None
+    return Printed(metrics, int(found[1]))
+
+
+class Tables:
+    """Follows the tables in one output stream."""
+
+    def __init__(self) -> None:
+        self._columns: list[str] = []
+
+    def read(self, line: str) -> Printed | None:
+        """Return what a row says; None for a heading and for any other line."""
+        columns = _heading(line)
+        if columns:
+            self._columns = columns
+            return None
+        return self._row(line) if self._columns else None
+
+    def _row(self, line: str) -> Printed | None:
+        bar = _BAR_AT_END.search(line)
+        cells = (line if bar is None else line[: bar.start()]).replace("|", " ").split()
+        columns = self._columns
+        if len(cells) == len(columns) - 1 and _MAYBE_EMPTY in columns:
+            columns = [name for name in columns if name != _MAYBE_EMPTY]
+        if len(cells) != len(columns):
+            return None
+        metrics: dict[str, float] = {}
+        counts: dict[str, tuple[int, int | None]] = {}
+        for name, cell in zip(columns, cells, strict=True):
+            if name.lower() in _COUNTERS:
+                count = _COUNT.fullmatch(cell)
+                if count is None:
+                    return None
+                counts[name.lower()] = int(count[1]), int(count[2]) if count[2] else None
+            elif is_listed(name) or ALSO.search(name):
+                if _VALUE.fullmatch(cell) is None:
+                    return None
+                metrics[lower(name)] = float(cell)
+        if not metrics:
+            return None
+        epoch, epochs = counts.pop("epoch", (None, None))
+        step, steps = next(iter(counts.values()), (None, None))
+        batches = _BATCHES.search(line, bar.start()) if bar is not None and step is None else None
+        within = batches is not None and epoch is not None
+        if batches is not None and within:
+            step, steps = int(batches[1]), int(batches[2])
+        return Printed(metrics, step, steps, epoch, epochs, batch=within)
+
+
+def _heading(line: str) -> list[str]:
+    """Return the names of a heading's columns; [] for any other line."""
+    if not ANY_MEASURED.search(line):
+        return []
+    cells = [cell for cell in map(str.strip, _GAP.split(_BAR_AT_END.sub("", line).strip())) if cell]
+    if len(cells) < 2 or not all(map(_NAME.fullmatch, cells)):
+        return []
+    names = [cell.strip("()[]") for cell in cells]
+    counted = any(name.lower() in _COUNTERS for name in names)
+    enough = counted or len(names) > _COLUMNS_LEAST
+    return names if enough and any(map(is_listed, names)) else []
