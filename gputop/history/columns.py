@@ -8,7 +8,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Hashable, Iterable
 
-from gputop.history.series import Bucket, Series
+from gputop.history.buckets import Bucket
+from gputop.history.series import Series
 
 GROWTH = 2 ** (1 / 4)
 """The end of an axis moves by this factor: in between, no column moves, and at most 16 % of the chart stays empty."""

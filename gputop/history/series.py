@@ -6,60 +6,20 @@ half the resolution, and no spike is lost, because a bucket keeps its smallest a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gputop.history.buckets import Bucket, Buckets
 from gputop.snapshot import Points, Run, Snapshot
 
 BUCKETS = 4096
 """At 1 Hz this is 68 minutes at full resolution, 2 h 16 min at 2 s, and so on."""
 
-DEVICE_READINGS = (
-    "utilization_percent",
-    "memory_used_bytes",
-    "power_w",
-    "temperature_c",
-    "sm_clock_mhz",
-    "sm_activity_percent",
-    "tensor_activity_percent",
-    "pcie_rx_bytes_per_s",
-    "pcie_tx_bytes_per_s",
-)
+DEVICE_READINGS = ("utilization_percent",)
+"""The readings that are drawn over time. Of 64 GPUs, each takes 14 MiB."""
 ENDED_RUNS_KEPT = 20
 X_MAX = 2.0**64
 """Beyond any step or time: values further out, or at NaN, have no place on an axis."""
-
-
-@dataclass(slots=True)
-class Bucket:
-    """``count`` consecutive values between ``x_first`` and ``x_last``; ``non_finite`` counts NaN and infinities."""
-
-    x_first: float
-    x_last: float
-    low: float
-    high: float
-    total: float
-    count: int
-    last: float
-    non_finite: int = 0
-
-    @property
-    def mean(self) -> float:
-        """Mean of the finite values; NaN if there are none. Clamped to their range, even if their sum overflows."""
-        return min(self.high, max(self.low, self.total / self.count)) if self.count else math.nan
-
-    def absorb(self, other: Bucket) -> None:
-        """Merge the neighbor that follows."""
-        self.x_first = min(self.x_first, other.x_first)
-        self.x_last = max(self.x_last, other.x_last)
-        self.low = min(self.low, other.low)
-        self.high = max(self.high, other.high)
-        self.total += other.total
-        self.count += other.count
-        self.non_finite += other.non_finite
-        if other.count:
-            self.last = other.last
 
 
 class Series:
@@ -68,7 +28,7 @@ class Series:
     __slots__ = ("buckets", "last", "last_x", "samples", "version", "width")
 
     def __init__(self) -> None:
-        self.buckets: list[Bucket] = []
+        self.buckets = Buckets()
         self.width = 1
         self.samples = 0
         self.version = 0
@@ -82,35 +42,20 @@ class Series:
             return
         self.version += 1
         self.last, self.last_x = value, x
-        finite = math.isfinite(value)
-        new = (
-            Bucket(x, x, value, value, value, 1, value)
-            if finite
-            else Bucket(x, x, math.inf, -math.inf, 0.0, 0, value, non_finite=1)
-        )
         if self.samples % self.width == 0 or not self.buckets:
             if len(self.buckets) >= BUCKETS:
-                self._halve()
-            self.buckets.append(new)
+                self.buckets.halve()
+                self.width *= 2
+            self.buckets.append(x, value)
         else:
-            self.buckets[-1].absorb(new)
+            self.buckets.extend_last(x, value)
         self.samples += 1
-
-    def _halve(self) -> None:
-        merged = []
-        for left, right in zip(self.buckets[::2], self.buckets[1::2], strict=False):
-            left.absorb(right)
-            merged.append(left)
-        if len(self.buckets) % 2:
-            merged.append(self.buckets[-1])
-        self.buckets = merged
-        self.width *= 2
 
     def span(self) -> tuple[float, float] | None:
         """Return the smallest and largest x, or None while empty."""
         if not self.buckets:
             return None
-        return min(bucket.x_first for bucket in self.buckets), max(bucket.x_last for bucket in self.buckets)
+        return min(self.buckets.x_first), max(self.buckets.x_last)
 
     def columns(self, start: float, end: float, count: int) -> list[Bucket | None]:
         """Return ``count`` buckets that divide [start, end] evenly; None where there are no values.
@@ -128,16 +73,7 @@ class Series:
             column = min(count - 1, int((middle - start) * scale))
             held = result[column]
             if held is None:
-                result[column] = Bucket(
-                    bucket.x_first,
-                    bucket.x_last,
-                    bucket.low,
-                    bucket.high,
-                    bucket.total,
-                    bucket.count,
-                    bucket.last,
-                    bucket.non_finite,
-                )
+                result[column] = bucket
             else:
                 held.absorb(bucket)
         return result

@@ -24,6 +24,7 @@ from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.view import Settings, View, newest_run
 from gputop.tui.terminal_watch import answer_signals
+from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.palette import THEMES, theme_name
 from gputop.tui.widgets.requests import ProcessAsked, ProcessChosen, RunChosen, RunOpened, SettingsChanged
 
@@ -69,7 +70,9 @@ class GputopApp(App[None]):
 
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
-        answer_signals(asyncio.get_running_loop(), self._driver, lambda: self.screen.refresh(layout=True))
+        loop = asyncio.get_running_loop()
+        answer_signals(loop, self._driver, lambda: self.screen.refresh(layout=True))
+        bound_keys(self, self._driver, loop)
         await self.push_screen(DashboardScreen())
         self.feed.start(lambda: self.post_message(FeedArrived()))
         self.set_interval(1.0, self._check_age)

@@ -21,7 +21,7 @@ from gputop.doctor.report import text_report
 from gputop.doctor.rules import JOB_RULES, MACHINE_RULES, Rule
 from gputop.doctor.rules.ddp.model import _far
 from gputop.facts import record
-from gputop.history.series import Bucket
+from gputop.history.buckets import Bucket
 from gputop.snapshot import Points, Snapshot
 from tests.doctor.scenes import (
     cores,

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gputop import units
-from gputop.history.series import Bucket, MetricSeries, Series
+from gputop.history.buckets import Bucket
+from gputop.history.series import MetricSeries, Series
 from gputop.history.smoothing import smooth
 from gputop.tui.drawing import braille
 from gputop.tui.drawing.charts.axis import first_step, fixed_axis, step_ticks, y_axis

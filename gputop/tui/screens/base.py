@@ -15,6 +15,7 @@ from gputop.tui.drawing.header import badges_of
 from gputop.tui.drawing.line import Line, Span, clean, joined, spread, text_width
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.private_textual import forget_removed_widgets
 
 SMALL = (100, 30)
 """Below this many columns or rows, a screen gets the class "small" and shows less at once."""
@@ -120,6 +121,10 @@ class SubScreen(Screen[None]):
         newest = getattr(self.app, "view", None)
         if isinstance(newest, View):
             self.show(newest)
+
+    def on_unmount(self) -> None:
+        """Leave no memory behind."""
+        forget_removed_widgets()
 
     def draw_after_layout(self) -> None:
         """Draw once the panes have their new sizes."""

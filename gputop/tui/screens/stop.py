@@ -14,6 +14,7 @@ from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.stopping import StopTarget, stop, target_of_job, target_of_process, target_of_run
 from gputop.tui.state.view import View
 from gputop.tui.widgets.form import Field, Form
+from gputop.tui.widgets.private_textual import forget_removed_widgets
 
 __all__ = ["StopScreen", "open_stop", "target_of_job", "target_of_process", "target_of_run"]
 
@@ -43,6 +44,10 @@ class StopScreen(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """Yield the form with the question."""
         yield Form("Stop?", id="question")
+
+    def on_unmount(self) -> None:
+        """Leave no memory behind."""
+        forget_removed_widgets()
 
     def on_mount(self) -> None:
         """Ask, or explain why the target cannot be stopped."""

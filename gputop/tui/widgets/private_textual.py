@@ -1,4 +1,4 @@
-"""Every private name of Textual that gputop uses, and a check that each still behaves as expected.
+"""Every private name of Textual that gputop uses; for the sparing compositor, a check that each still behaves as expected.
 
 A screen gets the compositor only if all checks pass. Otherwise Textual's own compositor draws the same screen with more bytes,
 and one line in Textual's log names the first mismatch. The checks run once per process. A driver that is not as expected is not
@@ -147,3 +147,14 @@ def restart(driver: Any) -> None:
         driver.suspend_application_mode()
         driver._must_signal_resume = True
     driver.resume_application_mode()
+
+
+def forget_removed_widgets() -> None:
+    """Free the rendered lines of removed widgets, which Textual 8 keeps for ever.
+
+    It looks two colors up in a cache of 1,024 entries whose keys hold the lines that a widget has rendered: some 90 kB each.
+    """
+    try:
+        import_module("textual._styles_cache").StylesCache.get_inner_outer.cache_clear()
+    except (ImportError, AttributeError):  # another Textual, which may not keep them
+        return

@@ -1,0 +1,56 @@
+"""Buckets in columns hold what as many lists of values would."""
+
+from __future__ import annotations
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.history.buckets import Bucket, Buckets
+
+NUMBERS = st.floats(-1e6, 1e6) | st.integers(-3, 3) | st.sampled_from([math.nan, math.inf, -math.inf])
+CHUNKS = st.lists(st.lists(st.tuples(st.floats(0, 100), NUMBERS), min_size=1, max_size=4), max_size=12)
+
+
+def told(values: list[tuple[float, float]]) -> tuple[object, ...]:
+    """What a bucket of these values has to say; text, because NaN is unlike itself."""
+    xs, finite = [x for x, _ in values], [value for _, value in values if math.isfinite(value)]
+    low, high = min(finite, default=math.inf), max(finite, default=-math.inf)
+    last = finite[-1] if finite else values[0][1]
+    return min(xs), max(xs), float(low), float(high), len(finite), str(float(last)), len(values) - len(finite)
+
+
+def said(bucket: Bucket) -> tuple[object, ...]:
+    return bucket.x_first, bucket.x_last, bucket.low, bucket.high, bucket.count, str(bucket.last), bucket.non_finite
+
+
+def filled(chunks: list[list[tuple[float, float]]]) -> Buckets:
+    buckets = Buckets()
+    for (x, value), *more in chunks:
+        buckets.append(x, value)
+        for x, value in more:
+            buckets.extend_last(x, value)
+    return buckets
+
+
+@given(CHUNKS, st.integers(-13, 13), st.integers(-13, 13))
+def test_a_bucket_says_what_its_values_are(chunks: list[list[tuple[float, float]]], start: int, end: int) -> None:
+    buckets = filled(chunks)
+    wanted = [told(values) for values in chunks]
+    assert len(buckets) == len(wanted)
+    assert [said(bucket) for bucket in buckets] == wanted
+    assert [said(buckets[place]) for place in range(len(buckets))] == wanted
+    assert [said(bucket) for bucket in reversed(buckets)] == wanted[::-1]
+    assert [said(bucket) for bucket in buckets[start:end]] == wanted[start:end]
+    for bucket, values in zip(buckets, chunks, strict=True):
+        assert math.isclose(bucket.total, math.fsum(value for _, value in values if math.isfinite(value)), abs_tol=1e-6)
+
+
+@given(CHUNKS)
+def test_neighbors_are_merged_in_pairs(chunks: list[list[tuple[float, float]]]) -> None:
+    buckets = filled(chunks)
+    buckets.halve()
+    pairs = [sum(chunks[place : place + 2], []) for place in range(0, len(chunks), 2)]
+    # A last value that is not finite stays where the first of the two had nothing else.
+    assert [said(bucket)[:5] + said(bucket)[6:] for bucket in buckets] == [told(pair)[:5] + told(pair)[6:] for pair in pairs]

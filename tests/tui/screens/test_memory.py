@@ -1,0 +1,104 @@
+"""However often screens are opened, and whatever is pasted, the program's memory stays bounded."""
+
+from __future__ import annotations
+
+import gc
+from collections import Counter
+from collections.abc import Callable
+
+from textual.pilot import Pilot
+from textual.strip import Strip
+from textual.widget import Widget
+
+from gputop.process import ProcessAnswer, ProcessQuestion
+from gputop.snapshot import Snapshot
+from gputop.tui.app import GputopApp
+from gputop.tui.state.settings import Settings
+from tests import samples
+
+ROUND = (
+    ("d", "down", "enter", "escape"),
+    ("question_mark", "escape"),
+    ("f2", "escape"),
+    ("l", "escape"),
+    ("2", "enter", "escape"),
+    ("3", "down", "enter", "escape"),
+    ("3", "down", "e", "escape"),
+    ("3", "down", "k", "escape"),
+)
+"""Keys that open each screen and close it."""
+
+
+class SampleFeed:
+    """A live feed of samples, which arrive when the test asks for one."""
+
+    kind = "live"
+
+    def __init__(self) -> None:
+        self._waiting: list[Snapshot] = []
+        self._tick = 0
+        self._notify: Callable[[], object] = lambda: None
+
+    def start(self, notify: Callable[[], object]) -> None:
+        self._notify = notify
+
+    def push(self) -> None:
+        self._waiting.append(samples.ranks_on_one_gpu(self._tick))
+        self._tick += 1
+        self._notify()
+
+    def drain(self) -> list[Snapshot]:
+        found, self._waiting = self._waiting, []
+        return found
+
+    def ask(self, question: ProcessQuestion) -> None:
+        pass
+
+    def take_answers(self) -> list[ProcessAnswer]:
+        return []
+
+    def problem(self) -> str | None:
+        return None
+
+    def status(self) -> str | None:
+        return None
+
+    def set_interval(self, interval_s: float) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def alive() -> Counter[str]:
+    gc.collect()
+    kinds: dict[type, str] = {Strip: "lines", Widget: "widgets"}
+    return Counter(
+        name for item in gc.get_objects() for kind, name in kinds.items() if type(item) is kind or issubclass(type(item), kind)
+    )
+
+
+async def test_what_a_closed_screen_drew_is_freed() -> None:
+    feed = SampleFeed()
+    app = GputopApp(feed, Settings())  # type: ignore[arg-type]
+    opened: set[str] = set()
+
+    async def open_all(pilot: Pilot[None]) -> None:
+        for keys in ROUND:
+            for key in keys:
+                await pilot.press(key)
+                opened.add(type(app.screen).__name__)
+            feed.push()
+            await pilot.pause()
+            assert len(app.screen_stack) == 2, keys
+
+    async with app.run_test(size=(160, 50)) as pilot:
+        feed.push()
+        await pilot.pause()
+        await open_all(pilot)
+        before = alive()
+        await open_all(pilot)
+        after = alive()
+    assert len(opened) == len(ROUND) + 1, opened
+    assert after["widgets"] <= before["widgets"] + 5, (before, after)
+    assert after["lines"] <= before["lines"] + 200, (before, after)
