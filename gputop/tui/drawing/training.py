@@ -12,7 +12,6 @@ from gputop.tui.drawing import run_numbers
 from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import MAX_CURVES, LossChart
-from gputop.tui.drawing.process_runs import draw_process_runs
 from gputop.tui.drawing.ranks import STATE_STYLES
 from gputop.tui.state.view import View
 
@@ -28,8 +27,6 @@ _STEP_TIME = ("step_s",)
 def draw_training(view: View, chart: LossChart, width: int, height: int) -> Drawing:
     """Return the training pane for ``width`` cells and ``height`` lines."""
     run = view.run
-    if run is None and view.snapshot.process_runs:
-        return draw_process_runs(view, width, height)
     if run is None:
         return Drawing(line(("Training", "title")), how_to_track(width))
     lines: list[Line] = [clip(_numbers(view, run), width)]

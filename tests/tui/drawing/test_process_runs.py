@@ -8,9 +8,7 @@ import pytest
 
 from gputop.snapshot import Ancestor, ProcessRank, ProcessRun, RunState
 from gputop.tui.drawing.line import plain
-from gputop.tui.drawing.loss import LossChart
-from gputop.tui.drawing.process_runs import tracking_command
-from gputop.tui.drawing.training import draw_training
+from gputop.tui.drawing.untracked.pane import draw_process_runs, tracking_command
 from gputop.tui.state.view import is_outlived
 from tests import samples
 from tests.tui.dashboards import view_of
@@ -31,7 +29,7 @@ OTHER = ProcessRun("pid:7", "infer.py", (ProcessRank(7, devices=(SNAPSHOT.device
 
 
 def drawn(*runs: ProcessRun, width: int = 78, height: int = 12) -> list[str]:
-    drawing = draw_training(view_of([replace(SNAPSHOT, process_runs=runs)]), LossChart(), width, height)
+    drawing = draw_process_runs(view_of([replace(SNAPSHOT, process_runs=runs)]), width, height)
     assert len(drawing.lines) <= height
     return [plain(drawing.title), *(plain(row).rstrip() for row in drawing.lines)]
 
