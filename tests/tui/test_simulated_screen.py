@@ -111,15 +111,13 @@ def test_a_run_that_gputop_did_not_start_is_shown_everywhere(tmp_path: Path, for
         scenario.process(gpu, pid, 60 * GIB, 97.0)
     path = scenario.process(3, foreign_ranks[2], GIB, 0.0).write(tmp_path / "scenario")
     with dashboard(path) as terminal:
-        text = terminal.wait_for(lambda text: "not tracked" in text and "No problem found" in text)
+        text = terminal.wait_for(lambda text: "train it.py" in text and "not tracked" in text)
         assert re.search(r"train it\.py  torchrun, 3 ranks  world size 8  up \d+s  \w+", text), text
         assert re.search(r"GPU 0, 1, 3  mean \d+%  lowest 0% \(GPU 3\)", text), text
         assert "local rank 2 not seen on this machine" in text
         assert "4 ranks on other machines" in text
         assert "gputop run -- torchrun … train it.py …" in text
         assert "No run yet" not in text
-        assert "Start a training run" not in text
-        assert "0 live runs, and 1 run not tracked" in " ".join(text.replace("│", " ").split())
         terminal.press("q")
         assert terminal.wait_exit() == 0
     environment = nvml_sim.environment(path)

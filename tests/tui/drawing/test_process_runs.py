@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.snapshot import Ancestor, ProcessRank, ProcessRun, RunState
+from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.untracked.pane import draw_process_runs, tracking_command
 from gputop.tui.state.view import is_outlived
@@ -62,6 +63,13 @@ def test_further_runs_have_a_line_each_as_far_as_they_fit() -> None:
     assert drawn(RUN, *others)[5:] == ["", *["infer.py  1 process  GPU 6  up N/A  N/A"] * 5]
     assert drawn(RUN, *others, height=8)[5:] == ["", *["infer.py  1 process  GPU 6  up N/A  N/A"] * 2, "3 more"]
     assert drawn(RUN, *others, height=2)[1:] == ["train.py  torchrun, 4 ranks  up 1d02h  ada", "GPU 0-3  mean 98%"]
+
+
+def test_the_doctor_does_not_ask_for_a_run_that_is_there() -> None:
+    words = " ".join(plain(row) for row in draw_doctor(view_of([replace(SNAPSHOT, process_runs=(RUN, OTHER))]), 78, 20).lines)
+    assert "0 live runs, and 2 runs not tracked." in words
+    assert "Start a training run" not in words
+    assert "gputop run -- …" in words
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from gputop import units
@@ -109,7 +110,7 @@ def absent(run: ProcessRun) -> list[str]:
 
 
 def _age(run: ProcessRun, now: float) -> Line:
-    age = max(0.0, now - run.started_at) if run.started_at is not None else None
+    age = max(1.0, math.floor(now - run.started_at)) if run.started_at is not None else None
     if age is not None and age > 600:
         age -= age % 60  # a job that is hours old does not need a new second on screen each second
     return line(("up ", "dim"), (units.duration(age).replace("m00s", "m"), "text"))
