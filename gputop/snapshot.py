@@ -428,7 +428,7 @@ class Snapshot:
     logs: tuple[LogMatch, ...] = ()
     """Known error texts in the output of the listed runs; the first failure comes first."""
     process_runs: tuple[ProcessRun, ...] = ()
-    """Runs that gputop does not track, as their processes show them; none of them is in ``runs``. The largest comes first."""
+    """Runs that gputop does not track, as their processes show them: the one on the most devices first; none is in ``runs``."""
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self, compact: bool = False) -> str:

@@ -308,7 +308,8 @@ def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterat
             _require(run, snapshot)
             first = False
         yield snapshot
-        if time.monotonic() + sampler.interval_s > end or (sampler.source.name == "none" and not snapshot.runs):
+        nothing_to_watch = sampler.source.name == "none" and not (snapshot.runs or snapshot.process_runs)
+        if time.monotonic() + sampler.interval_s > end or nothing_to_watch:
             return
         time.sleep(sampler.interval_s)
 

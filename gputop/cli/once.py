@@ -25,6 +25,8 @@ def once_text(snapshot: Snapshot) -> str:
     live = [run for run in snapshot.runs if run.state in LIVE_STATES]
     if live:
         parts += ["", *table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run) for run in live])]
+    if snapshot.process_runs:
+        parts += ["", *table(("NOT TRACKED", "LAUNCHER", "RANKS", "GPU", "USER", "UP"), _process_run_rows(snapshot))]
     return "\n".join(map(printable, parts))
 
 
@@ -81,6 +83,18 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
         )
         for use in process.devices
     ]
+
+
+def _process_run_rows(snapshot: Snapshot) -> list[tuple[str, ...]]:
+    index = {device.uuid: device.index for device in snapshot.devices}
+    rows: list[tuple[str, ...]] = []
+    for run in snapshot.process_runs:
+        ranks = str(len(run.ranks)) + (f"/{run.world_size}" if run.world_size is not None else "")
+        gpus = units.ranges({index[uuid] for uuid in run.devices if uuid in index}, compact=True)
+        age = snapshot.time - run.started_at if run.started_at is not None else None
+        launcher = run.launcher.name if run.launcher is not None else "-"
+        rows.append((run.name, launcher, ranks, gpus or "-", run.user or "?", units.duration(age)))
+    return rows
 
 
 def _run_row(run: Run) -> tuple[str, ...]:

@@ -147,7 +147,9 @@ def _jobs(commands: Any) -> None:
 
 
 def _runs(commands: Any) -> None:
-    own = add_command(commands, "runs", "list tracked runs", ("gputop runs", "list runs, newest first"))
+    own = add_command(
+        commands, "runs", "list tracked runs, and live ones that are not tracked", ("gputop runs", "list runs, newest first")
+    )
     runs = own.add_subparsers(dest="runs_command", metavar="COMMAND", parser_class=Parser)
     show = add_command(
         runs,
@@ -522,7 +524,7 @@ def _command_jobs(name: str) -> Callable[[argparse.Namespace], int]:
 def _command_runs(options: argparse.Namespace) -> int:
     from gputop.cli import runs as commands
 
-    return commands.runs(options)
+    return commands.runs(options, lambda given: _sampler(given, fall_back=False), _leave)
 
 
 __all__ = ["EXIT_USAGE", "build_parser", "interval_of", "main"]

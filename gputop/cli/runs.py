@@ -9,21 +9,33 @@ import argparse
 import csv
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gputop import units
 from gputop.cli.shelf import EVERYTHING, Shelf, points_of
 from gputop.cli.table import table
 from gputop.cli.terminal import print_colored
 from gputop.errors import EXIT_OK
-from gputop.snapshot import LOSS_METRICS, Points, Run, encode, loss_metric
+from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Run, encode, loss_metric
 from gputop.terminal_text import printable
 
+if TYPE_CHECKING:
+    from gputop.agent.sampler import Sampler
+
 LISTED = 50
+NOT_TRACKED = "not tracked"
 
 
-def runs(options: argparse.Namespace) -> int:
-    """List the runs; show, plot, export, rename or tag one; or delete old ones."""
+def runs(
+    options: argparse.Namespace,
+    make_sampler: Callable[[argparse.Namespace], Sampler],
+    exit_with: Callable[[Sampler, int], int],
+) -> int:
+    """List the runs; show, plot, export, rename or tag one; or delete old ones.
+
+    ``exit_with`` ends the process without waiting for a thread that hangs in the driver.
+    """
     if options.runs_command == "show":
         from gputop.cli.show import show_run
 
@@ -59,22 +71,36 @@ def runs(options: argparse.Namespace) -> int:
         prune(options.older_than, options.keep, yes=options.yes)
     else:
         shelf = Shelf(recent_runs=LISTED, backlog_points=2)
-        print(list_text(shelf.poll().runs))
+        found = shelf.poll().runs
+        sampler = make_sampler(options)
+        print(list_text(found, sampler.take().process_runs))
         shelf.tell_unreadable()
+        if sampler.source.name == "nvml":  # only a driver's threads can hang
+            return exit_with(sampler, EXIT_OK)
     return EXIT_OK
 
 
-def list_text(found: tuple[Run, ...]) -> str:
-    """Return the runs as a table, newest first."""
-    if not found:
+def list_text(found: tuple[Run, ...], untracked: Sequence[ProcessRun] = ()) -> str:
+    """Return the runs as a table: live ones that gputop does not track, then the tracked ones, newest first."""
+    if not found and not untracked:
         return "No runs yet. A script makes one with gputop.init(), and l in gputop launches a demo."
-    rows = []
+    rows = [
+        (_pid_text(run), run.name, NOT_TRACKED, str(len(run.ranks)), units.UNKNOWN, units.UNKNOWN, _started(run.started_at))
+        for run in untracked
+    ]
     for run in found:
         loss = _loss_text(run)
-        started = units.clock(run.created_at or None, "%Y-%m-%d %H:%M:%S")
         step = units.UNKNOWN if run.step is None else str(run.step)
-        rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), step, loss, started))
+        rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), step, loss, _started(run.created_at)))
     return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED"), rows))
+
+
+def _pid_text(run: ProcessRun) -> str:
+    return f"PID {run.launcher.pid if run.launcher is not None else run.ranks[0].pid}"
+
+
+def _started(at: float | None) -> str:
+    return units.clock(at or None, "%Y-%m-%d %H:%M:%S")
 
 
 def _loss_text(run: Run) -> str:

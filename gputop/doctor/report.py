@@ -9,10 +9,13 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Abstained, Finding, Undecided
 from gputop.doctor.preflight.checks import Report
 from gputop.doctor.preflight.record import Check
+from gputop.doctor.rules import RULES
 from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
 
 WIDTH = 100
+NAMED = 3
+"""How many untracked runs are named."""
 
 
 def text_report(
@@ -43,6 +46,7 @@ def text_report(
         blocks.append(_nothing(snapshot, bool(undecided)))
     else:
         blocks.append(f"Looked at {_looked_at(snapshot)}.")
+    blocks += _not_tracked(snapshot)
     if abstained:
         lines = ["Not judged:"]
         for item in abstained:
@@ -112,7 +116,20 @@ def _looked_at(snapshot: Snapshot | None) -> str:
         f"{processes} process{'' if processes == 1 else 'es'} on {'it' if len(snapshot.devices) == 1 else 'them'}",
         words.count(len(snapshot.runs), "tracked run"),
     ]
+    if snapshot.process_runs:
+        parts.append(f"{words.count(len(snapshot.process_runs), 'run')} not tracked")
     return ", ".join(parts)
+
+
+def _not_tracked(snapshot: Snapshot | None) -> list[str]:
+    """Return a paragraph on the runs without a journal: which they are, and what is not judged of them."""
+    if snapshot is None or not snapshot.process_runs:
+        return []
+    names = list(dict.fromkeys(run.name for run in snapshot.process_runs))
+    named = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
+    less = sum(rule.without_tracking == "none" for rule in RULES)
+    text = f"Not tracked: {named}. Of them, {less} of {len(RULES)} rules have no evidence and others less of it."
+    return ["\n".join(_wrap(printable(f"{text} gputop run -- CMD tracks a run from its start."), "", ""))]
 
 
 def finding_text(finding: Finding, number: int = 1, total: int = 1, suppressed: Sequence[Finding] = ()) -> str:

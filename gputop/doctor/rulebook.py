@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from gputop.doctor.findings import words
 from gputop.doctor.rules import BY_ID, HIDES, IDS, RULES
-from gputop.doctor.rules.support.rule import EVERYTHING, Rule
+from gputop.doctor.rules.support.rule import EVERYTHING, Rule, needs_tracking
 
 WIDTH = 80
 PAGE = "docs/rules.md"
@@ -50,8 +50,12 @@ two rules that explain each other the root stays, and of findings that weigh the
 
 <a id="needs"></a>
 **Needs.** *journal*: what `gputop run` or `import gputop` records in the training; all else is read from outside. A rule that
-lacks its evidence says so and is not judged. *The run's output* is followed for jobs that gputop started, and for output that
-goes to a file.
+lacks its evidence says so and is not judged. *The run's output* is followed for jobs that gputop started; `gputop doctor
+--log FILE` reads any other.
+
+<a id="untracked"></a>
+**Without tracking.** Of a run that gputop did not start, processes, their environment at launch and the GPUs are known, and
+no journal. Each rule says what it then lacks. What it lacks may be needed for a firm finding, or for one of several signs.
 
 <a id="measures"></a>
 **Measures.** A GPU is busy from 10% average utilization, and idle when 95% of its readings are below 3%; utilization counts
@@ -135,6 +139,7 @@ def _paragraphs(rule: Rule) -> Iterable[tuple[str, str]]:
     yield "Looks like", rule.look_alike
     yield "Fix", rule.fix
     yield "Needs", f"{_needs(rule)}."
+    yield "Without tracking", _without_tracking(rule)
     hides = _hides(rule)
     if hides:
         yield "Hides", hides
@@ -146,6 +151,17 @@ def _paragraphs(rule: Rule) -> Iterable[tuple[str, str]]:
 
 def _needs(rule: Rule) -> str:
     return "; ".join(rule.needs) + (f"; about {rule.window_s:g} s of it" if rule.window_s else "")
+
+
+def _without_tracking(rule: Rule) -> str:
+    """Return what the rule can know of a run that gputop does not track."""
+    if rule.without_tracking == "whole":
+        return "Nothing is missing."
+    if rule.without_tracking == "none":
+        return "Not judged."
+    known = "; ".join(need for need in rule.needs if not needs_tracking(need))
+    missing = "; ".join(need for need in rule.needs if needs_tracking(need))
+    return f"Known: {known}. Missing: {missing}."
 
 
 def _hides(rule: Rule) -> str:

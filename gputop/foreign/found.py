@@ -33,7 +33,7 @@ def process_runs(
     written: Mapping[int, float] | None = None,
     command_of: Callable[[int], Sequence[str] | None] = lambda pid: None,
 ) -> tuple[ProcessRun, ...]:
-    """Return the runs that gputop does not track: the most ranks first, then the most devices, then the oldest.
+    """Return the runs that gputop does not track: the most devices first, then the most ranks, then the oldest.
 
     Args:
         processes: the processes of one reading.
@@ -49,7 +49,7 @@ def process_runs(
 
 
 def _largest_first(run: ProcessRun) -> tuple[int, int, float, str]:
-    return -len(run.ranks), -len(run.devices), run.started_at or 0.0, run.key
+    return -len(run.devices), -len(run.ranks), run.started_at or 0.0, run.key
 
 
 def _is_ours(group: Sequence[Process], written: Mapping[int, float]) -> bool:

@@ -22,7 +22,7 @@ from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.keys import APP_KEYS
-from gputop.tui.state.view import Settings, View, newest_run
+from gputop.tui.state.view import Settings, View, is_outlived, newest_run
 from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.palette import THEMES, theme_name
@@ -147,13 +147,18 @@ class GputopApp(App[None]):
             show(self.view)
 
     def _shown_run(self) -> str | None:
-        """Return the user's choice while it exists, else the newest live run, else the newest run."""
+        """Return the user's choice while it exists, else the newest live run, else the newest run.
+
+        None if only runs that gputop does not track are alive, and one of them is newer than every tracked run.
+        """
         assert self._latest is not None
         runs = self._latest.runs
         if any(run.run_id == self._chosen_run for run in runs):
             return self._chosen_run
         newest = newest_run(runs)
-        return newest.run_id if newest else None
+        if newest is None or is_outlived(newest, self._latest.process_runs):
+            return None
+        return newest.run_id
 
     def choose_run(self, run_id: str | None) -> None:
         """Show this run from now on; None follows the newest run again."""

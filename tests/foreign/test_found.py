@@ -170,15 +170,11 @@ def test_a_process_that_has_finished_its_run_stays_gputops() -> None:
     assert process_runs([went_on], {1: EPOCH - 9000}), "the PID of an older run, used again"
 
 
-def test_the_largest_run_comes_first() -> None:
+def test_the_run_on_the_most_gpus_comes_first_and_then_the_one_of_the_most_ranks() -> None:
     ranks = [torchrun(rank, rank) for rank in range(2)]
     old, wide = python(60, 7, started_at=EPOCH - 9000), python(61, 4, 5)
-    assert [run.key for run in process_runs([python(62, 6), old, wide, *ranks])] == [
-        "launcher:3999",
-        "pid:61",
-        "pid:60",
-        "pid:62",
-    ]
+    found = process_runs([python(62, 6), old, python(63, 1, 2, 3), wide, *ranks])
+    assert [run.key for run in found] == ["pid:63", "launcher:3999", "pid:61", "pid:60", "pid:62"]
 
 
 @pytest.mark.parametrize(

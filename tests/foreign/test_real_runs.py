@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -61,7 +63,7 @@ def started(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
     }
     library = tmp_path / "libtorch_cpu.so"
     library.write_bytes(b"not really\n")
-    found = {}
+    found, before = {}, descendants(procfs.list_pids())
     for name, code in SCRIPTS.items():
         (tmp_path / name).write_text(code)
         command = [sys.executable, *(STANDALONE if name == "ranks.py" else ()), str(tmp_path / name), "--lr", "0.1"]
@@ -70,8 +72,12 @@ def started(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
             command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
         )
     yield found
+    # torchrun puts its ranks into sessions of their own.
+    every = descendants(procfs.list_pids()) - before
+    for pid in every:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     for process in found.values():
-        os.killpg(process.pid, 9)
         process.wait()
 
 

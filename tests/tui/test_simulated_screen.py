@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -73,6 +74,60 @@ def test_dashboard_once_json_and_nvitop_agree(tmp_path: Path, worker: subprocess
     in_gib = [(int(use), f"{float(used) / (1024 if unit == 'MiB' else 1):.1f}") for used, unit, use in peers]
     assert in_gib == expected, nvitop
     assert str(worker.pid) in nvitop
+
+
+LAUNCHER = """
+import os, subprocess, sys
+environment = os.environ | {"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "4"}
+ranks = [
+    subprocess.Popen([sys.executable, *sys.argv[1:]], env=environment | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
+    for rank in (0, 1, 3)
+]
+print(*[rank.pid for rank in ranks], flush=True)
+for rank in ranks:
+    rank.wait()
+"""
+
+
+@pytest.fixture
+def foreign_ranks(tmp_path: Path) -> Iterator[list[int]]:
+    """Three of four ranks that a launcher started without gputop; they end when its process does."""
+    (tmp_path / "torchrun").write_text(LAUNCHER)
+    script = tmp_path / "train it.py"
+    script.write_text("import os, time\nparent = os.getppid()\nwhile os.getppid() == parent:\n    time.sleep(0.1)\n")
+    command = [sys.executable, str(tmp_path / "torchrun"), str(script), "--lr", "0.1"]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("GPUTOP_")}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=kept)
+    assert process.stdout is not None
+    yield [int(word) for word in process.stdout.readline().split()]
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_a_run_that_gputop_did_not_start_is_shown_everywhere(tmp_path: Path, foreign_ranks: list[int]) -> None:
+    scenario = nvml_sim.h100_box(4, busy=2)
+    for gpu, pid in enumerate(foreign_ranks[:2]):
+        scenario.process(gpu, pid, 60 * GIB, 97.0)
+    path = scenario.process(3, foreign_ranks[2], GIB, 0.0).write(tmp_path / "scenario")
+    with dashboard(path) as terminal:
+        text = terminal.wait_for(lambda text: "train it.py" in text and "not tracked" in text)
+        assert re.search(r"train it\.py  torchrun, 3 ranks  world size 8  up \d+s  \w+", text), text
+        assert re.search(r"GPU 0, 1, 3  mean \d+%  lowest 0% \(GPU 3\)", text), text
+        assert "local rank 2 not seen on this machine" in text
+        assert "4 ranks on other machines" in text
+        assert "gputop run -- torchrun … train it.py …" in text
+        assert "No run yet" not in text
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    environment = nvml_sim.environment(path)
+
+    def output(*arguments: str) -> str:
+        command = [*GPUTOP, *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    assert re.search(r"^train it\.py +torchrun +3/8 +0-1,3 ", output("--once"), re.MULTILINE)
+    assert re.search(r"^PID \d+ +train it\.py +not tracked +3 +N/A +N/A ", output("runs"), re.MULTILINE)
 
 
 FAULTS: dict[str, tuple[Callable[[], Scenario], str]] = {

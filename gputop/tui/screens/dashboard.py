@@ -236,7 +236,8 @@ class DashboardScreen(Screen[None]):
         runs = self.view.snapshot.runs if self.view else ()
         if not runs or self.view is None:
             return
-        held = next((place for place, run in enumerate(runs) if run.run_id == self.view.run_id), 0)
+        # Without a chosen run (only untracked ones are alive), the first press shows the newest.
+        held = next((place for place, run in enumerate(runs) if run.run_id == self.view.run_id), -1 if by > 0 else 0)
         self.post_message(RunChosen(runs[(held + by) % len(runs)].run_id))
 
     def _change(self, **changes: object) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from gputop.history.series import History
-from gputop.snapshot import LIVE_STATES, Run, Snapshot
+from gputop.snapshot import LIVE_STATES, ProcessRun, Run, Snapshot
 from gputop.tui.state.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gputop.doctor.diagnosis import Doctor
     from gputop.doctor.findings.finding import Abstained, Finding, Undecided
 
-__all__ = ["Settings", "View", "newest_run"]
+__all__ = ["Settings", "View", "is_outlived", "newest_run"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,3 +87,8 @@ def newest_run(runs: Sequence[Run]) -> Run | None:
     """Return the newest live run, else the newest run."""
     alive = [run for run in runs if run.state in LIVE_STATES]
     return max(alive or runs, key=lambda run: run.created_at or 0.0, default=None)
+
+
+def is_outlived(run: Run, others: Sequence[ProcessRun]) -> bool:
+    """Return whether a run has ended, and another one that gputop does not track began later and is alive."""
+    return run.state not in LIVE_STATES and any((other.started_at or 0.0) > (run.created_at or 0.0) for other in others)

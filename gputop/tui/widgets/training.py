@@ -9,6 +9,7 @@ from textual.binding import Binding, BindingType
 from gputop.tui.drawing.line import Drawing
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
+from gputop.tui.drawing.untracked.pane import draw_process_runs
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import ViewPane
 from gputop.tui.widgets.requests import RunOpened
@@ -24,7 +25,9 @@ class TrainingPane(ViewPane):
         self._chart = LossChart()
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
-        """Return the numbers and the chart."""
+        """Return the numbers and the chart; what processes show, if only runs that gputop does not track are alive."""
+        if view.run is None and view.snapshot.process_runs:
+            return draw_process_runs(view, columns, rows)
         return draw_training(view, self._chart, columns, rows)
 
     def action_open(self) -> None:

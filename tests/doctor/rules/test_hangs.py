@@ -16,6 +16,7 @@ from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play, verd
 from tests.doctor.scenes.hangs import (
     FAULTS,
     HEALTHY,
+    all_poll,
     breakpoint_on_one,
     counted,
     in_a_debugger,
@@ -35,6 +36,9 @@ from tests.doctor.scenes.hangs import (
     surely_waits_for_rank_2,
     suspended_alone,
     traced,
+    waits_for_a_save,
+    waits_for_an_idle_rank,
+    waits_for_the_cpu,
     young_and_reading,
     young_and_waiting,
 )
@@ -59,6 +63,19 @@ def test_nccl_names_the_rank_that_is_behind_its_process_and_its_gpu() -> None:
     assert finding.devices == (samples.device(2).uuid,)
     assert "fewer AllReduce operations than ranks 0, 1, 3 (500)" in finding.evidence[0].text
     assert "py-spy dump --pid 4002" in finding.fix
+
+
+def test_from_outside_a_rank_whose_gpu_idles_is_named_and_one_that_works_is_possible_only() -> None:
+    finding = verdict(waits_for_an_idle_rank, 110)
+    assert (finding.severity, finding.confidence) == ("error", "likely")
+    assert finding.title == "The training seems to hang: ranks 0, 1, 3 wait for rank 2, whose GPU idles"
+    assert (finding.pids, finding.devices) == ((4002,), (samples.device(2).uuid,))
+    assert "py-spy dump --pid 4002" in finding.fix
+    assert any("not tracked" in fact.text for fact in finding.evidence)
+    works = verdict(waits_for_the_cpu, 110)
+    assert (works.id, works.severity, works.confidence) == ("G01", "warning", "possible")
+    assert verdict(all_poll, 110).confidence == "possible"
+    assert "G01" not in ids(play(waits_for_a_save, 110)[-1])
 
 
 def test_counts_tell_nothing_before_three_askings_agree() -> None:

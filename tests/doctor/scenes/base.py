@@ -50,6 +50,17 @@ def check_first_verdict(rule: str, scene: Scene, seconds: int) -> Finding:
     return said[0]
 
 
+def not_tracked(scene: Scene) -> Scene:
+    """The same, started without gputop: no journal, and nothing of gputop in the environment."""
+
+    def stripped(second: int) -> Snapshot:
+        base = scene(second)
+        processes = tuple(replace(process, run_id=None) for process in base.processes)
+        return replace(base, runs=(), points=(), processes=processes)
+
+    return stripped
+
+
 def ids(findings: Iterable[Finding]) -> list[str]:
     return [finding.id for finding in findings]
 

@@ -155,6 +155,30 @@ one_computes_on = counted(500, 500, 499, 500, cpu=True)
 counts_move = counted(500, 500, 499, 500, moving=True)
 one_dead_by_nccl = counted(500, 500, 500, 500, dead=2)
 
+# ---- without a journal, by the GPUs
+
+
+def polls(idle: tuple[int, ...] = (), world: int = 4, **changes: Any) -> Scene:
+    """Ranks whose GPUs poll at little power, but for those whose GPU idles; ``changes`` are to the processes of these."""
+    quiet: dict[str, Any] = {"cpu_percent": 1.0, "state": "S", "read_bytes": 10**9, "written_bytes": 0, **changes}
+
+    def scene(second: int) -> Snapshot:
+        processes = [replace(rank(n, use(n), world=world), run_id=None, rank=n) for n in range(world)]
+        processes = [replace(p, **_at(quiet, second)) if p.rank in idle else p for p in processes]
+        devices = gpus([n for n in range(world) if n not in idle], world)
+        spinning = {"utilization_percent": 100.0, "power_w": 160.0, "memory_activity_percent": 0.0}
+        devices = tuple(replace(d, **spinning) if n not in idle and n < world else d for n, d in enumerate(devices))
+        return samples.snapshot(second, devices=devices, processes=tuple(processes), runs=(), points=())
+
+    return scene
+
+
+all_poll = polls()
+waits_for_an_idle_rank = polls((2,))
+waits_for_one_of_two = polls((1,), world=2)
+waits_for_a_save = polls((0,), written_bytes=lambda second: second * 40_000_000)
+waits_for_the_cpu = polls((0,), cpu_percent=99.0, state="R")
+
 # ---- before the first step
 
 
@@ -227,6 +251,8 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("G01", "stopped with Ctrl-Z", suspended_alone, 20),
     ("G01", "one rank behind, by NCCL's counts", one_not_entered, 50),
     ("G01", "one rank behind, tracked", one_not_entered_tracked, 50),
+    ("G01", "others poll for a rank whose GPU idles, from outside", waits_for_an_idle_rank, 110),
+    ("G01", "one of two polls for the other, from outside", waits_for_one_of_two, 110),
     ("G04", "a rank that NCCL calls dead", one_dead_by_nccl, 30),
     ("G03", "none begins", none_begins, 60),
 )
@@ -242,6 +268,8 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("one rank works on while the others wait", one_computes_on, 60),
     ("counts that differ and move", counts_move, 60),
     ("rank 0 downloads the data", rank_0_downloads, 60),
+    ("the others poll while rank 0 saves", waits_for_a_save, 110),
+    ("the others poll while rank 0 works on the CPU", waits_for_the_cpu, 110),
     ("an inference server of four ranks", idle_server, 60),
     ("a server since yesterday", old_server, 60),
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 from gputop.snapshot import Snapshot, Workers
 from tests import samples
-from tests.doctor.scenes.base import Scene, rank, use
+from tests.doctor.scenes.base import Scene, not_tracked, rank, use
 from tests.doctor.scenes.base import single as untracked
 from tests.doctor.scenes.pace import MS, even, loader_bound, many_workers_calm, timed, with_host, with_workers
 from tests.doctor.tracked import ddp, merged, single
@@ -134,6 +134,7 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
 HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("a slow first batch of an epoch", first_batch_alone, 80),
     ("workers that take turns in time", pressed_and_in_time, 60),
+    ("workers that take turns in time, not tracked", not_tracked(pressed_and_in_time), 60),
     ("bursts, and nothing that is busy", bursts_and_nothing_busy, 90),
     ("a busy main thread and a busy GPU", steady_and_busy, 90),
     ("four ranks without a journal", untracked_ranks, 90),

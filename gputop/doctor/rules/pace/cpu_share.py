@@ -72,7 +72,7 @@ def oversubscribed(evidence: Evidence, job: Job) -> Judgement:
     if not facts and not (too_many and pressed):
         return None
     share = share_of_data(evidence, job)
-    if share is not None and share < FELT_SHARE and not facts:
+    if _in_time(evidence, job, share) and not facts:
         return None  # they take turns, yet deliver in time
     unfelt = share is not None and share < FELT_SHARE and _all_busy(evidence, job)
     if too_many:
@@ -130,6 +130,13 @@ D02 = Rule(
 )
 
 
+def _in_time(evidence: Evidence, job: Job, share: float | None) -> bool:
+    """Return whether data comes in time: by the share of the time that goes to waiting, else by GPUs that never idle."""
+    if share is None:
+        return not job.virtual and _all_busy(evidence, job)
+    return share < FELT_SHARE
+
+
 def _all_busy(evidence: Evidence, job: Job) -> bool:
     loads = [evidence.load(uuid) for uuid in job.used]
     return bool(loads) and all(load is not None and load.mean_percent >= WORKING_PERCENT for load in loads)
@@ -155,7 +162,7 @@ def pinned(evidence: Evidence, job: Job) -> Judgement:
         if used > 105 * allowed or max(used, shared.get(allowed, 0.0)) < 100 * PINNED_BUSY * allowed:
             continue
         share = share_of_data(evidence, job)
-        if share is not None and share < FELT_SHARE:
+        if _in_time(evidence, job, share):
             continue
         facts = [
             Fact(f"they may run on {words.count(allowed, 'core')} of {host.cpu_count}", allowed, "/proc/<pid>/status"),
@@ -345,7 +352,7 @@ D10 = Rule(
     title="A rank runs on the wrong socket",
     severities=("info",),
     confidences=("possible",),
-    needs=("NVML", "/proc"),
+    needs=("NVML", "/proc", "journal: phase/data"),
     window_s=D10_HOLD_S,
     every_s=SELDOM_S,
     threshold=(f"a rank's threads on none of its GPU's cores for a minute, and {D10_SHARE:.0%} of the time waiting for data"),

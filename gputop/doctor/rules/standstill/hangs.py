@@ -71,7 +71,7 @@ G01 = Rule(
         "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's "
         f"counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from outside: "
         f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
-        "(possible)"
+        "(possible), while the GPUs and processes of other ranks idle (likely)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gputop.doctor.evidence import windows
-from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.evidence import IDLE_PERCENT, Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
+from gputop.snapshot import Device
 
 SPIN_PERCENT = 95.0
 SPIN_POWER_SHARE = 0.35
 SPIN_MEMORY_PERCENT = 3.0
 SPIN_HOLD_S = 60.0
+RESTS_CPU_PERCENT = 10.0
+"""Below this share of a core, a rank computes nothing."""
 FIRST_CALLS = 5
 FIRST_HOLD_S = 60.0
 """NCCL's kernels poll: 100% utilization at little power (docs/rules.md#g01, estimates)."""
@@ -40,21 +45,36 @@ HANG_SYMPTOMS = (
 
 
 def spins(evidence: Evidence, job: Job) -> Judgement:
-    """Judge G01 from outside: all GPUs of the job at 100% with little power for a minute, and no step known."""
+    """Judge G01 from outside: GPUs of the job at 100% with little power for a minute, the others idle, and no step known."""
     devices = tracked.used_devices(job)
     if job.virtual or len(job.members) < 2 or len(devices) < 2 or job.run is not None:
         return None
-    for device in devices:
-        use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
-        memory = device.memory_activity_percent
-        if use is None or power is None or use < SPIN_PERCENT or power > SPIN_POWER_SHARE:
-            return None
-        if memory is not None and memory > SPIN_MEMORY_PERCENT:
-            return None
+    polling = [device for device in devices if _polls(evidence, device)]
+    idle = [device for device in devices if device not in polling and _idles(evidence, device)]
+    if not polling or len(polling) + len(idle) < len(devices) or len(idle) > len(polling):
+        return None
     facts = [*utilization(evidence, devices)]
     for device in devices:
         power = windows.power_share_at_most(evidence, device.uuid)
         facts.append(Fact(f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit", power, "NVML"))
+    facts.append(Fact("no step is known, because the run is not tracked", None, "no journal"))
+    return _all_poll(job, facts) if not idle else _some_wait(evidence, job, idle, facts)
+
+
+def _polls(evidence: Evidence, device: Device) -> bool:
+    use, power = windows.mean_utilization(evidence, device.uuid), windows.power_share_at_most(evidence, device.uuid)
+    memory = device.memory_activity_percent
+    if use is None or power is None or use < SPIN_PERCENT or power > SPIN_POWER_SHARE:
+        return False
+    return memory is None or memory <= SPIN_MEMORY_PERCENT
+
+
+def _idles(evidence: Evidence, device: Device) -> bool:
+    use = windows.mean_utilization(evidence, device.uuid)
+    return use is not None and use < IDLE_PERCENT
+
+
+def _all_poll(job: Job, facts: Sequence[Fact]) -> Judgement:
     finding = tracked.about(
         job,
         "G01",
@@ -65,6 +85,40 @@ def spins(evidence: Evidence, job: Job) -> Judgement:
         "NCCL's kernels poll for the other ranks: full utilisation at little power and no traffic.",
         f"py-spy dump --pid {job.pids[0] if job.pids else 'PID'}  # of each rank: who stands elsewhere?",
         "Steps come (start it under gputop run to know); or its kernels are very small.",
+    )
+    return Suspicion(finding, SPIN_HOLD_S)
+
+
+def _some_wait(evidence: Evidence, job: Job, idle: Sequence[Device], facts: Sequence[Fact]) -> Judgement:
+    """Judge ranks that poll for others whose GPUs idle: likely a hang if those rest, possible if they work on the CPU."""
+    uuids = {device.uuid for device in idle}
+    behind = [member for member in job.members if member.main in uuids and member.process is not None]
+    processes = [member.process for member in behind if member.process is not None]
+    if not processes or any(evidence.still.disks_s(process) < SPIN_HOLD_S / 2 for process in processes):
+        return None  # a checkpoint is written, or data is prepared, and the others wait for that
+    rests = all(process.cpu_percent is not None and process.cpu_percent < RESTS_CPU_PERCENT for process in processes)
+    numbers = [member.rank for member in behind]
+    others = [member.rank for member in job.members if member not in behind]
+    late = words.ranks([number for number in numbers if number is not None]) if None not in numbers else "another rank"
+    early = words.ranks([number for number in others if number is not None]) if None not in others else "ranks"
+    for process in processes:
+        share = process.cpu_percent
+        text = f"process {process.pid} uses {'an unknown share' if share is None else f'{share:.0f} %'} of a core"
+        facts = [*facts, Fact(text, share, f"/proc/{process.pid}/stat")]
+    seems = "seems to hang" if rests else "may hang"
+    finding = tracked.about(
+        job,
+        "G01",
+        "error" if rests else "warning",
+        "likely" if rests else "possible",
+        f"The training {seems}: {early} wait for {late}, whose GPU{'s idle' if len(idle) > 1 else ' idles'}",
+        facts,
+        "NCCL's kernels poll for ranks that have not entered the collective operation: full utilisation at little power and no "
+        "traffic on these GPUs, nothing on the others.",
+        f"py-spy dump --pid {processes[0].pid} --native  # where it is now",
+        "It evaluates or waits for something that the others have to wait for.",
+        idle,
+        [process.pid for process in processes],
     )
     return Suspicion(finding, SPIN_HOLD_S)
 

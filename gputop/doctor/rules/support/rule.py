@@ -38,6 +38,17 @@ Judgement = Suspicion | Abstained | None
 Subject = Literal["job", "machine"]
 
 
+def needs_tracking(need: str) -> bool:
+    """Return whether an entry of ``Rule.needs`` is only there for a run that gputop tracks.
+
+    That is the journal, with the exception it keeps, and the output, which is followed for gputop's own jobs. "journal: X,
+    else Y" can be had without.
+    """
+    if ", else " in need or need.startswith("NVML contexts or"):
+        return False
+    return need.startswith(("journal", "the run's output")) or need.endswith("(journal)") or need == "logs"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
     """One cause, how gputop finds it, and what it explains.
@@ -88,6 +99,12 @@ class Rule:
             raise ValueError(f"Rule {self.id} needs either judge or judge_machine.")
         if (self.hides_if is None) != (not self.hides_when):
             raise ValueError(f"Rule {self.id} needs hides_if and hides_when together.")
+
+    @property
+    def without_tracking(self) -> Literal["whole", "part", "none"]:
+        """How much of its evidence there is for a run that gputop does not track."""
+        missing = sum(needs_tracking(need) for need in self.needs)
+        return "whole" if not missing else "none" if missing == len(self.needs) else "part"
 
     def declares(self, finding: Finding) -> bool:
         """Return whether the rule declares the severity and the confidence of this finding."""

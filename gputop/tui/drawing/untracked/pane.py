@@ -1,0 +1,134 @@
+"""Runs that gputop does not track, in the training pane: what their processes show, and how to track them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from gputop import units
+from gputop.snapshot import Device, ProcessRun
+from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
+from gputop.tui.state.view import View
+
+NOT_TRACKED = "not tracked"
+_BY_HAND = ("python", "multiprocessing")
+"""Launchers that need no name of their own: the script starts its ranks itself."""
+_GAP = Span("  ")
+
+
+def draw_process_runs(view: View, width: int, height: int) -> Drawing:
+    """Return the training pane while only runs without a journal are alive: the largest in full, the others in a line each."""
+    runs = view.snapshot.process_runs
+    devices = {device.uuid: device for device in view.snapshot.devices}
+    first, others = runs[0], runs[1:]
+    lines = [clip(part, width) for part in _in_full(first, view.snapshot.time, devices)]
+    lines += how_to_track_it(first, width)
+    room = height - len(lines) - bool(others)
+    if others and room > 0:
+        lines.append(())
+        shown = others if len(others) <= room else others[: room - 1]
+        lines += [clip(_in_a_line(run, view.snapshot.time, devices), width) for run in shown]
+        if len(shown) < len(others):
+            lines.append(line((f"{len(others) - len(shown)} more", "dim")))
+    return Drawing(_title(runs), tuple(lines[: max(1, height)]))
+
+
+def how_to_track_it(run: ProcessRun, width: int) -> tuple[Line, ...]:
+    """Return the words that tell why there is no loss, and the command that would bring one."""
+    command = tracking_command(run)
+    if command is None:
+        return tuple(wrap("Not tracked: gputop shows a loss for Python training only.", width, "dim"))
+    return (
+        *wrap("Not tracked. For its loss, start it the next time with:", width, "dim"),
+        clip(line((f"  {clean(command)}", "key")), width),
+    )
+
+
+def tracking_command(run: ProcessRun) -> str | None:
+    """Return "gputop run -- torchrun … train.py"; None for what is no Python program, which has nothing to record."""
+    words = run.command
+    if not words:
+        return "gputop run -- …"
+    if words[0] != "-m" and not words[0].endswith(".py"):
+        return None
+    launcher = run.launcher.name if run.launcher is not None else "python"
+    start = "python" if launcher in _BY_HAND else "accelerate launch …" if launcher == "accelerate" else f"{launcher} …"
+    script = " ".join(words[:2]) if words[0] == "-m" else words[0].rpartition("/")[2]
+    more = " …" if len(words) > (2 if words[0] == "-m" else 1) else ""
+    return f"gputop run -- {start} {script}{more}"
+
+
+def _title(runs: Sequence[ProcessRun]) -> Line:
+    count = f"{len(runs)} runs" if len(runs) > 1 else "1 run"
+    return joined([line(("Training", "title")), line((f"{count} {NOT_TRACKED}", "warn"))], Span(" · ", "dim"))
+
+
+def _in_full(run: ProcessRun, now: float, devices: Mapping[str, Device]) -> list[Line]:
+    parts = [line((clean(run.name), "value")), line((ranks_text(run), "text"))]
+    if run.world_size is not None and run.world_size != len(run.ranks):
+        parts.append(line(("world size ", "dim"), (str(run.world_size), "text")))
+    parts += [_age(run, now), line((clean(run.user or units.UNKNOWN), "dim"))]
+    lines = [joined(parts, _GAP), joined([line((gpus_text(run, devices), "text")), *_load(run, devices)], _GAP)]
+    return lines + [line((text, "warn")) for text in absent(run)]
+
+
+def _in_a_line(run: ProcessRun, now: float, devices: Mapping[str, Device]) -> Line:
+    parts = [line((clean(run.name), "text")), line((ranks_text(run), "dim")), line((gpus_text(run, devices), "text"))]
+    parts += [_age(run, now), line((clean(run.user or units.UNKNOWN), "dim"))]
+    if absent(run):
+        parts.append(line((absent(run)[0], "warn")))
+    return joined(parts, _GAP)
+
+
+def ranks_text(run: ProcessRun) -> str:
+    """Return "torchrun, 8 ranks", "multiprocessing, 4 processes", "1 process": ranks only where they have numbers."""
+    count = len(run.ranks)
+    what = "rank" if any(rank.rank is not None for rank in run.ranks) else "process"
+    plural = {"rank": "ranks", "process": "processes"}[what] if count != 1 else what
+    launched = f"{run.launcher.name}, " if run.launcher is not None else ""
+    return f"{launched}{count} {plural}"
+
+
+def gpus_text(run: ProcessRun, devices: Mapping[str, Device]) -> str:
+    """Return "GPU 0-7", or "no GPU"."""
+    indices = sorted({devices[uuid].index for uuid in run.devices if uuid in devices})
+    return f"GPU {units.ranges(indices)}" if indices else "no GPU"
+
+
+def absent(run: ProcessRun) -> list[str]:
+    """Return what is not here of a run that should be: its ranks that are missing, elsewhere, or without a GPU."""
+    found = []
+    missing, count = run.missing_local_ranks, len(run.missing_local_ranks)
+    if missing:
+        found.append(f"local rank{'s' * (count > 1)} {units.ranges(missing)} not seen on this machine")
+    if run.ranks_elsewhere:
+        found.append(f"{run.ranks_elsewhere} rank{'s' * (run.ranks_elsewhere > 1)} on other machines")
+    waiting = [rank.rank for rank in run.ranks if rank.rank is not None and not rank.devices]
+    if run.devices and waiting:
+        found.append(f"rank{'s' * (len(waiting) > 1)} {units.ranges(waiting)} without a GPU")
+    return found
+
+
+def _age(run: ProcessRun, now: float) -> Line:
+    age = max(1.0, math.floor(now - run.started_at)) if run.started_at is not None else None
+    if age is not None and age > 600:
+        age -= age % 60  # a job that is hours old does not need a new second on screen each second
+    return line(("up ", "dim"), (units.duration(age).replace("m00s", "m"), "text"))
+
+
+def _load(run: ProcessRun, devices: Mapping[str, Device]) -> list[Line]:
+    """Return the utilization of the run's devices: the mean, and the lowest and highest where they differ."""
+    known = [
+        (devices[uuid].utilization_percent or 0.0, devices[uuid].index)
+        for uuid in run.devices
+        if uuid in devices and devices[uuid].utilization_percent is not None
+    ]
+    if not known:
+        return []
+    low, high = min(known), max(known)
+    uneven = units.percent(low[0]) != units.percent(high[0])
+    parts = [line(("mean ", "dim"), (units.percent(units.mean([share for share, _ in known])), "value"))]
+    if uneven:
+        parts.append(line(("lowest ", "dim"), (f"{units.percent(low[0])} (GPU {low[1]})", "text")))
+        parts.append(line(("highest ", "dim"), (f"{units.percent(high[0])} (GPU {high[1]})", "text")))
+    return parts

@@ -1,0 +1,97 @@
+"""The training pane while only runs that gputop does not track are alive."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.snapshot import Ancestor, ProcessRank, ProcessRun, RunState
+from gputop.tui.drawing.doctor import draw_doctor
+from gputop.tui.drawing.line import plain
+from gputop.tui.drawing.untracked.pane import draw_process_runs, tracking_command
+from gputop.tui.state.view import is_outlived
+from tests import samples
+from tests.tui.dashboards import view_of
+
+SNAPSHOT = samples.snapshot(runs=(), points=())
+RUN = ProcessRun(
+    key="launcher:3999",
+    name="train.py",
+    ranks=tuple(ProcessRank(4000 + rank, rank, rank, (SNAPSHOT.devices[rank].uuid,)) for rank in range(4)),
+    launcher=Ancestor(3999, "torchrun"),
+    world_size=4,
+    local_world_size=4,
+    user="ada",
+    started_at=samples.EPOCH - 93_785,
+    command=("/home/ada/train.py", "--epochs", "90"),
+)
+OTHER = ProcessRun("pid:7", "infer.py", (ProcessRank(7, devices=(SNAPSHOT.devices[6].uuid,)),))
+
+
+def drawn(*runs: ProcessRun, width: int = 78, height: int = 12) -> list[str]:
+    drawing = draw_process_runs(view_of([replace(SNAPSHOT, process_runs=runs)]), width, height)
+    assert len(drawing.lines) <= height
+    return [plain(drawing.title), *(plain(row).rstrip() for row in drawing.lines)]
+
+
+def test_a_whole_run_is_told_in_a_few_lines() -> None:
+    assert drawn(RUN) == [
+        "Training · 1 run not tracked",
+        "train.py  torchrun, 4 ranks  up 1d02h  ada",
+        "GPU 0-3  mean 98%",
+        "Not tracked. For its loss, start it the next time with:",
+        "  gputop run -- torchrun … train.py …",
+    ]
+
+
+def test_what_is_not_there_is_told() -> None:
+    waiting = replace(RUN, ranks=(*RUN.ranks[:2], replace(RUN.ranks[3], devices=())), world_size=16, local_world_size=8)
+    assert drawn(waiting)[1:6] == [
+        "train.py  torchrun, 3 ranks  world size 16  up 1d02h  ada",
+        "GPU 0, 1  mean 98%",
+        "local ranks 2, 4-7 not seen on this machine",
+        "8 ranks on other machines",
+        "rank 3 without a GPU",
+    ]
+    nothing_known = ProcessRun("pid:9", "process 9", (ProcessRank(9),))
+    assert drawn(nothing_known)[1:3] == ["process 9  1 process  up N/A  N/A", "no GPU"]
+
+
+def test_further_runs_have_a_line_each_as_far_as_they_fit() -> None:
+    others = [replace(OTHER, key=f"pid:{number}") for number in range(5)]
+    assert drawn(RUN, *others)[5:] == ["", *["infer.py  1 process  GPU 6  up N/A  N/A"] * 5]
+    assert drawn(RUN, *others, height=8)[5:] == ["", *["infer.py  1 process  GPU 6  up N/A  N/A"] * 2, "3 more"]
+    assert drawn(RUN, *others, height=2)[1:] == ["train.py  torchrun, 4 ranks  up 1d02h  ada", "GPU 0-3  mean 98%"]
+
+
+def test_the_doctor_does_not_ask_for_a_run_that_is_there() -> None:
+    words = " ".join(plain(row) for row in draw_doctor(view_of([replace(SNAPSHOT, process_runs=(RUN, OTHER))]), 78, 20).lines)
+    assert "0 live runs, and 2 runs not tracked." in words
+    assert "Start a training run" not in words
+    assert "gputop run -- …" in words
+
+
+@pytest.mark.parametrize(
+    ("launcher", "command", "advice"),
+    [
+        (None, ("train.py",), "gputop run -- python train.py"),
+        ("multiprocessing", ("spawn.py", "2"), "gputop run -- python spawn.py …"),
+        ("accelerate", ("-m", "pkg.train"), "gputop run -- accelerate launch … -m pkg.train"),
+        ("srun", ("/data/train.py",), "gputop run -- srun … train.py"),
+        (None, (), "gputop run -- …"),
+        ("mpirun", ("/opt/bin/lmp", "-in", "x"), None),
+    ],
+)
+def test_the_command_that_would_track_it(launcher: str | None, command: tuple[str, ...], advice: str | None) -> None:
+    run = replace(RUN, launcher=Ancestor(1, launcher) if launcher else None, command=command)
+    assert tracking_command(run) == advice
+
+
+@pytest.mark.parametrize(
+    ("state", "began_before_s", "outlived"),
+    [("running", 99_999, False), ("finished", 99_999, True), ("failed", 10, False)],
+)
+def test_an_ended_run_gives_way_to_a_later_one(state: RunState, began_before_s: float, outlived: bool) -> None:
+    ended = replace(samples.run(state=state), created_at=samples.EPOCH - began_before_s)
+    assert is_outlived(ended, (RUN,)) is outlived
