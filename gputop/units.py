@@ -96,6 +96,14 @@ def duration(seconds: float | None) -> str:
     return f"{secs}s"
 
 
+def coarse_duration(seconds: float) -> str:
+    """Return a duration that, from 10 minutes on, does not change on screen every second: 672 -> "11m"."""
+    if seconds > 600:
+        seconds -= seconds % 60
+        return duration(seconds).replace("m00s", "m")
+    return duration(seconds)
+
+
 def clock(seconds: float | None, form: str = "%H:%M:%S") -> str:
     """Return a time (seconds since the epoch) on this machine's clock; "N/A" also for a time outside every calendar."""
     if seconds is None:

@@ -1,4 +1,4 @@
-"""Bars, sparklines and the balance of work between devices. Pure."""
+"""Bars and sparklines. Pure."""
 
 from __future__ import annotations
 
@@ -60,14 +60,3 @@ def sparkline(values: Sequence[float | None], top: float = 100.0, ascii_only: bo
     return "".join(
         " " if value is None or value != value else levels[round(min(1.0, max(0.0, value / top)) * last)] for value in values
     )
-
-
-def balance_columns(shares: Sequence[float | None], ascii_only: bool = False) -> Line:
-    """Return one column per device between two edges, as high as its utilization (percent): who works, at a glance."""
-    left, right = ("[", "]") if ascii_only else ("▕", "▏")
-    levels = _ASCII_LEVELS if ascii_only else " " + _LEVELS
-    last = len(levels) - 1
-    columns = "".join(
-        "?" if share is None else levels[0 if share < 1 else min(last, max(1, round(share / 100 * last)))] for share in shares
-    )
-    return (Span(left, "dim"), Span(columns, "bar"), Span(right, "dim"))

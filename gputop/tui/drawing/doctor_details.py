@@ -1,23 +1,14 @@
-"""What the doctor's screen shows in addition to a finding's text: the GPUs and ranks involved, drawn as in the other panes.
-
-Also the history of the findings, and why the other causes are not the verdict. Pure.
-"""
+"""What the doctor's screen shows besides its findings: their history, and why the other causes are not the verdict. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gputop import units
-from gputop.doctor.findings.finding import Abstained, Episode, Finding, Verdict
-from gputop.tui.drawing import run_numbers
-from gputop.tui.drawing.gpus import draw_gpus
-from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip
+from gputop.doctor.findings.finding import Abstained, Episode, Verdict
+from gputop.tui.drawing.line import Line, Span, clean, clip
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
-from gputop.tui.drawing.ranks import draw_ranks
-from gputop.tui.state.view import View
 
-MAX_DEVICES = 8
 _STATES = {
     "found": ("holds", "bad"),
     "explained": ("explained", "dim"),
@@ -25,28 +16,6 @@ _STATES = {
     "not_judged": ("cannot be judged", "dim"),
     "clean": ("does not hold", "ok"),
 }
-
-
-def draw_involved(finding: Finding, view: View, width: int, height: int) -> Drawing:
-    """Return the rows of a finding's GPUs and ranks, with its processes marked; at most ``height`` lines."""
-    lines: list[Line] = []
-    devices = [device for device in view.snapshot.devices if device.uuid in finding.devices]
-    if devices:
-        shown = devices[:MAX_DEVICES]
-        room = len(shown) + 2
-        part = replace(view, snapshot=replace(view.snapshot, devices=tuple(shown)), findings=(finding,))
-        drawn = draw_gpus(replace(part, settings=replace(view.settings, density="compact")), width, room)
-        lines += drawn.lines[: len(shown) + 1]
-        if len(devices) > len(shown):
-            lines.append((Span(f"   and {len(devices) - len(shown)} more GPUs", "dim"),))
-    run = next((run for run in view.snapshot.runs if run.run_id == finding.run), None)
-    if run is not None and run.ranks:
-        if lines:
-            lines.append(BLANK)
-        ascii_only = view.settings.ascii
-        loss = run_numbers.loss_name(run) or ""
-        lines += draw_ranks(run, view.snapshot, width, metric=loss, marked=finding.pids, ascii_only=ascii_only)
-    return Drawing((Span("GPUs and ranks involved", "title"),), tuple(lines[:height]))
 
 
 def why_not_lines(verdicts: Sequence[Verdict], abstained: Sequence[Abstained], width: int) -> tuple[Line, ...]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from gputop import units
 from gputop.snapshot import Device
-from gputop.tui.drawing.gpus import short_name
 from gputop.tui.drawing.line import Line, Span, clean, clip, joined, line, spread, width
+from gputop.tui.state.device_state import short_name
 from gputop.tui.state.view import View
 
 _GAP = Span("   ")
@@ -74,7 +74,7 @@ def device_summary(devices: Sequence[Device]) -> str:
 def _model(device: Device) -> str:
     if device.kind == "virtual":
         return "virtual GPU"
-    return short_name(device).removesuffix(" HBM3e").removesuffix(" HBM3")
+    return clean(short_name(device)).removesuffix(" HBM3e").removesuffix(" HBM3")
 
 
 def _load(view: View) -> list[Line]:

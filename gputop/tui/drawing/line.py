@@ -28,6 +28,7 @@ STYLES = (
     "track",  # empty part of a bar
     "memory",  # memory of the chosen run
     "other",  # memory of others
+    "chip",  # reverses the style that follows: a label on the color of its state
     "band",  # the range around a curve; a background, so that the curve's own style may follow
     "cursor",  # the line under the cursor
     "rank0", "rank1", "rank2", "rank3", "rank4", "rank5", "rank6", "rank7",  # series that must be distinguishable

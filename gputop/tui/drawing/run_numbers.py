@@ -16,6 +16,10 @@ SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
 ACCURACY_METRICS = ("accuracy", "val_accuracy", "test_accuracy", "eval/accuracy", "acc")
 RATE_WINDOW_S = 60.0
 """Steps per second are measured over the last minute, so that an evaluation does not make the time left jump."""
+TREND_SHARE, TREND_LEAST, TREND_MOST = 0.1, 5, 200
+"""A trend compares this share of a metric's past, in values, with as many before."""
+TREND_CHANGE = 0.005
+"""Means that differ by less than this share are equal."""
 _WARM_UP_SHARE = 0.25
 """The first quarter of a run's speeds is left out of its mean: compilation, caches, the first batches."""
 
@@ -71,6 +75,27 @@ def speed(run: Run) -> tuple[str, float] | None:
         if values:
             return name, sum(values)
     return None
+
+
+def speed_unit(name: str) -> str:
+    """Return the unit of a throughput metric: "samples_per_s" -> "samples/s"."""
+    return name.removesuffix("_per_s").replace("images", "img") + "/s"
+
+
+def trend(run: Run, name: str, history: History) -> str:
+    """Return whether a metric falls, rises or stays ("↓", "↑", "→"), by its newest values against those before them.
+
+    The values are those of one rank, over the last ``TREND_SHARE`` of its history; empty while there are too few.
+    """
+    series = next(iter(history.metric(run.run_id, name).values()), None)
+    held = [bucket for bucket in series.by_step.buckets if bucket.count] if series is not None else []
+    part = min(TREND_MOST, int(len(held) * TREND_SHARE))
+    if part < TREND_LEAST:
+        return ""
+    before = units.mean([bucket.mean for bucket in held[-2 * part : -part]])
+    now = units.mean([bucket.mean for bucket in held[-part:]])
+    spread = max(abs(before), abs(now)) * TREND_CHANGE
+    return "↓" if now < before - spread else "↑" if now > before + spread else "→"
 
 
 def mean_speed(run: Run, history: History) -> float | None:

@@ -18,7 +18,6 @@ from gputop.tui.state.view import View
 CHART_MIN_LINES = 3
 LEGEND_MIN_LINES = 5
 
-_SPEED_UNITS = {name: name.removesuffix("_per_s").replace("images", "img") + "/s" for name in run_numbers.SPEED_METRICS}
 _DATA_WAIT = ("phase/data",)
 _COMMUNICATION = ("phase/communication",)
 _STEP_TIME = ("step_s",)
@@ -81,7 +80,7 @@ def title_line(view: View, run: Run) -> Line:
     elif run.state == "running":
         left = run_numbers.seconds_left(run, view.history)
         if left is not None:
-            parts.append(line((f"{_coarse(left)} left", "text")))
+            parts.append(line((f"{units.coarse_duration(left)} left", "text")))
     else:
         parts.append(line((run.state, STATE_STYLES.get(run.state, "text"))))
     return joined(parts, Span(" · ", "dim"))
@@ -105,14 +104,6 @@ def _singled_out(view: View, run: Run) -> frozenset[int]:
     """Return the ranks that the doctor's first finding is about, unless it is about all of them."""
     some = view.involved_ranks
     return some if len(some) < len(run.ranks) else frozenset()
-
-
-def _coarse(seconds: float) -> str:
-    """Return a duration that, once long, does not change on screen every second."""
-    if seconds > 600:
-        seconds -= seconds % 60
-        return units.duration(seconds).replace("m00s", "m")
-    return units.duration(seconds)
 
 
 def _took(run: Run) -> float | None:
@@ -189,7 +180,7 @@ def _throughput(view: View, run: Run) -> list[Line]:
         return parts
     speed = run_numbers.speed(run)
     if speed is not None and math.isfinite(speed[1]):
-        parts.append(line((units.count(speed[1]), "value"), (f" {_SPEED_UNITS[speed[0]]}", "dim")))
+        parts.append(line((units.count(speed[1]), "value"), (f" {run_numbers.speed_unit(speed[0])}", "dim")))
     rate = run_numbers.steps_per_s(run, view.history)
     if rate is not None:
         parts.append(line((units.metric(rate, 3), "text"), (" steps/s", "dim")))

@@ -13,7 +13,7 @@ from textual.screen import Screen
 
 from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, Run
-from gputop.tui.drawing.gpus import lines_wanted
+from gputop.tui.drawing.gpus.pane import lines_wanted
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.doctor_pane import DoctorPane
@@ -165,7 +165,7 @@ class DashboardScreen(Screen[None]):
 
     def _row_heights(self, rows: int, wanted: int) -> str:
         """Return the heights of the grid's rows, as Textual's ``grid_rows`` takes them."""
-        room = rows - 2
+        room = rows - 3
         if self.shape == "wide":
             top = min(max(wanted + FRAME_LINES, room // 2), int(room * 0.6))
             return f"{top} 1fr"

@@ -11,7 +11,8 @@ from textual.containers import Container, Vertical
 from gputop.doctor.findings.finding import EVIDENCE, Finding
 from gputop.tui.drawing import finding_text
 from gputop.tui.drawing.doctor import headline, undecided_lines
-from gputop.tui.drawing.doctor_details import draw_involved, history_lines, why_not_lines
+from gputop.tui.drawing.doctor_details import history_lines, why_not_lines
+from gputop.tui.drawing.gpus.involved import draw_involved
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen

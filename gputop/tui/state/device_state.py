@@ -58,3 +58,11 @@ def slowness(device: Device) -> str | None:
         return found[1]
     share = clock_share(device)
     return f"at {share * 100:.0f} % of its clock" if share is not None and share < LOW_CLOCK_SHARE else None
+
+
+def short_name(device: Device) -> str:
+    """Return the model without its vendor: "H100 80GB HBM3"."""
+    name = device.name or "unknown model"
+    for prefix in ("NVIDIA ", "Tesla ", "GeForce "):
+        name = name.removeprefix(prefix)
+    return name

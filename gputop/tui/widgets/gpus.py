@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputop.tui.drawing.gpus import draw_gpus
+from gputop.tui.drawing.gpus.pane import draw_gpus
 from gputop.tui.drawing.line import Drawing
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import ViewPane

@@ -1,16 +1,18 @@
-"""The first line of the dashboard."""
+"""The first two lines of the dashboard."""
 
 from __future__ import annotations
 
+from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.header import header_line
+from gputop.tui.drawing.line import Line
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
 
 
 class Header(LinesWidget):
-    """Machine, badges, clock, interval."""
+    """Machine, badges, clock, interval; and below, the verdict."""
 
-    DEFAULT_CSS = "Header { height: 1; }"
+    DEFAULT_CSS = "Header { height: 2; }"
 
     def __init__(self) -> None:
         super().__init__(id="header")
@@ -20,8 +22,11 @@ class Header(LinesWidget):
         """Draw this view's header."""
         self.view = view
         self.ascii = view.settings.ascii
-        self.set_lines([header_line(view, self.size.width)])
+        self.set_lines(self._drawn())
 
     def resized(self) -> None:
-        """Lay out the line for the new width."""
-        self.take_lines([header_line(self.view, self.size.width)])
+        """Lay out the lines for the new width."""
+        self.take_lines(self._drawn())
+
+    def _drawn(self) -> tuple[Line, Line]:
+        return header_line(self.view, self.size.width), verdict_line(self.view, self.size.width)

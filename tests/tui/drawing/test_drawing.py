@@ -12,10 +12,10 @@ from gputop.doctor.findings.finding import Abstained, Finding
 from gputop.history.columns import LiveColumns, steady_end
 from gputop.history.series import History, Series
 from gputop.snapshot import DeviceUse, Problem, Process
-from gputop.tui.drawing.bars import balance_columns, bar, sparkline
+from gputop.tui.drawing.bars import bar, sparkline
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor import draw_doctor
-from gputop.tui.drawing.gpus import draw_gpus, recent_means
+from gputop.tui.drawing.gpus.pane import draw_gpus, recent_means
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, Span, ascii_line, changed_ranges, clean, clip, fit, line, plain, spread, width, wrap
 from gputop.tui.drawing.loss import LossChart
@@ -87,10 +87,6 @@ def test_bar_fills_in_eighths() -> None:
 def test_sparkline_tells_zero_from_unknown() -> None:
     assert sparkline([0, 50, 100, None]) == "▁▅█ "
     assert sparkline([0, 100, None], ascii_only=True) == "_# "
-
-
-def test_balance_columns_are_one_a_device() -> None:
-    assert plain(balance_columns([100, 0, None, 50])) == "▕█ ?▄▏"
 
 
 # Charts
@@ -168,15 +164,9 @@ def test_gpu_row_says_the_readings() -> None:
 
 
 def test_auto_density_takes_two_lines_where_they_fit() -> None:
-    assert len(draw_gpus(dashboards.healthy(), 76, 22).lines) == 1 + 16 + 2
-    assert len(draw_gpus(dashboards.healthy(), 76, 12).lines) == 1 + 8 + 2
+    assert len(draw_gpus(dashboards.healthy(), 76, 22).lines) == 1 + 16
+    assert len(draw_gpus(dashboards.healthy(), 76, 12).lines) == 1 + 8
     assert "resnet18-ddp rank 0 · SM 88 % · tensor 41 %" in "\n".join(texts(draw_gpus(dashboards.healthy(), 76, 22).lines))
-
-
-def test_balance_moves_to_the_footer_when_devices_need_every_line() -> None:
-    drawing = draw_gpus(dashboards.healthy(), 76, 8)
-    assert len(drawing.lines) == 8
-    assert "4 of 4 GPUs work" in plain(drawing.footer)
 
 
 def test_trouble_is_told_in_words() -> None:

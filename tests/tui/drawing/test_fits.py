@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.history.series import History
 from gputop.snapshot import Device, DeviceUse, Host, Points, Problem, Process, Rank, Run, Snapshot
-from gputop.tui.drawing.balance import balance_line
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor import draw_doctor
-from gputop.tui.drawing.gpus import draw_gpus
+from gputop.tui.drawing.gpus.pane import draw_gpus
+from gputop.tui.drawing.gpus.verdict import verdict_line
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import STYLES, Drawing, Line, ascii_line, plain, text_width, width
 from gputop.tui.drawing.loss import LossChart
@@ -161,7 +161,7 @@ def test_every_pane_fits(view: View, columns: int, rows: int, sort: str, invert:
     assert len(doctor.lines) <= max(rows, len(view.findings))
     order = Order(sort, invert, "", tree)
     check_drawing(draw_processes(view, process_rows(view.snapshot, order), order, columns), columns)
-    check((balance_line(view, columns, view.settings.ascii),), columns)
+    check((verdict_line(view, columns),), columns)
 
 
 @QUICK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gputop.snapshot import Device, DeviceUse, Process, Snapshot
-from gputop.tui.drawing.gpus import draw_gpus
+from gputop.tui.drawing.gpus.pane import draw_gpus
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.processes import Order, draw_processes, process_rows
 from gputop.tui.state.memory_split import MemorySplit, memory_splits

@@ -12,8 +12,8 @@ from gputop import units
 from gputop.recipes.pick import ranked
 from gputop.recipes.recipe import Recipe
 from gputop.snapshot import Device, Process, Snapshot
-from gputop.tui.drawing.gpus import short_name
 from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.state.device_state import short_name
 from gputop.tui.state.view import View
 from gputop.tui.widgets.form import Field
 
@@ -153,7 +153,7 @@ def others_on(uuids: Iterable[str], snapshot: Snapshot) -> str:
 
 def device_label(device: Device) -> str:
     """Return the form's label for a device."""
-    name = clean(device.mig_label) if device.mig_label else _MEMORY_KIND.sub("", short_name(device))
+    name = clean(device.mig_label) if device.mig_label else _MEMORY_KIND.sub("", clean(short_name(device)))
     return f"{device.index}  {name}"
 
 

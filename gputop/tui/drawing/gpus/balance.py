@@ -11,8 +11,6 @@ from gputop.doctor.evidence.visible import devices_behind, mask_of
 from gputop.doctor.facts.stated import data_parallel
 from gputop.history.series import Series
 from gputop.snapshot import Device, Process
-from gputop.tui.drawing.bars import balance_columns
-from gputop.tui.drawing.line import Line, Span, clip
 from gputop.tui.state.device_state import slowness
 from gputop.tui.state.view import View
 
@@ -51,13 +49,9 @@ class Balance:
         return sum(share is None for share in self.shares) - len(self.broken)
 
     @property
-    def style(self) -> str:
-        """The style of a statement about these devices: green only if every one is known to work, evenly and unhindered."""
-        if self.broken:
-            return "bad"
-        if self.slow or (self.evenness is not None and self.evenness < EVEN):
-            return "warn"
-        return "ok" if self.working == len(self.devices) else "dim"
+    def uneven(self) -> bool:
+        """Whether some of the devices do much less than the others."""
+        return self.evenness is not None and self.evenness < EVEN
 
 
 def balance(view: View) -> Balance:
@@ -129,32 +123,6 @@ def _mean_since(series: Series | None, start: float) -> float | None:
         total += bucket.total
         count += bucket.count
     return total / count if count and math.isfinite(total) else None
-
-
-def balance_line(view: View, width: int, ascii_only: bool = False) -> Line:
-    """Return "balance ▕██▏ 1 of 8 GPUs work · mean use 13 % of the busiest"; N/A while no utilization is known."""
-    found = balance(view)
-    if not found.devices:
-        return ()
-    head = Span("balance ", "dim")
-    if not found.known:
-        return clip((head, Span("N/A", "dim"), Span("  utilization is not known", "dim")), width)
-    dot = "-" if ascii_only else "·"
-    spans = [head, *balance_columns(found.shares, ascii_only), Span(" "), Span(working_words(found), found.style)]
-    for devices, what in ((found.broken, "lost"), (found.slow, "slow")):
-        if devices:
-            spans.append(Span(f" {dot} {len(devices)} {what}", found.style))
-    if found.evenness is not None:
-        spans.append(Span(f" {dot} {evenness_words(found.evenness)}", found.style))
-    if found.unknown:
-        spans.append(Span(f" {dot} {found.unknown} unknown", "dim"))
-    return clip(tuple(spans), width)
-
-
-def working_words(found: Balance) -> str:
-    """Return "7 of 8 GPUs work"."""
-    total = len(found.devices)
-    return f"{found.working} of {total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}"
 
 
 def evenness_words(evenness: float) -> str:

@@ -1,4 +1,4 @@
-"""The GPU pane: one row per device, denser when there are many, and the balance of work between them. Pure."""
+"""The GPU pane: one row per device, denser when there are many. Pure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import NamedTuple
 from gputop import units
 from gputop.history.series import Series
 from gputop.snapshot import LIVE_STATES, Device, Process
-from gputop.tui.drawing.balance import balance_line
 from gputop.tui.drawing.bars import bar, segments, sparkline
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, wrap
-from gputop.tui.state.device_state import throttle, trouble
+from gputop.tui.state.device_state import short_name, throttle, trouble
 from gputop.tui.state.memory_split import MemorySplit, memory_splits
 from gputop.tui.state.view import View
 
@@ -58,8 +57,7 @@ def _layout(width: int, virtual: bool) -> _Layout:
 def draw_gpus(view: View, width: int, height: int) -> Drawing:
     """Return the GPU pane for ``width`` cells and ``height`` lines.
 
-    With the density "auto", each device takes two lines if all of them fit, else one. The balance goes below the devices, or
-    into the pane's footer if the devices need every line.
+    With the density "auto", each device takes two lines if all of them fit, else one.
     """
     devices = _ordered(view.snapshot.devices)
     title = line(("GPUs", "title"), (_title_note(devices), "dim"))
@@ -78,16 +76,10 @@ def draw_gpus(view: View, width: int, height: int) -> Drawing:
         rows.append(_row(view, device, layout, width, device.uuid in involved, splits.get(device.uuid), instances))
         if full and device.kind != "mig":
             rows.append(_detail(device, users.get(device.uuid, ""), len(models) > 1, layout.label, width))
-    spare = height - len(rows) - 1 - len(note)
-    balance = balance_line(view, width if spare >= 0 else width - 24, view.settings.ascii)
-    if spare < 0:
-        return Drawing(title, tuple(rows), footer=balance)
+    spare = height - len(rows) - len(note)
     if spare > 0:
         rows.insert(0, _heading(layout, width))
-    if spare > 1:
-        rows.append(())
-    rows.append(balance)
-    if note and spare > 2:
+    if note and spare > 1:
         rows.append(())
     return Drawing(title, (*rows, *note))
 
@@ -275,7 +267,7 @@ def _detail(device: Device, who: str, several_models: bool, indent: int, width: 
     """Return the second line of a device: its model, how its units are used, who uses it."""
     parts: list[Line] = []
     if device.kind == "virtual" or several_models:
-        parts.append(line((short_name(device), "dim")))
+        parts.append(line((clean(short_name(device)), "dim")))
     slowed = throttle(device) if device.state == "ok" else None
     if slowed:
         parts.append(line((clean(slowed[1]), slowed[2])))
@@ -291,14 +283,6 @@ def _detail(device: Device, who: str, several_models: bool, indent: int, width: 
         if value is not None:
             parts.append(line((text, "dim")))
     return clip((Span(" " * (indent + 2)), *joined(parts, Span(" · ", "dim"))), width)
-
-
-def short_name(device: Device) -> str:
-    """Return the model without its vendor: "H100 80GB HBM3"."""
-    name = clean(device.name or "unknown model")
-    for prefix in ("NVIDIA ", "Tesla ", "GeForce "):
-        name = name.removeprefix(prefix)
-    return name
 
 
 def _users(view: View) -> dict[str, str]:

@@ -1,0 +1,115 @@
+"""The second line of the screen: whether the GPUs work well, why not, and how the chosen run is doing. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from gputop import units
+from gputop.doctor.findings.finding import Finding
+from gputop.snapshot import LIVE_STATES
+from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.gpus.balance import Balance, balance, evenness_words
+from gputop.tui.drawing.line import Line, Span, clean, clip, fit, joined, line, width
+from gputop.tui.state.device_state import slowness, trouble
+from gputop.tui.state.view import View
+
+WHY_CELLS_MIN = 24
+"""The reason is cut before it takes less than this."""
+_CLAUSE_END = re.compile(r"[:;] ")
+
+
+def verdict_line(view: View | None, cells: int) -> Line:
+    """Return "7 of 8 GPUs work well  GPU 6 is slowed by heat · mean use 97 % … · 853 samples/s · loss 2.13 ↓ · 1h52m left".
+
+    Exactly ``cells`` cells. What does not fit is left out, the least important first: the balance, the loss, the throughput,
+    the time left; then the reason is cut.
+    """
+    if view is None:
+        return fit((), cells)
+    found = balance(view)
+    chip = _chip(view, found)
+    why = _why(view, found)
+    numbers = _numbers(view, found)
+    separator = Span(" · ", "dim")
+    for name in ("", "balance", "loss", "speed", "left"):
+        numbers.pop(name, None)
+        tail = joined(numbers.values(), separator)
+        room = cells - width(chip) - 2 - (width(tail) + 3 if tail else 0)
+        if width(why) <= room or (not numbers and room >= WHY_CELLS_MIN):
+            break
+    shown = joined((clip(why, max(0, room)), tail), separator)
+    return fit(clip((*chip, Span(" "), *shown), cells), cells)
+
+
+def _problems(view: View) -> list[Finding]:
+    return [finding for finding in view.findings if finding.severity in ("error", "warning")]
+
+
+def _chip(view: View, found: Balance) -> Line:
+    """Return the verdict in a few words on the color of its state."""
+    if not found.devices:
+        return (Span(" no GPU ", "chip dim"),)
+    total = len(found.devices)
+    if not found.known:
+        return (Span(f" {total} GPU{'s' * (total != 1)}: use unknown ", "chip dim"),)
+    problems = _problems(view)
+    hindered = bool(found.slow or found.broken)
+    count = found.working - len(found.slow)
+    every = count == total and not found.uneven and not problems and not view.loading
+    well = " well" if every or (hindered and count) else ""
+    # A run on half of the machine is fine: only its own GPUs count, and all of them work.
+    style = "ok" if every else "dim"
+    if hindered or problems or (found.uneven and found.working):
+        style = "warn"
+    if found.broken or any(finding.severity == "error" for finding in problems) or _has_diverged(view):
+        style = "bad"
+    if view.stale_s is not None:
+        style = "dim"
+    return (Span(f" {count} of {total} GPU{'s' * (total != 1)} work{'s' * (total == 1)}{well} ", f"chip {style}"),)
+
+
+def _has_diverged(view: View) -> bool:
+    return view.run is not None and run_numbers.not_finite_since(view.run, view.history) is not None
+
+
+def _why(view: View, found: Balance) -> Line:
+    """Return the first problem in its first clause; else what is wrong with a GPU."""
+    problems = _problems(view)
+    if problems:
+        first = problems[0]
+        more = f" (+{len(problems) - 1})" if len(problems) > 1 else ""
+        style = "bad" if first.severity == "error" else "warn"
+        return line((clean(_CLAUSE_END.split(first.title)[0]), style), (more, "dim"))
+    for device in found.broken:
+        broken = trouble(device)
+        return line((f"GPU {device.index} is {broken[0] if broken else 'broken'}", "bad"))
+    for device in found.slow:
+        return line((f"GPU {device.index} is {clean(slowness(device) or 'slow')}", "warn"))
+    if found.unknown and found.known:
+        return line((f"{found.unknown} unknown", "dim"))
+    return ()
+
+
+def _numbers(view: View, found: Balance) -> dict[str, Line]:
+    """Return the numbers by name, in the order in which they stand in the line."""
+    parts: dict[str, Line] = {}
+    if found.evenness is not None:
+        parts["balance"] = line((evenness_words(found.evenness), "warn" if found.uneven else "text"))
+    run = view.run
+    if run is None or run.state not in LIVE_STATES:
+        return parts
+    speed = run_numbers.speed(run)
+    if speed is not None and math.isfinite(speed[1]):
+        parts["speed"] = line((units.count(speed[1]), "value"), (f" {run_numbers.speed_unit(speed[0])}", "dim"))
+    name = run_numbers.loss_name(run)
+    value = run_numbers.latest(run, name) if name is not None else None
+    if name is not None and value is not None:
+        since = run_numbers.not_finite_since(run, view.history)
+        after = run_numbers.trend(run, name, view.history) if since is None else f"since step {units.count(since)}"
+        style = "value" if since is None else "bad"
+        parts["loss"] = line((f"{clean(name)} ", "dim"), (units.metric(value, 3), style), (f" {after}" if after else "", style))
+    left = run_numbers.seconds_left(run, view.history)
+    if left is not None:
+        parts["left"] = line((f"{units.coarse_duration(left)} left", "value"))
+    return parts

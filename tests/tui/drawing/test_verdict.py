@@ -1,0 +1,138 @@
+"""How many GPUs work, and what the verdict about it says: values known by hand."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from gputop.snapshot import Device, LaunchEnvironment, Points, Problem
+from gputop.tui.drawing.gpus.balance import balance
+from gputop.tui.drawing.gpus.verdict import verdict_line
+from gputop.tui.drawing.line import plain
+from gputop.tui.state.view import View
+from tests import samples
+from tests.tui import dashboards
+
+
+def busy_box(*changed: Device) -> View:
+    """Eight GPUs at work without a run; ``changed`` replace those of their indices."""
+    devices = [samples.device(index) for index in range(8)]
+    for device in changed:
+        devices[device.index] = device
+    quiet = [samples.snapshot(tick, devices=tuple(devices), runs=(), processes=(), points=()) for tick in range(12)]
+    return dashboards.view_of(quiet)
+
+
+def chip(view: View) -> str:
+    """The style of the verdict's first words."""
+    return verdict_line(view, 120)[0].style
+
+
+def test_balance_counts_devices_that_the_run_could_use() -> None:
+    found = balance(dashboards.one_gpu())
+    assert (found.working, len(found.devices)) == (1, 8)
+    assert found.evenness == pytest.approx(1 / 8)
+    assert "1 of 8 GPUs work" in plain(verdict_line(dashboards.one_gpu(), 80))
+    assert "mean use 13 % of the busiest" in plain(verdict_line(dashboards.one_gpu(), 160))
+
+
+def test_balance_of_a_run_on_half_of_the_machine_is_full() -> None:
+    shown = plain(verdict_line(dashboards.healthy(), 120))
+    assert shown.startswith(" 4 of 4 GPUs work well ")
+    assert "mean use 100 % of the busiest" in shown
+
+
+def test_balance_keeps_to_the_devices_that_the_launch_named() -> None:
+    masked = LaunchEnvironment(rank=0, cuda_visible_devices="0,1")
+    snapshots = []
+    for tick in range(20):
+        snapshot = samples.ranks_on_one_gpu(tick)
+        processes = tuple(replace(process, environment=masked) for process in snapshot.processes)
+        snapshots.append(replace(snapshot, processes=processes))
+    shown = plain(verdict_line(dashboards.view_of(snapshots), 120))
+    assert "1 of 2 GPUs work" in shown
+    assert "mean use 50 % of the busiest" in shown
+
+
+def test_balance_is_unknown_where_nothing_can_be_read() -> None:
+    devices = tuple(samples.device(index, utilization_percent=None) for index in range(2))
+    view = dashboards.view_of([samples.snapshot(devices=devices, runs=(), processes=())])
+    assert plain(verdict_line(view, 80)).startswith(" 2 GPUs: use unknown ")
+
+
+def test_old_readings_do_not_count_in_the_balance() -> None:
+    busy = [samples.snapshot(tick, runs=()) for tick in range(5)]
+    idle = tuple(samples.idle_device(index) for index in range(8))
+    later = [samples.snapshot(tick, devices=idle, runs=()) for tick in range(20, 40)]
+    assert "0 of 8 GPUs work" in plain(verdict_line(dashboards.view_of([*busy, *later]), 80))
+
+
+def test_only_a_machine_without_any_trouble_is_green() -> None:
+    assert chip(busy_box()) == "chip ok"
+    assert chip(replace(busy_box(), loading=True)) == "chip dim", "nobody has looked for problems yet"
+
+    lost = samples.device(1, state="lost", problem=Problem("gpu_lost", "GPU 1 is gone.", "Restart."))
+    view = busy_box(lost)
+    assert plain(verdict_line(view, 120)).startswith(" 7 of 8 GPUs work well  GPU 1 is lost · ")
+    assert chip(view) == "chip bad"
+
+    slow = samples.device(3, sm_clock_mhz=870.0)
+    view = busy_box(slow)
+    assert plain(verdict_line(view, 120)).startswith(" 7 of 8 GPUs work well  GPU 3 is at 44 % of its clock · ")
+    assert chip(view) == "chip warn"
+
+    hot = samples.device(3, throttle_reasons=("hw_thermal_slowdown",))
+    assert "GPU 3 is slowed by heat" in plain(verdict_line(busy_box(hot), 120))
+    assert chip(busy_box(hot)) == "chip warn"
+    at_its_limit = samples.device(3, throttle_reasons=("sw_power_cap",), sm_clock_mhz=1600.0)
+    assert chip(busy_box(at_its_limit)) == "chip ok"
+
+
+def test_a_lost_gpu_counts_although_no_process_is_listed_on_it() -> None:
+    lost = samples.device(7, state="lost")
+    snapshots = [samples.snapshot(tick, devices=(*samples.snapshot().devices[:7], lost)) for tick in range(12)]
+    assert "4 of 5 GPUs work well  GPU 7 is lost" in plain(verdict_line(dashboards.view_of(snapshots), 120))
+
+
+def test_instances_without_a_known_utilization_are_no_good_news() -> None:
+    parent = samples.device(0, uuid="parent", mig_enabled=True)
+    instances = tuple(Device(0, f"MIG-{n}", kind="mig", parent_uuid="parent", mig_label=f"0:{n} 3g.40gb") for n in range(2))
+    devices = (parent, *instances, samples.device(1))
+    view = dashboards.view_of([samples.snapshot(tick, devices=devices, runs=(), processes=()) for tick in range(12)])
+    assert plain(verdict_line(view, 120)).rstrip() == " 1 of 3 GPUs work  2 unknown"
+    assert chip(view) == "chip dim"
+
+
+def test_the_verdict_names_the_first_problem_and_the_numbers_of_the_run() -> None:
+    view = dashboards.one_gpu()
+    shown = plain(verdict_line(view, 160))
+    for part in (" 1 of 8 GPUs work  Only GPU 0 works (+1) · ", "1 840 samples/s", "loss 0.446 ↓", "1h02m left"):
+        assert part in shown, part
+    assert chip(view) == "chip bad"
+
+
+def test_what_does_not_fit_leaves_by_its_importance() -> None:
+    view = dashboards.one_gpu()
+    parts = ("mean use", "samples/s", "loss", "left")
+    lines = [plain(verdict_line(view, cells)) for cells in range(10, 161)]
+    assert [len(shown) for shown in lines] == list(range(10, 161))
+    kept = [tuple(part for part in parts if part in shown) for shown in lines[20:]]
+    assert list(dict.fromkeys(kept)) == [(), ("left",), ("samples/s", "left"), ("samples/s", "loss", "left"), parts]
+    assert "1 of 8 GPUs work  Only GPU 0" in lines[40 - 10]
+
+
+def test_a_diverged_run_is_no_good_verdict() -> None:
+    base = samples.run(world_size=4)
+    ranks = tuple(replace(rank, metrics={**rank.metrics, "loss": math.nan}) for rank in base.ranks)
+    clock = tuple(samples.EPOCH + step for step in range(60))
+    losses = tuple(2.0 if step < 30 else math.nan for step in range(60))
+    points = tuple(Points("run-1", rank, "loss", tuple(range(60)), clock, losses) for rank in range(4))
+    snapshots = [
+        samples.snapshot(tick, runs=(replace(base, ranks=ranks),), points=points if not tick else ()) for tick in range(12)
+    ]
+    view = dashboards.view_of(snapshots)
+    assert chip(view) == "chip bad"
+    assert "loss NaN since step 30" in plain(verdict_line(view, 120))
+    assert "left" not in plain(verdict_line(view, 120))
