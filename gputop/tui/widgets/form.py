@@ -18,8 +18,11 @@ from gputop.tui.drawing.line import Line, Span, clean, fit_text
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 
 _TYPED = ("int", "float", "text")
-_LABEL_COLUMNS = (16, 22)
+_LABEL_COLUMNS = (16, 24)
 """The minimum and maximum width of the labels, in cells."""
+_BOX_COLUMNS = 12
+"""The least width of the box around a typed value, in cells."""
+_EXPECTED = {"int": "whole number", "float": "number"}
 
 
 @dataclass(slots=True)
@@ -41,6 +44,8 @@ class Field:
     digit: str = ""
     check: Callable[[str], object] | None = None
     """Raises a ``GputopError`` if the typed or chosen value is invalid; its message is shown next to the field."""
+    default: str = ""
+    """Shown next to a typed value that differs from it."""
     error: str = ""
     fresh: bool = True
     """True until something is typed: the first character replaces the value."""
@@ -156,8 +161,11 @@ class Form(ChoiceList):
         if field.kind == "choice":
             shown: Line = (Span("< ", "dim"), Span(str(field.value), "value"), Span(" >", "dim"))
         else:
-            shown = (Span(self._typed(field, chosen), "value"),)
-        return (label, *shown, Span("  "), *field.detail, *_error(field))
+            text = self._typed(field, chosen)
+            shown = (Span("[", "dim"), Span(f"{text:<{_BOX_COLUMNS}}", "value"), Span("]", "dim"))
+        usual = field.default if field.default and field.default != str(field.value).strip() else ""
+        default: Line = (Span(f"  default {clean(usual)}", "dim"),) if usual else ()
+        return (label, *shown, *_error(field), *default, Span("  "), *field.detail)
 
     def _label_columns(self) -> int:
         longest = max((len(field.label) + 1 for field in self.fields if field.kind in (*_TYPED, "choice")), default=0)
@@ -166,7 +174,7 @@ class Form(ChoiceList):
     def _typed(self, field: Field, chosen: bool) -> str:
         """Return the visible part of the typed text: the end of a long text, where the user is typing."""
         text = f"{clean(str(field.value))}{'_' if chosen else ''}"
-        room = max(8, (self.inner_size.width or 80) - self._label_columns())
+        room = max(8, (self.inner_size.width or 80) - self._label_columns() - 2)
         return text if len(text) <= room else f"{'...' if self.ascii else '…'}{text[-(room - 3) :]}"
 
     def _current(self) -> Field | None:
@@ -178,7 +186,7 @@ class Form(ChoiceList):
         before = self._current()
         super()._choose(key)
         if before is not None:
-            before.fresh = True
+            before.fresh, before.error = True, ""
         self.redraw()
 
     def watch_has_focus(self, has_focus: bool) -> None:
@@ -216,6 +224,9 @@ class Form(ChoiceList):
         if event.key == "space":
             self.action_press()
             return True
+        if field.kind == "choice" and event.is_printable:
+            self._jump(field, event.character or "")
+            return True
         if field.kind == "check" and event.character:
             other = next((item for item in self.fields if item.kind == "check" and item.digit == event.character), None)
             if other is not None:
@@ -231,6 +242,11 @@ class Form(ChoiceList):
             text = ""
         elif event.is_printable and event.character and _fits(field.kind, event.character):
             text += event.character
+        elif event.is_printable:
+            # A letter in a number is a slip of the finger, never the key of another action: "q" would end gputop.
+            field.error = f"a {_EXPECTED[field.kind]}, please"
+            self.redraw()
+            return True
         else:
             return False
         field.value, field.fresh, field.error = text, False, ""
@@ -248,6 +264,15 @@ class Form(ChoiceList):
         field.error = ""
         self._field_changed(field)
         return True
+
+    def _jump(self, field: Field, character: str) -> None:
+        """Take the next choice that begins with the character, if there is one."""
+        at = field.choices.index(field.value) + 1 if field.value in field.choices else 0
+        ahead = (*field.choices[at:], *field.choices[:at])
+        found = next((choice for choice in ahead if choice.casefold().startswith(character.casefold())), None)
+        if found is not None:
+            field.value, field.error = found, ""
+            self._field_changed(field)
 
     def _toggle(self, field: Field) -> None:
         field.value = not field.value

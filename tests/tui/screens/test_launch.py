@@ -331,3 +331,78 @@ async def test_the_log_is_switched_by_rank_searched_and_paged_and_says_why_it_fa
         await until(pilot, lambda: "rank 0 at step 29999" in text_of(app))
         await pilot.press("slash", *"no such thing", "enter")
         await until(pilot, lambda: "is not found" in text_of(app))
+
+
+async def test_a_letter_in_a_number_is_no_key_of_another_action(tiny: None) -> None:
+    """ "q" ended gputop without a question, and "c" opened the comparison."""
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        form = app.screen.query_one(Form)
+        form.focus()
+        form.choose("batch_size")
+        await pilot.press("q", "c", "x", "question_mark", "l", "1")
+        await pilot.pause()
+        assert isinstance(app.screen, LaunchScreen)
+        assert app.is_running
+        assert form.field("batch_size").value == "1"
+        assert "default 64" in text_of(app)
+        await pilot.press("y")
+        assert "a whole number, please" in text_of(app)
+        form.choose("model")
+        await pilot.press("q", "b")
+        assert app.is_running
+        assert form.field("model").value == "broken", "a letter takes the choice that begins with it"
+        assert "a whole number, please" not in text_of(app)
+
+
+async def test_a_second_f5_asks_before_it_starts_a_twin(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("f5")
+        await until(pilot, lambda: len(store.list_jobs()) == 1)
+        await pilot.press("f5")
+        await pilot.pause()
+        assert len(store.list_jobs()) == 1
+        assert "tiny already runs like this. " in text_of(app)
+        await pilot.press("f5")
+        await until(pilot, lambda: len(store.list_jobs()) == 2)
+
+
+async def test_recipes_are_found_by_typing(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        recipes = app.screen.query_one("#recipes", ChoiceList)
+        keys = [item.key for item in recipes.items if item.key]
+        assert keys == ["tiny", "own ", "faults/tiny"]
+        await pilot.press("slash", *"faul")
+        await pilot.pause()
+        assert [item.key for item in recipes.items if item.key] == ["faults/tiny"]
+        assert recipes.chosen == "faults/tiny"
+        assert "/faul_" in text_of(app)
+        await pilot.press("q", "q")
+        await pilot.pause()
+        assert "nothing holds these letters" in text_of(app)
+        await pilot.press("f5")
+        assert len(store.list_jobs()) == 0
+        await pilot.press("backspace", "backspace", "enter")
+        await pilot.pause()
+        assert app.screen.query_one(Form).has_focus
+        recipes.focus()
+        await pilot.press("escape")
+        await pilot.pause()
+        assert [item.key for item in recipes.items if item.key] == keys
+        assert isinstance(app.screen, LaunchScreen)
+
+
+async def test_another_form_opens_on_its_first_field(tiny: None) -> None:
+    app = ScreenApp(LaunchScreen(), virtual_view())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        form = app.screen.query_one(Form)
+        assert form.chosen == "start"
+        app.screen.query_one("#recipes", ChoiceList).choose("own ")
+        await pilot.pause()
+        assert form.chosen == "command"

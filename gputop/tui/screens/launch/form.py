@@ -77,8 +77,20 @@ def fields_of(recipe: Recipe, view: View, values: Mapping[str, str], chosen: Ite
         key=lambda option: FIRST_OPTIONS.index(option.name) if option.name in FIRST_OPTIONS else len(FIRST_OPTIONS),
     )
     for option in order:
-        value = values.get(option.name, "" if option.default is None else str(option.default))
-        fields.append(Field(option.name, option.label, option.kind, value, option.choices, option.help, check=option.parse))
+        default = "" if option.default is None else str(option.default)
+        value = values.get(option.name, default)
+        fields.append(
+            Field(
+                option.name,
+                option.label,
+                option.kind,
+                value,
+                option.choices,
+                option.help,
+                check=option.parse,
+                default=default if option.kind != "choice" else "",
+            )
+        )
     return fields
 
 

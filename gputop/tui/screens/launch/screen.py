@@ -25,6 +25,7 @@ from gputop.tui.screens.launch import log as job_log
 from gputop.tui.screens.launch.entries import Launchable
 from gputop.tui.screens.launch.listing import list_items
 from gputop.tui.screens.launch.log import JobLog, JobsPolled
+from gputop.tui.screens.launch.recipe_list import RecipeList
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.form import Field, Form
@@ -33,6 +34,10 @@ POLL_S = 0.5
 """How often the jobs and the log are polled while the screen is open."""
 _FIRST = "ddp"
 """The recipe chosen initially: gputop is about training on several GPUs."""
+
+
+_Form = tuple[str, tuple[str, ...], tuple[tuple[str, str], ...]]
+"""What a job is started from: the entry's key, the UUIDs of the GPUs, the values."""
 
 
 class LaunchScreen(SubScreen):
@@ -65,6 +70,7 @@ class LaunchScreen(SubScreen):
     ]
     HINTS = (
         KeyHint("Up/Down", "recipe"),
+        KeyHint("/", "search", "screen.pane('recipes')"),
         KeyHint("Enter", "its form", "screen.pane('form')"),
         KeyHint("F5", "start", "screen.start"),
         KeyHint("F6", "at 1, 2, 4 GPUs", "screen.start_series"),
@@ -87,11 +93,15 @@ class LaunchScreen(SubScreen):
         self._filled = False
         self._form_columns = 0
         self._polling = False
+        self._begun: dict[str, _Form] = {}
+        """How the form was filled in when each job was started here."""
+        self._asked: _Form | None = None
+        """The form for which the user was asked whether to start a second job like it."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the four panes."""
         with Container(id="above"):
-            yield ChoiceList("Recipes", "1", id="recipes")
+            yield RecipeList("Recipes", "1", id="recipes")
             yield Form("", "2", id="form")
         yield ChoiceList("Jobs", "3", id="jobs")
         yield JobLog("Log", "4", id="log")
@@ -119,12 +129,15 @@ class LaunchScreen(SubScreen):
         self._draw_jobs(view)
 
     def _fill_recipes(self) -> None:
-        pane = self.query_one("#recipes", ChoiceList)
+        pane = self.query_one("#recipes", RecipeList)
         columns = max(16, pane.inner_size.width)
-        keys = [entry.key for entry in self.entries]
+        listed = pane.found(self.entries)
+        keys = [entry.key for entry in listed]
         if pane.chosen not in keys:
-            pane.chosen = _FIRST if _FIRST in keys else keys[0]
-        pane.set_items(list_items(self.entries, columns, short=self.has_class("low") or self.has_class("small")))
+            pane.chosen = _FIRST if _FIRST in keys else keys[0] if keys else None
+        items = list_items(listed, columns, short=self.has_class("low") or self.has_class("small"))
+        nothing = [Item((Span("nothing holds these letters", "dim"),))]
+        pane.set_items(items or nothing, subtitle=pane.search_line())
         if pane.chosen is not None and pane.chosen != self.entry.key:
             self.entry = entries.entry(pane.chosen)
             self._filled = False
@@ -243,11 +256,20 @@ class LaunchScreen(SubScreen):
 
     # Keys and messages
 
+    def on_recipe_list_sought(self) -> None:
+        """List what is searched for, with the form of its first entry."""
+        before = self.entry.key
+        self._remember()
+        self._fill_recipes()
+        if self.entry.key != before:
+            self._fill_form()
+
     def on_choice_list_chosen(self, event: ChoiceList.Chosen) -> None:
         """Show the chosen recipe's form, or the chosen job's log."""
         if event.widget.id == "recipes":
             self._remember()
             self.entry = entries.entry(event.key)
+            self._filled = False  # the cursor begins at the first field of this form
             self._fill_form()
         elif event.widget.id == "jobs":
             self._follow_chosen()
@@ -292,7 +314,7 @@ class LaunchScreen(SubScreen):
     def _chosen(self) -> tuple[list[Device], dict[str, str]] | None:
         """Return the chosen GPUs and values; if something is wrong, show it in the form and return None."""
         form = self.query_one("#form", Form)
-        if self.view is None:
+        if self.view is None or self.query_one("#recipes", RecipeList).chosen is None:
             return None
         reason = launch_form.why_not(self.view)
         if reason:
@@ -313,13 +335,30 @@ class LaunchScreen(SubScreen):
         devices, values = chosen
         form = self.query_one("#form", Form)
         others = launch_form.others_on((device.uuid for device in devices), self.view.snapshot)
+        twin = self._twin(devices, values)
+        if twin is not None:
+            self._show_message(form, "warn", f"{twin.name} already runs like this.", "F5 once more starts another one.")
+            return
         try:
             job = store.start(self.entry.prepare(devices, values))
         except GputopError as error:
             self._show_message(form, "bad", error.message, error.hint)
             return
         hint = " ".join(filter(None, (others, self.entry.started(devices, values), "Its log is below.")))
+        self._begun[job.id] = self._filled_in(devices, values)
         self._started([job], f"Started {job.name}.", f"{hint} Esc: watch it on the dashboard.", warn=bool(others))
+
+    def _filled_in(self, devices: Sequence[Device], values: dict[str, str]) -> _Form:
+        return self.entry.key, tuple(device.uuid for device in devices), tuple(sorted(values.items()))
+
+    def _twin(self, devices: Sequence[Device], values: dict[str, str]) -> Job | None:
+        """Return the active job that was started from this form as it is, unless the user was just asked about it."""
+        wanted = self._filled_in(devices, values)
+        job = next((job for job in self.jobs if job.active and self._begun.get(job.id) == wanted), None)
+        if job is not None and self._asked == wanted:
+            job = None
+        self._asked = wanted if job is not None else None
+        return job
 
     def action_start_series(self) -> None:
         """Start the recipe on 1, 2, 4 … GPUs, one after another."""
@@ -355,7 +394,7 @@ class LaunchScreen(SubScreen):
     def _show_message(self, form: Form, style: str, message: str, hint: str) -> None:
         columns = max(20, form.inner_size.width)
         form.show_message([*wrapped(message, columns, style), *wrapped(hint, columns)], launch_form.START)
-        if style == "bad":
+        if style != "ok":
             form.choose(launch_form.START)
             form.first = 0
             form.focus()
