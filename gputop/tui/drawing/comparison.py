@@ -125,7 +125,8 @@ def epoch_seconds(ranks: Mapping[int, MetricSeries]) -> float | None:
     """Return the mean seconds per epoch, timed from each epoch's first logged step; None before the second epoch."""
     for series in ranks.values():
         begins: dict[int, float] = {}
-        for bucket in (bucket for bucket in series.by_time.buckets if bucket.count):
+        # Above 2**53 a float no longer counts epochs.
+        for bucket in (item for item in series.by_time.buckets if item.count and abs(item.high) < 2**53):
             # A bucket with the end of one epoch and the start of the next has no exact time: its end is close enough.
             begins.setdefault(int(bucket.high), bucket.x_first if bucket.low == bucket.high else bucket.x_last)
         known = sorted(begins)
