@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
+from time import monotonic_ns
 from typing import Any
 
 NEEDED = 20
@@ -18,6 +19,13 @@ _NODES_MAX = 400
 """How much of a loss's graph is searched for weights."""
 _VALUES = 1024
 """So many of a gradient's values are compared, for a reset that leaves no other trace: ``p.grad.data.zero_()``."""
+
+_deciding = False
+
+
+def is_deciding() -> bool:
+    """Return whether steps are held back until it is sure that they are steps."""
+    return _deciding
 
 
 class ByHand:
@@ -34,6 +42,8 @@ class ByHand:
         """What the last backward left of a weight's gradient."""
         self._was_reset = False
         """Whether the gradient was reset before a backward of another line."""
+        self.held: list[tuple[int, list[Any]]] = []
+        """When the first steps ended (monotonic, ns), and their losses, until it is sure that they are steps."""
 
     @property
     def param_groups(self) -> list[dict[str, Any]]:
@@ -56,6 +66,19 @@ class ByHand:
             self._leaves = sorted_leaves(loss)
         self.site = site
         return ended
+
+    def hold(self, losses: list[Any]) -> None:
+        """Hold back the losses of a step that has ended now."""
+        global _deciding
+        _deciding = True
+        self.held.append((monotonic_ns(), losses))
+
+    def release(self) -> list[tuple[int, list[Any]]]:
+        """Return what was held back, now that it is decided."""
+        global _deciding
+        _deciding = False
+        held, self.held = self.held, []
+        return held
 
     def after_backward(self) -> None:
         """Remember the gradient that a backward has left."""

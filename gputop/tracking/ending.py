@@ -56,11 +56,11 @@ def exit_code_of(error: BaseException | None) -> int | None:
 
 def hook(current: Callable[[], Recorder]) -> None:
     """End the active run with the process: at exit, on an uncaught exception, or when a multiprocessing child ends."""
-    global _hooked_pid
+    global _hooked_pid, _exit_call
     if _hooked_pid == os.getpid():
         return
     _hooked_pid = os.getpid()
-    exit_call = _ExitCall()
+    exit_call = _exit_call = _ExitCall()
     atexit.register(lambda: current().finish(exit_call.code(current())))
     original_exit, original_leave, original_hook = sys.exit, os._exit, sys.excepthook
 
@@ -120,16 +120,24 @@ class _ExitCall:
     """The last ``sys.exit`` of the main thread, and the run's step at that time."""
 
     def __init__(self) -> None:
-        self._code: int | None = None
+        self.asked: int | None = None
         self._step: int | None = None
 
     def note(self, status: Any, run: Recorder) -> None:
         if threading.current_thread() is threading.main_thread():
-            self._code = exit_code_of(SystemExit(status))
+            self.asked = exit_code_of(SystemExit(status))
             self._step = run.step
 
     def code(self, run: Recorder) -> int | None:
-        return self._code if run.step == self._step else None
+        return self.asked if run.step == self._step else None
+
+
+_exit_call = _ExitCall()
+
+
+def asked_to_exit() -> int | None:
+    """Return the code of the last ``sys.exit``, for a run that opens only while the process ends; None if there was none."""
+    return _exit_call.asked
 
 
 def record_error(run: Recorder, error: BaseException | None) -> None:

@@ -29,6 +29,8 @@ LINES_BEFORE = 50
 LINES_TO_OPEN = 2
 LINES_TO_OPEN_WITH_TORCH = 10
 """Lines with a value before a run opens; with torch, automatic tracking usually opens one first, at its first step."""
+LINES_TO_OPEN_AT_EXIT = 3
+"""So many are enough where the process ends and nothing else has opened a run."""
 LINE_CHARACTERS = 4000
 TEXT_CHARACTERS = 1 << 16
 """Parsed per write; a longer text is no progress line, and parsing would copy it."""
@@ -128,8 +130,14 @@ class Listener:
             self._run.log(metrics, step=step)
             return
         self._held.append((step, metrics))
-        if len(self._held) < (LINES_TO_OPEN_WITH_TORCH if "torch" in sys.modules else LINES_TO_OPEN):
+        if len(self._held) == LINES_TO_OPEN_AT_EXIT:
+            self._note_exit()
+        if len(self._held) < (LINES_TO_OPEN_WITH_TORCH if "torch" in sys.modules else LINES_TO_OPEN) or _expected():
             return
+        self._open()
+
+    def _open(self) -> None:
+        """Open a run with the lines that were held back."""
         from gputop.tracking import session
         from gputop.tracking.printed import SOURCE
 
@@ -138,6 +146,37 @@ class Listener:
         held, self._held = self._held, []
         for at, metrics in held:
             self._run.log(metrics, step=at)
+
+    def _note_exit(self) -> None:
+        """Learn how the process ends, in case that no more lines come."""
+        import atexit
+
+        from gputop.tracking import ending, session
+
+        ending.hook(session.current)
+        atexit.register(self.exiting)
+
+    def exiting(self) -> None:
+        """Open a run for the lines that are still held, and end it as the process ends. Never raises."""
+        try:
+            if self.over or self._run is not None or len(self._held) < LINES_TO_OPEN_AT_EXIT or self._recorded_otherwise():
+                return
+            from gputop.tracking import ending
+
+            self._busy = True
+            self._open()
+            run: Any = self._run
+            error = getattr(sys, "last_value", None)
+            ending.record_error(run, error)
+            run.finish(ending.exit_code_of(error) or ending.asked_to_exit())
+        except Exception:  # noqa: BLE001 - the process ends, whatever is wrong with its lines
+            self.over = True
+
+
+def _expected() -> bool:
+    """Return whether automatic tracking is about to open a run."""
+    by_hand: Any = sys.modules.get("gputop.tracking.by_hand")
+    return by_hand is not None and by_hand.is_deciding()
 
 
 def listen(load: Callable[[], bool]) -> None:

@@ -147,9 +147,7 @@ for step in range(5):
     assert (len(tracked["loss"]), "step_s" in tracked) == (5, True)
 
 
-def test_a_training_with_torch_that_no_hook_sees_is_told_by_its_lines(home: Home) -> None:
-    pytest.importorskip("torch")
-    script = """
+WITHOUT_OPTIMIZER = """
 import torch
 weight = torch.ones(4, requires_grad=True)
 for step in range(30):
@@ -160,9 +158,29 @@ for step in range(30):
         weight.grad = None
     print("step", step, "loss:", round(loss.item(), 3))
 """
-    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == 0
-    assert len(read_all(home.archives()[0]).series["loss"]) == 30
-    assert home.only_run().ranks[0].facts["source"] == "log"
+
+
+def test_a_training_without_an_optimizer_is_told_by_automatic_tracking(home: Home) -> None:
+    pytest.importorskip("torch")
+    assert home.run(WITHOUT_OPTIMIZER, command=(*RUN, sys.executable), **AUTO)[0] == 0
+    (archive,) = home.archives()
+    assert "source" not in home.only_run().ranks[0].facts
+    losses = [loss for _, loss in read_all(archive).series["loss"]]
+    assert losses == pytest.approx([16 * 0.92 ** (2 * step) for step in range(30)], rel=1e-5)
+
+
+@pytest.mark.parametrize(("lines", "end", "code"), [(30, "", None), (9, "sys.exit(3)", 3), (9, "raise ValueError('no')", 1)])
+def test_a_training_with_torch_that_no_hook_sees_is_told_by_its_lines(
+    home: Home, lines: int, end: str, code: int | None
+) -> None:
+    (home.state / "torch").mkdir(parents=True)
+    (home.state / "torch" / "__init__.py").write_text("")  # nothing that hooks could listen to
+    script = f"import sys, torch\nfor step in range({lines}): print('step', step, 'loss:', 0.5)\n{end}\n"
+    assert home.run(script, command=(*RUN, sys.executable), **AUTO)[0] == (code or 0)
+    assert read_all(home.archives()[0]).series["loss"] == [(step, 0.5) for step in range(lines)]
+    run = home.only_run()
+    assert run.ranks[0].facts["source"] == "log"
+    assert (run.state, run.ranks[0].exit_code) == ("failed", code) if code else run.state == "finished"
 
 
 def test_a_closed_pipe_ends_it_as_ever(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ import sys
 import weakref
 from collections import deque
 from threading import get_ident
-from time import monotonic_ns, perf_counter
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto import framework_metrics
@@ -78,8 +78,6 @@ class Steps(Training):
         self.fast.in_backward = False
         self.by_hand: ByHand | None = ByHand()
         """Finds steps without an optimizer, as long as no optimizer has stepped."""
-        self._by_hand_held: list[tuple[int, list[tuple[Site, Any]]]] = []
-        """When the first of them ended (monotonic, ns), and their losses."""
 
     def reset(self) -> None:
         """Reset in a forked child, which opens its own run if it trains."""
@@ -158,8 +156,8 @@ class Steps(Training):
 
     def _step_by_hand(self, by_hand: ByHand) -> None:
         """Take the losses since the last step, which had no optimizer; the first ones are held until it is sure of that."""
-        if self.run is None and len(self._by_hand_held) < NEEDED - 1:
-            self._by_hand_held.append((monotonic_ns(), self.sites.take()))
+        if self.run is None and len(by_hand.held) < NEEDED - 1:
+            by_hand.hold(self.sites.take())
             self._measure_anew()
             return
         self.without_fast_path()  # which ends where an optimizer steps
@@ -168,13 +166,14 @@ class Steps(Training):
     def _end_by_hand(self, by_hand: ByHand) -> None:
         """Forget what backwards came before an optimizer's first step: they were no steps of the training."""
         pending = self.sites.pending
-        if self._by_hand_held and len(pending) > 1 and pending[0] is by_hand.site and by_hand.is_over:
+        if by_hand.held and len(pending) > 1 and pending[0] is by_hand.site and by_hand.is_over:
             pending.pop(0).take()
-        self.by_hand, self._by_hand_held = None, []
+        by_hand.release()
+        self.by_hand = None
 
-    def _write_held_by_hand(self) -> None:
+    def _write_held_by_hand(self, by_hand: ByHand) -> None:
         """Write the losses of the steps that were held back until it was sure that they are steps."""
-        held, self._by_hand_held = self._by_hand_held, []
+        held = by_hand.release()
         self.sites.settle([site for site, _ in losses] for _, losses in held)
         for at_ns, losses in held:
             self.step += 1
@@ -419,8 +418,8 @@ class Steps(Training):
         self.recent_s.clear()
         self.feeds = int(self.loader is not None and self.loader.trains)
         self._models().begin_run()
-        if self._by_hand_held:
-            self._write_held_by_hand()
+        if self.by_hand is not None and self.by_hand.held:
+            self._write_held_by_hand(self.by_hand)
         if self.facts is not None:
             self.facts.abandon()
         self.facts = Facts(self.torch, self, self._models())
