@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 GROUND = frozenset(
-    ("errors", "facts", "frameworks", "places", "preflight", "process", "snapshot", "terminal_text", "units", "wire")
+    ("errors", "facts", "frameworks", "losses", "places", "preflight", "process", "snapshot", "terminal_text", "units", "wire")
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
 
@@ -21,12 +21,13 @@ _TABLE = {
     "errors": "",
     "facts": "frameworks",
     "frameworks": "",
+    "losses": "",
     "places": "",
     "preflight": "",
     "terminal_text": "",
     "wire": "",
     "process": "wire",
-    "snapshot": "process wire",
+    "snapshot": "losses process wire",
     "units": "errors",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
