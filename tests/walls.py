@@ -14,7 +14,7 @@ from pathlib import Path
 
 GROUND = frozenset(
     (
-        *("command_line", "errors", "facts", "frameworks", "groups", "places", "preflight", "process", "snapshot"),
+        *("command_line", "errors", "facts", "frameworks", "groups", "losses", "places", "preflight", "process", "snapshot"),
         *("terminal_text", "units", "wire"),
     )
 )
@@ -25,13 +25,14 @@ _TABLE = {
     "errors": "",
     "facts": "frameworks",
     "frameworks": "",
+    "losses": "",
     "places": "",
     "preflight": "",
     "terminal_text": "",
     "wire": "",
     "process": "wire",
     "groups": "command_line process",
-    "snapshot": "process wire",
+    "snapshot": "losses process wire",
     "units": "errors",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",

@@ -15,7 +15,8 @@ from gputop.cli.shelf import Shelf, points_of
 from gputop.cli.table import table
 from gputop.snapshot import Points, Run, encode, loss_metric
 from gputop.terminal_text import printable
-from gputop.tracking.reader.rank_log import PHASE, Text
+from gputop.tracking.journal.format import PHASE
+from gputop.tracking.reader.rank_log import Text
 from gputop.tui.drawing.bars import sparkline
 
 READ_POINTS = 2000
@@ -88,7 +89,16 @@ def show_lines(
         where = f"pid {rank.pid}, {rank.state}{code}, step {units.count(rank.step)}"
         # One rank's values are those of the table.
         lines.append(f"rank {rank.rank} ({where})" + (f": {values or 'nothing logged'}" if len(run.ranks) > 1 else ""))
+        lines += _error_line(rank.facts.get("error"))
     return lines + _config_lines(run, config_lines)
+
+
+def _error_line(error: Any) -> list[str]:
+    """Return what ended a rank: the exception, and where in the script it was raised."""
+    if not isinstance(error, Mapping):
+        return []
+    kind, message, where = (error.get(key) or "" for key in ("type", "message", "where"))
+    return [f"  {kind}: {message}" + (f" ({where})" if where else "")]
 
 
 def _config_lines(run: Run, most: int | None) -> list[str]:

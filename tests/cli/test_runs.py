@@ -110,6 +110,13 @@ def test_a_curve_from_printed_lines_is_called_that(home: Home, capsys: pytest.Ca
     assert json.loads(said(capsys, "show", "p", "--json"))["source"] == "log"
 
 
+def test_show_says_what_ended_a_run(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    script = "import gputop\ngputop.init(name='bad').log(loss=1.0)\nraise RuntimeError('the weights do not fit')"
+    assert home.run(script)[0] == 1
+    out = said(capsys, "show", "bad")
+    assert ", failed, exit code 1, step 0)\n  RuntimeError: the weights do not fit (script0.py:3)" in out
+
+
 def test_export_of_a_resumed_run_begins_with_its_beginning(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     assert home.run(RESUMED)[0] == 0
     rows = [line.split(",") for line in said(capsys, "export", "long", "--csv").splitlines()[1:]]

@@ -68,6 +68,9 @@ NO_EXIT_CODE = -(2**31)
 SIGINT_EXIT_CODE = 130
 """What Ctrl-C ends a process with, as a shell counts."""
 
+PHASE = "phase/"
+"""Begins the name of a metric that times a part of a step: logging one is no step."""
+
 STATES = ("starting", "running", "finished", "failed")
 STARTING, RUNNING, FINISHED, FAILED = range(4)
 ARCHIVE_NONE, ARCHIVE_GOOD, ARCHIVE_STOPPED = range(3)

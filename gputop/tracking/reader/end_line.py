@@ -1,29 +1,68 @@
 """What one ``gputop run`` recorded, in one line, from the beginnings and ends of its journals.
 
 The only part of this package that a tracked process imports: at its very end, and only on a terminal (``site/end_line.py``).
+So it imports as little as it can: not the snapshot's records, which take tens of milliseconds to load.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from gputop import units
+from gputop.losses import loss_metric
 from gputop.places import runs_dir
-from gputop.snapshot import FormatError, loss_metric
 from gputop.terminal_text import printable
 from gputop.tracking.journal import places
-from gputop.tracking.journal.format import SEGMENT_BYTES
-from gputop.tracking.reader.rank_log import RankLog
+from gputop.tracking.journal.format import EVENT, PHASE, SEGMENT_BYTES
+from gputop.tracking.journal.read import JournalReader
+from gputop.wire import FormatError
 
 NO_STEP = "gputop: saw no training step: no optimizer of torch stepped, and no line with a loss was printed."
 RUNS_MOST, RANKS_MOST = 20, 16
 """So many of the newest runs, and of a run's ranks, are looked at."""
-_ALL_POINTS = 1 << 20
 _CLOCK_SLACK_S = 1.0
+
+
+class _Ends:
+    """What the beginning and the end of a journal say: the card, and the last values. A sink of ``journal/read``."""
+
+    def __init__(self, archive: Path) -> None:
+        """Read them.
+
+        Raises:
+            OSError, FormatError: the journal cannot be read.
+        """
+        self.card: dict[str, Any] = {}
+        self.first_step: int | None = None
+        self.step: int | None = None
+        self.metrics: dict[str, float] = {}
+        reader = JournalReader(archive)
+        try:
+            self.created_at = reader.header.identity.created_ns / 1e9
+            reader.poll(self, SEGMENT_BYTES)
+            reader.skip_to_end()
+            reader.poll(self)
+        finally:
+            reader.close()
+
+    def scalars(
+        self, names: Sequence[str], steps: Sequence[int], times_ns: Sequence[int], columns: Sequence[Sequence[float]]
+    ) -> None:
+        """Keep the last values."""
+        self.metrics.update((name, column[-1]) for name, column in zip(names, columns, strict=True))
+        if not all(name.startswith(PHASE) for name in names):
+            self.first_step = steps[0] if self.first_step is None else self.first_step
+            self.step = max(*steps, self.step or 0)
+
+    def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
+        """Keep the card."""
+        if kind == EVENT and isinstance(value, dict) and value.get("type") == "card" and isinstance(value.get("value"), dict):
+            self.card = value["value"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +97,17 @@ def _recorded(launch_id: str, started_at: float) -> Iterator[_Recorded]:
     # A file system's times are coarse; a journal says exactly when it was begun.
     recent = [(at, path) for at, path in changed if at >= started_at - _CLOCK_SLACK_S]
     for _, directory in sorted(recent, reverse=True)[:RUNS_MOST]:
-        ranks = [log for path in _newest_attempts(directory) if (log := _ends_of(path)) is not None]
-        if any(log.card.get("launch") == launch_id and log.identity.created_ns / 1e9 >= started_at for log in ranks):
+        ranks = [rank for path in _newest_attempts(directory) if (rank := _ends_of(path)) is not None]
+        if any(rank.card.get("launch") == launch_id and rank.created_at >= started_at for rank in ranks):
             yield _summary(directory.name, ranks)
 
 
-def _summary(run_id: str, ranks: list[RankLog]) -> _Recorded:
-    steps = [log.step + (log.first_step == 0) for log in ranks if log.step is not None]
-    name = loss_metric(name for log in ranks for name in log.metrics)
-    losses = [log.metrics[name] for log in ranks if name in log.metrics] if name is not None else []
-    return _Recorded(ranks[0].text("name") or run_id, min(steps, default=None), units.mean(losses) if losses else None)
+def _summary(run_id: str, ranks: list[_Ends]) -> _Recorded:
+    steps = [rank.step + (rank.first_step == 0) for rank in ranks if rank.step is not None]
+    loss = loss_metric(name for rank in ranks for name in rank.metrics)
+    losses = [rank.metrics[loss] for rank in ranks if loss in rank.metrics] if loss is not None else []
+    name = ranks[0].card.get("name")
+    return _Recorded(str(name or run_id), min(steps, default=None), units.mean(losses) if losses else None)
 
 
 def _newest_attempts(directory: Path) -> list[Path]:
@@ -80,19 +120,11 @@ def _newest_attempts(directory: Path) -> list[Path]:
     return [path for _, (_, path) in sorted(newest.items())][:RANKS_MOST]
 
 
-def _ends_of(archive: Path) -> RankLog | None:
-    """Return what the beginning and the end of a journal say: names and the card, and the last values."""
+def _ends_of(archive: Path) -> _Ends | None:
     try:
-        log = RankLog(archive)
+        return _Ends(archive)
     except (OSError, FormatError):
         return None
-    try:
-        log.poll(SEGMENT_BYTES, _ALL_POINTS, _ALL_POINTS)
-        log.skip_to_end()
-        log.poll(1 << 62, _ALL_POINTS, _ALL_POINTS)
-        return log
-    finally:
-        log.close()
 
 
 def _entries(directory: Path) -> list[os.DirEntry[str]]:

@@ -15,7 +15,6 @@ from gputop.tracking.journal import identity
 from gputop.tracking.journal.read import JournalReader, salvage
 from gputop.tracking.reader.decimate import Decimator
 
-PHASE = "phase/"
 STATEMENTS_MAX = 10_000
 TEXTS, TEXT_CHARACTERS = 20, 500
 """So many of the last lines of text are kept, and so much of each."""
@@ -50,7 +49,6 @@ class RankLog:
         self.metrics: dict[str, float] = {}
         self.texts: deque[Text] = deque(maxlen=TEXTS)
         self.step: int | None = None
-        self.first_step: int | None = None
         self.last_log_at: float | None = None
         self.state: RunState = "starting"
         self.exit_code: int | None = None
@@ -89,11 +87,6 @@ class RankLog:
         if at_end and ended:
             self.settle()
         return read
-
-    def skip_to_end(self) -> None:
-        """Leave out all but the last records; those that were read before are known."""
-        if not self.done:
-            self.reader.skip_to_end()
 
     def _reported(self) -> tuple[int, int | None]:
         return self.reader.live.state, self.reader.live.exit_code
@@ -136,9 +129,8 @@ class RankLog:
                 fresh = self._fresh[name] = Decimator(self._limit)
             fresh.extend(steps, times_ns, column, self._wall)
             self.metrics[name] = column[-1]
-        if not all(name.startswith(PHASE) for name in names):
+        if not all(name.startswith(form.PHASE) for name in names):
             newest = max(steps)
-            self.first_step = steps[0] if self.first_step is None else self.first_step
             self.step = newest if self.step is None else max(self.step, newest)
         self.last_log_at = self._wall(times_ns[-1])
         self._rank = None

@@ -60,6 +60,14 @@ def test_a_rate_of_zero_is_certain_and_says_since_when() -> None:
     assert finding.evidence[1].text == "it was 0.1 at step 159"
 
 
+def test_a_run_that_the_script_opened_is_judged_by_its_automatic_values() -> None:
+    """Automatic values are "auto/…" there, beside the script's own."""
+    joined = scenes.run_with(
+        scenes.falls, auto__loss=scenes.falls, auto__lr=lambda rank, step: 0.0 if step >= scenes.FROM else 0.1
+    )
+    assert verdict(joined, 60).title == "The learning rate is 0 since step 160"
+
+
 def test_a_flat_loss_is_possible_after_hundreds_of_steps() -> None:
     flat = scenes.run_with(lambda rank, step: 6.9 + scenes.noise(rank, step))
 

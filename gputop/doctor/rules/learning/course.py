@@ -13,7 +13,7 @@ from gputop.doctor.evidence.series import Series
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
-from gputop.snapshot import Rank, loss_metric, names_a_loss
+from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss, own_or_automatic
 
 NEWEST = 20
 """The median of so many newest losses is the loss now: a spike of a few steps does not move it."""
@@ -145,13 +145,16 @@ def _only_loss(job: Job) -> tuple[Rank, str] | None:
         return None
     rank = min(ranks, key=lambda item: item.rank)
     name = loss_metric(rank.metrics)
-    losses = [metric for metric in rank.metrics if names_a_loss(metric)]
+    # In a run that the script opened, the automatic loss stands beside the script's own: it counts where it is alone.
+    losses = {metric for metric in rank.metrics if names_a_loss(metric)}
+    own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
     rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
-    return (rank, name) if name is not None and losses == [name] and not rewarded else None
+    return (rank, name) if name is not None and len(own) == 1 and is_training_loss(name) and not rewarded else None
 
 
 def _no_rate(evidence: Evidence, job: Job, rank: Rank) -> Judgement:
-    names = [metric for metric in rank.metrics if metric == "lr" or metric.startswith("lr/")]
+    automatic = (metric.removeprefix(AUTOMATIC_PREFIX) for metric in rank.metrics)
+    names = sorted({own_or_automatic(item, rank.metrics) for item in automatic if item == "lr" or item.startswith("lr/")})
     rates = [evidence.series(job.run_id, rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
     if not rates or any(len(values) < ZERO_RATE_STEPS or any(values) for values in rates):
         return None

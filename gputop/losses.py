@@ -1,0 +1,45 @@
+"""Which of a run's metrics is its training loss, and which is automatic, judging by the names. Imports only the standard
+library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable
+
+AUTOMATIC_PREFIX = "auto/"
+"""Stands before the names of automatic values that a script may log as well, in a run that the script opened."""
+LOSS_METRICS = ("loss", "auto/loss", "train/loss", "train_loss", "training_loss")
+"""Names of a run's training loss, in order of preference: the first that the run logs wins."""
+_NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
+_WORD = re.compile(r"[^\W_]+")
+
+
+def loss_metric(names: Iterable[str]) -> str | None:
+    """Return the name of a run's training loss: a standard name if there is one, else the best metric with "loss" in its name.
+
+    An evaluation loss is the last resort.
+    """
+    known = set(names)
+    own = next((name for name in LOSS_METRICS if name in known), None)
+    others = (name for name in known if "loss" in name.lower())
+    return own or min(
+        others,
+        key=lambda name: (not is_training_loss(name), not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"), name),
+        default=None,
+    )
+
+
+def own_or_automatic(name: str, known: Container[str]) -> str:
+    """Return this metric's name in a run: that of the automatic one where the script logs none of its own."""
+    automatic = AUTOMATIC_PREFIX + name
+    return automatic if name not in known and automatic in known else name
+
+
+def is_training_loss(loss: str) -> bool:
+    """Return whether a loss belongs to training, judging by its name: not to an evaluation or to a gradient scaler."""
+    return _NOT_TRAINING.isdisjoint(_WORD.findall(loss.lower()))
+
+
+def names_a_loss(metric: str) -> bool:
+    """Return whether a metric is a training loss, judging by its name."""
+    return "loss" in metric.lower() and is_training_loss(metric)
