@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 
-.PHONY: run install test test-pythons check format docs bench picture clean
+.PHONY: run install test test-pythons fuzz soak check format docs bench picture clean
 
 run: $(INSTALLED)
 	@$(BIN)/gputop $(ARGS)
@@ -36,6 +36,16 @@ test: $(VENV)/.developed
 # What depends on the interpreter, on the oldest and the newest Python that is here.
 test-pythons:
 	@JOBS=$(JOBS) .ci/test-pythons
+
+# The tests of parsers and formats that draw their input, with TIMES times as many examples as in the suite.
+TIMES ?= 20
+fuzz: $(VENV)/.developed
+	FUZZ=$(TIMES) $(BIN)/python -m pytest -n $(JOBS) -m "hypothesis and not alone" --timeout 0 --ignore tests/tui
+
+# Whether memory, descriptors, threads and CPU stay flat while much happens.
+HOURS ?= 1
+soak: $(VENV)/.developed
+	$(BIN)/python benchmarks/_soak.py --hours $(HOURS)
 
 check: $(VENV)/.developed
 	$(BIN)/ruff format --check .

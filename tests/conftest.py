@@ -6,8 +6,16 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.fuzzing import DEFAULT_EXAMPLES, TIMES, examples
 
 os.environ["GPUTOP_AUTO"] = "0"  # tests that train in this process record what they say themselves; set before torch comes
+
+
+if TIMES > 1:
+    settings.register_profile("fuzz", max_examples=examples(DEFAULT_EXAMPLES), deadline=None, print_blob=True)
+    settings.load_profile("fuzz")
 
 
 @pytest.fixture(autouse=True)

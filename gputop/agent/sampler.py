@@ -45,6 +45,7 @@ from gputop.sources.base import Claim, Reading, Source
 from gputop.sources.host.procfs import command_line_of, read_boot_id
 from gputop.sources.host.reader import HostReader, namespace_note
 from gputop.sources.nccl.ras import RasWatch
+from gputop.tracking.reader import leftovers
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 from gputop.wire import FormatError, decode, parse_json
@@ -143,6 +144,8 @@ class Sampler:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
         began = time.monotonic()
         self._failed = []
+        if self._sequence == 1:  # once, and the first snapshot does not wait for it
+            self._read("What dead trainings left in memory", leftovers.free)
         update = self._read("The runs", lambda: self._runs.poll(self._note_lost_run)) or RunUpdate()
         self._read("The pace of the runs", lambda: self._nccl_turns.observe_runs(update.runs, update.points, time.time()))
         update = self._read("The output of jobs", lambda: self._add_printed_runs(update)) or update

@@ -40,11 +40,12 @@ from gputop.tracking.reader.runs import RunReader
 from gputop.tui.state.settings_file import read_settings, save_settings
 from gputop.wire import parse_json
 from tests import samples
+from tests.fuzzing import examples
 from tests.tracking.kit import Home, home
 
 assert home
 
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 seeds = st.integers(0, 2**32)
 
 

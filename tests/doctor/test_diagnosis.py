@@ -27,6 +27,7 @@ from gputop.snapshot import Host, Problem, Snapshot
 from tests import samples
 from tests.doctor.rules import test_faults as faults
 from tests.doctor.scenes.base import gpus, ids, journal, play, rank, scene, single, use
+from tests.fuzzing import examples
 
 # ---- coming and going
 
@@ -155,7 +156,7 @@ def test_masks_are_read_as_cuda_reads_them(mask, entries):
 
 
 @given(st.text("0123,- aG+;", max_size=8))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_masks_are_read_as_torch_reads_them(mask):
     torch_cuda = pytest.importorskip("torch.cuda")
     with pytest.MonkeyPatch.context() as patch:
@@ -291,7 +292,7 @@ def _records(kind: Any) -> st.SearchStrategy[Any]:
 
 
 @given(st.lists(records(Snapshot), min_size=1, max_size=6))
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 def test_no_snapshot_breaks_the_doctor(snapshots):
     doctor = Doctor()
     for snapshot in snapshots:

@@ -18,6 +18,7 @@ from gputop.doctor.logs.refuted import REFUTED_BY
 from gputop.doctor.logs.scan import KEPT_FIRST, KEPT_LAST, LogScan
 from gputop.doctor.rules.texts.known import JUDGED_ELSEWHERE
 from tests.doctor.log_samples import MATCHING, NOT_MATCHING
+from tests.fuzzing import examples
 
 CATALOGUE = [
     "cuda_deser_unavailable",
@@ -585,14 +586,14 @@ def test_a_line_without_an_end() -> None:
     assert [item.pattern.id for item in found.observations if item.pattern] == ["invalid_ordinal"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(1, 400))
 def test_pieces_do_not_matter(size: int) -> None:
     text = traceback(GLOO, "[rank0]: ") + traceback("ValueError: é", "[rank1]: ") + torchrun_summary(1, others=[0])
     assert [f.title for f in explain([scan(text, size=size)]).findings] == [f.title for f in told(text).findings]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.lists(st.sampled_from([line for _, line, _ in MATCHING] + [*NOT_MATCHING, *traceback(GLOO).splitlines()]), max_size=30)
 )
@@ -601,7 +602,7 @@ def test_any_mixture_is_explained_without_an_error(lines: list[str]) -> None:
     assert all(finding.title and finding.evidence for finding in explanation.findings)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.binary(max_size=600))
 def test_any_bytes_are_read(data: bytes) -> None:
     found = LogScan("x")

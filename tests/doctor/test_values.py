@@ -38,6 +38,7 @@ from tests.doctor.scenes import (
 from tests.doctor.scenes import ddp as ddp_scenes
 from tests.doctor.scenes.base import ids, play
 from tests.doctor.tracked import CALM, ddp, one_process, single
+from tests.fuzzing import examples
 from tests.samples import EPOCH
 
 ROOMS = (
@@ -126,7 +127,7 @@ def odd(snapshot: Snapshot, values: Sequence[float], chance: random.Random, fact
 @given(st.sampled_from(SCENES), st.lists(ODD, min_size=1, max_size=3), st.integers(0, 2**32), st.booleans())
 # Shrinking takes minutes; the failing one is printed as it was found.
 @settings(
-    max_examples=40,
+    max_examples=examples(40),
     deadline=None,
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=list(HealthCheck),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +52,6 @@ def test_a_bucket_says_what_its_values_are(chunks: list[list[tuple[float, float]
 def test_neighbors_are_merged_in_pairs(chunks: list[list[tuple[float, float]]]) -> None:
     buckets = filled(chunks)
     buckets.halve()
-    pairs = [[value for chunk in chunks[place : place + 2] for value in chunk] for place in range(0, len(chunks), 2)]
+    pairs = [list(chain(*chunks[place : place + 2])) for place in range(0, len(chunks), 2)]
     # A last value that is not finite stays where the first of the two had nothing else.
     assert [said(bucket)[:5] + said(bucket)[6:] for bucket in buckets] == [told(pair)[:5] + told(pair)[6:] for pair in pairs]

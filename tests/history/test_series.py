@@ -11,10 +11,11 @@ from gputop.history import series as history
 from gputop.history.series import BUCKETS, History, Series
 from gputop.snapshot import Points
 from tests import samples
+from tests.fuzzing import examples
 
 
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True), min_size=1, max_size=600), st.integers(1, 80))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_columns_keep_every_extreme(values: list[float], count: int) -> None:
     series = Series()
     for x, value in enumerate(values):

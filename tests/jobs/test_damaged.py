@@ -20,6 +20,7 @@ from gputop.jobs import identity, record, store
 from gputop.jobs.supervisor import Supervisor
 from gputop.places import jobs_dir
 from gputop.tracking.reader.stopped import asked_to_stop
+from tests.fuzzing import TIMES, examples
 from tests.jobs.test_store import SLEEP, ended, launch, nothing_left, says
 from tests.tracking.kit import clean_environment
 
@@ -69,7 +70,9 @@ def test_one_damaged_record_costs_its_own_job_alone(monkeypatch: pytest.MonkeyPa
     contents = {name: json.dumps(data).encode() for name, data in originals.items()}
     keys = [(name, key) for name, data in originals.items() for key in data]
 
-    @settings(max_examples=60, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(
+        max_examples=examples(60), derandomize=TIMES == 1, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    )
     @given(st.sampled_from(keys), VALUES | st.just(...), st.none() | st.binary(max_size=20) | st.integers(0, 200))
     @example((record.SPEC, "name"), ..., None)
     @example((record.STATUS, "asked"), ..., None)

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.jobs.output.follower import Backlog, FileFollower, fingerprint, first_whole_line
+from tests.fuzzing import examples
 
 ALL = Backlog(0, 1 << 30)
 CHANGES = st.lists(st.sampled_from(("append", "cut", "rewrite", "replace", "recreate", "delete", "look")), max_size=30)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(CHANGES, st.integers(1, 400))
 def test_what_was_read_is_the_beginning_of_the_file_whatever_happened_to_it(changes: list[str], max_bytes: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -14,6 +14,7 @@ from gputop.errors import GputopError
 from gputop.snapshot import Snapshot
 from gputop.sources.recording import Recorder, read_recording
 from tests import samples
+from tests.fuzzing import examples
 
 
 def recorded(path: Path, count: int, gap_s: float = 1.0) -> list[Snapshot]:
@@ -73,7 +74,7 @@ def test_a_full_disk_is_told_in_words(tmp_path: Path) -> None:
 
 
 @given(st.binary(min_size=1, max_size=200))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(40))
 def test_a_foreign_file_gives_words_and_no_traceback(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "foreign").write_bytes(data + b"\n")
     with pytest.raises(GputopError):

@@ -15,13 +15,14 @@ from gputop.tracking import evidence
 from gputop.tracking.journal import gpu_values
 from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.watch import batch_rows, parts, replica_rows
+from tests.fuzzing import examples
 from tests.tracking.kit import Home, home
 
 torch = pytest.importorskip("torch")
 assert home
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(batch=st.integers(1, 600), replicas=st.integers(1, 16))
 def test_rows_are_those_of_torch_chunk(batch: int, replicas: int) -> None:
     rows = replica_rows(batch, replicas)
@@ -67,7 +68,7 @@ trees = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(tree=trees, replicas=st.integers(1, 9))
 def test_pieces_of_an_argument_tree_are_those_of_scatter(tree: Any, replicas: int) -> None:
     assert parts((tree,), replicas) == scattered((tree,), replicas)

@@ -66,7 +66,10 @@ def open_ring(identity: form.Identity, runs_dir: Path, archive: Path | None, rin
     obstacles = []
     for directory in places.live_dirs(runs_dir):
         try:
-            return _make(identity, places.secure_dir(directory), archive, ring_bytes or form.RING_BYTES)
+            try:
+                return _make(identity, places.secure_dir(directory), archive, ring_bytes or form.RING_BYTES)
+            except FileNotFoundError:  # the directory was empty, and somebody removed it meanwhile
+                return _make(identity, places.secure_dir(directory), archive, ring_bytes or form.RING_BYTES)
         except OSError:
             obstacles.append(places.obstacle(directory))
     obstacle = next(filter(None, obstacles), None)

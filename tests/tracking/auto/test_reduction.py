@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.tracking.auto.reduction import UNREAD, Reduced, divided_by, read, step_loss
+from tests.fuzzing import examples
 
 torch = pytest.importorskip("torch")
 functional = torch.nn.functional
@@ -87,7 +88,7 @@ def test_a_step_of_equal_micro_batches(way: str, count: int) -> None:
     assert_as_one_batch(EVEN[way], [8] * count)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.sampled_from(sorted(ANY_SIZE)), st.lists(st.integers(1, 9), min_size=2, max_size=6))
 def test_a_step_of_micro_batches_of_any_size(way: str, sizes: list[int]) -> None:
     # More columns than micro-batches: the elements of one are never as many as the rows of all.

@@ -19,6 +19,7 @@ from gputop.tracking.journal import identity
 from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.read import JournalReader
 from gputop.tracking.reader.decimate import Decimator
+from tests.fuzzing import examples
 from tests.tracking.kit import Everything, Home, home, read_all
 
 assert home
@@ -227,7 +228,7 @@ def test_links_are_not_followed(home: Home, tmp_path: Path) -> None:
         JournalReader(link)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 2**32), holes=st.integers(1, 30))
 def test_any_damage_is_survived_and_costs_its_segments_alone(
     tmp_path_factory: pytest.TempPathFactory, seed: int, holes: int
@@ -259,7 +260,7 @@ def test_any_damage_is_survived_and_costs_its_segments_alone(
     assert len(seen) >= 2044 * (4 - len(hit))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     values=st.lists(st.floats(width=32), max_size=700),
     pieces=st.lists(st.integers(1, 90), min_size=1, max_size=20),

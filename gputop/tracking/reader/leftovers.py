@@ -1,0 +1,67 @@
+"""Frees what dead trainings left on tmpfs: rings whose run no reader follows, and empty directories.
+
+A reader frees the rings of its own runs directory. A training that was killed may have had another one (``GPUTOP_DIR``,
+``dir=``), which no reader ever looks at again, and its ring would take memory until the machine restarts.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from gputop.tracking.journal import places
+from gputop.tracking.reader.rank_log import RankLog
+from gputop.wire import FormatError
+
+LEFT_S = 3600.0
+"""Only what is older is freed: whoever looks after a killed run does so sooner."""
+_MARK = re.compile("[0-9a-f]{8}")
+
+
+def free() -> None:
+    """Copy rings of dead processes to their archives and remove them, as well as empty directories. Takes 1 ms for each ring.
+
+    A ring stays if its process may be alive, or if it has no archive and so is the only copy.
+    """
+    before = time.time() - LEFT_S
+    for parent in {directory.parent for directory in places.live_dirs(Path())}:
+        if not places.is_ours(parent):
+            continue
+        for directory in _children(parent):
+            if not _MARK.fullmatch(directory.name) or not places.is_ours(directory):
+                continue
+            for ring in _children(directory):
+                if ring.suffix == ".ring":
+                    with suppress(OSError, FormatError):  # no ring, or gone: another reader was faster
+                        if ring.lstat().st_mtime < before:
+                            _free_ring(ring)
+            with suppress(OSError):  # not empty, or gone
+                if directory.lstat().st_mtime < before:
+                    directory.rmdir()
+
+
+def _free_ring(ring: Path) -> None:
+    log = RankLog(None, ring)
+    log.close()
+    partner = log.reader.header.partner
+    if log.alive or not partner:
+        return
+    archive = Path(partner)
+    if not archive.exists():
+        ring.unlink()  # the run was deleted
+        return
+    kept = RankLog(archive)
+    if kept.ring == ring:
+        kept.settle()
+    else:
+        kept.close()
+
+
+def _children(directory: Path) -> list[Path]:
+    try:
+        return [directory / name for name in os.listdir(directory)]
+    except OSError:
+        return []

@@ -1,0 +1,90 @@
+"""What dead trainings left on tmpfs is freed, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from gputop.agent.sampler import Sampler
+from gputop.sources.virtual import VirtualSource
+from gputop.tracking.journal import places
+from gputop.tracking.reader import leftovers
+from tests.tracking.kit import Home, home, read_all
+
+assert home
+
+TRAINS = """
+import sys, gputop
+run = gputop.init(dir=sys.argv[1])
+for step in range(5000):
+    run.log(loss=float(step))
+print("up", flush=True)
+sys.stdin.readline()
+"""
+
+
+def training(home: Home, runs: Path) -> tuple[subprocess.Popen[str], Path]:
+    """A training with a runs directory of its own that has logged all, and its ring."""
+    process = home.start(TRAINS, str(runs))
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    (ring,) = (ring for directory in places.live_dirs(runs) for ring in directory.glob("*.ring"))
+    return process, ring
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def age(*paths: Path) -> None:
+    for path in paths:
+        if path.exists():
+            os.utime(path, (then := time.time() - 2 * leftovers.LEFT_S, then))
+
+
+def test_what_dead_trainings_left_is_freed_and_nothing_else(home: Home, tmp_path: Path) -> None:
+    places_of = {name: tmp_path / name for name in ("killed", "alive", "deleted", "young")}
+    processes, rings = {}, {}
+    for name, runs in places_of.items():
+        processes[name], rings[name] = training(home, runs)
+    for name in ("killed", "deleted", "young"):
+        kill(processes[name])
+    shutil.rmtree(places_of["deleted"])
+    age(*(rings[name] for name in ("killed", "alive", "deleted")))
+    leftovers.free()
+    assert {name for name, ring in rings.items() if ring.exists()} == {"alive", "young"}
+    (archive,) = places_of["killed"].glob("*/*.gpr")
+    assert read_all(archive).series["loss"][-1] == (4999, 4999.0), "all of it is in the archive"
+
+    age(*(ring.parent for ring in rings.values()))
+    sampler = Sampler(VirtualSource(1), 1.0)
+    sampler.take()
+    sampler.take()
+    assert {name for name, ring in rings.items() if ring.parent.exists()} == {"alive", "young"}
+    again, ring = training(home, places_of["killed"])
+    assert ring.exists(), "a directory that was removed is made again"
+    for process in (again, processes["alive"]):
+        process.communicate("\n")
+        assert process.returncode == 0
+    age(rings["young"])
+    leftovers.free()
+    assert not rings["young"].exists()
+    for runs in places_of.values():
+        for directory in places.live_dirs(runs):
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+def test_a_ring_that_is_the_only_copy_stays(home: Home, tmp_path: Path) -> None:
+    obstacle = tmp_path / "no directory"
+    obstacle.write_text("")
+    process, ring = training(home, obstacle / "runs")
+    kill(process)
+    age(ring)
+    leftovers.free()
+    assert ring.exists()
+    shutil.rmtree(ring.parent)
