@@ -151,6 +151,10 @@ class ProcessRun:
     """When the oldest of its processes started: wall clock, seconds since the epoch."""
     command: tuple[str, ...] = ()
     """The script with its arguments; empty if it is not known."""
+    run_id: str | None = None
+    """The run in ``Snapshot.runs`` that holds its curve; None while no curve is known."""
+    outputs: tuple[str, ...] = ()
+    """The files from which that curve is read."""
 
     @property
     def devices(self) -> tuple[str, ...]:

@@ -9,7 +9,8 @@ import pytest
 from gputop.snapshot import Ancestor, ProcessRank, ProcessRun, RunState
 from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.line import plain
-from gputop.tui.drawing.untracked.pane import draw_process_runs, tracking_command
+from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, tracking_command, untracked_run
 from gputop.tui.state.view import is_outlived
 from tests import samples
 from tests.tui.dashboards import view_of
@@ -65,9 +66,26 @@ def test_further_runs_have_a_line_each_as_far_as_they_fit() -> None:
     assert drawn(RUN, *others, height=2)[1:] == ["train.py  torchrun, 4 ranks  up 1d02h  ada", "GPU 0-3  mean 98%"]
 
 
+def test_a_curve_from_the_output_is_shown_with_its_source_and_what_the_processes_show() -> None:
+    ranks = tuple(replace(rank, facts={"source": "log"}) for rank in samples.run(world_size=1).ranks)
+    curve = samples.run(run_id="pid-3999-1", ranks=ranks)
+    known = replace(RUN, run_id="pid-3999-1", outputs=("/data/a/nohup.out", "/data/b/err.log"), world_size=8)
+    base = replace(SNAPSHOT, runs=(curve,), points=samples.loss_points(1, run_id="pid-3999-1"), process_runs=(known,))
+    view = view_of([replace(base, process_runs=(replace(known, local_world_size=5),))])
+    run = untracked_run(view)
+    assert run is not None
+    drawing = draw_its_curve(view, run, LossChart(), 78, 12)
+    assert plain(drawing.title) == "Training: train.py · not tracked, from nohup.out, err.log · step 1240"
+    first, second, *chart = (plain(row) for row in drawing.lines)
+    assert first.rstrip() == "torchrun, 4 ranks  GPU 0-3  up 1d02h  local rank 4 not seen on this machine  …"
+    assert second.startswith("loss 0.431")
+    assert len(chart) == 10
+    assert untracked_run(view_of([replace(base, process_runs=())])) is None
+
+
 def test_the_doctor_does_not_ask_for_a_run_that_is_there() -> None:
     words = " ".join(plain(row) for row in draw_doctor(view_of([replace(SNAPSHOT, process_runs=(RUN, OTHER))]), 78, 20).lines)
-    assert "0 live runs, and 2 runs not tracked." in words
+    assert "Looked at 8 GPUs, 4 processes, 0 live runs and 2 runs not tracked." in words
     assert "Start a training run" not in words
     assert "gputop run -- …" in words
 
