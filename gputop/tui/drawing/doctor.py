@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
+from gputop.groups import compute_uses
 from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
@@ -102,7 +103,7 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
     lines = [line(("No problem found", "ok")), *wrap(examined, width, "dim")]
     if snapshot.process_runs:
         lines.extend(wrap("What needs a run's own records is not judged: gputop run -- … keeps them.", width, "dim"))
-    elif live == 0:
+    elif live == 0 and not any(compute_uses(process) or process.torch_mapped for process in snapshot.processes):
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
     for abstained in view.abstained[:MAX_NOT_JUDGED]:
         lines.extend(wrap(f"Not judged ({abstained.rule}): {clean(abstained.why)} {clean(abstained.needs)}", width, "dim"))

@@ -88,6 +88,12 @@ def test_the_doctor_does_not_ask_for_a_run_that_is_there() -> None:
     assert "Looked at 8 GPUs, 4 processes, 0 live runs and 2 runs not tracked." in words
     assert "Start a training run" not in words
     assert "gputop run -- …" in words
+    # A job of gputop that has no journal yet is no untracked run, and no reason to ask for one either.
+    words = " ".join(plain(row) for row in draw_doctor(view_of([SNAPSHOT]), 78, 20).lines)
+    assert "4 processes and 0 live runs." in words
+    assert "Start a training run" not in words
+    words = " ".join(plain(row) for row in draw_doctor(view_of([replace(SNAPSHOT, processes=())]), 78, 20).lines)
+    assert "Start a training run" in words
 
 
 @pytest.mark.parametrize(
