@@ -154,7 +154,8 @@ class Sampler:
         uses = _uses_on(reading.uses, devices) if self._gpus else reading.uses
         pids = pids_of(update.runs)
         note_failure = partial(self._note_failure, "A process")
-        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure)) or ()
+        elsewhere = reading.uses.keys() - uses.keys()
+        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure, elsewhere)) or ()
         foreign = self._read(
             "The runs that gputop does not track", lambda: process_runs(processes, began_of(update.runs), command_line_of)
         )

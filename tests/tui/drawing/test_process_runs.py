@@ -55,6 +55,8 @@ def test_what_is_not_there_is_told() -> None:
         "8 ranks on other machines",
         "rank 3 without a GPU",
     ]
+    hidden = replace(RUN, ranks=tuple(replace(rank, devices=None) for rank in RUN.ranks))
+    assert drawn(hidden)[1:4] == ["train.py  torchrun, 4 ranks  up 1d02h  ada", "GPU N/A", drawn(RUN)[3]]
     nothing_known = ProcessRun("pid:9", "process 9", (ProcessRank(9),))
     assert drawn(nothing_known)[1:3] == ["process 9  1 process  up N/A  N/A", "no GPU"]
 

@@ -119,8 +119,10 @@ def ranks_text(run: ProcessRun) -> str:
 
 
 def gpus_text(run: ProcessRun, devices: Mapping[str, Device]) -> str:
-    """Return "GPU 0-7", or "no GPU"."""
+    """Return "GPU 0-7", "no GPU", or "GPU N/A" where a rank has one and it is not known which."""
     indices = sorted({devices[uuid].index for uuid in run.devices if uuid in devices})
+    if not indices and any(rank.devices is None for rank in run.ranks):
+        return f"GPU {units.UNKNOWN}"
     return f"GPU {units.ranges(indices)}" if indices else "no GPU"
 
 
@@ -132,7 +134,7 @@ def absent(run: ProcessRun) -> list[str]:
         found.append(f"local rank{'s' * (count > 1)} {units.ranges(missing)} not seen on this machine")
     if run.ranks_elsewhere:
         found.append(f"{run.ranks_elsewhere} rank{'s' * (run.ranks_elsewhere > 1)} on other machines")
-    waiting = [rank.rank for rank in run.ranks if rank.rank is not None and not rank.devices]
+    waiting = [rank.rank for rank in run.ranks if rank.rank is not None and rank.devices == ()]
     if run.devices and waiting:
         found.append(f"rank{'s' * (len(waiting) > 1)} {units.ranges(waiting)} without a GPU")
     return found
