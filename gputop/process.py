@@ -121,12 +121,15 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class ProcessRank:
-    """One rank of a ``ProcessRun``. ``devices`` are the UUIDs of the devices that it computes on, as the driver lists them."""
+    """One rank of a ``ProcessRun``. ``devices`` are the UUIDs of the devices that it computes on, as the driver lists them.
+
+    None: it has a GPU open, and the driver does not say which (no permission, or a container without the host's PIDs).
+    """
 
     pid: int
     rank: int | None = None
     local_rank: int | None = None
-    devices: tuple[str, ...] = ()
+    devices: tuple[str, ...] | None = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +154,15 @@ class ProcessRun:
     """When the oldest of its processes started: wall clock, seconds since the epoch."""
     command: tuple[str, ...] = ()
     """The script with its arguments; empty if it is not known."""
+    run_id: str | None = None
+    """The run in ``Snapshot.runs`` that holds its curve; None while no curve is known."""
+    outputs: tuple[str, ...] = ()
+    """The files from which that curve is read."""
 
     @property
     def devices(self) -> tuple[str, ...]:
         """The UUIDs of the devices that its ranks compute on, each once, in the order of the ranks."""
-        return tuple(dict.fromkeys(uuid for rank in self.ranks for uuid in rank.devices))
+        return tuple(dict.fromkeys(uuid for rank in self.ranks for uuid in rank.devices or ()))
 
     @property
     def missing_local_ranks(self) -> tuple[int, ...]:

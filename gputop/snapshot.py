@@ -389,7 +389,10 @@ class Snapshot:
     logs: tuple[LogMatch, ...] = ()
     """Known error texts in the output of the listed runs; the first failure comes first."""
     process_runs: tuple[ProcessRun, ...] = ()
-    """Runs that gputop does not track, as their processes show them: the one on the most devices first; none is in ``runs``."""
+    """Runs that gputop does not track, as their processes show them: the one on the most devices first.
+
+    Where a curve is known, ``runs`` holds it under ``ProcessRun.run_id``.
+    """
     schema_version: int = SCHEMA_VERSION
 
     def to_json(self, compact: bool = False) -> str:

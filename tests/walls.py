@@ -47,7 +47,7 @@ _TABLE = {
     "sources/nccl": "ground",
     "sources": "ground sources/host",
     "sources/nvml": "ground sources sources/host",
-    "foreign": "ground",
+    "foreign": "ground jobs/output sources/host",
     "recipes": "ground",
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",

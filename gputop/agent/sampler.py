@@ -37,6 +37,7 @@ from gputop.snapshot import (
     LogMatch,
     Problem,
     Process,
+    ProcessRun,
     Run,
     SamplerCost,
     Snapshot,
@@ -51,6 +52,7 @@ from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 from gputop.wire import FormatError, decode, parse_json
 
 if TYPE_CHECKING:
+    from gputop.foreign.outputs import Curves, ForeignOutputs
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
 
@@ -139,6 +141,7 @@ class Sampler:
         self._cpu_at: tuple[float, float] | None = None
         self._printed: PrintedRuns | None = None
         self._logs: LogMatches | None = None
+        self._outputs: ForeignOutputs | None = None
 
     def take(self) -> Snapshot:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
@@ -154,10 +157,16 @@ class Sampler:
         uses = _uses_on(reading.uses, devices) if self._gpus else reading.uses
         pids = pids_of(update.runs)
         note_failure = partial(self._note_failure, "A process")
-        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure)) or ()
+        elsewhere = reading.uses.keys() - uses.keys()
+        processes = self._read("The processes", lambda: self._host.read_processes(uses, pids, note_failure, elsewhere)) or ()
         foreign = self._read(
             "The runs that gputop does not track", lambda: process_runs(processes, began_of(update.runs), command_line_of)
         )
+        curves = self._read("The output of runs that gputop does not track", lambda: self._curves(foreign or ()))
+        if curves is not None:
+            foreign = curves.process_runs
+            runs = sorted(update.runs + curves.runs, key=lambda run: run.created_at or 0.0, reverse=True)
+            update = RunUpdate(tuple(runs), update.points + curves.points)
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
         extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
@@ -224,6 +233,16 @@ class Sampler:
             return update
         runs = sorted(update.runs + printed.runs, key=lambda run: run.created_at or 0.0, reverse=True)
         return RunUpdate(tuple(runs), update.points + printed.points)
+
+    def _curves(self, found: tuple[ProcessRun, ...]) -> Curves | None:
+        """Return the curves of runs that gputop does not track; None while there is no such run."""
+        if not found:
+            return None
+        if self._outputs is None:
+            from gputop.foreign.outputs import ForeignOutputs
+
+            self._outputs = ForeignOutputs()
+        return self._outputs.poll(found)
 
     def _log_matches(self) -> tuple[LogMatch, ...]:
         """Return the known error texts in the output of jobs; none in the first snapshot, which a screen is waiting for."""

@@ -93,7 +93,8 @@ def _process_run_rows(snapshot: Snapshot) -> list[tuple[str, ...]]:
         gpus = units.ranges({index[uuid] for uuid in run.devices if uuid in index}, compact=True)
         age = snapshot.time - run.started_at if run.started_at is not None else None
         launcher = run.launcher.name if run.launcher is not None else "-"
-        rows.append((run.name, launcher, ranks, gpus or "-", run.user or "?", units.duration(age)))
+        unknown = units.UNKNOWN if any(rank.devices is None for rank in run.ranks) else "-"
+        rows.append((run.name, launcher, ranks, gpus or unknown, run.user or "?", units.duration(age)))
     return rows
 
 

@@ -73,26 +73,36 @@ def runs(
         shelf = Shelf(recent_runs=LISTED, backlog_points=2)
         found = shelf.poll().runs
         sampler = make_sampler(options)
-        print(list_text(found, sampler.take().process_runs))
+        snapshot = sampler.take()
+        print(list_text(found, snapshot.process_runs, snapshot.runs))
         shelf.tell_unreadable()
         if sampler.source.name == "nvml":  # only a driver's threads can hang
             return exit_with(sampler, EXIT_OK)
     return EXIT_OK
 
 
-def list_text(found: tuple[Run, ...], untracked: Sequence[ProcessRun] = ()) -> str:
-    """Return the runs as a table: live ones that gputop does not track, then the tracked ones, newest first."""
+def list_text(found: tuple[Run, ...], untracked: Sequence[ProcessRun] = (), curves: Sequence[Run] = ()) -> str:
+    """Return the runs as a table: live ones that gputop does not track, then the tracked ones, newest first.
+
+    ``curves`` holds what is known of the untracked ones' metrics, by ``ProcessRun.run_id``.
+    """
     if not found and not untracked:
         return "No runs yet. A script makes one with gputop.init(), and l in gputop launches a demo."
-    rows = [
-        (_pid_text(run), run.name, NOT_TRACKED, str(len(run.ranks)), units.UNKNOWN, units.UNKNOWN, _started(run.started_at))
-        for run in untracked
-    ]
+    rows = []
+    by_id = {run.run_id: run for run in curves}
+    for other in untracked:
+        step, loss = _progress(by_id.get(other.run_id or ""))
+        rows.append((_pid_text(other), other.name, NOT_TRACKED, str(len(other.ranks)), step, loss, _started(other.started_at)))
     for run in found:
-        loss = _loss_text(run)
-        step = units.UNKNOWN if run.step is None else str(run.step)
+        step, loss = _progress(run)
         rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), step, loss, _started(run.created_at)))
     return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED"), rows))
+
+
+def _progress(run: Run | None) -> tuple[str, str]:
+    """Return a run's step and loss."""
+    step = run.step if run is not None else None
+    return units.UNKNOWN if step is None else str(step), units.UNKNOWN if run is None else _loss_text(run)
 
 
 def _pid_text(run: ProcessRun) -> str:

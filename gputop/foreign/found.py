@@ -84,7 +84,7 @@ def _run(key: str, group: Sequence[Process], command_of: Callable[[int], Sequenc
                 process.pid,
                 _number(process, 0),
                 _number(process, 1),
-                tuple(sorted({use.device_uuid for use in compute_uses(process)})),
+                _devices(process),
             )
             for process in ranks
         ),
@@ -95,6 +95,11 @@ def _run(key: str, group: Sequence[Process], command_of: Callable[[int], Sequenc
         started_at=min((process.started_at for process in alive if process.started_at is not None), default=None),
         command=script_words(command),
     )
+
+
+def _devices(process: Process) -> tuple[str, ...] | None:
+    uuids = tuple(sorted({use.device_uuid for use in compute_uses(process)}))
+    return None if not uuids and process.nvidia_open else uuids
 
 
 def _ranks(alive: Sequence[Process]) -> list[Process]:

@@ -77,8 +77,15 @@ def test_missing_ranks_of_this_machine_are_told_apart_from_ranks_elsewhere() -> 
 
 
 def test_ranks_that_wait_in_a_rendezvous_are_a_run_without_a_gpu() -> None:
-    run = only(*(torchrun(rank, environment=replace(RENDEZVOUS, rank=rank, local_rank=rank)) for rank in (0, 2)))
+    here = [replace(RENDEZVOUS, rank=rank, local_rank=rank) for rank in (0, 2)]
+    run = only(*(torchrun(place.rank or 0, environment=place, nvidia_open=False) for place in here))
     assert (numbers(run), run.devices, run.missing_local_ranks) == ([(0, 0, 0), (2, 2, 0)], (), (1, 3))
+
+
+def test_a_rank_with_a_gpu_that_the_driver_does_not_tell_is_not_without_one() -> None:
+    run = only(torchrun(0, nvidia_open=True), torchrun(1, nvidia_open=False))
+    assert [rank.devices for rank in run.ranks] == [None, ()]
+    assert run.devices == ()
 
 
 def test_spawned_processes_are_ranks_of_their_parents_script() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gputop.agent.sampler import Sampler
+from gputop.doctor.evidence.jobs import jobs_of
 from gputop.process import ProcessRun
 from gputop.snapshot import Snapshot
 from gputop.sources.host import procfs
@@ -46,7 +47,7 @@ if __name__ == "__main__":
 SCRIPTS = {
     "ranks.py": RANKS,
     "spawn it.py": SPAWNS,
-    "plain.py": PRELUDE + BUSY,
+    "plain.py": f"{PRELUDE}\nsay('step 3/9 loss 0.5')\n{BUSY}",
     "stuck.py": PRELUDE + IDLE,
 }
 STANDALONE = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
@@ -68,9 +69,8 @@ def started(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
         (tmp_path / name).write_text(code)
         command = [sys.executable, *(STANDALONE if name == "ranks.py" else ()), str(tmp_path / name), "--lr", "0.1"]
         environment = kept | {"OMP_NUM_THREADS": "1", "TEST_MAPS": str(library)} | (STUCK if name == "stuck.py" else {})
-        found[name] = subprocess.Popen(
-            command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-        )
+        with (tmp_path / f"{name}.out").open("wb") as out:
+            found[name] = subprocess.Popen(command, env=environment, stdout=out, stderr=out, start_new_session=True)
     yield found
     # torchrun puts its ranks into sessions of their own.
     every = descendants(procfs.list_pids()) - before
@@ -90,7 +90,10 @@ def test_runs_of_every_kind_are_seen_with_their_ranks(
     monkeypatch.setattr(host_reader, "TRAINING_LINGER_S", 1.0)  # the parent of the spawned ranks is busy while it imports
     sampler = Sampler(VirtualSource(2), 1.0)
 
+    snapshot = sampler.take()
+
     def read() -> dict[str, ProcessRun]:
+        nonlocal snapshot
         time.sleep(0.3)
         snapshot = Snapshot.from_json(sampler.take().to_json(compact=True))
         mine = descendants(procfs.list_pids())
@@ -107,6 +110,10 @@ def test_runs_of_every_kind_are_seen_with_their_ranks(
     assert runs["spawn it.py"].launcher.name == "multiprocessing"
     assert runs["plain.py"].ranks[0].pid == started["plain.py"].pid
     assert (runs["stuck.py"].world_size, runs["stuck.py"].missing_local_ranks) == (2, (0,))
+    (curve,) = (run for run in snapshot.runs if run.run_id == runs["plain.py"].run_id)
+    assert (curve.name, curve.step, curve.ranks[0].metrics["loss"]) == ("plain.py", 3, 0.5)
+    assert [Path(path).name for path in runs["plain.py"].outputs] == ["plain.py.out"]
+    assert curve.run_id not in {job.run_id for job in jobs_of(snapshot)}, "the doctor judges it by its process"
     for name, run in runs.items():
         assert run.command[0].endswith(name), json.dumps(run.command)
         assert run.command[1:] == ("--lr", "0.1")

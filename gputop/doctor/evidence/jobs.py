@@ -118,7 +118,11 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> 
     groups: dict[str, list[Process]] = {}
     for position, key in group_keys(snapshot.processes).items():
         groups.setdefault(key, []).append(snapshot.processes[position])
+    # Those are judged by their processes: what a script prints is not what a rank states.
+    untracked = {run.run_id for run in snapshot.process_runs}
     for run in snapshot.runs:
+        if run.run_id in untracked:
+            continue
         if run.state != "finished" and any(_here(rank, snapshot) for rank in run.ranks):
             groups.setdefault(f"run:{run.run_id}", [])
     real = tuple(sorted((d for d in snapshot.devices if d.kind == "gpu" and d.state != "lost"), key=lambda d: d.index))

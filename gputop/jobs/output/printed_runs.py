@@ -2,9 +2,6 @@
 
 The reader follows the job's output files, so neither the job nor its supervisor does any of the work. Such a run carries the
 fact ``source``: "log". It disappears as soon as the job's own journal exists.
-
-Printed lines carry no time. Their points carry the time at which the line was read, or, for lines written before the first
-poll, the time at which the file was last written.
 """
 
 from __future__ import annotations
@@ -12,21 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 from gputop.errors import UsageError
-from gputop.facts.table import Progress
 from gputop.jobs import store
 from gputop.jobs.output import logs
-from gputop.jobs.output.follower import METRICS, FileFollower
+from gputop.jobs.output.follower import METRICS
+from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.jobs.store import Job
 from gputop.places import runs_dir
 from gputop.snapshot import JobState, Points, Rank, Run, RunState
 from gputop.tracking.journal.places import archive_roots
-from gputop.tracking.printed import SOURCE, Transcript
-from gputop.tracking.reader.decimate import Decimator
-from gputop.tracking.reader.runs import POLL_POINTS, RunUpdate
+from gputop.tracking.reader.runs import RunUpdate
 
 JOURNAL_PATIENCE_S = 10.0
 """How long to wait after a job's start for its journal: importing torch takes seconds."""
@@ -46,67 +40,12 @@ _RUN_STATES: Mapping[JobState, RunState] = {
 """A job's states in a run's words."""
 
 
-class _Log:
-    """One file of a job's output, and the parser of its lines."""
-
-    def __init__(self, path: Path) -> None:
-        self.transcript = Transcript()
-        self.at_end = False
-        self._file = FileFollower(path, METRICS)
-        self._past = True
-        """Whether the bytes being read were written before the first poll."""
-
-    def read(self, finished: bool) -> tuple[list[tuple[int, dict[str, float]]], float]:
-        """Return the steps and metrics of the new lines, and the time to record for them."""
-        look = self._file.look(READ_BYTES, finished)
-        if look.restarted:
-            self.transcript = Transcript()
-        if look.skipped_bytes:
-            self.transcript.skip()
-        steps = list(self.transcript.feed(look.data))
-        if look.complete:
-            steps += self.transcript.end()
-        at = look.written_at if self._past and look.written_at is not None else time.time()
-        self._past = self._past and not (look.at_end and look.written_at is not None)
-        self.at_end = look.at_end
-        return steps, at
-
-
-@dataclass(slots=True)
-class _PrintedRank:
-    """What one rank has printed so far."""
-
-    files: dict[Path, _Log] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)
-    fresh: dict[str, Decimator] = field(default_factory=dict)
-    step: int | None = None
-    total_steps: int | None = None
-    last_log_at: float | None = None
-
-    def poll(self, ended: bool) -> bool:
-        """Read the next bytes of each file; return whether all are at their end. ``ended``: no more will be written."""
-        for file in self.files.values():
-            steps, at = file.read(ended)
-            for step, metrics in steps:
-                self.step, self.last_log_at = max(step, self.step or 0), at
-                self.metrics.update(metrics)
-                for name, value in metrics.items():
-                    series = self.fresh.setdefault(name, Decimator(POLL_POINTS))
-                    series.extend((step,), (int(at * 1e9),), (value,), _seconds)
-            self.total_steps = file.transcript.total_steps or self.total_steps
-        return all(file.at_end for file in self.files.values())
-
-
-def _seconds(time_ns: int) -> float:
-    return time_ns / 1e9
-
-
 @dataclass(slots=True)
 class _Followed:
     """A job whose output is followed."""
 
     pid: int | None = None
-    ranks: dict[int, _PrintedRank] = field(default_factory=dict)
+    ranks: dict[int, PrintedRank] = field(default_factory=dict)
     done: bool = False
 
 
@@ -152,9 +91,9 @@ class PrintedRuns:
                     followed.ranks.clear()
                     followed.pid = None
             else:
-                printed = followed.ranks.setdefault(source.rank or 0, _PrintedRank())
-                printed.files.setdefault(source.path, _Log(source.path))
-        at_end = [printed.poll(not job.active) for printed in followed.ranks.values()]
+                printed = followed.ranks.setdefault(source.rank or 0, PrintedRank())
+                printed.files.setdefault(source.path, PrintedFile(source.path, METRICS))
+        at_end = [printed.poll(not job.active, READ_BYTES) for printed in followed.ranks.values()]
         followed.done = not job.active and all(at_end)
 
 
@@ -175,10 +114,7 @@ def _run(job: Job, followed: _Followed) -> Run:
             step=printed.step,
             last_log_at=printed.last_log_at,
             metrics=dict(printed.metrics),
-            facts={
-                "source": SOURCE,
-                **({"progress": Progress.filled(total_steps=printed.total_steps)} if printed.total_steps else {}),
-            },
+            facts=printed.facts(),
         )
         for number, printed in sorted(followed.ranks.items())
     )
@@ -197,11 +133,4 @@ def _run(job: Job, followed: _Followed) -> Run:
 
 
 def _points(run_id: str, followed: _Followed) -> list[Points]:
-    result = []
-    for number, printed in sorted(followed.ranks.items()):
-        fresh, printed.fresh = printed.fresh, {}
-        for name, series in fresh.items():
-            kept = series.points()
-            columns = tuple(zip(*kept, strict=True))
-            result.append(Points(run_id, number, name, *columns[1:]))
-    return result
+    return [points for number, printed in sorted(followed.ranks.items()) for points in printed.take_points(run_id, number)]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import pwd
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -145,6 +145,7 @@ class HostReader:
         uses: Mapping[int, tuple[DeviceUse, ...]],
         run_pids: Mapping[int, tuple[str, int]],
         on_error: Callable[[Exception], None] = reraise,
+        elsewhere: Collection[int] = (),
     ) -> tuple[Process, ...]:
         """Read every process that uses a device, every live rank, what looks like training on the CPU, and ranks that wait.
 
@@ -152,13 +153,14 @@ class HostReader:
             uses: PID -> its use of each device, from the device source.
             run_pids: PID -> (run id, rank), from the journals.
             on_error: Called with an unexpected error while one process was read; the others are still read.
+            elsewhere: PIDs that use only devices that are not shown: they do not train on the CPU, and do not wait.
 
         Returns:
             The processes by PID. CPU shares cover the time since the previous call (100 % is one core); ``None`` at first.
         """
         now_s = time.monotonic()
         wanted = uses.keys() | run_pids.keys()
-        wanted |= self._training_pids(now_s, wanted)
+        wanted |= self._training_pids(now_s, wanted) - set(elsewhere)
         found = []
         for pid in sorted(wanted):
             try:

@@ -25,9 +25,12 @@ class WaitingRanks:
         self._book = book
         self._started_as_rank: dict[tuple[int, int, int], bool] = {}
         self._spawned: dict[tuple[int, int, int], bool] = {}
+        self._below_launcher: dict[int, bool] = {}
+        """By parent, for one look: the ranks of a launcher share theirs, and so do most other processes."""
 
     def find(self, pythons: Iterable[Facts], listed: Collection[int], now_s: float) -> set[int]:
         """Return the PIDs of the ranks among this user's Python processes that are not listed for another reason."""
+        self._below_launcher = {}
         others = {facts.stat.pid: facts for facts in pythons if facts.stat.comm != WORKER_NAME}
         self._started_as_rank = _kept(self._started_as_rank, others.values())
         self._spawned = _kept(self._spawned, others.values())
@@ -54,12 +57,12 @@ class WaitingRanks:
         return known[key]
 
     def _is_rank(self, facts: Facts) -> bool:
-        environment = self._book.environment(facts)
-        if launcher_name(procfs.command_line_of(facts.stat.pid)) is not None:
-            return False  # a launcher in a container that is itself a node of a larger run
-        if environment is not None and environment.rank is not None and environment.world_size is not None:
-            return True
-        return ancestry(facts.stat.pid, facts.stat.ppid)[1] is not None
+        environment, parent = self._book.environment(facts), facts.stat.ppid
+        numbered = environment is not None and environment.rank is not None and environment.world_size is not None
+        if not numbered and parent not in self._below_launcher:
+            self._below_launcher[parent] = ancestry(facts.stat.pid, parent)[1] is not None
+        # A launcher has such numbers too, in a container that is itself a node of a larger run.
+        return (numbered or self._below_launcher[parent]) and launcher_name(procfs.command_line_of(facts.stat.pid)) is None
 
     def _descends_from(self, pid: int, ranks: Collection[int]) -> bool:
         for _ in range(_MAX_ANCESTORS):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import LIVE_STATES, Snapshot
+from gputop.groups import compute_uses
+from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
 
@@ -84,28 +85,26 @@ def _fix(fix: str, width: int) -> list[Line]:
     return lines
 
 
-def untracked_text(snapshot: Snapshot) -> str:
-    """Return ", and 2 runs that are not tracked"; nothing if there are none."""
-    count = len(snapshot.process_runs)
-    return f", and {count} run{'s' * (count != 1)} not tracked" if count else ""
-
-
 def _healthy(view: View, width: int, height: int) -> list[Line]:
     """List what was examined, so that "no problem" cannot be mistaken for "nothing seen"."""
     if view.loading:
         return [line(("Looking for problems …", "dim"))]
     snapshot = view.snapshot
-    live = sum(run.state in LIVE_STATES for run in snapshot.runs)
-    examined = (
-        f"Looked at {len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}, "
-        f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)} and {live} live run{'s' * (live != 1)}"
-        f"{untracked_text(snapshot)}."
-    )
+    untracked = {run.run_id for run in snapshot.process_runs}
+    live = sum(run.state in LIVE_STATES and run.run_id not in untracked for run in snapshot.runs)
+    count = len(snapshot.process_runs)
+    parts = [
+        f"{len(snapshot.devices)} GPU{'s' * (len(snapshot.devices) != 1)}",
+        f"{len(snapshot.processes)} process{'es' * (len(snapshot.processes) != 1)}",
+        f"{live} live run{'s' * (live != 1)}",
+        *([f"{count} run{'s' * (count != 1)} not tracked"] if count else []),
+    ]
+    examined = f"Looked at {', '.join(parts[:-1])} and {parts[-1]}."
     lines = [*undecided_lines(view, width)] or [line(("No problem found", "ok"))]
     lines += wrap(examined, width, "dim")
     if snapshot.process_runs:
         lines.extend(wrap("What needs a run's own records is not judged: gputop run -- … keeps them.", width, "dim"))
-    elif live == 0:
+    elif live == 0 and not any(compute_uses(process) or process.torch_mapped for process in snapshot.processes):
         lines.extend(wrap("Start a training run to have it examined: l launches a demo.", width, "dim"))
     for abstained in view.abstained[:MAX_NOT_JUDGED]:
         lines.extend(wrap(f"Not judged ({abstained.rule}): {clean(abstained.why)} {clean(abstained.needs)}", width, "dim"))

@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from gputop.tui.drawing.line import Drawing
 from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
-from gputop.tui.drawing.untracked.pane import draw_process_runs
+from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, untracked_run
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import ViewPane
 from gputop.tui.widgets.requests import RunOpened
@@ -28,6 +28,9 @@ class TrainingPane(ViewPane):
         """Return the numbers and the chart; what processes show, if only runs that gputop does not track are alive."""
         if view.run is None and view.snapshot.process_runs:
             return draw_process_runs(view, columns, rows)
+        run = untracked_run(view)
+        if run is not None:
+            return draw_its_curve(view, run, self._chart, columns, rows)
         return draw_training(view, self._chart, columns, rows)
 
     def action_open(self) -> None:

@@ -402,6 +402,9 @@ def test_ranks_that_wait_are_listed_and_what_they_start_is_not(processes: Proces
     below = int(Path(f"/proc/{launcher.pid}/task/{launcher.pid}/children").read_text().split()[0])
     found = eventually(lambda: listed(reader), lambda found: {waiting.pid, below} <= found)
     assert not {int(words[0]), without_torch.pid, alone.pid, launcher.pid} & found
+    # A rank on a GPU that is not shown does not wait.
+    shown = {process.pid for process in reader.read_processes({}, {}, elsewhere={waiting.pid})}
+    assert (waiting.pid in shown, below in shown) == (False, True)
 
 
 def test_siblings_of_a_spawned_rank_are_listed_although_they_wait(

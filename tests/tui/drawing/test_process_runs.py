@@ -9,7 +9,8 @@ import pytest
 from gputop.snapshot import Ancestor, ProcessRank, ProcessRun, RunState
 from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.line import plain
-from gputop.tui.drawing.untracked.pane import draw_process_runs, tracking_command
+from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, tracking_command, untracked_run
 from gputop.tui.state.view import is_outlived
 from tests import samples
 from tests.tui.dashboards import view_of
@@ -54,6 +55,8 @@ def test_what_is_not_there_is_told() -> None:
         "8 ranks on other machines",
         "rank 3 without a GPU",
     ]
+    hidden = replace(RUN, ranks=tuple(replace(rank, devices=None) for rank in RUN.ranks))
+    assert drawn(hidden)[1:4] == ["train.py  torchrun, 4 ranks  up 1d02h  ada", "GPU N/A", drawn(RUN)[3]]
     nothing_known = ProcessRun("pid:9", "process 9", (ProcessRank(9),))
     assert drawn(nothing_known)[1:3] == ["process 9  1 process  up N/A  N/A", "no GPU"]
 
@@ -65,11 +68,34 @@ def test_further_runs_have_a_line_each_as_far_as_they_fit() -> None:
     assert drawn(RUN, *others, height=2)[1:] == ["train.py  torchrun, 4 ranks  up 1d02h  ada", "GPU 0-3  mean 98%"]
 
 
+def test_a_curve_from_the_output_is_shown_with_its_source_and_what_the_processes_show() -> None:
+    ranks = tuple(replace(rank, facts={"source": "log"}) for rank in samples.run(world_size=1).ranks)
+    curve = samples.run(run_id="pid-3999-1", ranks=ranks)
+    known = replace(RUN, run_id="pid-3999-1", outputs=("/data/a/nohup.out", "/data/b/err.log"), world_size=8)
+    base = replace(SNAPSHOT, runs=(curve,), points=samples.loss_points(1, run_id="pid-3999-1"), process_runs=(known,))
+    view = view_of([replace(base, process_runs=(replace(known, local_world_size=5),))])
+    run = untracked_run(view)
+    assert run is not None
+    drawing = draw_its_curve(view, run, LossChart(), 78, 12)
+    assert plain(drawing.title) == "Training: train.py · not tracked, from nohup.out, err.log · step 1240"
+    first, second, *chart = (plain(row) for row in drawing.lines)
+    assert first.rstrip() == "torchrun, 4 ranks  GPU 0-3  up 1d02h  local rank 4 not seen on this machine  …"
+    assert second.startswith("loss 0.431")
+    assert len(chart) == 10
+    assert untracked_run(view_of([replace(base, process_runs=())])) is None
+
+
 def test_the_doctor_does_not_ask_for_a_run_that_is_there() -> None:
     words = " ".join(plain(row) for row in draw_doctor(view_of([replace(SNAPSHOT, process_runs=(RUN, OTHER))]), 78, 20).lines)
-    assert "0 live runs, and 2 runs not tracked." in words
+    assert "Looked at 8 GPUs, 4 processes, 0 live runs and 2 runs not tracked." in words
     assert "Start a training run" not in words
     assert "gputop run -- …" in words
+    # A job of gputop that has no journal yet is no untracked run, and no reason to ask for one either.
+    words = " ".join(plain(row) for row in draw_doctor(view_of([SNAPSHOT]), 78, 20).lines)
+    assert "4 processes and 0 live runs." in words
+    assert "Start a training run" not in words
+    words = " ".join(plain(row) for row in draw_doctor(view_of([replace(SNAPSHOT, processes=())]), 78, 20).lines)
+    assert "Start a training run" in words
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,16 @@ from collections.abc import Mapping, Sequence
 from gputop import units
 from gputop.snapshot import Device, ProcessRun
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
+from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.training import draw_training
 from gputop.tui.state.view import View
 
 NOT_TRACKED = "not tracked"
 _BY_HAND = ("python", "multiprocessing")
 """Launchers that need no name of their own: the script starts its ranks itself."""
 _GAP = Span("  ")
+NAMED = 2
+"""How many files are named from which a curve comes."""
 
 
 def draw_process_runs(view: View, width: int, height: int) -> Drawing:
@@ -31,6 +35,31 @@ def draw_process_runs(view: View, width: int, height: int) -> Drawing:
         if len(shown) < len(others):
             lines.append(line((f"{len(others) - len(shown)} more", "dim")))
     return Drawing(_title(runs), tuple(lines[: max(1, height)]))
+
+
+def untracked_run(view: View) -> ProcessRun | None:
+    """Return what the processes show of the chosen run, if gputop does not track it and only knows its curve."""
+    return next((run for run in view.snapshot.process_runs if run.run_id is not None and run.run_id == view.run_id), None)
+
+
+def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, height: int) -> Drawing:
+    """Return the training pane of a run whose curve comes from its output: where from, and what its processes show."""
+    devices = {device.uuid: device for device in view.snapshot.devices}
+    parts = [line((ranks_text(run), "text")), line((gpus_text(run, devices), "text")), _age(run, view.snapshot.time)]
+    parts += [line((text, "warn")) for text in absent(run)]
+    drawing = draw_training(view, chart, width, max(1, height - 1))
+    step = view.run.step if view.run is not None else None
+    names = list(dict.fromkeys(clean(path.rpartition("/")[2]) for path in run.outputs))
+    source = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
+    title = [
+        line(("Training: ", "title"), (clean(run.name), "title")),
+        line((NOT_TRACKED, "warn"), (f", from {source}", "dim")),
+    ]
+    if step is not None:
+        title.append(line((f"step {step}", "text")))
+    return drawing._replace(
+        title=joined(title, Span(" · ", "dim")), lines=(clip(joined(parts, _GAP), width), *drawing.lines)[: max(1, height)]
+    )
 
 
 def how_to_track_it(run: ProcessRun, width: int) -> tuple[Line, ...]:
@@ -90,8 +119,10 @@ def ranks_text(run: ProcessRun) -> str:
 
 
 def gpus_text(run: ProcessRun, devices: Mapping[str, Device]) -> str:
-    """Return "GPU 0-7", or "no GPU"."""
+    """Return "GPU 0-7", "no GPU", or "GPU N/A" where a rank has one and it is not known which."""
     indices = sorted({devices[uuid].index for uuid in run.devices if uuid in devices})
+    if not indices and any(rank.devices is None for rank in run.ranks):
+        return f"GPU {units.UNKNOWN}"
     return f"GPU {units.ranges(indices)}" if indices else "no GPU"
 
 
@@ -103,7 +134,7 @@ def absent(run: ProcessRun) -> list[str]:
         found.append(f"local rank{'s' * (count > 1)} {units.ranges(missing)} not seen on this machine")
     if run.ranks_elsewhere:
         found.append(f"{run.ranks_elsewhere} rank{'s' * (run.ranks_elsewhere > 1)} on other machines")
-    waiting = [rank.rank for rank in run.ranks if rank.rank is not None and not rank.devices]
+    waiting = [rank.rank for rank in run.ranks if rank.rank is not None and rank.devices == ()]
     if run.devices and waiting:
         found.append(f"rank{'s' * (len(waiting) > 1)} {units.ranges(waiting)} without a GPU")
     return found

@@ -1,0 +1,84 @@
+"""What one rank prints, as points: its files, followed and parsed (``gputop.tracking.printed``).
+
+Printed lines carry no time. Their points carry the time at which the line was read, or, for lines written before the first
+poll, the time at which the file was last written.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gputop.facts.table import Progress
+from gputop.jobs.output.follower import Backlog, FileFollower
+from gputop.snapshot import Points
+from gputop.tracking.printed import SOURCE, Transcript
+from gputop.tracking.reader.decimate import Decimator
+from gputop.tracking.reader.runs import POLL_POINTS
+
+
+class PrintedFile:
+    """One file of output, and the parser of its lines."""
+
+    def __init__(self, path: Path, backlog: Backlog) -> None:
+        self.transcript = Transcript()
+        self.at_end = False
+        self._file = FileFollower(path, backlog)
+        self._past = True
+        """Whether the bytes being read were written before the first poll."""
+
+    def read(self, finished: bool, max_bytes: int) -> tuple[list[tuple[int, dict[str, float]]], float]:
+        """Return the steps and metrics of the new lines, and the time to record for them."""
+        look = self._file.look(max_bytes, finished)
+        if look.restarted:
+            self.transcript = Transcript()
+        if look.skipped_bytes:
+            self.transcript.skip()
+        steps = list(self.transcript.feed(look.data))
+        if look.complete:
+            steps += self.transcript.end()
+        at = look.written_at if self._past and look.written_at is not None else time.time()
+        self._past = self._past and not (look.at_end and look.written_at is not None)
+        self.at_end = look.at_end
+        return steps, at
+
+
+@dataclass(slots=True)
+class PrintedRank:
+    """What one rank has printed so far."""
+
+    files: dict[Path, PrintedFile] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    fresh: dict[str, Decimator] = field(default_factory=dict)
+    step: int | None = None
+    total_steps: int | None = None
+    last_log_at: float | None = None
+
+    def poll(self, ended: bool, max_bytes: int) -> bool:
+        """Read the next bytes of each file; return whether all are at their end. ``ended``: no more will be written."""
+        for file in self.files.values():
+            steps, at = file.read(ended, max_bytes)
+            for step, metrics in steps:
+                self.step, self.last_log_at = max(step, self.step or 0), at
+                self.metrics.update(metrics)
+                for name, value in metrics.items():
+                    series = self.fresh.setdefault(name, Decimator(POLL_POINTS))
+                    series.extend((step,), (int(at * 1e9),), (value,), _seconds)
+            self.total_steps = file.transcript.total_steps or self.total_steps
+        return all(file.at_end for file in self.files.values())
+
+    def facts(self) -> dict[str, Any]:
+        """Return the facts of such a rank: where its values come from, and how many steps it will make."""
+        progress = {"progress": Progress.filled(total_steps=self.total_steps)} if self.total_steps else {}
+        return {"source": SOURCE, **progress}
+
+    def take_points(self, run_id: str, rank: int) -> list[Points]:
+        """Return the points since the last call."""
+        fresh, self.fresh = self.fresh, {}
+        return [Points(run_id, rank, name, *tuple(zip(*series.points(), strict=True))[1:]) for name, series in fresh.items()]
+
+
+def _seconds(time_ns: int) -> float:
+    return time_ns / 1e9

@@ -1,0 +1,136 @@
+"""The curves of untracked runs from the files that they print into: real processes, real files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from gputop.foreign import outputs
+from gputop.foreign.outputs import Curves, ForeignOutputs
+from gputop.process import Ancestor, ProcessRank, ProcessRun
+from tests.real_processes import eventually
+
+PRINTS = """
+import os, sys, time
+parent, step = os.getppid(), 0
+print("Loading data")
+while os.getppid() == parent:
+    step += 1
+    if step <= 30:
+        print(f"step {step}/100 loss {float(sys.argv[1]) / step:.4f}", flush=True)
+    time.sleep(0.01)
+"""
+
+
+class Printing:
+    """Starts processes whose output goes into files."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, name: str, scale: float = 1.0) -> subprocess.Popen[bytes]:
+        with (self.folder / name).open("ab") as out:
+            return self.start_into(out, scale)
+
+    def start_into(self, out: IO[bytes] | int, scale: float = 1.0) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-u", "-c", PRINTS, str(scale)]
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        self._started.append(process)
+        return process
+
+    def end(self) -> None:
+        for process in self._started:
+            process.kill()
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+@pytest.fixture
+def printing(tmp_path: Path) -> Iterator[Printing]:
+    started = Printing(tmp_path)
+    yield started
+    started.end()
+
+
+def run_of(*processes: subprocess.Popen[bytes], launcher: subprocess.Popen[bytes] | None = None) -> ProcessRun:
+    numbered = len(processes) > 1
+    ranks = tuple(ProcessRank(process.pid, place if numbered else None) for place, process in enumerate(processes))
+    above = Ancestor(launcher.pid, "torchrun") if launcher is not None else None
+    return ProcessRun(f"pid:{processes[0].pid}", "train.py", ranks, above, started_at=1.0)
+
+
+def losses(curves: Curves) -> list[dict[int, float | None]]:
+    return [{rank.rank: rank.metrics.get("loss") for rank in run.ranks} for run in curves.runs]
+
+
+def test_a_redirected_output_becomes_a_curve_and_is_followed(printing: Printing) -> None:
+    run, reader = run_of(printing.start("nohup é.out")), ForeignOutputs()
+    steps: list[int] = []
+
+    def poll() -> Curves:
+        curves = reader.poll([run])
+        steps.extend(step for points in curves.points if points.metric == "loss" for step in points.steps)
+        return curves
+
+    curves = eventually(poll, lambda curves: steps[-1:] == [30])
+    assert steps == sorted(set(steps))
+    (shown,), (known,) = curves.process_runs, curves.runs
+    assert (shown.run_id, shown.outputs) == (known.run_id, (str(printing.folder / "nohup é.out"),))
+    assert (known.name, known.state, known.step, known.ranks[0].pid) == ("train.py", "running", 30, run.ranks[0].pid)
+    assert known.ranks[0].metrics["loss"] == pytest.approx(1 / 30, abs=1e-4)
+    assert ForeignOutputs().poll([run]).runs[0].run_id == known.run_id, "another sampler gives it the same id"
+    assert reader.poll([]) == Curves((), (), ())
+
+
+def test_a_long_file_is_read_from_its_end(printing: Printing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "TAIL", outputs.Backlog(0, 2000))
+    (printing.folder / "job.out").write_text("step 7 loss 9.0\n" * 10_000)
+    run = run_of(printing.start("job.out"))
+    curves = eventually(lambda: ForeignOutputs().poll([run]), lambda curves: curves.runs and curves.runs[0].step == 30)
+    assert sum(len(points.steps) for points in curves.points) < 400
+
+
+def test_ranks_with_files_of_their_own_have_a_curve_each(printing: Printing) -> None:
+    launcher = printing.start("launcher.log")
+    run = run_of(printing.start("0-stdout"), printing.start("1-stdout", 2.0), launcher=launcher)
+    reader = ForeignOutputs()
+    both = {0: pytest.approx(1 / 30, abs=1e-4), 1: pytest.approx(2 / 30, abs=1e-4)}
+    eventually(lambda: losses(reader.poll([run])), lambda found: found == [both])
+
+
+def test_ranks_that_print_through_their_launcher_have_its_curve(printing: Printing) -> None:
+    launcher = printing.start("slurm-1.out")
+    ranks = [printing.start_into(subprocess.DEVNULL) for _ in range(2)]
+    reader, run = ForeignOutputs(), run_of(*ranks, launcher=launcher)
+    eventually(lambda: losses(reader.poll([run])), lambda found: found == [{0: pytest.approx(1 / 30, abs=1e-4)}])
+
+
+def test_lines_that_cannot_be_told_apart_or_found_are_no_curve(printing: Printing) -> None:
+    both = [run_of(printing.start("both.out")), run_of(printing.start("both.out"))]
+    piped = run_of(printing.start_into(subprocess.PIPE))
+    gone = run_of(printing.start("gone.out"))
+    (printing.folder / "gone.out").unlink()
+    eventually((printing.folder / "both.out").read_text, lambda text: text.count("step 30/") == 2)
+    curves = ForeignOutputs().poll([*both, piped, gone])
+    assert (curves.runs, curves.points) == ((), ())
+    assert [run.run_id for run in curves.process_runs] == [None] * 4
+    ended = printing.start("ended.out")
+    ended.kill()
+    ended.wait()
+    assert ForeignOutputs().poll([run_of(ended)]).runs == ()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may read another user's output, and does not")
+def test_another_users_output_is_left_alone(printing: Printing, monkeypatch: pytest.MonkeyPatch) -> None:
+    process = printing.start("theirs.out")
+    assert outputs.output_files(process.pid)
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    assert outputs.output_files(process.pid) == ()
