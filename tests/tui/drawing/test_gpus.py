@@ -10,7 +10,7 @@ from gputop.history.series import Series
 from gputop.snapshot import Problem
 from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
 from gputop.tui.drawing.gpus.past import area, recent_means, row_of_past
-from gputop.tui.drawing.gpus.rows import row_layout
+from gputop.tui.drawing.gpus.rows import row_layout, unmeasured
 from gputop.tui.drawing.line import Line, plain
 from gputop.tui.state.view import View
 from tests import samples
@@ -62,6 +62,15 @@ def test_every_gpu_is_visible(count: int, size: tuple[int, int], most: int) -> N
     words = " ".join(texts(lines)).split()
     assert all(f"{90 + index % 8}%" in words for index in range(8))
     assert sum(word.endswith("%") for word in words) == count
+
+
+def test_what_no_gpu_reports_takes_no_cell() -> None:
+    few = dashboards.virtual()
+    assert unmeasured(few.snapshot.devices) == {"units", "links", "clock"}
+    layout = row_layout(158, 3, unmeasured(few.snapshot.devices))
+    assert (layout.units, layout.links, layout.clock, layout.past) == (0, 0, 0, 60)
+    idle = [samples.idle_device(index) for index in range(4)]
+    assert unmeasured(idle) == {"links"}, "0 is a reading"
 
 
 @pytest.mark.parametrize("count", [1, 2])
@@ -122,6 +131,14 @@ def test_virtual_gpus_are_named_and_explained() -> None:
     assert "0.0G" in words
     assert "The NVIDIA driver is not loaded. Load it with modprobe nvidia." in words
     assert "2 virtual GPUs to try everything with: CPU work, measured. Press l to launch a demo." in words
+
+
+def test_the_first_steps_go_once_a_run_is_live() -> None:
+    view = dashboards.virtual()
+    live = replace(view, snapshot=replace(view.snapshot, runs=(samples.run(),)))
+    shown = " ".join(texts(draw_gpus(live, 76, 20).lines))
+    assert "driver" not in shown
+    assert "to try everything with" not in shown
 
 
 def test_no_device_shows_the_problem() -> None:

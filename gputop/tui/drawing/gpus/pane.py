@@ -8,7 +8,7 @@ from gputop import units
 from gputop.snapshot import LIVE_STATES, Device, Process
 from gputop.tui.drawing.gpus.graphs import BLOCK_LINES_MIN, draw_graphs
 from gputop.tui.drawing.gpus.past import row_seconds
-from gputop.tui.drawing.gpus.rows import cut_trouble, processes_by_device, row_layout, rows_of
+from gputop.tui.drawing.gpus.rows import cut_trouble, processes_by_device, row_layout, rows_of, unmeasured
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, fit, joined, line, plain, wrap
 from gputop.tui.state.device_state import short_name, throttle
 from gputop.tui.state.view import View
@@ -40,7 +40,7 @@ def draw_gpus(view: View, width: int, height: int) -> Drawing:
     full = view.settings.density == "full"
     count = 1 if full else _columns(len(devices), width)
     cells = (width - GAP * (count - 1)) // count
-    layout = row_layout(cells, label)
+    layout = row_layout(cells, label, unmeasured(devices))
     lines: list[Line] = []
     users = _users(view) if full else {}
     models = {device.name for device in devices if device.kind != "mig" and device.name}
@@ -169,9 +169,12 @@ _NO_GPU_CODES = ("library_not_found", "no_gpu")
 
 
 def _hint(view: View, width: int) -> tuple[Line, ...]:
-    """Return the first steps for a machine without a GPU: shown with virtual GPUs, until a run is live."""
+    """Return the first steps for a machine without a GPU: shown with virtual GPUs, until a run is live.
+
+    The header says for as long as they are there that the GPUs are virtual.
+    """
     host = view.snapshot.host
-    if host.source != "virtual":
+    if host.source != "virtual" or any(run.state in LIVE_STATES for run in view.snapshot.runs):
         return ()
     lines: list[Line] = []
     if host.problem is not None:
@@ -179,6 +182,5 @@ def _hint(view: View, width: int) -> tuple[Line, ...]:
         lines += [*wrap(clean(host.problem.message), width, style), *wrap(clean(host.problem.hint), width, "dim"), ()]
     count = len(view.snapshot.devices)
     lines += wrap(f"{count} virtual GPU{'s' * (count != 1)} to try everything with: CPU work, measured.", width, "dim")
-    if not any(run.state in LIVE_STATES for run in view.snapshot.runs):
-        lines += wrap("Press l to launch a demo.", width, "text")
+    lines += wrap("Press l to launch a demo.", width, "text")
     return tuple(lines)

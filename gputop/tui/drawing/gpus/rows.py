@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,8 +54,23 @@ _MEMORY_CELLS = (10, 8, 4)
 """Of "70.5/141G", "71/80G" or "71G"."""
 
 
-def row_layout(width: int, label: int) -> Layout:
-    """Return the parts of a row that fit into ``width`` cells."""
+def unmeasured(devices: Iterable[Device]) -> frozenset[str]:
+    """Return the parts of a row that would be blank for each of these devices."""
+    readings = {
+        "units": ("sm_activity_percent", "tensor_activity_percent"),
+        "links": ("nvlink_rx_bytes_per_s", "pcie_rx_bytes_per_s"),
+        "clock": ("sm_clock_mhz", "throttle_reasons"),
+    }
+    seen = [device for device in devices if device.state == "ok"]
+    return frozenset(
+        part
+        for part, names in readings.items()
+        if all(getattr(device, name) in (None, ()) for device in seen for name in names)
+    )
+
+
+def row_layout(width: int, label: int, without: Collection[str] = ()) -> Layout:
+    """Return the parts of a row that fit into ``width`` cells; the parts in ``without`` take none."""
     room = width - (1 + label + 1 + 4)
     sizes = dict.fromkeys((name for name, _ in _LEAST), 0)
     for name, cells in _LEAST:
@@ -68,6 +83,8 @@ def row_layout(width: int, label: int) -> Layout:
             wider = min(room, _MEMORY_CELLS[1] - sizes["memory"])
             sizes["memory"] += wider
             room -= wider
+        if name in without:
+            continue
         if room < cells + 1:
             break
         sizes[name] = cells
@@ -178,7 +195,7 @@ def _users(view: View, cells: int) -> dict[str, Span]:
     for uuid, processes in processes_by_device(view).items():
         ranks = [process.rank for process in processes if process.run_id == view.run_id and process.rank is not None]
         if ranks:
-            found[uuid] = Span(fit_text(f"r{units.ranges(ranks, compact=True)}", cells), "rank")
+            found[uuid] = Span(fit_text(f"r{units.ranges(ranks, compact=True)}", cells), "owner")
             continue
         names = dict.fromkeys(clean(process.user) for process in processes if process.user)
         found[uuid] = Span(fit_text(",".join(names) or "?", cells), "dim")
