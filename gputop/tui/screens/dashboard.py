@@ -155,9 +155,13 @@ class DashboardScreen(Screen[None]):
         self.tabs.display = self.shape == "tabs"
         self.keys.set_hints(hints_for(columns))
         for pane, height in zip(self.panes, heights, strict=True):
+            if pane.has_focus and not height:
+                self.set_focus(None)  # else Textual hands it to whatever pane comes next
             pane.display = height > 0
             pane.styles.height = height
         self.tabs.choose(self.tab)
+        if self.focused is None and self.processes.display:
+            self.processes.focus()
 
     def _heights(self, columns: int, rows: int) -> list[int]:
         """Return the rows of each pane; 0 hides it."""

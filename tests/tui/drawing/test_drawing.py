@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from dataclasses import replace
@@ -245,9 +246,22 @@ def rows_text(view: View, order: Order, columns: int = 100) -> list[str]:
 
 def test_process_rows_tell_who_is_where() -> None:
     rows = rows_text(dashboards.one_gpu(), Order())
-    assert rows[0].split() == ["GPU", "PID", "USER", "GPU-MEM", "SM%", "CPU%", "RANK", "RUN", "TIME", "COMMAND"]
-    assert rows[1].split()[:10] == ["0", "4000", "ada", "15.0", "GiB", "24", "104", "0", "resnet18-ddp", "10m"]
+    assert rows[0].split() == ["GPU", "PID", "USER", "GPU-MEM", "SM%", "CPU%", "RSS", "RANK", "RUN", "TIME", "COMMAND"]
+    assert rows[1].split()[:11] == ["0", "4000", "ada", "15.0", "GiB", "24", "104", "3.0G", "0", "resnet18-ddp", "10m"]
     assert "python -u train.py" in rows[1]
+
+
+def test_columns_leave_by_their_importance_and_long_names_of_runs_get_room() -> None:
+    view = dashboards.one_gpu()
+    run = replace(samples.run(), name="a-run-with-quite-a-long-name")
+    long = dashboards.view_of([replace(view.snapshot, runs=(run,))])
+    assert "a-run-with-quite-a-long-name" in rows_text(long, Order(), 140)[1]
+    assert "a-run-with-…" in rows_text(long, Order(), 100)[1]
+    kept = [set(rows_text(view, Order(), columns)[0].split()) for columns in range(40, 140)]
+    assert all(fewer <= more for fewer, more in itertools.pairwise(kept))
+    order = list(dict.fromkeys(name for names in kept for name in sorted(names)))
+    assert order.index("USER") < order.index("RSS")
+    assert order[-1] == "RSS"
 
 
 def test_command_shows_names_without_directories() -> None:
@@ -283,7 +297,7 @@ def test_memory_is_not_blamed_on_nobody_while_a_share_is_hidden() -> None:
     snapshot = samples.snapshot(devices=devices, processes=(stranger,))
     assert [row.kind for row in process_rows(snapshot, Order())] == ["process"]
     drawing = draw_processes(dashboards.view_of([snapshot]), process_rows(snapshot, Order()), Order(), 100)
-    assert plain(drawing.lines[1]).split() == ["0", "77", "?", "N/A", "N/A", "?", "-", "-", "?", "?"]
+    assert plain(drawing.lines[1]).split() == ["0", "77", "?", "N/A", "N/A", "?", "N/A", "-", "-", "?", "?"]
     assert "hidden by the system" in plain(drawing.footer)
 
 
