@@ -74,7 +74,7 @@ def launch(terminal: Terminal, form_title: str) -> None:
     terminal.press("f5")
     terminal.wait_for(re.compile(r"│ (starting|running) ").search)
     terminal.press("escape")
-    terminal.wait_for("balance")
+    terminal.wait_for("GPUs work")
 
 
 def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: Terminal) -> None:
@@ -106,7 +106,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     terminal.press("d")
     terminal.wait_for(lambda text: "set_device" in text and "certain" in text, 30)
     terminal.press("escape")
-    terminal.wait_for("balance")
+    terminal.wait_for("GPUs work")
 
     terminal.press("q")
     assert terminal.wait_exit() == 0
@@ -129,7 +129,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
 
 
 def test_a_lost_connection_ends_the_screen_and_not_the_job(terminal: Terminal) -> None:
-    terminal.wait_for("balance")
+    terminal.wait_for("GPUs work")
     launch(terminal, "DistributedDataParallel")
     terminal.wait_for(lambda _: len(job_processes()) >= 2, 30)
     terminal.close()
@@ -139,7 +139,7 @@ def test_a_lost_connection_ends_the_screen_and_not_the_job(terminal: Terminal) -
 
 
 def test_a_killed_screen_leaves_the_job_and_the_next_one_lists_it(terminal: Terminal) -> None:
-    terminal.wait_for("balance")
+    terminal.wait_for("GPUs work")
     launch(terminal, "DistributedDataParallel")
     terminal.wait_for(lambda _: len(job_processes()) >= 2, 30)
     samplers = [child for child in psutil.Process(terminal.process.pid).children() if "agent" in child.cmdline()]

@@ -10,6 +10,8 @@ from gputop.snapshot import LIVE_STATES
 from gputop.tui.drawing.line import Drawing, Line, clean, clip, line, plain, spread, wrap
 from gputop.tui.state.view import View
 
+MIN_LINES, SHARE_MOST = 3, 0.16
+"""Lines that a first finding needs, and the share of the screen that findings are worth there."""
 MAX_EVIDENCE = 3
 MAX_FIX_LINES = 8
 MIN_LINES_FOR_LONG_TITLE = 6
@@ -27,9 +29,18 @@ def draw_doctor(view: View, width: int, height: int) -> Drawing:
         lines.extend(_finding(finding, width, max(1, room), view.settings.ascii))
     if not findings:
         lines.extend(_healthy(view, width, height))
-    return Drawing(
-        doctor_title(findings), tuple(lines), subtitle=line(("d", "key"), (" full report", "dim")) if findings else ()
-    )
+    title = doctor_title(findings)
+    if not findings and height <= 0 and not view.loading:
+        title = line(("Doctor: ", "title"), ("No problem found", "ok"))
+    return Drawing(title, tuple(lines), subtitle=line(("d", "key"), (" full report", "dim")) if findings else ())
+
+
+def doctor_lines_wanted(view: View, width: int, room: int) -> int:
+    """Return how many of ``room`` lines the findings deserve; none if there are none, since the title says so."""
+    if not view.findings:
+        return 0
+    most = max(MIN_LINES, int(room * SHARE_MOST))
+    return min(most, len(draw_doctor(view, width, most).lines))
 
 
 def doctor_title(findings: Sequence[Finding]) -> Line:

@@ -26,6 +26,8 @@ STYLES = (
     "accent",  # the selected or involved thing
     "bar",  # filled part of a bar
     "track",  # empty part of a bar
+    "work0", "work1", "work2", "work3",  # from little work to much
+    "owner",  # whose: which rank
     "memory",  # memory of the chosen run
     "other",  # memory of others
     "chip",  # reverses the style that follows: a label on the color of its state

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from gputop import units
 from gputop.snapshot import Device, DeviceUse, Problem, Process, Run, Snapshot
-from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, wrap
+from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, text_width, wrap
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
 from gputop.tui.state.memory_split import memory_splits
 from gputop.tui.state.view import View
@@ -21,13 +21,16 @@ COLUMNS = (
     Column("mem", "GPU-MEM", 9, ">", 1),
     Column("sm", "SM%", 4, ">", 2),
     Column("cpu", "CPU%", 5, ">", 6),
+    Column("rss", "RSS", 6, ">", 8),
     Column("rank", "RANK", 4, ">", 3),
     Column("run", "RUN", 12, "<", 5),
     Column("time", "TIME", 6, ">", 7),
     Column("command", "COMMAND", 20, "<", 0, grows=True),
 )
-SORTABLE = ("gpu", "mem", "sm", "cpu", "rank", "time", "pid", "user", "run")
-_DESCENDING = ("mem", "sm", "cpu", "time")
+COMMAND_CELLS_GOOD = 40
+"""What a command keeps before the names of runs get more than their column's width."""
+SORTABLE = ("gpu", "mem", "sm", "cpu", "rss", "rank", "time", "pid", "user", "run")
+_DESCENDING = ("mem", "sm", "cpu", "rss", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,7 @@ def _sort_key(key: str) -> Callable[[Row], tuple[float | str, ...]]:
             "mem": row.memory_bytes,
             "sm": row.use.sm_utilization_percent if row.use else None,
             "cpu": process.cpu_percent if process else None,
+            "rss": process.memory_rss_bytes if process else None,
             "rank": None if process is None or process.rank is None else float(process.rank),
             "time": None if process is None or process.started_at is None else -process.started_at,
         }
@@ -221,6 +225,8 @@ def _cells(row: Row, now: float) -> Cells:
         cells["sm"] = _span(units.number(row.use.sm_utilization_percent), row.use.sm_utilization_percent)
     hidden = "?" if "cpu_percent" in process.hidden else units.UNKNOWN
     cells["cpu"] = Span(hidden, dim) if process.cpu_percent is None else Span(f"{process.cpu_percent:.0f}")
+    rss = process.memory_rss_bytes
+    cells["rss"] = Span(units.UNKNOWN, dim) if rss is None else Span(f"{units.gib(rss)}G")
     cells["rank"] = Span("-", dim) if process.rank is None else Span(str(process.rank), f"rank{process.rank % 8}")
     cells["run"] = Span(clean(row.run.name)) if row.run else Span("-", dim)
     since = None if process.started_at is None else max(0.0, now - process.started_at)
@@ -268,7 +274,17 @@ def columns_for(rows: Sequence[Row], width: int) -> tuple[tuple[Column, int], ..
     """Return the columns that fit; the first is as wide as the longest GPU (a MIG instance's "10:3") and a mark need."""
     longest = max((len(device_label(row.device)) for row in rows if row.device is not None), default=0)
     first, *others = COLUMNS
-    return fitting((replace(first, width=max(first.width, 1 + longest)), *others), width)
+    found = fitting((replace(first, width=max(first.width, 1 + longest)), *others), width)
+    return _with_longer_runs(found, rows)
+
+
+def _with_longer_runs(columns: tuple[tuple[Column, int], ...], rows: Sequence[Row]) -> tuple[tuple[Column, int], ...]:
+    """Give the names of runs the cells that they need, as far as commands keep enough of theirs."""
+    wanted = max((text_width(clean(row.run.name)) for row in rows if row.run is not None), default=0)
+    cells = {column.key: size for column, size in columns}
+    more = max(0, min(wanted - cells.get("run", wanted), cells["command"] - COMMAND_CELLS_GOOD))
+    changes = {"run": more, "command": -more}
+    return tuple((column, size + changes.get(column.key, 0)) for column, size in columns)
 
 
 def _row_line(

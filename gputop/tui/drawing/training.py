@@ -13,10 +13,13 @@ from gputop.tui.drawing.braille import ASCII_MARKS
 from gputop.tui.drawing.line import Drawing, Line, Span, clean, clip, joined, line, wrap
 from gputop.tui.drawing.loss import MAX_CURVES, LossChart
 from gputop.tui.drawing.ranks import STATE_STYLES
+from gputop.tui.drawing.run_panel import PANEL_CELLS, panel_lines
 from gputop.tui.state.view import View
 
 CHART_MIN_LINES = 3
 LEGEND_MIN_LINES = 5
+PANEL_FROM_CELLS = 110
+"""From this width on, the panel leaves the chart more than half."""
 
 _DATA_WAIT = ("phase/data",)
 _COMMUNICATION = ("phase/communication",)
@@ -40,8 +43,18 @@ def draw_training(view: View, chart: LossChart, width: int, height: int) -> Draw
         legend = rank_legend(view, run, metric) if room > LEGEND_MIN_LINES else ()
         if legend:
             lines.append(clip(legend, width))
-        lines.extend(chart.draw(view, metric, width, room - bool(legend)))
+        lines.extend(_chart_and_panel(view, run, chart, metric, width, room - bool(legend)))
     return Drawing(title_line(view, run), tuple(lines), footer=_chooser(view, run))
+
+
+def _chart_and_panel(view: View, run: Run, chart: LossChart, metric: str, width: int, height: int) -> Sequence[Line]:
+    """Return the chart, with the panel on its right in a pane that is wide enough for both."""
+    panel = panel_lines(view, run, height) if width >= PANEL_FROM_CELLS else ()
+    if not panel:
+        return chart.draw(view, metric, width, height)
+    left = chart.draw(view, metric, width - PANEL_CELLS - 2, height)
+    beside = (*panel, *[()] * (height - len(panel)))
+    return [(*part, Span("  "), *more) if more else part for part, more in zip(left, beside, strict=True)]
 
 
 def how_to_track(width: int) -> tuple[Line, ...]:

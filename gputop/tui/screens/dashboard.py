@@ -13,8 +13,11 @@ from textual.screen import Screen
 
 from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, Run
+from gputop.tui.drawing.doctor import doctor_lines_wanted
 from gputop.tui.drawing.gpus.pane import lines_wanted
+from gputop.tui.drawing.training import how_to_track
 from gputop.tui.screens.base import KeyBar, KeyHint
+from gputop.tui.screens.stacking import Need, stack
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
@@ -26,13 +29,13 @@ from gputop.tui.widgets.requests import RunChosen, SettingsChanged
 from gputop.tui.widgets.tab_bar import TabBar
 from gputop.tui.widgets.training import TrainingPane
 
-WIDE = (120, 24)
-"""From this many columns and rows on, there are two columns of panes."""
-COLUMN = (100, 30)
-"""From this size on, all panes are stacked in one column; below it, one is shown at a time."""
-FRAME_LINES = 2
-HEADLINE_LINES = 7
-"""Height of the doctor's pane below the GPUs on a small screen."""
+TABS_BELOW = (100, 30)
+"""Below this many columns or rows, the first tab shows the most important panes, and each other tab one pane."""
+RULE_LINES = 1
+TRAINING_LINES_MIN, PROCESS_LINES_MIN = 6, 4
+"""With less, a chart shows no curve and a table no row worth its heading."""
+SHARE_MOST = 0.6
+"""Most of the rows that the GPUs may take while there are other panes."""
 DENSITIES = ("auto", "full", "compact")
 
 _HINTS = (
@@ -91,8 +94,8 @@ class DashboardScreen(Screen[None]):
         self.tabs = TabBar(("GPUs", "Training", "Processes", "Doctor"))
         self.keys = KeyBar(hints_for(80))
         self.tab = 0
-        self.shape = "wide"
-        """"wide" (two columns), "column" (one) or "tabs" (one pane at a time)."""
+        self.shape = "all"
+        """"all" (every pane) or "tabs" (the most important ones, or one at a time)."""
         self._layout: tuple[object, ...] = ()
 
     def compose(self) -> ComposeResult:
@@ -143,36 +146,46 @@ class DashboardScreen(Screen[None]):
         columns, rows = self.size
         if not columns:
             return
-        if columns >= WIDE[0] and rows >= WIDE[1]:
-            self.shape = "wide"
-        elif columns >= COLUMN[0] and rows >= COLUMN[1]:
-            self.shape = "column"
-        else:
-            self.shape = "tabs"
-        wanted = lines_wanted(self.view) if self.view else 0
-        layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, wanted)
+        self.shape = "all" if columns >= TABS_BELOW[0] and rows >= TABS_BELOW[1] else "tabs"
+        heights = self._heights(columns, rows)
+        layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, *heights)
         if layout == self._layout:
             return
         self._layout = layout
         self.tabs.display = self.shape == "tabs"
         self.keys.set_hints(hints_for(columns))
-        grid = self.query_one("#panes").styles
-        grid.grid_size_columns = 2 if self.shape == "wide" else 1
-        grid.grid_rows = self._row_heights(rows, wanted)
-        for place, pane in enumerate(self.panes):
-            pane.display = self.shape != "tabs" or place == self.tab or (self.tab == 0 and pane is self.doctor)
+        for pane, height in zip(self.panes, heights, strict=True):
+            if pane.has_focus and not height:
+                self.set_focus(None)  # else Textual hands it to whatever pane comes next
+            pane.display = height > 0
+            pane.styles.height = height
         self.tabs.choose(self.tab)
+        if self.focused is None and self.processes.display:
+            self.processes.focus()
 
-    def _row_heights(self, rows: int, wanted: int) -> str:
-        """Return the heights of the grid's rows, as Textual's ``grid_rows`` takes them."""
-        room = rows - 3
-        if self.shape == "wide":
-            top = min(max(wanted + FRAME_LINES, room // 2), int(room * 0.6))
-            return f"{top} 1fr"
-        if self.shape == "column":
-            top = min(max(wanted + FRAME_LINES, 5), int(room * 0.4))
-            return f"{top} 2fr 2fr {max(5, int(room * 0.2))}"
-        return f"1fr {HEADLINE_LINES}" if self.tab == 0 else "1fr"
+    def _heights(self, columns: int, rows: int) -> list[int]:
+        """Return the rows of each pane; 0 hides it."""
+        names = ("gpus", "training", "processes", "doctor")
+        room = max(1, rows - 3 - (self.shape == "tabs"))
+        if self.shape == "tabs" and self.tab:
+            return [room if place == self.tab else 0 for place in range(len(names))]
+        if self.view is None:
+            return [room // 4] * 3 + [room - room // 4 * 3]
+        view, width = self.view, columns - 2
+        gpus = RULE_LINES + lines_wanted(view, width, room)
+        doctor = RULE_LINES + doctor_lines_wanted(view, width, room)
+        training = RULE_LINES + (0 if view.run else len(how_to_track(width)))
+        processes = RULE_LINES + self.processes.lines_wanted(view, width)
+        if view.run:
+            processes = min(processes, max(PROCESS_LINES_MIN, room // 4))
+        needs = {
+            "gpus": Need(min(gpus, max(2, int(room * SHARE_MOST))), gpus),
+            "training": Need(TRAINING_LINES_MIN if view.run else RULE_LINES, training),
+            "processes": Need(min(processes, PROCESS_LINES_MIN), processes),
+            "doctor": Need(min(doctor, 2 * RULE_LINES), doctor),
+        }
+        heights = stack(room, needs, ("gpus", "doctor", "training", "processes"), "training" if view.run else "processes")
+        return [heights[name] for name in names]
 
     # Panes
 

@@ -17,7 +17,20 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gputop.tui.drawing.line import Drawing, Line, Span, ascii_line, changed_ranges, clean_row, clip, cut, fit, full_row, width
+from gputop.tui.drawing.line import (
+    Drawing,
+    Line,
+    Span,
+    ascii_line,
+    changed_ranges,
+    clean_row,
+    clip,
+    cut,
+    fit,
+    full_row,
+    joined,
+    width,
+)
 from gputop.tui.state.view import View
 from gputop.tui.widgets.painting import CellPainter, look_of, styles_of
 from gputop.tui.widgets.palette import THEMES, palette, theme_name
@@ -26,8 +39,8 @@ from gputop.tui.widgets.private_textual import crops_left
 __all__ = ["THEMES", "LinesWidget", "Pane", "ViewPane", "palette", "theme_name"]
 
 WHEEL_LINES = 3
-BRIDGE_CELLS = 10
-"""Gaps of at most this many unchanged cells are resent: moving the cursor and setting the style again takes as many bytes."""
+BRIDGE_CELLS = 3
+"""Gaps of at most this many unchanged cells are resent: moving the cursor takes as many bytes."""
 
 
 class LinesWidget(Widget):
@@ -250,6 +263,8 @@ class LinesWidget(Widget):
         return (shown[y][0], x) if 0 <= y < len(shown) else (None, x)
 
 
+TAIL_CELLS_MIN = 12
+"""Less of a note than this says nothing."""
 _ROUND = ("╭", "╮", "╰", "╯", "─", "│", "▸")
 _ASCII = ("+", "+", "+", "+", "-", "|", ">")
 
@@ -360,7 +375,48 @@ class Pane(LinesWidget):
 
 
 class ViewPane(Pane):
-    """A pane that draws itself from the view: ``drawing`` returns its lines for the current size."""
+    """A pane that draws itself from the view: ``drawing`` returns its lines for the current size.
+
+    A rule with its title stands above the lines instead of a box around them, which saves a row and two columns. It holds what
+    a box has in its lower edge, too.
+    """
+
+    @property
+    def inner_size(self) -> Size:
+        """Space below the rule, with one blank cell on each side."""
+        return Size(max(0, self.size.width - 2), max(0, self.size.height - 1))
+
+    def build_rows(self) -> list[Line]:
+        """Return the rule and the rows below it."""
+        columns, height = self.size
+        if height < 1 or columns < 8:
+            return [fit(line, columns) for line in (self.title, *self.lines)[:height]]
+        edge = "accent" if self.has_focus else "track"
+        return [self._rule(edge), *((Span(" "), *row, Span(" ")) for row in LinesWidget.build_rows(self))]
+
+    def _rule(self, edge: str) -> Line:
+        bar, mark = ("-", ">") if self.ascii else ("─", "▸")
+        start = (Span(mark if self.has_focus else bar, edge), Span(f" {self.digit} ", "key"))
+        room = self.size.width - width(start) - 1
+        parts = [part for part in (self.footer, self.subtitle, self._position()) if part]
+        tail: Line = ()
+        # What does not fit beside the title is left out, the last part first.
+        for count in range(len(parts), 0, -1):
+            tail = joined(parts[:count], Span("  "))
+            if width(self.title) + width(tail) + 4 <= room:
+                break
+            tail = ()
+        if not tail and parts:
+            tail = clip(parts[0], max(0, room - width(self.title) - 4))
+            tail = tail if width(tail) >= TAIL_CELLS_MIN else ()
+        end = (Span(" "), *tail, Span(f" {bar}", edge)) if tail else ()
+        title = clip(self.title, max(0, room - width(end)))
+        fill = room - width(title) - width(end) + 1
+        return (*start, *title, Span(" " + bar * (fill - 1), edge), *end) if fill > 0 else (*start, *title, *end)
+
+    def line_at(self, x: int, y: int) -> tuple[int | None, int]:
+        """Return the line at a position, taking the rule into account."""
+        return LinesWidget.line_at(self, x - 1, y - 1)
 
     def __init__(self, title: str, digit: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
         super().__init__(title, digit, id=id)

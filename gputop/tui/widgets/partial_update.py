@@ -1,7 +1,7 @@
 """A partial update of Textual's screen that is cropped on both sides and encodes each style as a difference.
 
 Textual 8 crops a partial update on the right but not on the left, and sets and resets the whole style for each piece of text.
-``PartialUpdate`` sends only the changed cells, and only how each style differs from that of the cell before.
+``PartialUpdate`` sends only the changed cells, those of one style together, and only how a style differs from the one before.
 
 This module depends only on Textual and Rich, so that Textual could adopt it unchanged.
 """
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.color import Color, ColorSystem
 from rich.console import COLOR_SYSTEMS, Console
 from rich.style import Style
@@ -52,23 +53,48 @@ class PartialUpdate(CompositorUpdate):
         self.pieces = pieces
 
     def render_segments(self, console: Console) -> str:
-        """Return the escape sequences and text to write to the terminal."""
+        """Return the escape sequences and text to write to the terminal.
+
+        All cells of one style are written together: moving the cursor takes a third of what a style takes.
+        """
         system = COLOR_SYSTEMS.get(console.color_system or "", ColorSystem.TRUECOLOR)
         written: list[str] = []
         now = _PLAIN
-        for x, y, cells in self.pieces:
-            written.append(f"\x1b[{y + 1};{x + 1}H")
-            for text, wanted in cells:
-                if wanted.link:
-                    written += (_change(now, _PLAIN, system), Strip.render_style(wanted, text, system))
-                    now = _PLAIN
-                    continue
-                if wanted is not now:
-                    written.append(_change(now, wanted, system))
-                    now = wanted
-                written.append(text)
+        place: tuple[int, int] | None = None
+        for wanted, runs in _by_style(self.pieces).items():
+            if not wanted.link:
+                written.append(_change(now, wanted, system))
+                now = wanted
+            elif now is not _PLAIN:
+                written.append(_change(now, _PLAIN, system))
+                now = _PLAIN
+            for x, y, text in runs:
+                written.append(_move(place, (x, y)))
+                written.append(Strip.render_style(wanted, text, system) if wanted.link else text)
+                place = (x + cell_len(text), y)
         written.append(_change(now, _PLAIN, system))
         return "".join(written)
+
+
+def _by_style(pieces: Sequence[Piece]) -> dict[Style, list[tuple[int, int, str]]]:
+    """Return the runs of cells, each with its position, by their style in order of appearance."""
+    found: dict[Style, list[tuple[int, int, str]]] = {}
+    for x, y, cells in pieces:
+        for text, style in cells:
+            if text:
+                found.setdefault(style, []).append((x, y, text))
+                x += cell_len(text)
+    return found
+
+
+def _move(place: tuple[int, int] | None, to: tuple[int, int]) -> str:
+    """Return the shortest sequence that moves the cursor; it stays where it is after the cells before."""
+    x, y = to
+    if place == to:
+        return ""
+    if place is not None and place[1] == y and place[0] < x:
+        return f"\x1b[{x - place[0]}C" if x - place[0] > 1 else "\x1b[C"
+    return f"\x1b[{y + 1};{x + 1}H"
 
 
 def cut_pieces(update: ChopsUpdate) -> list[Piece]:

@@ -8,7 +8,7 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from gputop.snapshot import Process
+from gputop.snapshot import Process, Snapshot
 from gputop.tui.drawing.line import Drawing, Line, clean, line
 from gputop.tui.drawing.processes import SORTABLE, Order, Row, columns_for, draw_processes, process_rows
 from gputop.tui.drawing.table import column_at
@@ -29,16 +29,29 @@ class ProcessesPane(ViewPane):
         self.order = Order()
         self.typing = False
         self._rows_shown: tuple[Row, ...] = ()
+        self._last_rows: tuple[tuple[Snapshot, Order], tuple[Row, ...]] | None = None
         self._chosen: tuple[str, str] | None = None
         self._held = False
         """True once the user chose a row: the cursor then follows that row; before, it stays on the first row."""
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
         """Return the table."""
-        self._rows_shown = process_rows(view.snapshot, self.order)
+        self._rows_shown = self._rows_in(view)
         self.header_lines = 1 if self._rows_shown else 0
         drawing = draw_processes(view, self._rows_shown, self.order, columns)
         return drawing._replace(footer=self._input_line()) if self.typing else drawing
+
+    def lines_wanted(self, view: View, columns: int) -> int:
+        """Return how many lines the table fills, without the notes below it."""
+        rows = self._rows_in(view)
+        return 1 + len(rows) if rows else len(draw_processes(view, rows, self.order, columns).lines)
+
+    def _rows_in(self, view: View) -> tuple[Row, ...]:
+        """Return the rows in their order; the layout and the drawing of one snapshot share them."""
+        key = view.snapshot, self.order
+        if self._last_rows is None or self._last_rows[0][0] is not key[0] or self._last_rows[0][1] != key[1]:
+            self._last_rows = key, process_rows(view.snapshot, self.order)
+        return self._last_rows[1]
 
     def cursor_for(self, drawing: Drawing) -> int | None:
         """Return the line of the chosen row, or of what took its place; the first row before any choice."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import sys
 from dataclasses import replace
@@ -11,11 +12,10 @@ import pytest
 from gputop.doctor.findings.finding import Abstained, Finding
 from gputop.history.columns import LiveColumns, steady_end
 from gputop.history.series import History, Series
-from gputop.snapshot import DeviceUse, Problem, Process
-from gputop.tui.drawing.bars import bar, sparkline
+from gputop.snapshot import DeviceUse, Process
+from gputop.tui.drawing.bars import bar
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
 from gputop.tui.drawing.doctor import draw_doctor
-from gputop.tui.drawing.gpus.pane import draw_gpus, recent_means
 from gputop.tui.drawing.header import header_line
 from gputop.tui.drawing.line import Line, Span, ascii_line, changed_ranges, clean, clip, fit, line, plain, spread, width, wrap
 from gputop.tui.drawing.loss import LossChart
@@ -84,11 +84,6 @@ def test_bar_fills_in_eighths() -> None:
     assert plain(bar(0.5, 4, ascii_only=True)) == "##.."
 
 
-def test_sparkline_tells_zero_from_unknown() -> None:
-    assert sparkline([0, 50, 100, None]) == "▁▅█ "
-    assert sparkline([0, 100, None], ascii_only=True) == "_# "
-
-
 # Charts
 
 
@@ -149,67 +144,6 @@ def test_steady_end_moves_seldom() -> None:
     ends = {steady_end(0.0, float(last)) for last in range(1000)}
     assert len(ends) < 30
     assert all(steady_end(5.0, 5.0 + last) >= 5.0 + last for last in range(1000))
-
-
-# GPUs
-
-
-def test_gpu_row_says_the_readings() -> None:
-    drawing = draw_gpus(dashboards.healthy(density="compact"), 76, 22)
-    row = texts(drawing.lines)[1]
-    assert row.split()[:2] == ["0", "98%"]
-    assert "71.2/80 GiB" in row
-    assert "612 W" in row
-    assert "65°C" in row
-
-
-def test_auto_density_takes_two_lines_where_they_fit() -> None:
-    assert len(draw_gpus(dashboards.healthy(), 76, 22).lines) == 1 + 16
-    assert len(draw_gpus(dashboards.healthy(), 76, 12).lines) == 1 + 8
-    assert "resnet18-ddp rank 0 · SM 88 % · tensor 41 %" in "\n".join(texts(draw_gpus(dashboards.healthy(), 76, 22).lines))
-
-
-def test_trouble_is_told_in_words() -> None:
-    rows = texts(draw_gpus(dashboards.troubled(density="compact"), 76, 22).lines)
-    shown = "\n".join(rows)
-    assert "lost GPU 1 has fallen off the bus. Restart the machine." in shown
-    assert "stale the driver has not answered for 12s" in shown
-    assert "hot  86°C" in shown
-    assert "cap  65°C" in shown
-    unknown = next(row for row in rows if row.strip().startswith("5"))
-    assert unknown.split() == ["5", "N/A", "N/A", "N/A", "N/A"]
-    assert "└  N/A MIG 6:1 3g.40gb" in shown
-    assert rows.index(next(row for row in rows if "MIG 6:0" in row)) == rows.index(next(r for r in rows if r[1:4] == " 6 ")) + 1
-
-
-def test_involved_devices_are_marked() -> None:
-    rows = texts(draw_gpus(dashboards.one_gpu(density="compact"), 76, 22).lines)
-    assert [row[0] for row in rows[1:9]] == ["▸", *" " * 7]
-
-
-def test_virtual_gpus_are_named_and_explained() -> None:
-    drawing = draw_gpus(dashboards.virtual(), 76, 20)
-    assert plain(drawing.title) == "GPUs · 2 virtual"
-    shown = " ".join(texts(drawing.lines))
-    assert "v0   0%" in shown
-    words = " ".join(shown.split())
-    assert "The NVIDIA driver is not loaded. Load it with modprobe nvidia." in words
-    assert "2 virtual GPUs to try everything with: CPU work, measured. Press l to launch a demo." in words
-
-
-def test_no_device_shows_the_problem() -> None:
-    base = samples.snapshot(devices=(), processes=(), runs=(), points=())
-    problem = Problem("driver_mismatch", "Driver and library differ.", "Reboot.")
-    view = dashboards.view_of([replace(base, host=replace(base.host, problem=problem))])
-    assert texts(draw_gpus(view, 76, 20).lines) == ["Driver and library differ.", "Reboot."]
-
-
-def test_recent_means() -> None:
-    series = Series()
-    for second in range(30):
-        series.append(float(second), float(second // 10))
-    assert recent_means(series, 30.0, 10.0, 4) == [None, 0.0, 1.0, 2.0]
-    assert recent_means(None, 30.0, 10.0, 2) == [None, None]
 
 
 # Training
@@ -312,9 +246,22 @@ def rows_text(view: View, order: Order, columns: int = 100) -> list[str]:
 
 def test_process_rows_tell_who_is_where() -> None:
     rows = rows_text(dashboards.one_gpu(), Order())
-    assert rows[0].split() == ["GPU", "PID", "USER", "GPU-MEM", "SM%", "CPU%", "RANK", "RUN", "TIME", "COMMAND"]
-    assert rows[1].split()[:10] == ["0", "4000", "ada", "15.0", "GiB", "24", "104", "0", "resnet18-ddp", "10m"]
+    assert rows[0].split() == ["GPU", "PID", "USER", "GPU-MEM", "SM%", "CPU%", "RSS", "RANK", "RUN", "TIME", "COMMAND"]
+    assert rows[1].split()[:11] == ["0", "4000", "ada", "15.0", "GiB", "24", "104", "3.0G", "0", "resnet18-ddp", "10m"]
     assert "python -u train.py" in rows[1]
+
+
+def test_columns_leave_by_their_importance_and_long_names_of_runs_get_room() -> None:
+    view = dashboards.one_gpu()
+    run = replace(samples.run(), name="a-run-with-quite-a-long-name")
+    long = dashboards.view_of([replace(view.snapshot, runs=(run,))])
+    assert "a-run-with-quite-a-long-name" in rows_text(long, Order(), 140)[1]
+    assert "a-run-with-…" in rows_text(long, Order(), 100)[1]
+    kept = [set(rows_text(view, Order(), columns)[0].split()) for columns in range(40, 140)]
+    assert all(fewer <= more for fewer, more in itertools.pairwise(kept))
+    order = list(dict.fromkeys(name for names in kept for name in sorted(names)))
+    assert order.index("USER") < order.index("RSS")
+    assert order[-1] == "RSS"
 
 
 def test_command_shows_names_without_directories() -> None:
@@ -350,7 +297,7 @@ def test_memory_is_not_blamed_on_nobody_while_a_share_is_hidden() -> None:
     snapshot = samples.snapshot(devices=devices, processes=(stranger,))
     assert [row.kind for row in process_rows(snapshot, Order())] == ["process"]
     drawing = draw_processes(dashboards.view_of([snapshot]), process_rows(snapshot, Order()), Order(), 100)
-    assert plain(drawing.lines[1]).split() == ["0", "77", "?", "N/A", "N/A", "?", "-", "-", "?", "?"]
+    assert plain(drawing.lines[1]).split() == ["0", "77", "?", "N/A", "N/A", "?", "N/A", "-", "-", "?", "?"]
     assert "hidden by the system" in plain(drawing.footer)
 
 

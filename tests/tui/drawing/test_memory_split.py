@@ -60,14 +60,13 @@ def test_a_hidden_share_makes_the_rest_unknown() -> None:
 
 
 def test_the_drivers_part_of_the_bar_is_dim() -> None:
-    snapshot = box(*[41_000] * 2, held_mib=20_500)
-    (row, _) = draw_gpus(dashboards.view_of([snapshot] * 2, density="compact"), 140, 2).lines
+    def bar(snapshot: Snapshot) -> list[str]:
+        (row, _) = draw_gpus(dashboards.view_of([snapshot] * 2, density="compact"), 140, 2).lines
+        return [span.style for span in row if "━" in span.text]
+
     # Half of what is used is the run's, the rest neither a process's nor the driver's: it stands out.
-    used = [(span.style, len(span.text)) for span in row if "━" in span.text]
-    assert [style for style, _ in used] == ["memory", "warn"]
-    even = box(*[41_000] * 2, held_mib=40_300)
-    (row, _) = draw_gpus(dashboards.view_of([even] * 2, density="compact"), 140, 2).lines
-    assert [span.style for span in row if "━" in span.text] == ["memory", "dim"]
+    assert bar(box(*[41_000] * 2, held_mib=20_500)) == ["memory", "warn"]
+    assert bar(box(*[41_000] * 2, held_mib=40_300)) == ["memory", "dim"]
 
 
 def mig_box() -> Snapshot:
@@ -88,7 +87,7 @@ def mig_box() -> Snapshot:
 
 def test_a_gpu_cut_into_instances_says_so_instead_of_idle() -> None:
     rows = [plain(row) for row in draw_gpus(dashboards.view_of([mig_box()], density="full"), 110, 20).lines]
-    parent = next(row for row in rows if "380 W" in row)
+    parent = next(row for row in rows if "380W" in row)
     assert "0%" not in parent
     assert "MIG 2 instances" in parent
     detail = rows[rows.index(parent) + 1]

@@ -21,8 +21,8 @@ from gputop.jobs.store import Job
 from gputop.snapshot import Points, Snapshot
 from gputop.tui.drawing import comparison, large_chart
 from gputop.tui.drawing import jobs as drawn_jobs
-from gputop.tui.drawing.bars import sparkline
 from gputop.tui.drawing.finding_text import finding_lines
+from gputop.tui.drawing.gpus.past import area, row_of_past
 from gputop.tui.drawing.line import MARKS_MAX, ascii_line, clean, line, plain, text_width
 from gputop.tui.drawing.line import width as line_width
 from gputop.tui.drawing.prose import pairs, wrapped
@@ -215,9 +215,11 @@ async def test_a_run_is_drawn_over_time_whatever_the_clock_says() -> None:
             check(app)
 
 
-def test_a_sparkline_of_any_value() -> None:
-    assert sparkline([None, float("nan"), float("inf"), -float("inf"), 1e308, 100.0, 0.0], ascii_only=True)[:2] == "  "
-    assert len(sparkline([1e308, -1e308])) == 2
+def test_the_past_of_any_value() -> None:
+    values = [None, float("nan"), float("inf"), -float("inf"), 1e308, 1.0, 0.0]
+    assert plain(row_of_past(values, ascii_only=True)) == "  #_##_"
+    assert len(plain(row_of_past([1e308, -1e308]))) == 2
+    assert all(len(plain(row)) == len(values) for row in area(values, 3))
 
 
 def test_numbers_of_every_size_have_a_text() -> None:

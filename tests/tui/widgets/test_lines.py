@@ -181,15 +181,19 @@ def luminance(color: Color) -> float:
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+NO_TEXT = {"track", "band", "memory", "other", "work0", "work1", "work2", "work3"}
+"""Styles of bars and surfaces."""
+
+
 @pytest.mark.parametrize(("look", "background"), [("dark", DARK_BACKGROUND), ("light", LIGHT_BACKGROUND)])
 def test_text_can_be_read(look: str, background: str) -> None:
-    """WCAG 2.1 asks for a contrast of 4.5 for text; the track is no text, and the cursor's line must hold it as well."""
+    """WCAG 2.1 asks for a contrast of 4.5 for text; the cursor's line must hold it as well."""
     styles = PALETTES[look]
     for under in (Color.parse(background), styles["cursor"].bgcolor):
         assert under is not None
         for name in STYLES:
             color = styles[name].color
-            if color is None or name == "track":
+            if color is None or name in NO_TEXT:
                 continue
             light, dark = sorted((luminance(color), luminance(under)), reverse=True)
             assert (light + 0.05) / (dark + 0.05) >= 4.5, (look, name, under)
@@ -237,7 +241,7 @@ async def test_changed_cells_alone_go_to_the_terminal() -> None:
         widget.set_lines([line(("memory 71.3/80 GiB ", "text"), ("日月 97%", "value"))])
         await pilot.pause()
         (sent,) = updates
-        assert sent.startswith("\x1b[1;11H")
+        assert "\x1b[1;11H" in sent
         assert "memory" not in sent
         stream.feed(sent)
         assert terminal.display[0].replace(" ", "").startswith("memory71.3/80GiB日月97%")

@@ -276,7 +276,7 @@ def test_the_part_that_textual_could_take_knows_nothing_of_gputop() -> None:
     assert done.stdout == "False\n"
 
 
-def test_styles_are_encoded_as_the_difference_from_the_style_before() -> None:
+def test_cells_of_a_style_go_together_and_styles_are_encoded_as_differences() -> None:
     from rich.console import Console
 
     from gputop.tui.widgets.partial_update import PartialUpdate, Piece
@@ -286,10 +286,12 @@ def test_styles_are_encoded_as_the_difference_from_the_style_before() -> None:
         [Piece(2, 0, [("a", red), ("b", red), ("c", bold_red)]), Piece(0, 3, [("d", red), ("e", Style.null())])]
     )
     console = Console(color_system="standard", force_terminal=True)
-    assert update.render_segments(console) == ("\x1b[1;3H\x1b[31mab\x1b[0;1;31mc\x1b[4;1H\x1b[0;31md\x1b[39me")
+    assert update.render_segments(console) == ("\x1b[31m\x1b[1;3Hab\x1b[4;1Hd\x1b[0;1;31m\x1b[1;5Hc\x1b[0m\x1b[4;2He")
+    near = PartialUpdate([Piece(0, 0, [("日", red)]), Piece(3, 0, [("x", red)]), Piece(9, 0, [("y", red)])])
+    assert near.render_segments(console) == "\x1b[31m\x1b[1;1H日\x1b[Cx\x1b[5Cy\x1b[39m"
     shown = PartialUpdate([Piece(0, 0, [("x", linked)])]).render_segments(console)
     assert "https://example.org" in shown
     colorless = Console(color_system=None)
     assert PartialUpdate([Piece(0, 0, [("x", Style.parse("bold"))])]).render_segments(colorless) == (
-        "\x1b[1;1H\x1b[0;1mx\x1b[0m"
+        "\x1b[0;1m\x1b[1;1Hx\x1b[0m"
     )

@@ -62,7 +62,7 @@ def y_axis(low: float, high: float, rows: int, *, dots: int = 4, log: bool = Fal
             if len(ticks) == len(values):
                 return axes[-1]
         return axes[0]
-    step = next(step for step in _steps(low, high) if step >= (high - low) / 4)
+    step = next(step for step in _steps(low, high) if step >= (high - low) / 8)
     bottom, top = math.floor(low / step) * step, math.ceil(high / step) * step
     return YAxis(bottom, top, _labeled([bottom, top], step, cells))
 

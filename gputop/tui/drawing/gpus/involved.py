@@ -21,10 +21,9 @@ def draw_involved(finding: Finding, view: View, width: int, height: int) -> Draw
     devices = [device for device in view.snapshot.devices if device.uuid in finding.devices]
     if devices:
         shown = devices[:MAX_DEVICES]
-        room = len(shown) + 2
         part = replace(view, snapshot=replace(view.snapshot, devices=tuple(shown)), findings=(finding,))
-        drawn = draw_gpus(replace(part, settings=replace(view.settings, density="compact")), width, room)
-        lines += drawn.lines[: len(shown) + 1]
+        drawn = draw_gpus(replace(part, settings=replace(view.settings, density="compact")), width, len(shown))
+        lines += drawn.lines[: len(shown)]
         if len(devices) > len(shown):
             lines.append((Span(f"   and {len(devices) - len(shown)} more GPUs", "dim"),))
     run = next((run for run in view.snapshot.runs if run.run_id == finding.run), None)

@@ -1,0 +1,122 @@
+"""The past of a device's reading: means over equal stretches of time, as one row of cells or as an area. Pure.
+
+Heights and colors are coarse on purpose: a GPU that works evenly is an even row, and costs no bytes while it stays one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+from gputop.history.series import Series
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.state.view import View
+
+SECONDS_PER_COLUMN, YOUNG_S, YOUNG_SECONDS_PER_COLUMN = 10.0, 300.0, 5.0
+"""Time per column of a row, and in the first minutes of the history, so that a row fills sooner. Columns start at multiples of
+it, so that a tick changes one character, not the whole line."""
+
+_LEVELS = "▁▂▃▄▅▆▇"
+"""Tops out below a full block, so that rows never melt into one another."""
+_EIGHTHS = " ▁▂▃▄▅▆▇█"
+_ASCII_LEVELS = "_.:-=+#"
+_FULL_SHARE = 0.85
+"""From this share on, a cell is as high as it gets: the difference to 100 % is noise."""
+RAMP = ("work0", "work1", "work2", "work3")
+"""Styles from little work to much; trouble is not on this scale."""
+
+
+def recent_means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
+    """Return ``count`` means of ``seconds`` each up to ``end``; None where there is no data.
+
+    All but the last mean are final, so they are computed once per column and not on every tick. The exception is a series that
+    has been halved: its newest bucket may grow across a column border.
+    """
+    if not math.isfinite(end):
+        return [None] * count
+    if series is None or series.width > 1 or count < 2:
+        return _means(series, end, seconds, count)
+    return [*_past_means(series, end - seconds, seconds, count - 1), *_means(series, end, seconds, 1)]
+
+
+def row_seconds(view: View) -> float:
+    """Return the seconds per column of a row."""
+    began = view.history.started_at
+    young = began is not None and view.snapshot.time - began < YOUNG_S
+    return seconds_per_column(YOUNG_SECONDS_PER_COLUMN if young else SECONDS_PER_COLUMN, view.snapshot.interval_s)
+
+
+def seconds_per_column(least: float, interval: float) -> float:
+    """Return ``least``, or a multiple of it in which every column has a reading at this interval."""
+    return least * max(1, math.ceil(interval / least))
+
+
+def column_end(time: float, seconds: float) -> float:
+    """Return the end of the newest column, which is still being filled."""
+    return (time // seconds + 1) * seconds
+
+
+@lru_cache(maxsize=256)
+def _past_means(series: Series, end: float, seconds: float, count: int) -> tuple[float | None, ...]:
+    return tuple(_means(series, end, seconds, count))
+
+
+def _means(series: Series | None, end: float, seconds: float, count: int) -> list[float | None]:
+    """Return the means, iterating backward from the newest bucket."""
+    totals, counts = [0.0] * count, [0] * count
+    start, scale = end - seconds * count, 1 / seconds
+    for bucket in reversed(series.buckets if series else ()):
+        last = bucket.x_last
+        if last < start:
+            break
+        place = int(((bucket.x_first + last) / 2 - start) * scale)
+        if 0 <= place < count:
+            totals[place] += bucket.total
+            counts[place] += bucket.count
+    return [total / number if number else None for total, number in zip(totals, counts, strict=True)]
+
+
+def row_of_past(shares: Sequence[float | None], ascii_only: bool = False) -> Line:
+    """Return one cell per share (0 to 1): its height and color say how much work; blank where unknown, thin at 0."""
+    levels = _ASCII_LEVELS if ascii_only else _LEVELS
+    last = len(levels) - 1
+    spans: list[tuple[str, str]] = []
+    for share in shares:
+        if share is None or share != share:
+            spans.append((" ", "track"))
+        elif share < 0.01:
+            spans.append((levels[0], "track"))
+        else:
+            level = min(last, int(min(1.0, share) / _FULL_SHARE * last))
+            spans.append((levels[level], RAMP[min(len(RAMP) - 1, level * len(RAMP) // (last + 1))]))
+    return _merged(spans)
+
+
+def area(shares: Sequence[float | None], rows: int, ascii_only: bool = False, style: str = "") -> list[Line]:
+    """Return an area graph of ``rows`` lines, one column per share (0 to 1); the top row ends below a full block.
+
+    Rows take the colors of ``RAMP`` from the bottom to the top, or ``style``.
+    """
+    lines: list[Line] = []
+    for row in range(rows - 1, -1, -1):
+        wanted = style or RAMP[row * len(RAMP) // rows]
+        characters: list[str] = []
+        for share in shares:
+            filled = 0.0 if share is None or share != share else min(1.0, max(0.0, share)) * rows - row
+            eighths = min(7 if row == rows - 1 else 8, max(0, round(filled * 8)))
+            if row == 0 and not eighths and share is not None:
+                eighths = 1
+            characters.append(" #"[eighths > 3] if ascii_only else _EIGHTHS[eighths])
+        lines.append((Span("".join(characters), wanted),))
+    return lines
+
+
+def _merged(cells: Sequence[tuple[str, str]]) -> Line:
+    spans: list[Span] = []
+    for text, style in cells:
+        if spans and spans[-1].style == style:
+            spans[-1] = Span(spans[-1].text + text, style)
+        else:
+            spans.append(Span(text, style))
+    return tuple(spans)

@@ -1,0 +1,156 @@
+"""The GPU pane: graphs of one or two devices, rows of more, in as many columns as it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.history.series import Series
+from gputop.snapshot import Problem
+from gputop.tui.drawing.gpus.pane import draw_gpus, lines_wanted
+from gputop.tui.drawing.gpus.past import area, recent_means, row_of_past
+from gputop.tui.drawing.gpus.rows import row_layout, unmeasured
+from gputop.tui.drawing.line import Line, plain
+from gputop.tui.state.view import View
+from tests import samples
+from tests.tui import dashboards
+
+
+def texts(lines: tuple[Line, ...]) -> list[str]:
+    return [plain(part) for part in lines]
+
+
+def box(count: int, **settings: object) -> View:
+    """GPUs that all work, for five minutes."""
+    devices = tuple(samples.device(index, utilization_percent=90.0 + index % 8) for index in range(count))
+    quiet = [
+        samples.snapshot(tick * 10, interval_s=10.0, devices=devices, processes=(), runs=(), points=()) for tick in range(31)
+    ]
+    return dashboards.view_of(quiet, **settings)
+
+
+def test_a_row_says_the_readings() -> None:
+    row = texts(draw_gpus(dashboards.healthy(), 158, 22).lines)[0]
+    assert row.split()[:3] == ["0", "r0", "98%"]
+    for part in ("71.2/80G", "612W", "65°C", "SM 88 tc 41", "1980MHz"):
+        assert part in row, part
+
+
+def test_the_parts_of_a_row_leave_in_their_order_and_bars_stay_long() -> None:
+    before: set[str] = set()
+    order: list[str] = []
+    for width in range(20, 159):
+        layout = row_layout(width, 2)
+        kept = {name for name, cells in layout._asdict().items() if cells}
+        assert before <= kept, "a wider row never shows less"
+        order += sorted(kept - before)
+        before = kept
+        assert not 0 < layout.bar < 8
+        assert not 0 < layout.past < 8
+    assert order[-4:] == ["bar", "units", "clock", "links"]
+    assert row_layout(158, 2).past == 60
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "most"), [(8, (78, 9), 8), (16, (78, 9), 8), (16, (158, 20), 8), (64, (158, 17), 16)]
+)
+def test_every_gpu_is_visible(count: int, size: tuple[int, int], most: int) -> None:
+    view = box(count)
+    lines = draw_gpus(view, *size).lines
+    assert len(lines) == most == lines_wanted(view, size[0], 40)
+    words = " ".join(texts(lines)).split()
+    assert all(f"{90 + index % 8}%" in words for index in range(8))
+    assert sum(word.endswith("%") for word in words) == count
+
+
+def test_what_no_gpu_reports_takes_no_cell() -> None:
+    few = dashboards.virtual()
+    assert unmeasured(few.snapshot.devices) == {"units", "links", "clock"}
+    layout = row_layout(158, 3, unmeasured(few.snapshot.devices))
+    assert (layout.units, layout.links, layout.clock, layout.past) == (0, 0, 0, 60)
+    idle = [samples.idle_device(index) for index in range(4)]
+    assert unmeasured(idle) == {"links"}, "0 is a reading"
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_one_or_two_gpus_are_graphs(count: int) -> None:
+    view = box(count)
+    for width, height in ((158, 16), (78, 6)):
+        drawn = draw_gpus(view, width, height)
+        shown = "\n".join(texts(drawn.lines))
+        assert len(drawn.lines) == height
+        assert "90%" in shown
+        assert "█" * 20 in shown
+    assert all("█" not in plain(row) for row in draw_gpus(box(count, density="compact"), 78, 6).lines)
+
+
+def test_the_past_is_even_where_the_work_is() -> None:
+    assert plain(row_of_past([0.0, 0.5, 0.88, 0.97, 1.0, None])) == "▁▄▇▇▇ "
+    styles = [span.style for span in row_of_past([0.0, 0.1, 0.3, 0.6, 0.9])]
+    assert styles == ["track", "work0", "work1", "work2", "work3"]
+    assert plain(row_of_past([0.0, 1.0, None], ascii_only=True)) == "_# "
+
+
+def test_an_area_never_fills_its_top_row() -> None:
+    drawn = texts(tuple(area([1.0, 0.5, 0.0, None], 2)))
+    assert drawn == ["▇   ", "██▁ "]
+
+
+def test_a_second_line_tells_who_uses_a_gpu() -> None:
+    lines = draw_gpus(dashboards.healthy(density="full"), 76, 22).lines
+    assert len(lines) == 16
+    assert "resnet18-ddp rank 0 · SM 88 % · tensor 41 %" in "\n".join(texts(lines))
+
+
+def test_trouble_is_told_in_words() -> None:
+    view = dashboards.troubled()
+    rows = texts(draw_gpus(view, 110, 22).lines)
+    shown = "\n".join(rows)
+    assert "stale the driver has not answered for 12s" in shown
+    assert rows[-1] == "GPU 1: GPU 1 has fallen off the bus. Restart the machine.", "the row is too short for it"
+    assert "└       N/A MIG 6:1 3g.40gb" in shown
+    wide = draw_gpus(dashboards.troubled(density="full"), 150, 22).lines
+    assert "lost GPU 1 has fallen off the bus. Restart the machine." in "\n".join(texts(wide))
+    styles = {(span.text.strip(), span.style) for row in wide for span in row}
+    assert {("hot 1980", "bad"), ("86°C", "bad"), ("98%", "bad"), ("cap 1980", "dim")} <= styles
+    unknown = next(row for row in texts(wide) if row.strip().startswith("5"))
+    assert set(unknown.split()) == {"5", "N/A"}
+
+
+def test_involved_devices_are_marked() -> None:
+    rows = texts(draw_gpus(dashboards.one_gpu(), 76, 22).lines)
+    assert [row[0] for row in rows[:8]] == ["▸", *" " * 7]
+
+
+def test_virtual_gpus_are_named_and_explained() -> None:
+    drawing = draw_gpus(dashboards.virtual(), 76, 20)
+    assert plain(drawing.title) == "GPUs · 2 virtual"
+    words = " ".join(" ".join(texts(drawing.lines)).split())
+    assert "v0 0%" in words
+    assert "0.0G" in words
+    assert "The NVIDIA driver is not loaded. Load it with modprobe nvidia." in words
+    assert "2 virtual GPUs to try everything with: CPU work, measured. Press l to launch a demo." in words
+
+
+def test_the_first_steps_go_once_a_run_is_live() -> None:
+    view = dashboards.virtual()
+    live = replace(view, snapshot=replace(view.snapshot, runs=(samples.run(),)))
+    shown = " ".join(texts(draw_gpus(live, 76, 20).lines))
+    assert "driver" not in shown
+    assert "to try everything with" not in shown
+
+
+def test_no_device_shows_the_problem() -> None:
+    base = samples.snapshot(devices=(), processes=(), runs=(), points=())
+    problem = Problem("driver_mismatch", "Driver and library differ.", "Reboot.")
+    view = dashboards.view_of([replace(base, host=replace(base.host, problem=problem))])
+    assert texts(draw_gpus(view, 76, 20).lines) == ["Driver and library differ.", "Reboot."]
+
+
+def test_recent_means() -> None:
+    series = Series()
+    for second in range(30):
+        series.append(float(second), float(second // 10))
+    assert recent_means(series, 30.0, 10.0, 4) == [None, 0.0, 1.0, 2.0]
+    assert recent_means(None, 30.0, 10.0, 2) == [None, None]

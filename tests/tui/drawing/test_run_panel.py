@@ -1,0 +1,71 @@
+"""Beside the loss: progress, the parts of a step, and the rank that the others wait for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.snapshot import Run
+from gputop.tui.drawing.line import plain, width
+from gputop.tui.drawing.loss import LossChart
+from gputop.tui.drawing.run_panel import PANEL_CELLS, panel_lines, slowest_rank, step_shares
+from gputop.tui.drawing.training import draw_training
+from gputop.tui.state.view import View
+from tests import samples
+from tests.tui import dashboards
+
+
+def split_run(*waits_s: float, **metrics: float) -> Run:
+    """A run of steps of 300 ms; each rank waits so long of the 200 ms of its backward pass."""
+    base = samples.run(world_size=len(waits_s))
+    parts = {"step_s": 0.3, "phase/data": 0.015, "phase/forward": 0.06, "phase/backward": 0.2, "phase/optimizer": 0.01}
+    ranks = tuple(
+        replace(rank, metrics={**rank.metrics, **parts, "phase/communication": waits, **metrics})
+        for rank, waits in zip(base.ranks, waits_s, strict=True)
+    )
+    return replace(base, ranks=ranks)
+
+
+def view_of(run: Run, **settings: object) -> View:
+    return dashboards.view_of([samples.snapshot(runs=(run,))], **settings)
+
+
+def test_the_parts_of_a_step_add_up() -> None:
+    shares = step_shares(split_run(0.06, 0.06))
+    assert shares == pytest.approx({"data": 0.05, "fwd": 0.2, "bwd": 0.2 / 0.3 - 0.2, "wait": 0.2, "opt": 0.01 / 0.3})
+    assert sum(shares.values()) < 1
+    assert step_shares(samples.run()) == {}
+    assert "data" not in step_shares(split_run(0.06, **{"phase/data": 9.0})), "a part longer than its step is another step's"
+
+
+def test_the_rank_that_waits_for_nobody_is_the_slowest() -> None:
+    run = split_run(0.06, 0.05, 0.0, 0.06)
+    slowest = slowest_rank(run)
+    assert slowest is not None
+    assert slowest.rank == 2
+    assert slowest_rank(split_run(0.06, 0.05, 0.06)) is None
+    assert slowest_rank(split_run(0.001, 0.0)) is None, "nobody waits"
+    rows = [plain(row) for row in panel_lines(view_of(run), run, 20)]
+    assert [row for row in rows if "slowest" in row] == ["   2       300    0 %       0  ◂ slowest"]
+
+
+def test_the_panel_stands_beside_the_chart_of_a_wide_pane_only() -> None:
+    view = view_of(split_run(0.06, 0.0, 0.06, 0.06))
+    wide = draw_training(view, LossChart(), 158, 20).lines
+    shown = "\n".join(map(plain, wide))
+    for part in ("step 1 240 of 5 000  25 %", "one step 300 ms", "data 5  fwd 20  bwd 52  wait 15  opt 3 %", "◂ slowest"):
+        assert part in shown, part
+    assert all(width(row) <= 158 for row in wide)
+    assert len(wide) == 20
+    assert "one step" not in "\n".join(map(plain, draw_training(view, LossChart(), 98, 20).lines))
+    ascii_lines = panel_lines(view_of(split_run(0.06, 0.0, 0.06, 0.06), ascii=True), split_run(0.06, 0.0), 20)
+    assert all(plain(row).isascii() for row in ascii_lines)
+
+
+@pytest.mark.parametrize("height", range(20))
+def test_the_panel_never_outgrows_its_room(height: int) -> None:
+    run = split_run(*[0.06] * 8)
+    lines = panel_lines(view_of(run), run, height)
+    assert len(lines) <= height
+    assert all(width(row) <= PANEL_CELLS for row in lines)
