@@ -51,3 +51,12 @@ def segments(parts: Sequence[tuple[float, str]], cells: int, ascii_only: bool = 
         taken = end
     spans.append(Span((ASCII_TRACK if ascii_only else TRACK) * (cells - taken), "track"))
     return tuple(span for span in spans if span.text)
+
+
+def sparkline(values: Sequence[float | None], top: float = 100.0, ascii_only: bool = False) -> str:
+    """Return one character per value, from 0 to ``top``; a blank where the value is unknown. Zero is the lowest mark."""
+    levels = _ASCII_LEVELS if ascii_only else _LEVELS
+    last = len(levels) - 1
+    return "".join(
+        " " if value is None or value != value else levels[round(min(1.0, max(0.0, value / top)) * last)] for value in values
+    )
