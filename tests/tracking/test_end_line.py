@@ -85,7 +85,9 @@ def test_it_is_not_printed_where_nobody_wants_it(home: Home, setting: str) -> No
 
 
 def test_neither_the_script_nor_its_children_see_how_it_is_done(home: Home) -> None:
-    look = "import os, sys; print([n for n in os.environ if 'END_LINE' in n], [m for m in sys.modules if 'reader' in m])"
+    look = (
+        "import os, sys\nprint([n for n in os.environ if 'END_LINE' in n], [m for m in sys.modules if 'tracking.reader' in m])"
+    )
     inner = f"import subprocess, sys\n{look}\nsubprocess.run([sys.executable, '-c', {look!r}])"
     with Terminal((*RUN, *python(inner)), clean_environment(home.state)) as terminal:
         assert terminal.wait_exit(60.0) == 0
