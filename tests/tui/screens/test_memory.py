@@ -89,7 +89,10 @@ async def test_what_a_closed_screen_drew_is_freed() -> None:
                 await pilot.press(key)
                 opened.add(type(app.screen).__name__)
             feed.push()
-            await pilot.pause()
+            for _ in range(100):
+                await pilot.pause(0.01)
+                if len(app.screen_stack) == 2:
+                    break
             assert len(app.screen_stack) == 2, keys
 
     async with app.run_test(size=(160, 50)) as pilot:
