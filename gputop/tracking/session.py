@@ -16,6 +16,7 @@ from gputop.facts.table import Progress
 from gputop.places import state_dir
 from gputop.tracking import ending, evidence
 from gputop.tracking.journal import identity
+from gputop.tracking.journal.command import KERNELS, users_command
 from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import reason, tell
@@ -113,6 +114,8 @@ def _start(
         wanted = identity.untaken(wanted, runs_dir, where.rank)
     run_id = identity.run_id(where, wanted)
     script = os.path.basename(sys.argv[0]) if sys.argv and sys.argv[0] not in ("", "-c", "-m") else "python"
+    if script.removesuffix(".py") in KERNELS:
+        script = os.path.basename(env.get("JPY_SESSION_NAME", "")).removesuffix(".ipynb") or "notebook"
     name = _named("name", name) or env.get("WANDB_NAME") or script.removesuffix(".py")
     project = _named("project", project) or env.get("WANDB_PROJECT")
     group = group or env.get("GPUTOP_GROUP") or env.get("WANDB_RUN_GROUP")
@@ -126,9 +129,8 @@ def _start(
     if resuming:
         opened.continue_steps()
     run = Run(opened, run_id, name, project)
-    command = [argument[:500] for argument in getattr(sys, "orig_argv", sys.argv)[:200]]
     launch = env.get("GPUTOP_LAUNCH_ID")
-    run.describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), launch=launch, command=command)
+    run.describe(name=name, project=project, job_id=env.get("GPUTOP_JOB_ID"), launch=launch, command=users_command())
     opened.journal.anchor()
     run.fact("progress", Progress.filled(total_steps=total_steps, epochs=epochs))
     for key, value in (("group", group), ("tags", labels(tags))):

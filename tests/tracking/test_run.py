@@ -297,3 +297,23 @@ def test_errors_on_stderr_can_be_silenced(home: Home) -> None:
     code, _, err = home.run("import gputop\ngputop.log(loss=1.0)", GPUTOP_SILENT="1")
     assert (code, err) == (0, "")
     assert os.path.exists(home.state)
+
+
+def test_a_notebook_gives_its_name_and_who_started_it_the_command(home: Home) -> None:
+    kernel = """
+import gputop
+run = gputop.init()
+print(run.name)
+"""
+    (home.state / "ipykernel_launcher.py").parent.mkdir(parents=True, exist_ok=True)
+    launcher = home.state / "ipykernel_launcher.py"
+    launcher.write_text(kernel)
+    server = "import subprocess, sys; subprocess.run([sys.executable, *sys.argv[1:]], check=True)"
+    for name, session in (("digits", "/home/user/digits.ipynb"), ("notebook", "")):
+        code, out, err = home.run(server, str(launcher), "-f", "kernel.json", JPY_SESSION_NAME=session)
+        assert (code, out, err) == (0, f"{name}\n", "")
+    with_arguments = (str(launcher), "-f", "kernel.json")
+    reader = RunReader(home.runs)
+    commands = sorted(run.command or () for run in reader.poll().runs)
+    reader.close()
+    assert commands == [(sys.executable, str(home.state / f"script{number}.py"), *with_arguments) for number in range(2)]

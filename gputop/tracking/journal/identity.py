@@ -34,15 +34,41 @@ class Place:
     local_rank: int | None
     world_size: int
     restart_count: int
+    siblings: str | None = None
+    """What the processes of one call of ``torch.multiprocessing.spawn`` have in common, if nothing else groups them."""
 
 
 def place() -> Place:
-    """Return rank, local rank and world size: from torch.distributed if it is initialized, else from the environment."""
+    """Return rank, local rank and world size: from torch.distributed if it is initialized, else from the environment.
+
+    Where neither knows, a process of ``torch.multiprocessing.spawn`` has the rank that it was started with.
+    """
     rank, world = _first(_RANKS), _first(_WORLDS)
     distributed: Any = sys.modules.get("torch.distributed")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         rank, world = int(distributed.get_rank()), int(distributed.get_world_size())
-    return Place(rank or 0, _first(_LOCAL_RANKS), world or 1, _first(("TORCHELASTIC_RESTART_COUNT",)) or 0)
+    local_rank, restarts = _first(_LOCAL_RANKS), _first(("TORCHELASTIC_RESTART_COUNT",)) or 0
+    if rank is None and world is None:
+        spawned = _spawned()
+        if spawned is not None:
+            return Place(spawned[0], local_rank, 1, restarts, spawned[1])
+    return Place(rank or 0, local_rank, world or 1, restarts)
+
+
+def _spawned() -> tuple[int, str] | None:
+    """Return the rank that ``torch.multiprocessing.spawn`` gave to this process, and what its siblings share; else None."""
+    multiprocessing: Any = sys.modules.get("multiprocessing.process")
+    if multiprocessing is None or multiprocessing.parent_process() is None:
+        return None
+    process = multiprocessing.current_process()
+    arguments: Any = getattr(process, "_args", ())
+    number: Any = getattr(process, "_identity", ())
+    if getattr(getattr(process, "_target", None), "__module__", None) != "torch.multiprocessing.spawn":
+        return None
+    if len(arguments) < 2 or type(arguments[1]) is not int or arguments[1] < 0 or not number:
+        return None
+    # A process numbers its children one by one, so the first number of a call tells it from other calls.
+    return arguments[1], f"{_mark(multiprocessing.parent_process().pid)}:{number[-1] - arguments[1]}"
 
 
 def run_id(where: Place, resume: str | None) -> str:
@@ -85,7 +111,7 @@ def _shared(where: Place) -> str | None:
     if where.world_size > 1:
         address, port = os.environ.get("MASTER_ADDR", ""), os.environ.get("MASTER_PORT", "")
         return _digest("spawn", address, port, _starter_mark())
-    return None
+    return None if where.siblings is None else _digest("spawned", where.siblings)
 
 
 def _agent_mark() -> str:
@@ -182,7 +208,7 @@ def identify(where: Place, run: str) -> Identity:
         run_id=run,
         rank=where.rank,
         local_rank=where.local_rank,
-        world_size=where.world_size,
+        world_size=where.world_size if where.siblings is None else None,
         restart_count=where.restart_count,
         attempt=0,
         pid=pid,

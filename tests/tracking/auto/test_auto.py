@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import REPOSITORY, Home, home, read_all, without_checkout
 
 pytest.importorskip("torch")
@@ -415,3 +416,17 @@ for step in range(4):
     found = series(home)
     assert [round(value, 2) for value in found["loss"].values()] == [4.0, 2.56, 1.64, 1.05]
     assert list(found["phase/optimizer"]) == [0, 1, 2, 3]
+
+
+def test_processes_that_torch_spawns_are_ranks_of_one_run_with_the_user_s_command(home: Home) -> None:
+    command = (sys.executable, "spawned.py", "--size", "4")
+    done = finish(home, (*RUN, *command))
+    assert (done.returncode, done.stdout) == (0, "all done --size 4\n"), done.stderr
+    reader = RunReader(home.runs)
+    runs = sorted(reader.poll().runs, key=lambda run: run.step or 0)
+    reader.close()
+    assert [[(rank.rank, rank.step, rank.state) for rank in run.ranks] for run in runs] == [
+        [(0, 4, "finished"), (1, 4, "finished")],
+        [(0, 6, "finished"), (1, 6, "finished")],
+    ]
+    assert {run.command for run in runs} == {command}
