@@ -232,11 +232,7 @@ WAITING_FOR_GPU_SCREEN = frozenset({
     "memory_clock_max_mhz",
     "memory_clock_mhz",
     "memory_temperature_c",
-    "nvlink_rx_bytes_per_s",
-    "nvlink_tx_bytes_per_s",
-    "pcie_rx_bytes_per_s",  # on older GPUs only after a call of NvmlSource.want_pcie
     "pcie_throughput_source",
-    "pcie_tx_bytes_per_s",
     "performance_state",
     "remapped_rows_correctable",
     "remapped_rows_uncorrectable",

@@ -108,7 +108,7 @@ class NvmlSource:
     def want_pcie(self, wanted: bool) -> None:
         """Allow the blocking PCIe call (20 ms per direction) on GPUs where neither GPM nor a counter provides the throughput.
 
-        Off by default. Reserved for the GPU screen, the only one to show the throughput (``snapshot.WAITING_FOR_GPU_SCREEN``).
+        Off by default: the dashboard shows the throughput only where it costs nothing. Reserved for the GPU screen.
         """
         for worker in self._workers:
             worker.want_pcie(wanted)

@@ -32,8 +32,8 @@ from gputop.tui.widgets.training import TrainingPane
 TABS_BELOW = (100, 30)
 """Below this many columns or rows, the first tab shows the most important panes, and each other tab one pane."""
 RULE_LINES = 1
-TRAINING_LINES_MIN, PROCESS_LINES_MIN = 6, 4
-"""With less, a chart shows no curve and a table no row worth its heading."""
+TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
+"""With less, a chart shows no curve, a table no row worth its heading, and a finding no fix."""
 SHARE_MOST = 0.6
 """Most of the rows that the GPUs may take while there are other panes."""
 DENSITIES = ("auto", "full", "compact")
@@ -182,7 +182,7 @@ class DashboardScreen(Screen[None]):
             "gpus": Need(min(gpus, max(2, int(room * SHARE_MOST))), gpus),
             "training": Need(TRAINING_LINES_MIN if view.run else RULE_LINES, training),
             "processes": Need(min(processes, PROCESS_LINES_MIN), processes),
-            "doctor": Need(min(doctor, 2 * RULE_LINES), doctor),
+            "doctor": Need(min(doctor, DOCTOR_LINES_MIN), doctor),
         }
         heights = stack(room, needs, ("gpus", "doctor", "training", "processes"), "training" if view.run else "processes")
         return [heights[name] for name in names]

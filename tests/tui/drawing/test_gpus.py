@@ -85,6 +85,18 @@ def test_one_or_two_gpus_are_graphs(count: int) -> None:
     assert all("█" not in plain(row) for row in draw_gpus(box(count, density="compact"), 78, 6).lines)
 
 
+def test_the_line_above_a_graph_keeps_what_matters_and_cuts_nothing() -> None:
+    hot = [
+        samples.device(index, temperature_c=91.0, sm_clock_mhz=870.0, throttle_reasons=("hw_thermal_slowdown",))
+        for index in range(2)
+    ]
+    view = dashboards.view_of([samples.snapshot(devices=tuple(hot), processes=(), runs=(), points=())])
+    narrow = plain(draw_gpus(view, 78, 6).lines[0])
+    assert narrow.split("  ")[:3] == ["0", "98%", "91 °C"]
+    assert "…" not in narrow
+    assert "slowed by heat" in plain(draw_gpus(view, 110, 6).lines[0])
+
+
 def test_the_past_is_even_where_the_work_is() -> None:
     assert plain(row_of_past([0.0, 0.5, 0.88, 0.97, 1.0, None])) == "▁▄▇▇▇ "
     styles = [span.style for span in row_of_past([0.0, 0.1, 0.3, 0.6, 0.9])]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from gputop import units
 from gputop.snapshot import Device
 from gputop.tui.drawing.gpus.past import area, column_end, recent_means, seconds_per_column
 from gputop.tui.drawing.gpus.rows import Rows, is_hot, label_of, memory_bar, memory_text
 from gputop.tui.drawing.line import Line, Span, clean, fit, joined, line
+from gputop.tui.drawing.line import width as cells_of
 from gputop.tui.state.device_state import slowness, trouble
 
 SECONDS_PER_COLUMN = 4.0
@@ -18,8 +19,6 @@ GRID_LINES_MIN = 13
 """From this many lines on, a single GPU has two rows of graphs."""
 SIDE_BY_SIDE_CELLS = 60
 GAP = 2
-
-Title = Callable[[Device], Line]
 
 
 def draw_graphs(rows: Rows, devices: Sequence[Device], width: int, height: int) -> list[Line]:
@@ -59,16 +58,22 @@ def _block(rows: Rows, device: Device, width: int, height: int) -> list[Line]:
         return [words, *[()] * (height - 1)]
     numbers = [
         line((units.percent(device.utilization_percent), "value")),
+        _heat(device, limit=False),
+        _of_limit(device),
+        line((clean(slowness(device) or ""), "bad")),
         _said("SM", units.number(device.sm_activity_percent), device.sm_activity_percent),
         _said("tensor", units.number(device.tensor_activity_percent), device.tensor_activity_percent),
-        _of_limit(device),
-        _heat(device),
-        _clock(device),
+        line((f"{device.sm_clock_mhz:.0f} MHz", "text")) if device.sm_clock_mhz is not None else (),
     ]
     memory = f" {memory_text(device, 10)}"
     bar = memory_bar(device, rows.splits.get(device.uuid), max(0, width - len(memory)), rows.view.settings.ascii)
     graph = area(_shares(rows, device, "utilization_percent", 100.0, width), height - 2, rows.view.settings.ascii)
-    return [fit(line(*label, "  ", *joined(numbers, Span("  "))), width), *graph, (*bar, Span(memory, "text"))]
+    head: Line = label
+    for number in numbers:
+        # In order of importance; what does not fit whole is left out.
+        longer = joined((head, number), Span("  "))
+        head = longer if cells_of(longer) <= width else head
+    return [fit(head, width), *graph, (*bar, Span(memory, "text"))]
 
 
 def _graph(rows: Rows, device: Device, name: str, width: int, height: int) -> list[Line]:
@@ -114,11 +119,11 @@ def _of_limit(device: Device) -> Line:
     return line((f"{device.power_w:.0f}{limit} W", "text"))
 
 
-def _heat(device: Device) -> Line:
+def _heat(device: Device, *, limit: bool = True) -> Line:
     if device.temperature_c is None:
         return ()
-    limit = f" (slows at {device.temperature_slowdown_c:.0f})" if device.temperature_slowdown_c is not None else ""
-    return line((f"{device.temperature_c:.0f} °C", "bad" if is_hot(device) else "text"), (limit, "dim"))
+    slows = f" (slows at {device.temperature_slowdown_c:.0f})" if limit and device.temperature_slowdown_c is not None else ""
+    return line((f"{device.temperature_c:.0f} °C", "bad" if is_hot(device) else "text"), (slows, "dim"))
 
 
 def _clock(device: Device) -> Line:
