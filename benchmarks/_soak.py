@@ -153,6 +153,10 @@ class Soak:
         except psutil.Error:
             return None
 
+    def go_on(self) -> bool:
+        """Return whether the screen and the training that lasts are still there."""
+        return self.terminal.process.poll() is None and self.lasting.poll() is None
+
     def turn(self, number: int) -> None:
         """Do what happens in one turn."""
         self._ranks = [rank for rank in self._ranks if rank.poll() is None]
@@ -199,7 +203,7 @@ def main() -> int:
             soak.terminal.wait_for("GPU")
             lasting = psutil.Process(soak.lasting.pid)
             began, number = time.monotonic(), 0
-            while (now := time.monotonic() - began) < seconds and soak.screen.is_running() and soak.lasting.poll() is None:
+            while (now := time.monotonic() - began) < seconds and soak.go_on():
                 if now >= number * TURN_S:
                     soak.turn(number)
                     number += 1
@@ -207,6 +211,8 @@ def main() -> int:
                     tracks[name].look(time.monotonic() - began, process)
                 time.sleep(LOOK_S)
             went_on = soak.lasting.poll() is None
+            if not soak.go_on():
+                print(soak.terminal.text())
         finally:
             code = soak.close()
     print(f"{number} turns in {seconds / 60:.0f} minutes; load {os.getloadavg()[0]:.1f}")
