@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gputop.history.buckets import Bucket, Buckets
-from gputop.snapshot import Points, Run, Snapshot
+from gputop.snapshot import AUTOMATIC_PREFIX, Points, Run, Snapshot
 
 BUCKETS = 4096
 """At 1 Hz this is 68 minutes at full resolution, 2 h 16 min at 2 s, and so on."""
@@ -139,5 +139,9 @@ class History:
         return tuple(self._metrics.get(run_id, {}))
 
     def metric(self, run_id: str, name: str) -> dict[int, MetricSeries]:
-        """Return rank -> series of one metric; empty if unknown."""
-        return self._metrics.get(run_id, {}).get(name, {})
+        """Return rank -> series of one metric; empty if unknown.
+
+        A rank whose script opened the run has its automatic values under "auto/…": they stand in where it has none of its own.
+        """
+        metrics = self._metrics.get(run_id, {})
+        return {**metrics.get(AUTOMATIC_PREFIX + name, {}), **metrics.get(name, {})}

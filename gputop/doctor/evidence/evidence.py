@@ -18,7 +18,7 @@ from gputop.doctor.evidence.series import EMPTY, Series
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
 from gputop.groups import compute_uses
-from gputop.snapshot import LIVE_STATES, Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
+from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES, Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
 
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
@@ -237,8 +237,9 @@ class Evidence:
         return span_s >= min(EARLY_SPAN_S, needed_s)
 
     def series(self, run_id: str | None, rank: int, metric: str) -> Series:
-        """Return the newest values of a rank's metric in order of arrival; empty if there are none."""
-        return self._points.get((run_id or "", rank, metric), EMPTY)
+        """Return the newest values of a rank's metric, else of its automatic one, oldest first; empty if there are none."""
+        found = self._points.get((run_id or "", rank, metric))
+        return found if found is not None else self._points.get((run_id or "", rank, AUTOMATIC_PREFIX + metric), EMPTY)
 
     def levels(self, run_id: str | None, rank: int, loss: str) -> Levels:
         """Return the course of a rank's loss since the run began; empty for a metric that is no training loss."""

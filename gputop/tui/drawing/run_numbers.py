@@ -122,13 +122,14 @@ def _settled_mean(series: MetricSeries) -> float | None:
 
 
 def latest(run: Run, name: str) -> float | None:
-    """Return the mean over the ranks of a metric's newest values; if any is not finite, the first rank's value.
+    """Return the mean over the ranks of a metric's newest values; if any is not finite, the first such value.
 
-    Where the script logs no metric of this name, the automatic one counts.
+    Where a rank logs no metric of this name, its automatic one counts.
     """
-    name = own_or_automatic(name, {name for rank in run.ranks for name in rank.metrics})
-    values = [rank.metrics[name] for rank in run.ranks if name in rank.metrics]
-    return units.mean(values) if values and all(map(math.isfinite, values)) else (values[0] if values else None)
+    names = [own_or_automatic(name, rank.metrics) for rank in run.ranks]
+    values = [rank.metrics[own] for own, rank in zip(names, run.ranks, strict=True) if own in rank.metrics]
+    lost = next((value for value in values if not math.isfinite(value)), None)
+    return lost if lost is not None else units.mean(values) if values else None
 
 
 def loss_name(run: Run) -> str | None:

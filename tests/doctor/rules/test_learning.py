@@ -105,3 +105,15 @@ def test_a_long_past_keeps_its_course() -> None:
     levels.extend(range(10_000), [float(step) for step in range(10_000)])
     assert len(levels.stretches) == FIRST_STRETCHES
     assert levels.stretches[0].mean < 200 < 9_800 < levels.stretches[-1].mean
+
+
+def test_a_rank_whose_script_opened_the_run_is_compared_with_the_others() -> None:
+    """Only rank 0 calls wandb.init, as people write it: its automatic loss is "auto/loss" there."""
+
+    def rank_0_joined(second: int):
+        shot = scenes.all_ranks_nan(second)
+        points = (replace(p, metric="auto/loss") if (p.rank, p.metric) == (0, "loss") else p for p in shot.points)
+        return scenes.with_metrics(replace(shot, points=tuple(points)))
+
+    finding = verdict(rank_0_joined, 40)
+    assert (finding.id, finding.title) == ("J01", "The loss is NaN or infinite since step 160")

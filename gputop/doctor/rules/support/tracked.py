@@ -10,7 +10,7 @@ from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Abstained, Confidence, Fact, Finding, Severity
 from gputop.doctor.rules.support.outputs import Output, command_of, quoted, soften
 from gputop.doctor.rules.support.rule import Suspicion
-from gputop.snapshot import LIVE_STATES, Device, LogMatch, Rank, is_training_loss, loss_metric
+from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES, Device, LogMatch, Rank, is_training_loss, loss_metric
 
 
 def ranks_of(job: Job) -> tuple[Rank, ...]:
@@ -35,8 +35,12 @@ def all_speak(job: Job) -> bool:
 
 
 def loss_of(ranks: Sequence[Rank]) -> str | None:
-    """Return the training loss that all the ranks report; None if they report none, or different ones."""
-    names = set.intersection(*(set(rank.metrics) for rank in ranks)) if ranks else set()
+    """Return the training loss that all the ranks report; None if they report none, or different ones.
+
+    The automatic loss of a rank whose script opened the run counts as the loss of the others: ``Evidence.series`` finds it.
+    """
+    reported = ({*rank.metrics, *(name.removeprefix(AUTOMATIC_PREFIX) for name in rank.metrics)} for rank in ranks)
+    names = set.intersection(*reported) if ranks else set()
     found = loss_metric(names)
     return found if found is not None and is_training_loss(found) else None
 
