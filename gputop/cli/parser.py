@@ -318,8 +318,17 @@ def _dispatch(options: argparse.Namespace) -> int:
     if options.json and not options.once and sys.stdout.isatty():
         raise UsageError("--json prints one reading.", "Write gputop --once --json, or --stream for one per interval.")
     if options.once or options.json or not sys.stdout.isatty():
+        _say_settings(options)
         return _once(options)
     return _screen(options)
+
+
+def _say_settings(options: argparse.Namespace) -> None:
+    """Say what is wrong with the settings file; the dashboard says it itself."""
+    from gputop.tui.state.settings_file import read_settings
+
+    for problem in read_settings(options.config).problems:
+        print(printable(f"gputop: {problem.message} {problem.hint}"), file=sys.stderr)
 
 
 def interval_of(options: argparse.Namespace, fallback: float = 1.0) -> float:

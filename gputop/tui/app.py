@@ -22,6 +22,7 @@ from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.keys import APP_KEYS
+from gputop.tui.state.settings_file import read_settings
 from gputop.tui.state.view import Settings, View, is_outlived, newest_run
 from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.typed_ahead import bound_keys
@@ -30,6 +31,8 @@ from gputop.tui.widgets.requests import ProcessAsked, ProcessChosen, RunChosen, 
 
 STALE_AFTER_INTERVALS = 3
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+SETTINGS_PROBLEM_S = 15.0
+"""For how long a problem with the settings file is shown at start."""
 
 
 class GputopApp(App[None]):
@@ -76,6 +79,8 @@ class GputopApp(App[None]):
         await self.push_screen(DashboardScreen())
         self.feed.start(lambda: self.post_message(FeedArrived()))
         self.set_interval(1.0, self._check_age)
+        for problem in read_settings().problems:
+            self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 
     def on_feed_arrived(self) -> None:
         """Take in every waiting snapshot and draw the newest."""

@@ -1,0 +1,35 @@
+"""A settings file that gputop cannot use is said at once, wherever gputop starts: it was silent until the settings screen."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.terminal import Terminal
+
+GPUTOP = (sys.executable, "-m", "gputop")
+BAD = 'interval_s = "abc"\nnonsense = 3\n'
+
+
+def test_one_reading_says_it_on_standard_error(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(BAD)
+    command = [*GPUTOP, "--once", "--json", "--virtual", "1"]
+    said = subprocess.run(
+        command, capture_output=True, text=True, timeout=60, check=False, env={**os.environ, "GPUTOP_CONFIG": str(file)}
+    )
+    assert said.returncode == 0
+    assert said.stdout.startswith("{")
+    assert "interval_s = 'abc' is not" in said.stderr
+    assert "'nonsense' is not a gputop setting. It is ignored." in said.stderr
+
+
+def test_the_dashboard_says_it_at_start(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(BAD)
+    with Terminal([*GPUTOP, "--virtual", "1"], {"GPUTOP_CONFIG": str(file)}, 100, 30) as terminal:
+        terminal.wait_for("'nonsense'")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
