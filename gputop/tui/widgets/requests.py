@@ -40,6 +40,14 @@ class RunOpened(Message):
         self.run_id = run_id
 
 
+class GpuOpened(Message):
+    """The user wants to see this GPU's own screen."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__()
+        self.uuid = uuid
+
+
 class SettingsChanged(Message):
     """The user changed a setting with a key."""
 

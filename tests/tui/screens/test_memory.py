@@ -21,6 +21,7 @@ ROUND = (
     ("question_mark", "escape"),
     ("f2", "escape"),
     ("l", "escape"),
+    ("1", "enter", "escape"),
     ("2", "enter", "escape"),
     ("3", "down", "enter", "escape"),
     ("3", "down", "e", "escape"),
