@@ -26,7 +26,15 @@ from gputop.tui.state.view import Settings, View, is_outlived, newest_run
 from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.palette import THEMES, theme_name
-from gputop.tui.widgets.requests import GpuOpened, ProcessAsked, ProcessChosen, RunChosen, RunOpened, SettingsChanged
+from gputop.tui.widgets.requests import (
+    GpuOpened,
+    PcieWanted,
+    ProcessAsked,
+    ProcessChosen,
+    RunChosen,
+    RunOpened,
+    SettingsChanged,
+)
 
 STALE_AFTER_INTERVALS = 3
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -204,6 +212,10 @@ class GputopApp(App[None]):
         device = next((device for device in found if device.uuid == message.uuid), None)
         if device is not None:
             await self._show(gpu_screen(device, self.view))
+
+    def on_pcie_wanted(self, message: PcieWanted) -> None:
+        """Pass on whether a screen shows PCIe throughput."""
+        self.feed.want_pcie(message.wanted)
 
     def on_run_chosen(self, message: RunChosen) -> None:
         """Show another run on the dashboard."""

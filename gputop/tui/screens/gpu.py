@@ -15,6 +15,7 @@ from gputop.tui.drawing.line import Line
 from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.requests import PcieWanted
 
 SPAN_FIRST = 1
 
@@ -42,6 +43,14 @@ class GpuScreen(SubScreen):
     def compose_body(self) -> ComposeResult:
         """Yield the lines."""
         yield LinesWidget(id="gpu")
+
+    def on_mount(self) -> None:
+        """Have PCIe throughput measured while this screen is open: on some GPUs that costs a blocking call."""
+        self.app.post_message(PcieWanted(True))
+
+    def on_unmount(self) -> None:
+        """Stop that."""
+        self.app.post_message(PcieWanted(False))
 
     @property
     def body(self) -> LinesWidget:

@@ -48,6 +48,14 @@ class GpuOpened(Message):
         self.uuid = uuid
 
 
+class PcieWanted(Message):
+    """A screen shows PCIe throughput from now on, or no longer: measuring it may cost something."""
+
+    def __init__(self, wanted: bool) -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
 class SettingsChanged(Message):
     """The user changed a setting with a key."""
 

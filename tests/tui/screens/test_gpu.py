@@ -33,6 +33,13 @@ TWO = EIGHT[:2]
 class GivenFeed(SampleFeed):
     """A live feed of the snapshots that the test hands it."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.pcie: list[bool] = []
+
+    def want_pcie(self, wanted: bool) -> None:
+        self.pcie.append(wanted)
+
     def give(self, snapshot: Snapshot) -> None:
         self._waiting.append(snapshot)
         self._notify()
@@ -76,6 +83,21 @@ async def test_enter_opens_the_chosen_gpu_and_escape_goes_back(size: tuple[int, 
         await pilot.press("escape")
         await pilot.pause()
         assert isinstance(app.screen, DashboardScreen)
+
+
+async def test_pcie_throughput_is_measured_while_the_screen_is_open() -> None:
+    feed = GivenFeed()
+    app = app_on(feed)
+    async with app.run_test(size=(100, 30)) as pilot:
+        feed.give(samples.snapshot(devices=EIGHT))
+        await pilot.pause()
+        assert feed.pcie == []
+        await pilot.press("1", "enter")
+        await until_gpu(pilot, 0)
+        assert feed.pcie == [True]
+        await pilot.press("escape")
+        await pilot.pause()
+        assert feed.pcie == [True, False]
 
 
 @pytest.mark.parametrize("devices", [EIGHT, TWO], ids=["rows", "graphs"])

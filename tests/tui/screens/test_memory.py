@@ -67,6 +67,9 @@ class SampleFeed:
     def set_interval(self, interval_s: float) -> None:
         pass
 
+    def want_pcie(self, wanted: bool) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
