@@ -11,7 +11,7 @@ from gputop.snapshot import Device
 from gputop.tui.drawing.gpus.detail import gpu_head, gpu_lines, gpu_name
 from gputop.tui.drawing.gpus.over_time import SPANS
 from gputop.tui.drawing.gpus.pane import ordered
-from gputop.tui.drawing.line import Line
+from gputop.tui.drawing.line import Line, Span
 from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
@@ -74,8 +74,8 @@ class GpuScreen(SubScreen):
         columns, rows = self.body.size
         if columns < 1 or rows < 1:
             return
-        lines = gpu_lines(view, self.device, self.span, columns, rows, self.gone)
-        self.body.set_lines(lines)
+        lines = gpu_lines(view, self.device, self.span, max(1, columns - 2), rows, self.gone)
+        self.body.set_lines([(Span(" "), *line) for line in lines])
         self.query_one(KeyBar).set_hints(self._hints(len(lines) > rows))
 
     def _hints(self, more: bool) -> tuple[KeyHint, ...]:
