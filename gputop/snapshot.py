@@ -224,23 +224,8 @@ class Device:
     """(wall clock, Xid) of the critical errors that the driver reported while gputop was watching; the last 16."""
 
 
-WAITING_FOR_GPU_SCREEN = frozenset({
-    "dram_activity_percent",
-    "ecc_corrected",
-    "energy_j",
-    "fan_percent",
-    "memory_clock_max_mhz",
-    "memory_clock_mhz",
-    "memory_temperature_c",
-    "pcie_throughput_source",
-    "performance_state",
-    "remapped_rows_correctable",
-    "remapped_rows_uncorrectable",
-    "temperature_shutdown_c",
-    "throttle_power_ns",
-    "throttle_sync_boost_ns",
-})  # fmt: skip
-"""Fields of ``Device`` that only JSON, streams and recordings carry today. The GPU screen is to show them."""
+WAITING_FOR_GPU_SCREEN: frozenset[str] = frozenset()
+"""Fields of ``Device`` that only JSON, streams and recordings carry until the GPU screen shows them; none today."""
 
 
 @dataclass(frozen=True, slots=True)

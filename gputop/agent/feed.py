@@ -55,6 +55,9 @@ class Feed(Protocol):
     def set_interval(self, interval_s: float) -> None:
         """Request another interval; a replay ignores it."""
 
+    def want_pcie(self, wanted: bool) -> None:
+        """Request PCIe throughput also where measuring it costs something, or no longer; a replay ignores it."""
+
     def close(self) -> None:
         """Stop at once, without waiting for a driver."""
 
@@ -182,6 +185,9 @@ class ReplayFeed(Inbox):
 
     def set_interval(self, interval_s: float) -> None:
         """Do nothing: a recording keeps its own intervals."""
+
+    def want_pcie(self, wanted: bool) -> None:
+        """Do nothing: a recording holds what was measured."""
 
     def close(self) -> None:
         """End the thread."""

@@ -62,6 +62,7 @@ class LiveFeed(Inbox):
         self._problem: str | None = None
         self._interval_s = 1.0
         self._wanted_interval_s: float | None = None
+        self._pcie_wanted = False
         self._closed = threading.Event()
         self._lock = threading.Lock()
         """Held while the process is replaced or killed, so that ``close`` leaves none behind."""
@@ -139,6 +140,8 @@ class LiveFeed(Inbox):
                 return False
         if self._wanted_interval_s is not None:
             self.set_interval(self._wanted_interval_s)
+        if self._pcie_wanted:
+            self.want_pcie(True)
         return True
 
     def _take(self, line: bytes) -> bool:
@@ -178,6 +181,11 @@ class LiveFeed(Inbox):
         # A sampler that sleeps for the old interval is not mute.
         self._interval_s = max(self._interval_s, interval_s)
         self._send({"interval_s": interval_s})
+
+    def want_pcie(self, wanted: bool) -> None:
+        """Tell the agent, also one that is started again."""
+        self._pcie_wanted = wanted
+        self._send({"pcie": wanted})
 
     def _send(self, command: dict[str, object]) -> None:
         # A pipe accepts a line of this length entirely or not at all. On error, the agent is gone or busy.

@@ -78,6 +78,9 @@ class NoSource:
         """Return no devices and the reason."""
         return Reading((), {}, problem=self.problem)
 
+    def want_pcie(self, wanted: bool) -> None:
+        """Do nothing: there is no link to measure."""
+
     def close(self) -> None:
         """Do nothing: there is nothing to stop."""
 
@@ -366,8 +369,9 @@ def serve(
 ) -> None:
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
-    Commands are objects: ``{"interval_s": 2.0}`` and ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``). Answers are
-    written as soon as they arrive. A late tick is skipped, never caught up.
+    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput also where that costs something)
+    and ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``). Answers are written as soon as they arrive. A late tick is
+    skipped, never caught up.
     """
     processes = ProcessReader(inbox.put) if inbox is not None else None
     due = time.monotonic()
@@ -395,6 +399,9 @@ def apply(sampler: Sampler, processes: ProcessReader, command: Mapping[str, Any]
     if "process" in command:
         with contextlib.suppress(FormatError):
             processes.ask(decode(ProcessQuestion, command["process"]))
+        return False
+    if isinstance(command.get("pcie"), bool):
+        sampler.source.want_pcie(command["pcie"])
         return False
     if isinstance(command.get("interval_s"), int | float):
         sampler.set_interval(float(command["interval_s"]))

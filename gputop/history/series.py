@@ -1,11 +1,12 @@
 """The history of device readings and run metrics as min/max buckets, bounded however long it lasts.
 
-A ``Series`` holds at most ``BUCKETS`` buckets. When they are full, neighbors are merged in pairs: the whole past remains, at
+A ``Series`` holds a limited number of buckets. When they are full, neighbors are merged in pairs: the whole past remains, at
 half the resolution, and no spike is lost, because a bucket keeps its smallest and largest value.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,7 +17,22 @@ BUCKETS = 4096
 """At 1 Hz this is 68 minutes at full resolution, 2 h 16 min at 2 s, and so on."""
 
 DEVICE_READINGS = ("utilization_percent",)
-"""The readings that are drawn over time. Of 64 GPUs, each takes 14 MiB."""
+"""The readings that the dashboard draws of every GPU. Of 64 GPUs, each takes 14 MiB."""
+DETAIL_READINGS = (
+    "sm_activity_percent",
+    "tensor_activity_percent",
+    "dram_activity_percent",
+    "memory_used_bytes",
+    "power_w",
+    "temperature_c",
+    "sm_clock_mhz",
+)
+"""The readings that are drawn of one GPU at a time."""
+DETAIL_BUCKETS = 512
+"""Buckets of each of these: at 1 Hz, 8 minutes at full resolution. Of 64 GPUs, each takes under 2 MiB."""
+REASONS_KEPT = 512
+"""Changes of a GPU's throttle reasons that are kept."""
+_LIMITS = (*((name, BUCKETS) for name in DEVICE_READINGS), *((name, DETAIL_BUCKETS) for name in DETAIL_READINGS))
 ENDED_RUNS_KEPT = 20
 X_MAX = 2.0**64
 """Beyond any step or time: values further out, or at NaN, have no place on an axis."""
@@ -25,9 +41,10 @@ X_MAX = 2.0**64
 class Series:
     """A bounded series of (x, value); x is time in seconds or a step, and may decrease."""
 
-    __slots__ = ("buckets", "last", "last_x", "samples", "version", "width")
+    __slots__ = ("buckets", "last", "last_x", "limit", "samples", "version", "width")
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int = BUCKETS) -> None:
+        self.limit = limit
         self.buckets = Buckets()
         self.width = 1
         self.samples = 0
@@ -43,7 +60,7 @@ class Series:
         self.version += 1
         self.last, self.last_x = value, x
         if self.samples % self.width == 0 or not self.buckets:
-            if len(self.buckets) >= BUCKETS:
+            if len(self.buckets) >= self.limit:
                 self.buckets.halve()
                 self.width *= 2
             self.buckets.append(x, value)
@@ -92,6 +109,7 @@ class History:
 
     def __init__(self) -> None:
         self._devices: dict[tuple[str, str], Series] = {}
+        self._reasons: dict[str, deque[tuple[float, tuple[str, ...]]]] = {}
         self._metrics: dict[str, dict[str, dict[int, MetricSeries]]] = {}
         self.started_at: float | None = None
         self._sequence = -1
@@ -107,10 +125,16 @@ class History:
         for device in snapshot.devices:
             if device.state != "ok":
                 continue
-            for reading in DEVICE_READINGS:
+            for reading, limit in _LIMITS:
                 value = getattr(device, reading)
                 if value is not None:
-                    self._devices.setdefault((device.uuid, reading), Series()).append(snapshot.time, float(value))
+                    series = self._devices.get((device.uuid, reading))
+                    if series is None:
+                        series = self._devices[device.uuid, reading] = Series(limit)
+                    series.append(snapshot.time, float(value))
+            reasons = self._reasons.setdefault(device.uuid, deque(maxlen=REASONS_KEPT))
+            if not reasons or reasons[-1][1] != device.throttle_reasons:
+                reasons.append((snapshot.time, device.throttle_reasons))
         for points in snapshot.points:
             self._add(points)
         self._forget(snapshot.runs)
@@ -133,6 +157,10 @@ class History:
     def device(self, uuid: str, reading: str) -> Series | None:
         """Return the series of a reading (a field name of ``Device``), or None if it was never known."""
         return self._devices.get((uuid, reading))
+
+    def throttling(self, uuid: str) -> tuple[tuple[float, tuple[str, ...]], ...]:
+        """Return (time, throttle reasons from then on) of a device, oldest first; the first may have held for longer."""
+        return tuple(self._reasons.get(uuid, ()))
 
     def metrics(self, run_id: str) -> tuple[str, ...]:
         """Return the names of a run's metrics in order of first appearance."""

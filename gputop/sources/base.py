@@ -55,5 +55,8 @@ class Source(Protocol):
         Only the virtual source uses ``claims``.
         """
 
+    def want_pcie(self, wanted: bool) -> None:
+        """Measure PCIe throughput, or stop it, where that costs something; it is off until then."""
+
     def close(self) -> None:
         """Stop, without waiting for a driver call."""

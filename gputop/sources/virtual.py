@@ -106,6 +106,9 @@ class VirtualSource:
         devices = tuple(self._device(index, uses) for index in range(self._count))
         return Reading(devices=devices, uses=uses, notes=(*notes, *self._found_notes))
 
+    def want_pcie(self, wanted: bool) -> None:
+        """Do nothing: a virtual GPU has no link."""
+
     def close(self) -> None:
         """Do nothing: there is no thread and no file to close."""
 

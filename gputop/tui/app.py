@@ -19,7 +19,7 @@ from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.messages import FeedArrived
-from gputop.tui.screen_factory import OPENERS, AnyScreen, process_screen, run_screen
+from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.settings_file import read_settings
@@ -27,7 +27,15 @@ from gputop.tui.state.view import Settings, View, is_outlived, newest_run
 from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.palette import THEMES, theme_name
-from gputop.tui.widgets.requests import ProcessAsked, ProcessChosen, RunChosen, RunOpened, SettingsChanged
+from gputop.tui.widgets.requests import (
+    GpuOpened,
+    PcieWanted,
+    ProcessAsked,
+    ProcessChosen,
+    RunChosen,
+    RunOpened,
+    SettingsChanged,
+)
 
 STALE_AFTER_INTERVALS = 3
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -202,6 +210,17 @@ class GputopApp(App[None]):
     async def on_run_opened(self, message: RunOpened) -> None:
         """Open a run's own screen."""
         await self._show(run_screen(self, message.run_id, self.view))
+
+    async def on_gpu_opened(self, message: GpuOpened) -> None:
+        """Open a GPU's own screen."""
+        found = self._latest.devices if self._latest else ()
+        device = next((device for device in found if device.uuid == message.uuid), None)
+        if device is not None:
+            await self._show(gpu_screen(device, self.view))
+
+    def on_pcie_wanted(self, message: PcieWanted) -> None:
+        """Pass on whether a screen shows PCIe throughput."""
+        self.feed.want_pcie(message.wanted)
 
     def on_run_chosen(self, message: RunChosen) -> None:
         """Show another run on the dashboard."""

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol
 
 from textual.screen import Screen
 
-from gputop.snapshot import Process, Run
+from gputop.snapshot import Device, Process, Run
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View
 
@@ -102,6 +102,13 @@ def run_screen(app: Host, run_id: str, view: View | None) -> AnyScreen:
     from gputop.tui.screens.run import RunScreen
 
     return RunScreen(run_id, view, app.change_settings)
+
+
+def gpu_screen(device: Device, view: View | None) -> AnyScreen:
+    """Return the screen of one GPU."""
+    from gputop.tui.screens.gpu import GpuScreen
+
+    return GpuScreen(device, view)
 
 
 def chosen_process(app: Host) -> Process | None:

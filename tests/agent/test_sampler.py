@@ -116,6 +116,24 @@ def test_the_agent_streams_and_obeys(h100: dict[str, str]) -> None:
         assert agent.next().sequence > snapshot.sequence
 
 
+def test_the_agent_measures_pcie_throughput_where_it_costs_something_only_while_asked(tmp_path: Path) -> None:
+    path = nvml_sim.a100_box(1).write(tmp_path / "scenario")
+    with Agent("-i", "200ms", env=nvml_sim.environment(path)) as agent:
+
+        def until(source: str | None) -> None:
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline:
+                if any(device.pcie_throughput_source == source for device in agent.next().devices):
+                    return
+            raise AssertionError(f"the source never became {source}")
+
+        until(None)
+        agent.send(pcie=True)
+        until("blocking")
+        agent.send(pcie=False)
+        until(None)
+
+
 def test_the_agent_ends_with_its_parent(h100: dict[str, str]) -> None:
     with Agent("-i", "100ms", env=h100) as agent:
         agent.next()

@@ -55,6 +55,25 @@ def test_unknown_readings_are_not_zero() -> None:
     assert seen.device(samples.device(0).uuid, "power_w") is None
 
 
+def test_what_is_drawn_of_one_gpu_is_kept_in_less_detail() -> None:
+    seen = History()
+    for tick in range(2 * history.DETAIL_BUCKETS):
+        seen.observe(samples.snapshot(tick, devices=(samples.device(0, power_w=float(tick)),), points=(), runs=()))
+    power = seen.device(samples.device(0).uuid, "power_w")
+    assert len(power.buckets) <= history.DETAIL_BUCKETS
+    assert power.span() == (samples.EPOCH, samples.EPOCH + 2 * history.DETAIL_BUCKETS - 1)
+    assert len(seen.device(samples.device(0).uuid, "utilization_percent").buckets) == 2 * history.DETAIL_BUCKETS
+
+
+def test_throttle_reasons_are_kept_where_they_change() -> None:
+    seen, uuid = History(), samples.device(0).uuid
+    for tick, reasons in enumerate([(), (), ("sw_power_cap",), ("sw_power_cap",), ()]):
+        seen.observe(samples.snapshot(tick, devices=(samples.device(0, throttle_reasons=reasons),)))
+    times = [(time - samples.EPOCH, reasons) for time, reasons in seen.throttling(uuid)]
+    assert times == [(0, ()), (2, ("sw_power_cap",)), (4, ())]
+    assert seen.throttling("GPU-unknown") == ()
+
+
 def test_metrics_by_rank_step_and_time() -> None:
     seen = History()
     seen.observe(samples.snapshot(0))

@@ -108,7 +108,7 @@ class NvmlSource:
     def want_pcie(self, wanted: bool) -> None:
         """Allow the blocking PCIe call (20 ms per direction) on GPUs where neither GPM nor a counter provides the throughput.
 
-        Off by default: the dashboard shows the throughput only where it costs nothing. Reserved for the GPU screen.
+        Off by default: the dashboard shows the throughput only where it costs nothing. The GPU screen wants it.
         """
         for worker in self._workers:
             worker.want_pcie(wanted)

@@ -214,6 +214,8 @@ class DashboardScreen(Screen[None]):
         """Open the details of what the focused pane shows."""
         if self.training.has_focus:
             self.training.action_open()
+        elif self.gpus.has_focus:
+            self.gpus.action_open()
         else:
             self.processes.action_open()
 

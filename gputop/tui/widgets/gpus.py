@@ -1,19 +1,83 @@
-"""The GPUs pane."""
+"""The GPUs pane: a choice that the arrow keys move, and a screen of its own behind each GPU."""
 
 from __future__ import annotations
 
-from gputop.tui.drawing.gpus.pane import draw_gpus
-from gputop.tui.drawing.line import Drawing
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from gputop.snapshot import Device
+from gputop.tui.drawing.gpus.pane import Place, draw_gpus, places
+from gputop.tui.drawing.line import Drawing, Line, Span, cut, fit
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import ViewPane
+from gputop.tui.widgets.lines import LinesWidget, ViewPane
+from gputop.tui.widgets.requests import GpuOpened
 
 
 class GpusPane(ViewPane):
-    """Every device, and how they share the work."""
+    """Every device, and how they share the work; Enter or a click opens one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
 
     def __init__(self) -> None:
         super().__init__("GPUs", "1", id="gpus")
+        self._places: tuple[Place, ...] = ()
+        self._chosen: str | None = None
 
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
-        """Return the devices' rows."""
-        return draw_gpus(view, columns, rows)
+        """Return the devices' rows; while the pane has the focus, the chosen one is marked."""
+        drawing = draw_gpus(view, columns, rows)
+        self._places = places(view, columns, rows)
+        if not self.has_focus or len(self._places) < 2:
+            return drawing
+        held = self._places[self._chosen_place()]
+        lines = list(drawing.lines)
+        for index in range(held.line, min(held.line + 1, len(lines))):
+            lines[index] = _marked(lines[index], held.start, held.end, columns)
+        return drawing._replace(lines=tuple(lines))
+
+    @property
+    def chosen_device(self) -> Device | None:
+        """The chosen device; before any choice the first one that the doctor names, else the first."""
+        return self._places[self._chosen_place()].device if self._places else None
+
+    def _chosen_place(self) -> int:
+        involved = self.view.involved_devices if self.view is not None and self._chosen is None else frozenset()
+        wanted = {self._chosen} if self._chosen is not None else involved
+        return next((place for place, held in enumerate(self._places) if held.device.uuid in wanted), 0)
+
+    def _move(self, by: int) -> None:
+        """Choose another device; with nothing to choose, scroll."""
+        if not self._places:
+            self.scroll_lines(by)
+            return
+        place = min(len(self._places) - 1, max(0, self._chosen_place() + by))
+        self._chosen = self._places[place].device.uuid
+        self._reveal(self._places[place].line)
+        self.show_again()
+
+    def watch_has_focus(self, has_focus: bool) -> None:
+        """Mark the chosen device only while the pane has the focus."""
+        super().watch_has_focus(has_focus)
+        self.show_again()
+
+    def on_lines_widget_line_clicked(self, event: LinesWidget.LineClicked) -> None:
+        """Open the device that was clicked."""
+        event.stop()
+        for held in self._places:
+            if held.line <= event.index < held.line + held.lines and held.start <= event.column < held.end:
+                self._chosen = held.device.uuid
+                self.action_open()
+
+    def action_open(self) -> None:
+        """Open the chosen device."""
+        device = self.chosen_device
+        if device is not None:
+            self.post_message(GpuOpened(device.uuid))
+
+
+def _marked(line: Line, start: int, end: int, width: int) -> Line:
+    """Return a line with the cells [start, end) under the cursor."""
+    row = fit(line, width)
+    held = tuple(Span(text, f"{style} cursor") for text, style in cut(row, start, end))
+    return (*cut(row, 0, start), *held, *cut(row, end, width))

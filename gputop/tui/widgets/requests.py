@@ -40,6 +40,22 @@ class RunOpened(Message):
         self.run_id = run_id
 
 
+class GpuOpened(Message):
+    """The user wants to see this GPU's own screen."""
+
+    def __init__(self, uuid: str) -> None:
+        super().__init__()
+        self.uuid = uuid
+
+
+class PcieWanted(Message):
+    """A screen shows PCIe throughput from now on, or no longer: measuring it may cost something."""
+
+    def __init__(self, wanted: bool) -> None:
+        super().__init__()
+        self.wanted = wanted
+
+
 class SettingsChanged(Message):
     """The user changed a setting with a key."""
 

@@ -12,11 +12,14 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
+from gputop.history.series import History
 from gputop.jobs import store
 from gputop.jobs.output import logs
 from gputop.jobs.store import Job
+from gputop.snapshot import Device
 from gputop.tui.screens.details import ProcessScreen
 from gputop.tui.screens.doctor import DoctorScreen
+from gputop.tui.screens.gpu import GpuScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run import RunScreen
@@ -156,3 +159,28 @@ def test_settings(snap_compare: Look) -> None:
 def test_stop(snap_compare: Look) -> None:
     target = StopTarget("run resnet18-ddp through its launcher", "SIGTERM goes to torchrun and its 4 ranks end with it.", 3999)
     compare(snap_compare, StopScreen(target), (80, 24), view())
+
+
+def hot_gpu() -> View:
+    """Four minutes of a GPU that works, and one in which heat slows it."""
+    history = History()
+    hot = {"throttle_reasons": ("hw_thermal_slowdown",), "temperature_c": 88.0, "sm_clock_mhz": 870.0, "power_w": 410.0}
+    for tick in range(300):
+        known = {"nvlinks_active": 18, "numa_node": 1, "cpu_affinity": tuple(range(48)), "ecc_corrected": 0, "energy_j": 3.6e7}
+        devices = (samples.device(0, **(hot if tick >= 240 else {}), **known), *(samples.device(index) for index in (1, 2, 3)))
+        shown = samples.snapshot(tick, devices=devices, points=())
+        history.observe(shown)
+    finding = replace(B02, title="GPU 0 is throttled by heat", devices=(devices[0].uuid,))
+    return View(shown, history, (finding,), run_id="run-1")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_gpu(snap_compare: Look, size: tuple[int, int]) -> None:
+    shown = hot_gpu()
+    compare(snap_compare, GpuScreen(shown.snapshot.devices[0]), size, shown)
+
+
+def test_virtual_gpu_in_ascii_without_color(snap_compare: Look) -> None:
+    devices = tuple(Device(index, f"VGPU-{index}", "Virtual GPU", "virtual", utilization_percent=40.0) for index in range(4))
+    shown = view_of(samples.snapshot(devices=devices, processes=()), settings=Settings(ascii=True, color=False))
+    compare(snap_compare, GpuScreen(devices[1]), (80, 24), shown)

@@ -21,6 +21,7 @@ ROUND = (
     ("question_mark", "escape"),
     ("f2", "escape"),
     ("l", "escape"),
+    ("1", "enter", "escape"),
     ("2", "enter", "escape"),
     ("3", "down", "enter", "escape"),
     ("3", "down", "e", "escape"),
@@ -64,6 +65,9 @@ class SampleFeed:
         return None
 
     def set_interval(self, interval_s: float) -> None:
+        pass
+
+    def want_pcie(self, wanted: bool) -> None:
         pass
 
     def close(self) -> None:

@@ -8,10 +8,12 @@ from textual.screen import Screen
 from gputop.tui.screens.compare import CompareScreen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.doctor import DoctorScreen
+from gputop.tui.screens.gpu import GpuScreen
 from gputop.tui.screens.help import HelpScreen
 from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
+from tests import samples
 from tests.tui.kit import ScreenApp, text_of, view_of
 
 SIZES = ((1, 1), (1, 24), (80, 1), (3, 30), (7, 7), (80, 24))
@@ -21,6 +23,7 @@ def screens() -> dict[str, Screen[object]]:
     return {
         "dashboard": DashboardScreen(),
         "doctor": DoctorScreen(),
+        "gpu": GpuScreen(samples.device(0)),
         "help": HelpScreen(),
         "launch": LaunchScreen(),
         "run": RunScreen("run-1"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from gputop import units
 from gputop.snapshot import LIVE_STATES, Device, Process
@@ -28,7 +29,7 @@ def draw_gpus(view: View, width: int, height: int) -> Drawing:
 
     The density "compact" has rows only, "full" a second line for each row.
     """
-    devices = _ordered(view.snapshot.devices)
+    devices = ordered(view.snapshot.devices)
     title = line(("GPUs", "title"), (_title_note(devices), "dim"))
     if not devices:
         return Drawing(title, _no_devices(view, width))
@@ -58,6 +59,39 @@ def draw_gpus(view: View, width: int, height: int) -> Drawing:
     seconds = layout.past * row_seconds(view)
     subtitle = line((f"last {units.duration(seconds).removesuffix('00s')}", "dim")) if layout.past else ()
     return Drawing(title, tuple(lines), subtitle)
+
+
+class Place(NamedTuple):
+    """Where the pane draws a device: its first line, how many lines, and its cells [start, end)."""
+
+    device: Device
+    line: int
+    lines: int
+    start: int
+    end: int
+
+
+def places(view: View, width: int, height: int) -> tuple[Place, ...]:
+    """Return where ``draw_gpus`` draws each device for the same ``width`` and ``height``, in the pane's order."""
+    devices = ordered(view.snapshot.devices)
+    if _has_graphs(view, devices, height):
+        cells = (width - GAP * (len(devices) - 1)) // len(devices) if devices else width
+        return tuple(
+            Place(device, 0, height, place * (cells + GAP), place * (cells + GAP) + cells)
+            for place, device in enumerate(devices)
+        )
+    full = view.settings.density == "full"
+    count = 1 if full else _columns(len(devices), width)
+    cells = (width - GAP * (count - 1)) // count
+    deep = -(-len(devices) // count)
+    found: list[Place] = []
+    at = 0
+    for place, device in enumerate(devices):
+        column, row = divmod(place, deep)
+        lines = 2 if full and device.kind != "mig" else 1
+        found.append(Place(device, at if full else row, lines, column * (cells + GAP), column * (cells + GAP) + cells))
+        at += lines
+    return tuple(found)
 
 
 def lines_wanted(view: View, width: int, room: int) -> int:
@@ -102,8 +136,8 @@ def _title_note(devices: tuple[Device, ...]) -> str:
     return f" · {virtual} virtual" if virtual else ""
 
 
-def _ordered(devices: tuple[Device, ...]) -> tuple[Device, ...]:
-    """Put each MIG instance after its parent GPU."""
+def ordered(devices: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Return the devices in the order of the pane: each MIG instance after its parent GPU."""
     listed = {device.uuid for device in devices}
     children: dict[str, list[Device]] = {}
     for device in devices:

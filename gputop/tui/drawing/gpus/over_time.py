@@ -1,0 +1,200 @@
+"""One GPU's readings over a stretch of time, each as an area graph under a line with its numbers. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gputop import units
+from gputop.history.series import Series
+from gputop.snapshot import Device
+from gputop.tui.drawing.gpus.past import area, column_end
+from gputop.tui.drawing.gpus.rows import is_hot, memory_text
+from gputop.tui.drawing.line import Line, Span, fit, line, spread, width
+from gputop.tui.state.view import View
+
+SPANS: tuple[tuple[str, float | None], ...] = (("1 min", 60.0), ("5 min", 300.0), ("30 min", 1800.0), ("whole run", None))
+"""The stretches of time that a user can choose, in seconds; None: as long as the run, as far as gputop has watched."""
+HOLD_INTERVALS = 3
+"""A reading stands for this long; then a device counts as stale."""
+GRAPH_LINES_MIN, GRAPH_LINES_MAX = 3, 18
+TWO_COLUMNS_CELLS = 70
+GAP = 2
+
+
+class Graph(NamedTuple):
+    """A graph: its name, the field of ``Device`` that it draws, and the style of its area ("": by height)."""
+
+    name: str
+    reading: str
+    style: str = ""
+
+
+GRAPHS = (
+    Graph("utilization", "utilization_percent"),
+    Graph("memory", "memory_used_bytes", "memory"),
+    Graph("power", "power_w"),
+    Graph("temperature", "temperature_c"),
+    Graph("SM clock", "sm_clock_mhz"),
+    Graph("SM activity", "sm_activity_percent"),
+    Graph("tensor activity", "tensor_activity_percent"),
+    Graph("DRAM activity", "dram_activity_percent"),
+)
+"""The most important first: what has no room is left out, and its number stands in the text."""
+
+
+class Stretch(NamedTuple):
+    """The time that the graphs show, in seconds since the epoch; its newest column is still being filled."""
+
+    start: float
+    end: float
+
+
+def stretch_of(view: View, span_s: float | None, columns: int) -> Stretch:
+    """Return the stretch of ``span_s`` seconds up to now; None: since the chosen run began, or since gputop watches."""
+    now = view.snapshot.time
+    if span_s is None:
+        began = view.history.started_at
+        run = view.run
+        if run is not None and run.created_at is not None and began is not None:
+            began = max(began, run.created_at)
+        span_s = max(SPANS[0][1] or 0.0, now - began) if began is not None else SPANS[1][1] or 0.0
+    seconds = span_s / max(1, columns)
+    # Columns end at multiples of their length, so that a graph moves only once a column.
+    end = column_end(now, seconds) if math.isfinite(now) and seconds > 0 else now
+    return Stretch(end - span_s, end)
+
+
+def known_graphs(view: View, device: Device) -> list[Graph]:
+    """Return the graphs of the readings that are known, or were."""
+    return [
+        graph
+        for graph in GRAPHS
+        if getattr(device, graph.reading) is not None or view.history.device(device.uuid, graph.reading) is not None
+    ]
+
+
+class Grid(NamedTuple):
+    """Which graphs are drawn, side by side in columns of ``cells``, each with its heading in ``lines`` lines."""
+
+    graphs: tuple[Graph, ...]
+    columns: int
+    cells: int
+    lines: int
+
+
+def grid_of(view: View, device: Device, cells: int, height: int) -> Grid:
+    """Return what fits into ``height`` lines: the most important graphs, and a line for the time below them."""
+    graphs = known_graphs(view, device)
+    columns = 2 if cells >= TWO_COLUMNS_CELLS and len(graphs) > 1 else 1
+    rows = min(math.ceil(len(graphs) / columns), max(0, height - 1) // GRAPH_LINES_MIN)
+    each = min(GRAPH_LINES_MAX, (height - 1) // rows) if rows else 0
+    return Grid(tuple(graphs[: rows * columns]), columns, (cells - GAP * (columns - 1)) // columns, each)
+
+
+def draw_over_time(view: View, device: Device, grid: Grid, span: int) -> list[Line]:
+    """Return the graphs over the stretch at place ``span`` of ``SPANS``, and the time below them; nothing without graphs."""
+    if not grid.graphs:
+        return []
+    stretch = stretch_of(view, SPANS[span][1], grid.cells)
+    lines: list[Line] = []
+    for start in range(0, len(grid.graphs), grid.columns):
+        row = grid.graphs[start : start + grid.columns]
+        lines.extend(_beside([draw_graph(view, device, graph, stretch, grid.cells, grid.lines) for graph in row], grid.cells))
+    return [*lines, *_beside([[_axis(stretch, grid.cells)]] * grid.columns, grid.cells)]
+
+
+def draw_graph(view: View, device: Device, graph: Graph, stretch: Stretch, cells: int, height: int) -> list[Line]:
+    """Return the line with a reading's numbers and its graph, together ``height`` lines."""
+    series = view.history.device(device.uuid, graph.reading)
+    top = _top(device, graph.reading)
+    hold_s = HOLD_INTERVALS * view.snapshot.interval_s
+    means = held_means(series, stretch.start, stretch.end, cells, hold_s)
+    shares = [None if mean is None or top is None else mean / top for mean in means]
+    numbers = line((_now(device, graph.reading), _style(device, graph.reading)))
+    told = _told(graph.reading, series, stretch)
+    if told and len(graph.name) + width(numbers) + len(told) + 6 <= cells:
+        numbers = (*numbers, Span(f"  {told}", "dim"))
+    bar = "-" if view.settings.ascii else "─"
+    fill = max(1, cells - len(graph.name) - width(numbers) - 2)
+    head = (Span(graph.name, "title"), Span(f" {bar * fill} ", "track"), *numbers)
+    return [fit(head, cells), *area(shares, height - 1, view.settings.ascii, graph.style)]
+
+
+def held_means(series: Series | None, start: float, end: float, count: int, hold_s: float) -> list[float | None]:
+    """Return the mean of each of ``count`` equal columns; a value holds until the next, but for ``hold_s`` seconds at most.
+
+    None where nothing is known.
+    """
+    if series is None or count <= 0 or not (math.isfinite(start) and math.isfinite(end) and start < end):
+        return [None] * max(0, count)
+    totals, counts = [0.0] * count, [0] * count
+    scale = count / (end - start)
+    following = end
+    for bucket in reversed(series.buckets):
+        until = min(bucket.x_last + hold_s, max(following, bucket.x_last), end)
+        following = bucket.x_first
+        if bucket.x_first >= end or not bucket.count:
+            continue
+        if until < start:
+            break
+        first = min(count - 1, max(0, int((bucket.x_first - start) * scale)))
+        last = min(count - 1, max(first, math.ceil((until - start) * scale) - 1))
+        for column in range(first, last + 1):
+            totals[column] += bucket.mean
+            counts[column] += 1
+    return [total / number if number else None for total, number in zip(totals, counts, strict=True)]
+
+
+def _told(reading: str, series: Series | None, stretch: Stretch) -> str:
+    """Return "min 48 mean 77 max 98" of the stretch; nothing where no value is known."""
+    if series is None or not (math.isfinite(stretch.start) and math.isfinite(stretch.end)):
+        return ""
+    whole = series.columns(stretch.start, stretch.end, 1)[0] if stretch.start < stretch.end else None
+    if whole is None or not whole.count:
+        return ""
+    form = units.gib if reading == "memory_used_bytes" else units.number
+    return f"min {form(whole.low)} mean {form(whole.mean)} max {form(whole.high)}"
+
+
+def _top(device: Device, reading: str) -> float | None:
+    """Return the value at the upper edge of a graph; None where it is unknown."""
+    tops: dict[str, float | None] = {
+        "memory_used_bytes": device.memory_total_bytes,
+        "power_w": device.power_limit_w,
+        "temperature_c": device.temperature_slowdown_c or 100.0,
+        "sm_clock_mhz": device.sm_clock_max_mhz,
+    }
+    top = tops.get(reading, 100.0)
+    return float(top) if top and top > 0 else None
+
+
+def _now(device: Device, reading: str) -> str:
+    value = getattr(device, reading)
+    if reading == "memory_used_bytes":
+        return memory_text(device, 12)
+    if reading.endswith("_percent"):
+        return units.number(value, " %")
+    if reading == "temperature_c":
+        return units.number(value, " °C")
+    limit, unit = (device.power_limit_w, "W") if reading == "power_w" else (device.sm_clock_max_mhz, "MHz")
+    return units.number(value) + (f" / {limit:.0f} {unit}" if limit is not None else f" {unit}" if value is not None else "")
+
+
+def _style(device: Device, reading: str) -> str:
+    if getattr(device, reading) is None:
+        return "dim"
+    return "bad" if reading == "temperature_c" and is_hot(device) else "value"
+
+
+def _axis(stretch: Stretch, cells: int) -> Line:
+    began = units.coarse_duration(stretch.end - stretch.start).removesuffix("00s")
+    return spread(line((f"{began} ago", "dim")), line(("now", "dim")), cells)
+
+
+def _beside(blocks: Sequence[Sequence[Line]], cells: int) -> list[Line]:
+    return [
+        tuple(span for place, part in enumerate(parts) for span in ((Span(" " * GAP),) if place else ()) + fit(part, cells))
+        for parts in zip(*blocks, strict=True)
+    ]

@@ -1,0 +1,233 @@
+"""The GPU screen: a click or Enter on a GPU opens it, keys change the GPU and the range, and a GPU that vanishes says so."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import pytest
+from textual.pilot import Pilot
+
+from gputop import units
+from gputop.doctor.findings.finding import Finding
+from gputop.history.series import History, Series
+from gputop.snapshot import Device, DeviceUse, LaunchEnvironment, Snapshot
+from gputop.tui.app import GputopApp
+from gputop.tui.drawing.gpus.about import cuda_index
+from gputop.tui.drawing.gpus.detail import gpu_lines
+from gputop.tui.drawing.gpus.over_time import held_means
+from gputop.tui.drawing.gpus.pane import draw_gpus, places
+from gputop.tui.drawing.line import plain, text_width
+from gputop.tui.screens.dashboard import DashboardScreen
+from gputop.tui.screens.gpu import GpuScreen
+from gputop.tui.state.settings import Settings
+from gputop.tui.state.view import View
+from tests import samples
+from tests.tui.kit import text_of, view_of
+from tests.tui.screens.extreme import Odd
+from tests.tui.screens.test_memory import SampleFeed
+
+EIGHT = tuple(samples.device(index, utilization_percent=10.0 * index) for index in range(8))
+TWO = EIGHT[:2]
+
+
+class GivenFeed(SampleFeed):
+    """A live feed of the snapshots that the test hands it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pcie: list[bool] = []
+
+    def want_pcie(self, wanted: bool) -> None:
+        self.pcie.append(wanted)
+
+    def give(self, snapshot: Snapshot) -> None:
+        self._waiting.append(snapshot)
+        self._notify()
+
+
+def app_on(feed: GivenFeed) -> GputopApp:
+    return GputopApp(feed, Settings())  # type: ignore[arg-type]
+
+
+async def until_gpu(pilot: Pilot[None], index: int) -> str:
+    """Wait for the screen of this GPU and return its text."""
+    for _ in range(200):
+        await pilot.pause(0.02)
+        screen = pilot.app.screen
+        if isinstance(screen, GpuScreen) and screen.device.index == index and f"GPU {index} " in text_of(pilot.app):
+            return text_of(pilot.app)
+    raise AssertionError(f"no screen of GPU {index}: {text_of(pilot.app)}")
+
+
+@pytest.mark.parametrize("size", [(160, 50), (80, 24)], ids=str)
+async def test_enter_opens_the_chosen_gpu_and_escape_goes_back(size: tuple[int, int]) -> None:
+    feed = GivenFeed()
+    app = app_on(feed)
+    async with app.run_test(size=size) as pilot:
+        feed.give(samples.snapshot(devices=EIGHT))
+        await pilot.pause()
+        await pilot.press("1", "down", "down", "enter")
+        text = await until_gpu(pilot, 2)
+        assert "20 %" in text
+        assert EIGHT[2].uuid in text or size == (80, 24)
+        await pilot.press("right_square_bracket")
+        await until_gpu(pilot, 3)
+        await pilot.press("up", "left_square_bracket")
+        await until_gpu(pilot, 1)
+        assert "range: 5 min" in text_of(app)
+        await pilot.press("right")
+        assert "range: 30 min" in await until_gpu(pilot, 1)
+        assert "30m ago" in text_of(app)
+        await pilot.press("right", "right")
+        assert "range: whole run" in await until_gpu(pilot, 1)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert isinstance(app.screen, DashboardScreen)
+
+
+async def test_pcie_throughput_is_measured_while_the_screen_is_open() -> None:
+    feed = GivenFeed()
+    app = app_on(feed)
+    async with app.run_test(size=(100, 30)) as pilot:
+        feed.give(samples.snapshot(devices=EIGHT))
+        await pilot.pause()
+        assert feed.pcie == []
+        await pilot.press("1", "enter")
+        await until_gpu(pilot, 0)
+        assert feed.pcie == [True]
+        await pilot.press("escape")
+        await pilot.pause()
+        assert feed.pcie == [True, False]
+
+
+@pytest.mark.parametrize("devices", [EIGHT, TWO], ids=["rows", "graphs"])
+async def test_a_click_opens_the_gpu_under_it(devices: tuple[Device, ...]) -> None:
+    feed = GivenFeed()
+    app = app_on(feed)
+    async with app.run_test(size=(160, 50)) as pilot:
+        feed.give(samples.snapshot(devices=devices))
+        await pilot.pause()
+        pane = app.screen.gpus  # type: ignore[attr-defined]
+        assert isinstance(app.view, View)
+        held = places(app.view, *pane.inner_size)[1]
+        await pilot.click(pane, offset=(held.start + 5, held.line + 1))
+        await until_gpu(pilot, 1)
+
+
+async def test_a_gpu_that_vanishes_says_so_and_its_neighbors_stay_in_reach() -> None:
+    feed = GivenFeed()
+    app = app_on(feed)
+    async with app.run_test(size=(100, 30)) as pilot:
+        feed.give(samples.snapshot(devices=EIGHT))
+        await pilot.pause()
+        await pilot.press("1", "down", "enter")
+        await until_gpu(pilot, 1)
+        feed.give(samples.snapshot(1, devices=(EIGHT[0], *EIGHT[2:])))
+        for _ in range(200):
+            await pilot.pause(0.02)
+            if "no longer listed" in text_of(app):
+                break
+        text = text_of(app)
+        assert "no longer listed" in text
+        assert "GONE" in text
+        await pilot.press("down")
+        assert "no longer listed" not in await until_gpu(pilot, 2)
+
+
+@pytest.mark.parametrize("count", [2, 3, 8, 12, 20, 64])
+@pytest.mark.parametrize("density", ["auto", "full"])
+def test_each_gpu_has_a_place_where_its_row_is_drawn(count: int, density: str) -> None:
+    devices = tuple(samples.device(index) for index in range(count))
+    view = view_of(samples.snapshot(devices=devices), settings=Settings(density=density))
+    lines = [plain(part) for part in draw_gpus(view, 158, 16).lines]
+    found = places(view, 158, 16)
+    assert [held.device.index for held in found] == list(range(count))
+    for held in found:
+        assert lines[held.line][held.start : held.end].split()[0].lstrip("▸") == str(held.device.index)
+
+
+def everything(device: Device, **changes: object) -> str:
+    view = view_of(samples.snapshot(devices=(device,)), **changes)
+    return "\n".join(plain(part) for part in gpu_lines(view, device, 1, 200, 60))
+
+
+def test_unknown_is_not_zero() -> None:
+    text = everything(Device(0, "GPU-0"))
+    assert "N/A" in text
+    assert " 0 " not in text.replace("physical index 0 ", "").replace("GPU 0", "")
+
+
+def test_every_reading_of_a_gpu_is_shown() -> None:
+    kinds = ("int | None", "float | None")
+    numbers = {field.name: 1000 + place for place, field in enumerate(fields(Device)) if field.type in kinds}
+    device = replace(samples.device(0), **{name: value for name, value in numbers.items() if not name.endswith("_bytes")})
+    text = everything(device)
+    told = {name for name, value in numbers.items() if str(value) in text}
+    otherwise = {name for name in numbers if name.endswith(("_bytes", "_per_s", "_ns"))} | {"age_s", "energy_j"}
+    assert set(numbers) - told - otherwise == set()
+    device = samples.device(0, pcie_rx_bytes_per_s=1.1e9, nvlink_tx_bytes_per_s=2.2e9, throttle_sync_boost_ns=61_000_000_000)
+    text = everything(replace(device, energy_j=3.6e6, xid_errors=((samples.EPOCH, 79),), pcie_throughput_source="gpm"))
+    for words in ("PCIe in 1.1 GB/s", "NVLink out 2.2 GB/s", "by sync boost, in all 1m01s", "1.00 kWh", "79 at", "measured by"):
+        assert words in text
+
+
+def test_what_slows_a_gpu_is_named_with_its_beginning() -> None:
+    history, uuid = History(), samples.device(0).uuid
+    for tick in range(10):
+        reasons = ("gpu_idle",) if tick < 4 else ("hw_thermal_slowdown", "sw_power_cap")[: 1 + tick % 2]
+        shown = samples.snapshot(tick, devices=(samples.device(0, throttle_reasons=reasons),))
+        history.observe(shown)
+    view = replace(view_of(shown), history=history)
+    text = "\n".join(plain(part) for part in gpu_lines(view, shown.devices[0], 1, 160, 50))
+    began = view.history.throttling(uuid)[1][0]
+    assert began == samples.EPOCH + 4
+    assert f"slowed by heat since {units.clock(began)}" in text
+    assert f"at the power limit since {units.clock(samples.EPOCH + 9)}" in text
+
+
+def test_findings_about_other_gpus_are_left_out() -> None:
+    devices = EIGHT[:2]
+    mine = Finding("A", "error", "certain", "the first one", (), "", "fix it", devices=(devices[0].uuid,))
+    view = view_of(samples.snapshot(devices=devices), findings=(mine, replace(mine, title="the second one", devices=("x",))))
+    text = "\n".join(plain(part) for part in gpu_lines(view, devices[0], 1, 160, 50))
+    assert "the first one" in text
+    assert "the second one" not in text
+    assert "no problem found with this GPU" in "\n".join(plain(part) for part in gpu_lines(view, devices[1], 1, 160, 50))
+
+
+def test_the_cuda_index_follows_the_mask() -> None:
+    environment = LaunchEnvironment(rank=0, cuda_visible_devices="6,2")
+    process = samples.rank_process(0, (DeviceUse(EIGHT[2].uuid),), environment=environment)
+    view = view_of(samples.snapshot(devices=EIGHT, processes=(process,)))
+    assert cuda_index(view, EIGHT[2]) == "1 for rank 0"
+    assert cuda_index(view, EIGHT[6]) is None
+    mixed = (replace(EIGHT[0], name="another model"), *EIGHT[1:])
+    assert cuda_index(view_of(samples.snapshot(devices=mixed, processes=(process,))), EIGHT[2]) is None
+
+
+def test_a_mig_instance_names_its_gpu_and_the_gpu_its_instances_processes() -> None:
+    whole = samples.device(0, mig_enabled=True, utilization_percent=None)
+    part = Device(1, "MIG-1", "NVIDIA H100 MIG 1g.10gb", "mig", whole.uuid, "0:3 1g.10gb", memory_used_bytes=samples.GIB)
+    process = samples.rank_process(0, (DeviceUse(part.uuid, samples.GIB),))
+    view = view_of(samples.snapshot(devices=(whole, part), processes=(process,)))
+    for device in (whole, part):
+        assert "train.py" in "\n".join(plain(line) for line in gpu_lines(view, device, 1, 160, 50))
+    assert "part of GPU 0" in "\n".join(plain(line) for line in gpu_lines(view, part, 1, 160, 50))
+
+
+def test_a_value_holds_until_the_next_but_not_for_ever() -> None:
+    series = Series()
+    for x, value in ((0.0, 1.0), (2.0, 3.0), (10.0, 5.0)):
+        series.append(x, value)
+    assert held_means(series, 0, 12, 6, 3.0) == [1.0, 3.0, 3.0, None, None, 5.0]
+    assert held_means(None, 0, 12, 2, 3.0) == [None, None]
+    assert held_means(series, float("nan"), 12, 2, 3.0) == [None, None]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_value_breaks_the_lines(seed: int) -> None:
+    view = Odd(seed).view()
+    for device in view.snapshot.devices[:3]:
+        for span in range(4):
+            for width in (1, 40, 80):
+                assert all(text_width(plain(part)) <= width for part in gpu_lines(view, device, span, width, 24))
