@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from gputop import units
 from gputop.cli.shelf import Shelf, points_of
 from gputop.cli.table import table
+from gputop.facts.record import Record
+from gputop.facts.table import Error, Facts
 from gputop.snapshot import Points, Run, encode, loss_metric
 from gputop.terminal_text import printable
 from gputop.tracking.journal.format import PHASE
@@ -25,6 +27,7 @@ CURVE_COLUMNS = 24
 CONFIG_LINES = 15
 """Entries of the configuration that a terminal gets, unless all are asked for."""
 NONE = "-"
+_T = TypeVar("_T")
 _SMALL_IS_BEST = re.compile(r"loss|error|err\b|ppl|perplexity|nll|mse|mae|rmse|wer|cer|fid|bpb|bpc", re.IGNORECASE)
 _LARGE_IS_BEST = re.compile(
     r"acc|top\d|f1|auc|auroc|bleu|rouge|iou|map\b|reward|return|psnr|ssim|precision|recall", re.IGNORECASE
@@ -69,15 +72,15 @@ def show_lines(
     """Return the lines of one run; of its configuration only so many entries, if a number is given."""
     at = f"  step {run.step}" if run.step is not None else ""
     lines = [f"{run.name}  {run.run_id}  {run.state}{at}"]
-    labels = (("project", run.project), ("group", _fact(run, "group")), ("tags", ", ".join(tags)))
+    labels = (("project", run.project), ("group", _fact(run, lambda facts: facts.group)), ("tags", ", ".join(tags)))
     lines += _row([f"{name}: {value}" for name, value in labels if value])
-    lines += [f"notes: {notes}"] if (notes := _fact(run, "notes")) else []
+    lines += [f"notes: {notes}"] if (notes := _fact(run, lambda facts: facts.notes)) else []
     lines += [f"command: {' '.join(run.command)}"] if run.command else []
     took = run.ended_at - run.created_at if run.ended_at and run.created_at else None
     lines.append(f"started: {units.clock(run.created_at, '%Y-%m-%d %H:%M:%S')}, took {units.duration(took)}")
     if metrics:
         lines += [f"curve: {_origin(run)}", "", *_metric_table(metrics)]
-    summary = _fact(run, "summary")
+    summary = _json_of(_fact(run, lambda facts: facts.summary))
     if isinstance(summary, Mapping) and summary:
         lines += ["", *(f"summary: {name} = {json.dumps(encode(value))}" for name, value in summary.items())]
     if texts:
@@ -89,16 +92,15 @@ def show_lines(
         where = f"pid {rank.pid}, {rank.state}{code}, step {units.count(rank.step)}"
         # One rank's values are those of the table.
         lines.append(f"rank {rank.rank} ({where})" + (f": {values or 'nothing logged'}" if len(run.ranks) > 1 else ""))
-        lines += _error_line(rank.facts.get("error"))
+        lines += _error_line(Facts(rank.facts).error)
     return lines + _config_lines(run, config_lines)
 
 
-def _error_line(error: Any) -> list[str]:
+def _error_line(error: Error | None) -> list[str]:
     """Return what ended a rank: the exception, and where in the script it was raised."""
-    if not isinstance(error, Mapping):
+    if error is None:
         return []
-    kind, message, where = (error.get(key) or "" for key in ("type", "message", "where"))
-    return [f"  {kind}: {message}" + (f" ({where})" if where else "")]
+    return [f"  {error.type or ''}: {error.message or ''}" + (f" ({error.where})" if error.where else "")]
 
 
 def _config_lines(run: Run, most: int | None) -> list[str]:
@@ -110,10 +112,9 @@ def _config_lines(run: Run, most: int | None) -> list[str]:
 
 
 def _metrics(run: Run, found: Iterable[Points]) -> dict[str, Metric]:
-    defined: dict[str, Any] = {}
+    defined: dict[str, str | None] = {}
     for rank in run.ranks:
-        stated = rank.facts.get("metrics")
-        defined |= stated if isinstance(stated, Mapping) else {}
+        defined |= {name: stated.goal for name, stated in (Facts(rank.facts).metrics or {}).items()}
     result: dict[str, Metric] = {}
     for points in found:
         metric = result.setdefault(points.metric, Metric(_goal(points.metric, defined.get(points.metric))))
@@ -128,10 +129,9 @@ def _metrics(run: Run, found: Iterable[Points]) -> dict[str, Metric]:
     return dict(sorted(result.items(), key=lambda item: (item[0] != loss, item[0].startswith(PHASE), item[0])))
 
 
-def _goal(name: str, defined: Any) -> str | None:
-    goal = defined.get("goal") if isinstance(defined, Mapping) else None
-    if goal in ("min", "max"):
-        return str(goal)
+def _goal(name: str, defined: str | None) -> str | None:
+    if defined in ("min", "max"):
+        return defined
     if _NO_AIM.search(name):
         return None
     return "min" if _SMALL_IS_BEST.search(name) else "max" if _LARGE_IS_BEST.search(name) else None
@@ -179,7 +179,12 @@ def _record(run: Run, metrics: Mapping[str, Metric], tags: list[str], texts: Seq
     more = {
         "step": run.step,
         "tags": tags,
-        **{name: _fact(run, name) for name in ("group", "job_type", "notes", "summary", "alert", "source")},
+        "group": _fact(run, lambda facts: facts.group),
+        "job_type": _fact(run, lambda facts: facts.job_type),
+        "notes": _fact(run, lambda facts: facts.notes),
+        "summary": _json_of(_fact(run, lambda facts: facts.summary)),
+        "alert": _json_of(_fact(run, lambda facts: facts.alert)),
+        "source": _fact(run, lambda facts: facts.source),
         "metrics": numbers,
         "text": [{"rank": rank, **asdict(text)} for rank, text in texts],
     }
@@ -187,20 +192,23 @@ def _record(run: Run, metrics: Mapping[str, Metric], tags: list[str], texts: Seq
 
 
 def _origin(run: Run) -> str:
-    if _fact(run, "source") == "log":
+    if _fact(run, lambda facts: facts.source) == "log":
         return "read from what the script printed"
-    return "recorded by automatic tracking" if _fact(run, "settings") else "what the script logged"
+    return "recorded by automatic tracking" if _fact(run, lambda facts: facts.settings) else "what the script logged"
 
 
-def _fact(run: Run, name: str) -> Any:
+def _fact(run: Run, read: Callable[[Facts], _T | None]) -> _T | None:
     """Return the fact of the first rank that states it."""
-    return next((rank.facts[name] for rank in run.ranks if rank.facts.get(name)), None)
+    return next((fact for rank in run.ranks if (fact := read(Facts(rank.facts)))), None)
+
+
+def _json_of(fact: Record | None) -> dict[str, Any] | None:
+    return dict(fact.stated) if fact is not None else None
 
 
 def own_tags(run: Run) -> list[str]:
     """Return the tags that the script gave a run."""
-    tags = _fact(run, "tags")
-    return [tag for tag in tags if isinstance(tag, str)] if isinstance(tags, list | tuple) else []
+    return list(_fact(run, lambda facts: facts.tags) or ())
 
 
 def _text_line(rank: int, text: Text, ranks: int) -> str:

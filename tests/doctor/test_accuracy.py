@@ -31,7 +31,8 @@ def accuracy(tmp_path: Path, *options: str) -> tuple[int, dict[str, Any], str]:
 def test_what_real_jobs_showed_is_named_first(rule, name, scene, seconds):
     said = play(scene, seconds)
     assert ids(said[-1])[:1] == [rule], [(item.id, item.title) for item in said[-1]]
-    assert {found[0].id for found in said if found and found[0].confidence != "possible"} <= {rule}
+    # What it explains may stand before it: a root hides only once it is shown.
+    assert {found[0].id for found in said if found and found[0].confidence != "possible"} <= {rule, *HIDES.get(rule, ())}
 
 
 @pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[item[0] for item in HEALTHY])

@@ -19,7 +19,7 @@ from gputop.cli.jobs import _job_row, job_record
 from gputop.jobs import identity, record, store
 from gputop.jobs.supervisor import Supervisor
 from gputop.places import jobs_dir
-from gputop.tracking.reader.stopped import asked_to_stop
+from gputop.tracking.reader.stopped import job_end
 from tests.fuzzing import TIMES, examples
 from tests.jobs.test_store import SLEEP, ended, launch, nothing_left, says
 from tests.tracking.kit import clean_environment
@@ -90,7 +90,7 @@ def test_one_damaged_record_costs_its_own_job_alone(monkeypatch: pytest.MonkeyPa
         listed, named = shown()
         assert good.id in listed
         assert ("odd" in listed) != ("odd" in named)
-        asked_to_stop("odd")
+        job_end("odd")
         record.has_ended(odd)
 
     check()

@@ -286,7 +286,7 @@ def _summary(run: Run, view: View, width: int) -> list[Line]:
     step, total = run.step, run_numbers.total_steps(run)
     loss = run_numbers.loss_name(run) or "loss"
     since = run_numbers.not_finite_since(run, view.history)
-    parts = [("step", _steps(step, total))] if step is not None or total else []
+    parts = [("step", _steps(step, total))]
     if step is not None and total:
         parts.append(("done", units.percent(100 * step / total)))
     left = run_numbers.seconds_left(run, view.history)
@@ -313,9 +313,9 @@ def _summary(run: Run, view: View, width: int) -> list[Line]:
 
 
 def _steps(step: int | None, total: int | None) -> str:
-    """Return "1 240/5 000", or how many steps there will be before the first is known."""
+    """Return "1 240/5 000", or how many steps there will be before the first is known; "N/A" if that is unknown too."""
     if step is None:
-        return f"none of {units.count(total)} yet"
+        return f"none of {units.count(total)} yet" if total else units.UNKNOWN
     return units.count(step) + (f"/{units.count(total)}" if total else "")
 
 

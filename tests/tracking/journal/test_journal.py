@@ -73,7 +73,7 @@ def test_nan_and_infinities_are_data(home: Home) -> None:
 
 def test_records_of_many_shapes_survive_many_laps_of_the_ring(home: Home) -> None:
     opened = open_journal(home, ring_bytes=form.RING_BYTES_MIN)
-    opened._stopping = True  # no flusher: this test flushes
+    opened._flusher.stop()  # no flusher: this test flushes
     reader, sink = JournalReader(opened.archive_path), Everything()
     rng = random.Random(7)
     names = [f"m{number}" for number in range(60)]
@@ -99,7 +99,7 @@ def test_records_of_many_shapes_survive_many_laps_of_the_ring(home: Home) -> Non
 
 def test_five_thousand_names_at_once_and_one_by_one(home: Home) -> None:
     opened = open_journal(home)
-    opened._stopping = True  # no flusher: this test flushes
+    opened._flusher.stop()  # no flusher: this test flushes
     everything = {f"layer.{number}/grad": float(number) for number in range(5000)}
     opened.journal.log(everything, step=1)
     opened._flush()
@@ -116,7 +116,7 @@ def test_five_thousand_names_at_once_and_one_by_one(home: Home) -> None:
 
 def test_a_disk_that_is_too_slow_costs_whole_segments_and_nothing_else(home: Home, capfd: pytest.CaptureFixture[str]) -> None:
     opened = open_journal(home, ring_bytes=form.RING_BYTES_MIN)
-    opened._stopping = True  # no flusher: the disk hangs
+    opened._flusher.stop()  # no flusher: the disk hangs
     for step in range(40_000):
         opened.journal.log(loss=float(step))
     opened._flush()
