@@ -113,16 +113,16 @@ class JournalReader:
             OSError, FormatError: the files can no longer be read; records already passed on remain valid.
         """
         self.live = self._read_live()
-        started = self.position
-        while self.position - started < budget:
-            before = self.position
+        read = 0
+        while read < budget:
             raw = self._next()
-            if not raw:
+            used = self._decode(raw, sink) if raw else 0
+            if not used:
                 break
-            self.position += self._decode(raw, sink)
-            if self.position == before:
-                break
-        return self.position - started
+            # What ``_next`` skipped was not read: a damaged ring may claim any length.
+            self.position += used
+            read += used
+        return read
 
     def skip_to_end(self) -> None:
         """Go on at the last segments that hold records; never back."""

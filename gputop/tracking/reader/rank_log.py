@@ -71,7 +71,6 @@ class RankLog:
             return 0
         self._limit = poll_points if self._caught_up else backlog_points
         try:
-            before = self.reader.position
             # Judge the state first: the read that follows then contains all that a dead process wrote.
             self.judge()
             ended, before_poll = not self.alive, self._reported()
@@ -82,7 +81,7 @@ class RankLog:
         if self._reported() != before_poll or self.state == "starting":
             # The process was checked a moment ago, so only a newer entry of the journal can change the state.
             self.judge()
-        at_end = self.reader.position - before < budget
+        at_end = read < budget
         self._caught_up = self._caught_up or at_end
         if at_end and ended:
             self.settle()
