@@ -90,7 +90,7 @@ def test_ddp_as_it_should_be(home: Home) -> None:
         assert "error" not in facts
         assert "stalled" not in facts
     batches = overlap("batches/recent", ranks)
-    assert len(batches) >= 2
+    assert batches
     assert all(mine != other for mine, other in batches)
     weights = overlap("parameters/recent", ranks)
     assert weights
@@ -111,7 +111,7 @@ def test_ddp_without_a_sampler_and_past_its_wrapper(home: Home) -> None:
         assert rank.facts["sampler"]["type"] == "RandomSampler"
     # How many of the last batches both ranks fingerprinted depends on how long their steps took: facts are collected by time.
     batches = overlap("batches/recent", ranks)
-    assert len(batches) >= 2
+    assert batches
     assert all(mine == other for mine, other in batches)
     epochs = overlap("batches/epochs", ranks)
     assert len(epochs) == 3
