@@ -158,16 +158,14 @@ def _read(followed: _Followed, shared: set[tuple[int, int]]) -> bool:
 def _as_run(run: ProcessRun, followed: _Followed) -> Run:
     pids = {rank.rank if rank.rank is not None else place: rank for place, rank in enumerate(run.ranks)}
     ranks = tuple(
-        Rank(
-            rank=number,
-            pid=pids[number].pid if number in pids else None,
-            local_rank=pids[number].local_rank if number in pids else None,
-            world_size=run.world_size,
-            state="running",
-            step=printed.step,
-            last_log_at=printed.last_log_at,
-            metrics=dict(printed.metrics),
-            facts=printed.facts(),
+        printed.rank(
+            Rank(
+                rank=number,
+                pid=pids[number].pid if number in pids else None,
+                local_rank=pids[number].local_rank if number in pids else None,
+                world_size=run.world_size,
+                state="running",
+            )
         )
         for number, printed in sorted(followed.ranks.items())
     )

@@ -33,7 +33,7 @@ def bound_keys(app: _App, driver: Any, loop: asyncio.AbstractEventLoop) -> None:
     closes: Callable[[float], bool] | None = getattr(getattr(driver, "exit_event", None), "wait", None)
     if closes is None:
         return
-    # Each is counted by one thread alone.
+    # Only one thread updates each counter.
     sent = taken = 0
 
     def take(message: Message) -> None:

@@ -1,4 +1,4 @@
-"""How long the doctor watches: until nothing is undecided, and what it says of what needs longer."""
+"""How long the doctor watches: until nothing is undecided; and how it reports what needs more time."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ STUCK = {"RANK": "1", "WORLD_SIZE": "2", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": 
 
 @pytest.fixture
 def started(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """One process per script: the launcher of the ranks, the parent of the spawned ones, and those that are alone."""
+    """One process per script: the launcher of the ranks, the parent of spawned ranks, and standalone processes."""
     kept = {
         name: value
         for name, value in os.environ.items()

@@ -7,13 +7,12 @@ poll, the time at which the file was last written.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from gputop.facts.table import Progress
 from gputop.jobs.output.follower import Backlog, FileFollower
-from gputop.snapshot import Points
+from gputop.snapshot import Points, Rank
 from gputop.tracking.printed import SOURCE, Transcript
 from gputop.tracking.reader.decimate import Decimator
 from gputop.tracking.reader.runs import POLL_POINTS
@@ -69,10 +68,11 @@ class PrintedRank:
             self.total_steps = file.transcript.total_steps or self.total_steps
         return all(file.at_end for file in self.files.values())
 
-    def facts(self) -> dict[str, Any]:
-        """Return the facts of such a rank: where its values come from, and how many steps it will make."""
+    def rank(self, known: Rank) -> Rank:
+        """Return ``known`` with what this rank printed: its step, its metrics, and where they come from."""
         progress = {"progress": Progress.filled(total_steps=self.total_steps)} if self.total_steps else {}
-        return {"source": SOURCE, **progress}
+        facts = {"source": SOURCE, **progress}
+        return replace(known, step=self.step, last_log_at=self.last_log_at, metrics=dict(self.metrics), facts=facts)
 
     def take_points(self, run_id: str, rank: int) -> list[Points]:
         """Return the points since the last call."""

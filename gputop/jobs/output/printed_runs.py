@@ -104,17 +104,15 @@ def _has_journal(run_id: str) -> bool:
 def _run(job: Job, followed: _Followed) -> Run:
     state = _RUN_STATES.get(job.state) or cast(RunState, job.state)
     ranks = tuple(
-        Rank(
-            rank=number,
-            pid=followed.pid,
-            hostname=job.hostname,
-            world_size=len(followed.ranks),
-            state=state,
-            exit_code=job.exit_code,
-            step=printed.step,
-            last_log_at=printed.last_log_at,
-            metrics=dict(printed.metrics),
-            facts=printed.facts(),
+        printed.rank(
+            Rank(
+                rank=number,
+                pid=followed.pid,
+                hostname=job.hostname,
+                world_size=len(followed.ranks),
+                state=state,
+                exit_code=job.exit_code,
+            )
         )
         for number, printed in sorted(followed.ranks.items())
     )

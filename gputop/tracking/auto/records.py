@@ -1,7 +1,7 @@
 """Writes the automatic values of each step into a run, in addition to what the script and a framework's adapter log.
 
 In our own run everything is written. In a run that the script opened, the script's values keep their names and their steps:
-ours are numbered by optimizer steps, leave the script's own step alone, and have names that scripts do not use
+ours are numbered by optimizer steps, do not advance the script's own step, and have names that scripts do not use
 (``journal/automatic.py``); one that the script logs all the same is its own from then on. An adapter announces what it will
 log (``claim``): otherwise a Trainer that logs its loss every 500 steps would record it twice at those steps.
 """

@@ -403,7 +403,7 @@ class Steps(Training):
         return not run.disabled
 
     def _begin_run(self) -> None:
-        """Begin anew what is told of a run: its steps, its optimizers, its losses, its facts."""
+        """Start over with an empty record for a new run: no steps, optimizers, losses or facts."""
         from gputop.tracking.auto.facts import Facts
 
         self.fast.disqualify()

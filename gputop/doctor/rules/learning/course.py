@@ -145,7 +145,7 @@ def _only_loss(job: Job) -> tuple[Rank, str] | None:
         return None
     rank = min(ranks, key=lambda item: item.rank)
     name = loss_metric(rank.metrics)
-    # In a run that the script opened, the automatic loss stands beside the script's own: it counts where it is alone.
+    # In a run that the script opened, the automatic loss appears beside the script's own; it counts only if there is no other.
     losses = {metric for metric in rank.metrics if names_a_loss(metric)}
     own = {metric for metric in losses if not metric.startswith(AUTOMATIC_PREFIX)} or losses
     rewarded = any(word in metric.lower() for metric in rank.metrics for word in _REWARDS)
