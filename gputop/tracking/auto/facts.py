@@ -189,7 +189,7 @@ class Facts:
         if evidence.cuda() is None or self._models.compiles():
             return
         if self._waits is None:
-            self._waits = Waits(self._torch, no_compile, self._steps.sites.user_frame)
+            self._waits = Waits(self._torch, self._steps.sites.user_frame)
         self._window_from = self._steps.step
         self._waits.open(self._steps.on_other_thread)
 

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import Any
 
 from gputop.facts.table import Synchronizations, Transfers
+from gputop.tracking.auto.no_compile import no_compile
 
 WAITS = {
     "item": "item",
@@ -36,13 +37,12 @@ class Waits:
     def __init__(
         self,
         torch: Any,
-        no_compile: Callable[..., None],
         user_frame: Callable[[], FrameType | None],
         on_gpu: Callable[[Any], bool] = lambda tensor: bool(tensor.is_cuda),
     ) -> None:
+        self._torch = torch
         self._tensor = torch.Tensor
         self._thread_is_other: Callable[[], bool] = lambda: False
-        self._no_compile = no_compile
         self._user_frame = user_frame
         self._on_gpu = on_gpu
         self.is_open = False
@@ -90,7 +90,7 @@ class Waits:
                 self.is_open = False
             return original(tensor, *args, **kwargs)
 
-        self._no_compile(call)
+        no_compile(self._torch, call)
         return call
 
     def _copying(self, name: str) -> Any:
@@ -109,7 +109,7 @@ class Waits:
                 self.is_open = False
             return result
 
-        self._no_compile(call)
+        no_compile(self._torch, call)
         return call
 
     def _copied(self, tensor: Any, result: Any, seconds: float, args: Any, kwargs: Any) -> None:

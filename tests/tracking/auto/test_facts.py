@@ -165,9 +165,11 @@ def test_a_training_that_stands_still_says_where(home: Home, tmp_path: Path) -> 
         raise AssertionError("nothing was told")
 
     before = time.time()
-    facts = told(True)
+    end = time.monotonic() + DEADLINE_S
+    while (facts := told(True))["stalled"]["step"] != 7:  # on a busy machine the first step can take longer than the limit
+        assert time.monotonic() < end
     found = facts["stalled"]
-    assert (found["step"], found["phase"]) == (7, "data")
+    assert found["phase"] == "data"
     line = found["stack"][0]
     assert line.startswith("stalls.py:")
     assert line.endswith(" __getitem__")
@@ -229,7 +231,7 @@ def test_settings_environment_layers_and_garbage(home: Home) -> None:
 @pytest.fixture
 def waits() -> Any:
     # Another dtype stands for the device: what is counted depends on where tensors are, how it is counted does not.
-    found = Waits(torch, lambda function: None, Sites().user_frame, lambda tensor: tensor.dtype == torch.float64)
+    found = Waits(torch, Sites().user_frame, lambda tensor: tensor.dtype == torch.float64)
     yield found
     found.close(counts=False)
 
