@@ -61,6 +61,8 @@ Inbox: TypeAlias = "queue.Queue[dict[str, Any] | ProcessAnswer | None]"
 """The queue that ``serve`` waits on: commands, answers to write, and None after the last command."""
 WARM_UP_S = 0.25
 """Time between the two readings of ``--once`` on virtual GPUs, whose utilization is a difference."""
+WHOLE_S = 1.5
+"""How long ``--once`` waits for a driver. An H100 is read whole in 0.3 s: it takes two readings, 0.2 s apart."""
 
 
 class NoSource:
@@ -77,6 +79,9 @@ class NoSource:
     def read(self, claims: Sequence[Claim] = ()) -> Reading:
         """Return no devices and the reason."""
         return Reading((), {}, problem=self.problem)
+
+    def wait_until_whole(self, timeout_s: float) -> None:
+        """Do nothing: there is nothing to wait for."""
 
     def want_pcie(self, wanted: bool) -> None:
         """Do nothing: there is no link to measure."""
@@ -351,7 +356,8 @@ def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
 
 
 def take_once(sampler: Sampler) -> Snapshot:
-    """Return one snapshot. A driver knows the utilization at once; virtual GPUs need a second reading a moment later."""
+    """Return one snapshot that holds all that can be read. Virtual GPUs need a second one, a moment later, for utilization."""
+    sampler.source.wait_until_whole(WHOLE_S)
     first = sampler.take()
     if sampler.source.name != "virtual":
         return first

@@ -106,6 +106,9 @@ class VirtualSource:
         devices = tuple(self._device(index, uses) for index in range(self._count))
         return Reading(devices=devices, uses=uses, notes=(*notes, *self._found_notes))
 
+    def wait_until_whole(self, timeout_s: float) -> None:
+        """Do nothing: every reading is whole."""
+
     def want_pcie(self, wanted: bool) -> None:
         """Do nothing: a virtual GPU has no link."""
 

@@ -94,6 +94,16 @@ def test_once_and_json_show_the_machine(h100: dict[str, str], worker: subprocess
     assert run(env=h100).stdout.splitlines()[2:5] == text.stdout.splitlines()[2:5]  # no terminal: as --once
 
 
+def test_once_waits_for_what_a_driver_takes_milliseconds_to_say(tmp_path: Path) -> None:
+    env = nvml_sim.environment(nvml_sim.h100_in_a_vm().write(tmp_path / "real"))
+    (device,) = Snapshot.from_json(run("--once", "--json", env=env).stdout).devices
+    limits = (device.temperature_slowdown_c, device.temperature_shutdown_c, device.power_limit_w, device.sm_clock_max_mhz)
+    assert (device.temperature_c, *limits) == (35, 89, 95, 700, 1980)
+    assert (device.sm_clock_mhz, device.ecc_uncorrected, device.sm_activity_percent) == (345, 0, 0)
+    assert (device.nvlinks_active, device.nvlink_rx_bytes_per_s, device.numa_node) == (None, None, None)
+    assert device.energy_j is not None
+
+
 def test_gpus_are_chosen_by_index_and_uuid(h100: dict[str, str]) -> None:
     both = Snapshot.from_json(run("--once", "--json", "-g", f"2,{nvml_sim.Scenario.uuid(5)[:12]}", env=h100).stdout)
     assert [device.index for device in both.devices] == [2, 5]

@@ -300,6 +300,27 @@ def h100_box(count: int = 8, busy: int | None = None, pids: tuple[int, ...] = ()
     return scenario
 
 
+def h100_in_a_vm() -> Scenario:
+    """What a real machine answered: one idle H100 80GB HBM3 passed through to a Firecracker VM, driver 580.159.04.
+
+    Read with pynvml 13.615 in November 2026. It has no NVLink, NUMA node and fan. Most calls take 2 to 20 µs; those below
+    asked the GPU's own processor each time.
+    """
+    scenario = Scenario().gpu(0).set(0, memory_total=85520809984, memory_used=0, memory_reserved=503316480)
+    scenario.set(0, power=70.5, temperature=35, memory_temperature=41, temperature_slowdown=89, temperature_shutdown=95)
+    scenario.set(0, nvlink_rx=None, nvlink_tx=None, nvlink_links=None)
+    slow_us = {
+        "MigMode": 230,
+        "FanSpeed": 380,
+        "TotalEnergyConsumption": 3000,
+        "MaxClockInfo": 1700,
+        "TemperatureThreshold": 200,
+    }
+    for name, microseconds in slow_us.items():
+        scenario.slow(0, f"nvmlDeviceGet{name}", microseconds)
+    return scenario
+
+
 def living_box(count: int = 8, pids: tuple[int, ...] = ()) -> Scenario:
     """A box whose readings move, as in a training run: for screens and for measuring the cost of watching."""
     scenario = h100_box(count, pids=pids)

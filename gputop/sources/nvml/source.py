@@ -105,6 +105,12 @@ class NvmlSource:
             nvml_calls=self._calls_since_last(),
         )
 
+    def wait_until_whole(self, timeout_s: float) -> None:
+        """Wait until every GPU has been read twice, and so once in full, for ``timeout_s`` at most: a driver may hang."""
+        deadline = time.monotonic() + timeout_s
+        for worker in self._workers:
+            worker.whole.wait(max(0.0, deadline - time.monotonic()))
+
     def want_pcie(self, wanted: bool) -> None:
         """Allow the blocking PCIe call (20 ms per direction) on GPUs where neither GPM nor a counter provides the throughput.
 

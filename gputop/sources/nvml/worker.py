@@ -43,6 +43,8 @@ class Worker:
         self.published: Published | None = None
         self.first = threading.Event()
         """Set once a first reading with processes is available, or the GPU is known not to provide one."""
+        self.whole = threading.Event()
+        """Set once the published reading holds all that this GPU reports, also what takes two readings."""
         self._calls = Calls()
         self._pcie_calls = Calls()
         self._wake = threading.Event()
@@ -147,11 +149,11 @@ class Worker:
             # On a slow driver, utilization and memory appear before everything else has been read.
             reader.read_mig()
             reader.read_fast(now)
+            reader.read_state()
             self._publish(reader)
             reader.read_processes(everything=True)
             self._publish(reader)
             self.first.set()
-            reader.read_state()
             reader.read_once()
             reader.read_slow()
             reader.read_rare()
@@ -168,6 +170,8 @@ class Worker:
                 reader.read_rare()
         self._read_at = time.monotonic()
         self._publish(reader)
+        if not first:
+            self.whole.set()
         self._start_pcie_thread(reader)
 
     def _publish(self, reader: DeviceReader) -> None:
@@ -197,6 +201,7 @@ class Worker:
         age = None if self._read_at is None else now - self._read_at
         self.published = Published(now, replace(device, age_s=age))
         self.first.set()
+        self.whole.set()
 
     def _publish_again(self, now: float) -> None:
         assert self.published is not None

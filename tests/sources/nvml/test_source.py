@@ -116,11 +116,8 @@ def test_counters_grow(tmp_path: Path) -> None:
         first = watch.settled().devices[0]
         assert first.energy_j is not None
         assert first.throttle_power_ns is not None
-        energy, capped = first.energy_j, first.throttle_power_ns
-        watch.until(
-            lambda found: (found.devices[0].energy_j or 0) > energy and (found.devices[0].throttle_power_ns or 0) > capped,
-            "growth of energy and throttle counters",
-        )
+        capped = first.throttle_power_ns
+        watch.until(lambda found: (found.devices[0].throttle_power_ns or 0) > capped, "growth of a throttle counter")
 
 
 def test_sixteen_gpus_keep_their_order_and_processes_their_gpus(tmp_path: Path) -> None:
