@@ -80,6 +80,7 @@ _TABLE = {
     "doctor/rules": "doctor/rules/support",
     "doctor": "ground doctor/evidence doctor/findings doctor/preflight doctor/rules doctor/rules/support",
     # The screen: draws what the stream and the doctor say.
+    "selftest": "ground agent doctor gputop sources sources/nvml",
     "history": "ground",
     "tui/state": "ground agent doctor doctor/findings history",
     "tui/drawing/charts": "",
@@ -93,7 +94,7 @@ _TABLE = {
     # The command line: hands each command to the package that does it.
     "cli": (
         "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules gputop history jobs jobs/output recipes"
-        " sources tracking/journal tracking/reader tui tui/drawing tui/state"
+        " selftest sources tracking/journal tracking/reader tui tui/drawing tui/state"
     ),
     "__main__": "cli",
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputop.cli import doctor as doctor_command
+from gputop.cli import selftest as selftest_command
 from gputop.cli.help import Parser, add_command
 from gputop.cli.terminal import OutputError, discard_output, reserve_descriptors, safe_output, told
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, EXIT_USAGE, GputopError, NoGpuError, UsageError
@@ -57,6 +58,7 @@ def build_parser() -> argparse.ArgumentParser:
     _runs(commands)
     _shared(doctor_command.add_parser(commands), asks=True)
     _pick(commands)
+    _shared(selftest_command.add_parser(commands))
     _recordings(commands)
     agent = add_command(
         commands,
@@ -304,6 +306,7 @@ def _dispatch(options: argparse.Namespace) -> int:
         "stop": _command_jobs("stop"),
         "runs": _command_runs,
         "doctor": _command_doctor,
+        "selftest": _command_selftest,
         "pick": _command_pick,
         "record": _command_record,
         "replay": _command_replay,
@@ -504,6 +507,10 @@ def _command_doctor(options: argparse.Namespace) -> int:
     from gputop.cli.doctor import doctor
 
     return doctor(options, lambda given: _sampler(given, fall_back=False), _leave)
+
+
+def _command_selftest(options: argparse.Namespace) -> int:
+    return selftest_command.selftest(options, lambda given: _sampler(given, fall_back=False), _leave)
 
 
 def _command_pick(options: argparse.Namespace) -> int:

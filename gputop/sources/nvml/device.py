@@ -52,6 +52,8 @@ _SLOW = (
     Field("remapped_rows_pending", 144),
     Field("remapped_rows_failed", 145),
 )
+FIELDS = (*_FAST, *_PCIE, *_SLOW, LINK_STATES[0])
+"""All fields that are ever asked for, and the first NVLink for all of them."""
 _SCALE = {"power_w": 1e-3, "energy_j": 1e-3, "power_limit_w": 1e-3, "memory_temperature_c": 1.0}
 """NVML reports mW and mJ; measured values are floats."""
 

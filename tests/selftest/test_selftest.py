@@ -1,0 +1,103 @@
+"""The self-test asks a real pynvml on the simulated driver and trains on a virtual GPU; its file becomes a machine."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests import nvml_sim
+from tests.nvml_sim.from_selftest import scenario_of
+
+GPUTOP = (sys.executable, "-m", "gputop")
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*GPUTOP, *arguments], capture_output=True, text=True, env=env, timeout=240, check=False)
+
+
+def selftest_on(scenario: nvml_sim.Scenario, place: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
+    place.mkdir()
+    env = nvml_sim.environment(scenario.write(place / "scenario"))
+    done = run("selftest", "--no-training", "-o", str(place / "bundle.json"), env=env)
+    assert "Traceback" not in done.stderr, done.stderr
+    return done, json.loads((place / "bundle.json").read_text())
+
+
+def test_what_a_driver_gives_refuses_and_costs_becomes_a_machine(tmp_path: Path) -> None:
+    machine = nvml_sim.h100_in_a_vm().error(0, "nvmlDeviceGetComputeMode", 4)
+    done, bundle = selftest_on(machine, tmp_path / "first")
+    assert done.returncode == 0, done.stdout
+    assert "SIMULATED" in done.stdout
+    (gpu,) = bundle["gpus"]
+    assert gpu["calls"]["nvmlDeviceGetFanSpeed"]["code"] == 3
+    assert gpu["calls"]["nvmlDeviceGetMaxClockInfo"]["median_us"] >= 1700
+    assert gpu["fields"]["138"]["code"] == 3, "a VM's GPU has no NVLink"
+    assert gpu["readings"]["denied"] == ["compute_mode"]
+    assert "DeviceGetFanSpeed" in done.stdout
+    assert "field 138" in done.stdout
+
+    _, again = selftest_on(scenario_of(bundle), tmp_path / "second")
+    moves = {"energy_j"}
+    (other,) = again["gpus"]
+    assert {name: value for name, value in other["readings"].items() if name not in moves} == {
+        name: value for name, value in gpu["readings"].items() if name not in moves
+    }
+    assert {name: call["code"] for name, call in other["calls"].items()} == {
+        name: call["code"] for name, call in gpu["calls"].items()
+    }
+
+
+def test_the_file_names_nothing_of_the_machine(tmp_path: Path) -> None:
+    _, bundle = selftest_on(nvml_sim.h100_box(2, busy=1), tmp_path / "box")
+    text = json.dumps(bundle)
+    for name in (nvml_sim.Scenario.uuid(0), "GPU-", "00000000:", str(tmp_path)):
+        assert name not in text
+    for word in (socket.gethostname(), getpass.getuser(), str(Path.home())):
+        assert f'"{word}"' not in text
+
+
+def test_a_driver_that_hangs_is_told_with_the_call(tmp_path: Path) -> None:
+    script = """
+from gputop.selftest.driver import probe
+from gputop.sources.nvml.calls import initialize
+
+initialize()
+found = probe(1, deadline_s=3)
+print(found.finished, found.asking, found.device)
+"""
+    env = nvml_sim.environment(nvml_sim.one_hangs(1, 2, "nvmlDeviceGetFanSpeed").write(tmp_path / "scenario"))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=env, timeout=60, check=False)
+    assert done.stdout.split() == ["False", "nvmlDeviceGetFanSpeed", "None"], done.stderr
+
+
+def test_without_a_gpu_it_says_so(tmp_path: Path) -> None:
+    done = run("selftest", "-o", str(tmp_path / "bundle.json"))
+    assert done.returncode == 3
+    assert not (tmp_path / "bundle.json").exists()
+
+
+def test_a_training_on_a_virtual_gpu_is_watched_and_judged(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    path = tmp_path / "bundle.json"
+    done = run("--virtual", "1", "selftest", "--for", "2s", "-o", str(path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    (trial,) = json.loads(path.read_text())["trials"]
+    assert {check["name"]: check["ok"] for check in trial["checks"]} == {
+        "run": True,
+        "loss": True,
+        "process": True,
+        "utilisation": True,
+        "doctor": None,
+        "end": True,
+    }
+    assert len(trial["looks"]) > 3
+    assert "FAILED" not in done.stdout
+    again = run("--virtual", "1", "selftest", "-o", str(path))
+    assert (again.returncode, again.stderr.count("\n")) == (1, 1), "a file is never written over"
