@@ -129,7 +129,7 @@ class Sites:
             part = read(tensor)
         self.added = site, value
         if site.count:
-            site.total += value
+            site.total = site.total + value  # not in place: a value on a GPU shares the memory of the script's own tensor
             site.count += 1
             site.parts.append(part)
         else:
