@@ -14,13 +14,14 @@ from typing import Any
 
 from gputop.facts import table
 from gputop.tracking import evidence
-from gputop.tracking.auto import ddp, gpu, settings, stall
-from gputop.tracking.auto.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
-from gputop.tracking.auto.gpu import EVERY_STEPS, Clock
-from gputop.tracking.auto.models import Models
-from gputop.tracking.auto.no_compile import no_compile
-from gputop.tracking.auto.state import Training
-from gputop.tracking.auto.waits import Waits
+from gputop.tracking.auto import stall
+from gputop.tracking.auto.models.models import Models
+from gputop.tracking.auto.readings import ddp, gpu, settings
+from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
+from gputop.tracking.auto.readings.gpu import EVERY_STEPS, Clock
+from gputop.tracking.auto.readings.waits import Waits
+from gputop.tracking.auto.training.state import Training
+from gputop.tracking.no_compile import no_compile
 
 EVERY_S = 2.0
 SHARE = 400
@@ -189,7 +190,7 @@ class Facts:
         if evidence.cuda() is None or self._models.compiles():
             return
         if self._waits is None:
-            self._waits = Waits(self._torch, no_compile, self._steps.sites.user_frame)
+            self._waits = Waits(self._torch, no_compile, self._steps.code.frame)
         self._window_from = self._steps.step
         self._waits.open(self._steps.on_other_thread)
 

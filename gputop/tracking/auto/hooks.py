@@ -20,17 +20,18 @@ from types import FunctionType
 from typing import Any
 
 from gputop.facts.table import Checkpoint
-from gputop.tracking.auto import ddp, gpu
-from gputop.tracking.auto.batches import Batches
-from gputop.tracking.auto.ddp import Gradients
-from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.loader import Feed, counts, first_tensor, is_integer
-from gputop.tracking.auto.loss import Site, Sites, accelerate_divides_by, label
-from gputop.tracking.auto.no_compile import no_compile
-from gputop.tracking.auto.reduction import divided_by, read, step_loss
-from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
+from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, label
+from gputop.tracking.auto.readings import ddp, gpu
+from gputop.tracking.auto.readings.batches import Batches
+from gputop.tracking.auto.readings.ddp import Gradients
+from gputop.tracking.auto.readings.loader import Feed, counts, first_tensor, is_integer
 from gputop.tracking.auto.steps import GC_S, Steps
+from gputop.tracking.auto.training.fast_path import FastPath
+from gputop.tracking.auto.training.state import Training
 from gputop.tracking.by_hand import ByHand, sorted_leaves
+from gputop.tracking.no_compile import no_compile
 
 
 def patch(torch: Any, steps: Steps) -> None:
@@ -47,7 +48,7 @@ def patch(torch: Any, steps: Steps) -> None:
 
 
 def _exclude_own_classes(torch: Any) -> None:
-    for cls in (Training, Steps, FastPath, Sites, Site, Feed, Batches, Gradients, ByHand):
+    for cls in (Training, Steps, FastPath, UserCode, Sites, Site, Feed, Batches, Gradients, ByHand):
         for item in vars(cls).values():
             if isinstance(item, FunctionType):
                 no_compile(torch, item)

@@ -16,8 +16,9 @@ from types import FrameType
 from typing import Any
 
 from gputop.facts.table import Stalled
-from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.losses.user_code import OWN
+from gputop.tracking.auto.training.fast_path import FastPath
+from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.worker import Worker
 
 STALL_S = 30.0
@@ -32,8 +33,6 @@ twice the longest pause so far (an evaluation, a checkpoint, a loader's start), 
 LOOK_S = 2.5
 AGAIN_S = 10.0
 FRAMES_MAX = 30
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-"""The package gputop.tracking."""
 _PHASES = {"backward": "backward", "call_module": "forward", "fetch": "data", "save": "checkpoint"}
 """Names of our functions on the training's stack, and the phase that each one indicates."""
 _OPTIMIZER = os.path.join("torch", "optim", "optimizer.py")
@@ -124,7 +123,7 @@ class Stall:
     def _phase(self, frame: FrameType | None) -> str:
         while frame is not None:
             code = frame.f_code
-            if code.co_filename.startswith(_HERE) and code.co_name in _PHASES:
+            if code.co_filename.startswith(OWN) and code.co_name in _PHASES:
                 phase = _PHASES[code.co_name]
                 return "evaluation" if phase == "forward" and self._evaluating() else phase
             if code.co_filename.endswith(_OPTIMIZER):
@@ -138,7 +137,7 @@ def stack_of(frame: FrameType | None) -> list[str]:
     found: list[str] = []
     while frame is not None and len(found) < FRAMES_MAX:
         code = frame.f_code
-        if not code.co_filename.startswith(_HERE):
+        if not code.co_filename.startswith(OWN):
             found.append(f"{os.path.basename(code.co_filename)}:{frame.f_lineno} {code.co_name}")
         frame = frame.f_back
     return found

@@ -22,18 +22,18 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto import framework_metrics
-from gputop.tracking.auto.ddp import Gradients
-from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.loss import Site
-from gputop.tracking.auto.records import Records
-from gputop.tracking.auto.reduction import UNREAD, Reduced, read
-from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read
+from gputop.tracking.auto.losses.sites import Site
+from gputop.tracking.auto.readings.ddp import Gradients
+from gputop.tracking.auto.training.fast_path import FastPath
+from gputop.tracking.auto.training.records import Records
+from gputop.tracking.auto.training.state import Training
 from gputop.tracking.by_hand import NEEDED, ByHand
 from gputop.tracking.journal.notice import tell
 
 if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` stays cheap
     from gputop.tracking.auto.facts import Facts
-    from gputop.tracking.auto.models import Models
+    from gputop.tracking.auto.models.models import Models
     from gputop.tracking.run import Run
 
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
@@ -428,7 +428,7 @@ class Steps(Training):
 
     def _models(self) -> Models:
         if self.models is None:
-            from gputop.tracking.auto.models import Models
+            from gputop.tracking.auto.models.models import Models
 
             self.models = Models(self.torch, self, self.fast)
         return self.models

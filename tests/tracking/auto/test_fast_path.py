@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gputop.snapshot import Run
-from gputop.tracking.auto.fast_path import FULL_ONE_IN, FULL_PER_S, full_share, is_full
+from gputop.tracking.auto.training.fast_path import FULL_ONE_IN, FULL_PER_S, full_share, is_full
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home, read_all
 

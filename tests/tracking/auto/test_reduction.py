@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.tracking.auto.loss import Sites
-from gputop.tracking.auto.reduction import UNREAD, Reduced, divided_by, read, step_loss
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
+from gputop.tracking.auto.losses.sites import Sites
+from gputop.tracking.auto.losses.user_code import UserCode
 from tests.fuzzing import examples
 
 torch = pytest.importorskip("torch")
@@ -188,7 +189,7 @@ def test_reading_changes_nothing_and_raises_nothing() -> None:
 
 
 def test_adding_up_losses_that_are_still_on_a_gpu_leaves_the_script_s_tensors_alone() -> None:
-    sites = Sites()
+    sites = Sites(UserCode())
     losses = [torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 6.0)]
     for loss in losses:
         # Of a loss on a GPU its site keeps a view, which shares the memory of the script's tensor.

@@ -17,7 +17,8 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import gputop
-from gputop.tracking.auto import fast_path, install
+from gputop.tracking.auto import install
+from gputop.tracking.auto.training import fast_path
 
 torch.set_num_threads(1)
 ITERATIONS, PLAIN_FIRST = 1200, 50

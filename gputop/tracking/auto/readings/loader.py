@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gputop.facts.table import Loader, Sampler
-from gputop.tracking.auto.batches import Batches
+from gputop.tracking.auto.readings.batches import Batches
 
 _DEPTH = 6
 _KNOWN = ("torch", "accelerate")

@@ -23,11 +23,11 @@ from threading import get_ident
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from gputop.tracking.auto.loss import Site
-from gputop.tracking.auto.reduction import UNREAD
+from gputop.tracking.auto.losses.reduction import UNREAD
+from gputop.tracking.auto.losses.sites import Site
 
 if TYPE_CHECKING:
-    from gputop.tracking.auto.state import Training
+    from gputop.tracking.auto.training.state import Training
     from gputop.tracking.journal.writer import Deferred
 
 FULL_PER_S = 20.0

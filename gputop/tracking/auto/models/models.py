@@ -19,14 +19,14 @@ from types import FunctionType
 from typing import Any
 
 from gputop.facts.table import Evaluation, WrapperCalls
-from gputop.tracking.auto.batches import Called
-from gputop.tracking.auto.ddp import ddp_fact, is_ddp, is_sharded
-from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.loader import counts, first_tensor, is_integer
-from gputop.tracking.auto.no_compile import no_compile
-from gputop.tracking.auto.settings import autocast_is_on
-from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.readings.batches import Called
+from gputop.tracking.auto.readings.ddp import ddp_fact, is_ddp, is_sharded
+from gputop.tracking.auto.readings.loader import counts, first_tensor, is_integer
+from gputop.tracking.auto.readings.settings import autocast_is_on
+from gputop.tracking.auto.training.fast_path import FastPath
+from gputop.tracking.auto.training.state import Training
 from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer, direct, mesh_names
+from gputop.tracking.no_compile import no_compile
 from gputop.tracking.watch import SplitCounter, splits
 
 CLASSES_MAX = 24
@@ -66,7 +66,7 @@ def _timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
             return onward(*args, **kwargs)
         if torch.compiler.is_compiling():
             return onward(*args, **kwargs)
-        ours = sys.modules.get("gputop.tracking.auto.models")
+        ours = sys.modules.get("gputop.tracking.auto.models.models")
         if ours is None or ours.models is None:
             return onward(*args, **kwargs)
         return ours.models.timed(self, onward, args, kwargs)
@@ -400,7 +400,7 @@ class Models:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
 
     def _note_bypass(self, module: Any) -> None:
-        frame = self._steps.sites.user_frame()
+        frame = self._steps.code.frame()
         self._bypassed_class = type(module).__name__
         self._bypassed_where = None if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 

@@ -13,13 +13,14 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
-from gputop.tracking.auto.ddp import Gradients
-from gputop.tracking.auto.loss import Sites
+from gputop.tracking.auto.losses.sites import Sites
+from gputop.tracking.auto.losses.user_code import UserCode
+from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.journal.notice import reason, tell
 
 if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
-    from gputop.tracking.auto.gpu import Clock
-    from gputop.tracking.auto.records import Records
+    from gputop.tracking.auto.readings.gpu import Clock
+    from gputop.tracking.auto.training.records import Records
     from gputop.tracking.journal.writer import Journal
     from gputop.tracking.run import Run
 
@@ -61,7 +62,8 @@ class Training:
         self.optimizers: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self.last: weakref.ref[Any] | None = None
         """The optimizer that stepped last."""
-        self.sites = Sites(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
+        self.code = UserCode(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
+        self.sites = Sites(self.code)
         self.gradients = Gradients()
         self.partial = False
         self.clock: Clock | None = None
