@@ -439,9 +439,10 @@ def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> l
     """What is said of a training that stands after ``step``, up to the first full word."""
     monkeypatch.setenv("GPUTOP_STALL_S", "0.9")
     told = _Told()
-    last = SimpleNamespace(reached=step, marked=time.perf_counter())
-    steps = SimpleNamespace(recent_s=[0.002, longest_s], run=told, thread=0, stepping=False)
-    stall = Stall(steps, last, lambda: False, lambda: None)  # type: ignore[arg-type]
+    steps = SimpleNamespace(
+        recent_s=[0.002, longest_s], run=told, thread=0, stepping=False, reached=step, marked=time.perf_counter()
+    )
+    stall = Stall(steps, lambda: False, lambda: None, lambda: None)  # type: ignore[arg-type]
     stall.start()
     try:
         end = time.monotonic() + DEADLINE_S

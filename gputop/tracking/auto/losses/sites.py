@@ -83,6 +83,23 @@ class Sites:
         if not site.count and site in self.pending:
             self.pending.remove(site)
 
+    def begin_backward(self) -> None:
+        """Note that a backward begins, whose loss is not known yet."""
+        self.added = None
+
+    def begin_step(self) -> None:
+        """Note that an optimizer's step begins."""
+        self.inside.clear()
+
+    def hand_in(self, site: Site, value: float) -> None:
+        """Take the loss of a line that was not added when its backward ran."""
+        site.begin(value, UNREAD)
+        self.pending.append(site)
+
+    def drop_first(self) -> None:
+        """Forget the losses of the line that ran backward first."""
+        self.pending.pop(0).take()
+
     def here(self) -> Site:
         """Return the line of the user's code that runs backward, itself or through a library."""
         frame = self._code.frame()
