@@ -13,7 +13,8 @@ import pytest
 from gputop import frameworks
 from gputop.doctor.facts import ddp
 from gputop.frameworks import FRAMEWORKS
-from gputop.tracking.auto import loss, settings
+from gputop.tracking.auto.losses import user_code
+from gputop.tracking.auto.readings import settings
 
 PACKAGE = Path(frameworks.__file__).parent
 MODULES = {module for known in FRAMEWORKS.values() for module in known.modules}
@@ -61,7 +62,7 @@ def test_the_users_line_is_not_looked_for_in_a_framework_that_runs_backward(name
     known = FRAMEWORKS[name]
     for module in known.modules:
         path = f"/venv/lib/python3/site-packages/{module.replace('.', '/')}/trainer.py"
-        assert loss.Sites().is_library(path) or not known.runs_backward
+        assert user_code.UserCode().is_library(path) or not known.runs_backward
 
 
 def test_who_averages_gradients_by_itself() -> None:

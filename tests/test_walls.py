@@ -108,7 +108,7 @@ def test_a_breach_is_noticed(name: str) -> None:
 
 def test_a_lazy_import_that_closes_a_circle_is_noticed() -> None:
     back = "def f() -> None:\n    from gputop.tracking.auto import install"
-    assert broken("tracking/auto/state.py", back).cycle()
+    assert broken("tracking/auto/training/state.py", back).cycle()
     typed = "TYPE_CHECKING = False\nif TYPE_CHECKING:\n    from gputop.tui.app import GputopApp"
     cycle = broken("tui/screen_factory.py", typed).cycle()
     assert {"gputop.tui.app", "gputop.tui.screen_factory"} <= set(cycle)

@@ -37,9 +37,16 @@ _TABLE = {
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
     "tracking": "facts places terminal_text tracking/journal",
-    "tracking/auto": "facts frameworks tracking tracking/journal",
+    "tracking/auto/losses": "frameworks",
+    "tracking/auto/readings": "facts frameworks tracking/journal",
+    "tracking/auto/training": "tracking/auto/losses tracking/auto/readings tracking tracking/journal",
+    "tracking/auto/models": "facts tracking tracking/auto/readings tracking/auto/training",
+    "tracking/auto": (
+        "facts tracking tracking/auto/losses tracking/auto/models tracking/auto/readings tracking/auto/training"
+        " tracking/journal"
+    ),
     "tracking/site": "tracking/reader",
-    "adapters": "facts tracking tracking/auto tracking/journal",
+    "adapters": "facts tracking tracking/auto/training tracking/journal",
     "gputop": "adapters errors tracking tracking/auto",
     # The machine: sources read it, jobs run on it, the agent makes snapshots of it.
     "tracking/reader": "ground tracking/journal",

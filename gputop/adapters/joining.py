@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gputop.tracking import session
-from gputop.tracking.auto.records import claim, release
+from gputop.tracking.auto.training.records import claim, release
 from gputop.tracking.run import Run
 
 _ended_run: Run | None = None

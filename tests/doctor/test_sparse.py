@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gputop.snapshot import Points, Snapshot
-from gputop.tracking.auto.fast_path import full_share, is_full
+from gputop.tracking.auto.training.pace import full_share, is_full
 from tests.doctor.scenes import pace
 from tests.doctor.scenes.base import Scene, ids, play
 

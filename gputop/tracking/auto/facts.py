@@ -14,13 +14,14 @@ from typing import Any
 
 from gputop.facts import table
 from gputop.tracking import evidence
-from gputop.tracking.auto import ddp, gpu, settings, stall
-from gputop.tracking.auto.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
-from gputop.tracking.auto.gpu import EVERY_STEPS, Clock
-from gputop.tracking.auto.models import Models
-from gputop.tracking.auto.no_compile import no_compile
-from gputop.tracking.auto.state import Training
-from gputop.tracking.auto.waits import Waits
+from gputop.tracking.auto import stall
+from gputop.tracking.auto.models.models import Models
+from gputop.tracking.auto.readings import ddp, gpu, settings
+from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, RECENT_PROBES, Batches, Called, Probe
+from gputop.tracking.auto.readings.gpu import EVERY_STEPS, Clock
+from gputop.tracking.auto.readings.waits import Waits
+from gputop.tracking.auto.training.state import Training
+from gputop.tracking.no_compile import no_compile
 
 EVERY_S = 2.0
 SHARE = 400
@@ -36,7 +37,10 @@ class Facts:
         self._torch = torch
         self._steps = steps
         self._models = models
-        steps.facts_due = 0
+        self._wanted = steps.wanted
+        self._wanted.facts_due = 0
+        self._arrived: dict[str, float] = {}
+        """GPU times of an earlier step that still have to be written."""
         self._collect_next = self._probe_next = 0
         self._clock_next = NEVER
         self._stride = 1
@@ -46,7 +50,7 @@ class Facts:
         self._clock: Clock | None = None
         self._waits: Waits | None = None
         self._window_from = -1
-        self.stall = stall.Stall(steps, models.fast, lambda: models.evaluating, self.flush)
+        self.stall = stall.Stall(steps, lambda: models.evaluating, self.flush, self._watch_again)
         self._failed: set[str] = set()
         self._cheap: dict[str, Callable[[], Any]] = {
             "wrapper_calls": models.wrapper_calls,
@@ -79,7 +83,7 @@ class Facts:
 
     def optimizer_added(self, optimizer: Any) -> None:
         """Schedule a full collection after an optimizer's first step."""
-        self._steps.facts_due = self._collect_next = 0
+        self._wanted.facts_due = self._collect_next = 0
         if self._probe is None:
             self._guarded("parameters", lambda: self._make_probe(optimizer))
 
@@ -90,8 +94,7 @@ class Facts:
         """Do what is due after this step, on the thread that trains."""
         now = perf_counter()
         self.stall.start()
-        if self.stall.stalled:
-            self.stall.stalled = False
+        if self.stall.end():
             self._steps.update_fact("stalled", None)
         if self._window_from >= 0:
             self._close_window(step)
@@ -108,7 +111,7 @@ class Facts:
             self._clock_next = (step // EVERY_STEPS + 1) * EVERY_STEPS
             self._begin_clock(self._clock)
         running = self._window_from >= 0 or (self._clock is not None and self._clock.running)
-        self._steps.facts_due = step + 1 if running else min(self._collect_next, self._probe_next, self._clock_next)
+        self._wanted.facts_due = step + 1 if running else min(self._collect_next, self._probe_next, self._clock_next)
 
     def _collect(self, step: int, now: float) -> None:
         since, limit = now - self._collected_at, max(EVERY_S, SHARE * self._took_s)
@@ -117,7 +120,7 @@ class Facts:
         elif since > 4 * limit:
             self._stride = max(1, self._stride // 2)
         self._collect_next = (step // self._stride + 1) * self._stride
-        self._steps.batches_from = self._collect_next - RECENT_BATCHES
+        self._wanted.batches_from = self._collect_next - RECENT_BATCHES
         self._collected_at = now
         for name, collect in self._expensive.items():
             self._guarded(name, lambda name=name, collect=collect: self._steps.update_fact(name, collect()))  # type: ignore[misc]
@@ -189,7 +192,7 @@ class Facts:
         if evidence.cuda() is None or self._models.compiles():
             return
         if self._waits is None:
-            self._waits = Waits(self._torch, self._steps.sites.user_frame)
+            self._waits = Waits(self._torch, self._steps.code.frame)
         self._window_from = self._steps.step
         self._waits.open(self._steps.on_other_thread)
 
@@ -200,6 +203,16 @@ class Facts:
 
     def _begin_clock(self, clock: Clock | None) -> None:
         if clock is not None:
-            self._steps.arrived.update(clock.arrived())
+            self._arrived.update(clock.arrived())
             clock.begin()
-            self._steps.clock = clock
+            self._wanted.clock = clock
+
+    def take_arrived(self) -> dict[str, float]:
+        """Return the GPU times of an earlier step that have arrived since the last call."""
+        found, self._arrived = self._arrived, {}
+        return found
+
+    def _watch_again(self) -> None:
+        """Take the full path at the next step, which starts the thread that detects a stall. Safe on any thread."""
+        self._wanted.facts_due = 0
+        self._steps.fast.end_soon()

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gputop.tracking.auto.records import adapted
-from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.training.records import adapted
+from gputop.tracking.auto.training.state import Training
 
 Log = Callable[[dict[str, Any]], None]
 """Writes what a framework logged."""

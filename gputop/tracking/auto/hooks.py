@@ -20,17 +20,21 @@ from types import FunctionType
 from typing import Any
 
 from gputop.facts.table import Checkpoint
-from gputop.tracking.auto import ddp, gpu
-from gputop.tracking.auto.batches import Batches
-from gputop.tracking.auto.ddp import Gradients
-from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.loader import Feed, counts, first_tensor, is_integer
-from gputop.tracking.auto.loss import Site, Sites, accelerate_divides_by, label
-from gputop.tracking.auto.no_compile import no_compile
-from gputop.tracking.auto.reduction import divided_by, read, step_loss
-from gputop.tracking.auto.state import Training
-from gputop.tracking.auto.steps import GC_S, Steps
+from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
+from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, label
+from gputop.tracking.auto.readings import ddp, gpu
+from gputop.tracking.auto.readings.batches import Batches
+from gputop.tracking.auto.readings.ddp import Gradients
+from gputop.tracking.auto.readings.loader import Feed, counts, first_tensor, is_integer
+from gputop.tracking.auto.steps import Steps
+from gputop.tracking.auto.training.fast_path import FastPath
+from gputop.tracking.auto.training.iteration import GC_S, Iteration
+from gputop.tracking.auto.training.optimizers import Optimizers
+from gputop.tracking.auto.training.pace import Pace
+from gputop.tracking.auto.training.state import Training
 from gputop.tracking.by_hand import ByHand, sorted_leaves
+from gputop.tracking.no_compile import no_compile
 
 
 def patch(torch: Any, steps: Steps) -> None:
@@ -47,7 +51,21 @@ def patch(torch: Any, steps: Steps) -> None:
 
 
 def _exclude_own_classes(torch: Any) -> None:
-    for cls in (Training, Steps, FastPath, Sites, Site, Feed, Batches, Gradients, ByHand):
+    for cls in (
+        Training,
+        Steps,
+        FastPath,
+        Pace,
+        Iteration,
+        Optimizers,
+        UserCode,
+        Sites,
+        Site,
+        Feed,
+        Batches,
+        Gradients,
+        ByHand,
+    ):
         for item in vars(cls).values():
             if isinstance(item, FunctionType):
                 no_compile(torch, item)
@@ -73,28 +91,25 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         # A nested backward is part of the outer one (reentrant checkpointing), even if autograd's own thread runs it for a GPU.
         if fast.in_backward:
             return original(tensors, *args, **kwargs)
-        fast.end_early()
+        steps.end_early()
         if steps.off or (steps.thread and get_ident() != steps.thread):
             return original(tensors, *args, **kwargs)
         try:
             steps.before_backward(tensors)
         except Exception as error:  # noqa: BLE001 - the user's backward runs next, whatever went wrong with its loss
             steps.failed(error)
-        clock = steps.clock
+        clock = steps.wanted.clock
         mark = clock.start() if clock is not None and clock.running else None
         started = perf_counter()
-        fast.in_backward = True
+        fast.begin_backward()
         try:
             result = original(tensors, *args, **kwargs)
         except BaseException:
-            steps.sites.take_back()
-            steps.gradients.backwards -= not steps.partial
+            steps.backward_failed()
             raise
         finally:
-            fast.in_backward = False
-        took = perf_counter() - started
-        steps.backward_s += took
-        steps.inside_step += took
+            fast.end_backward()
+        steps.iteration.add_backward(perf_counter() - started)
         if clock is not None and mark is not None:
             clock.stop("cuda/backward_s", mark)
         if steps.by_hand is not None:
@@ -111,19 +126,14 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
         inputs: Any = None,
     ) -> Any:
         # List the arguments one by one: packing and unpacking them takes longer than everything else here.
-        if fast.on and fast.loss is None and type(tensors) is tensor and tensors.is_cpu and get_ident() == fast.thread:
-            try:
-                fast.loss = tensors.item()
-            except Exception:  # noqa: BLE001 - more than one value: backward itself reports that
-                fast.end_early()
-            fast.in_backward = True
+        if fast.mode == "fast" and type(tensors) is tensor and get_ident() == fast.thread and fast.takes(tensors):
             try:
                 return original(tensors, grad_tensors, retain_graph, create_graph, grad_variables, inputs)
             except BaseException:
-                fast.loss = None  # no step came of it; the script may retry
+                fast.drop_loss()
                 raise
             finally:
-                fast.in_backward = False
+                fast.end_backward()
         return full(tensors, (grad_tensors, retain_graph, create_graph, grad_variables, inputs), {})
 
     @functools.wraps(original)
@@ -132,8 +142,11 @@ def _patch_backward(torch: Any, steps: Steps) -> None:
 
     for function in (full, backward, with_other_arguments):
         no_compile(torch, function)
-    fast.supported = takes(original, backward)
-    torch.autograd.backward = backward if fast.supported else with_other_arguments
+    if takes(original, backward):
+        torch.autograd.backward = backward
+    else:
+        steps.without_fast_path()
+        torch.autograd.backward = with_other_arguments
 
 
 def takes(original: Any, wrapper: Any) -> bool:
@@ -156,34 +169,24 @@ def _patch_optimizers(torch: Any, steps: Steps) -> None:
 
     def traced() -> None:
         # Marked as a constant, so torch.compile calls it while tracing, and it leaves nothing in the graph.
-        steps.blind = True
+        steps.lose_sight()
 
     traced._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
     def before(optimizer: Any, args: Any, kwargs: Any) -> None:
         if compiling():
             traced()
-        elif not fast.on and not steps.off:
+        elif fast.mode != "fast" and not steps.off:
             steps.before_step()
 
     def after(optimizer: Any, args: Any, kwargs: Any) -> None:
-        if fast.on:
+        if fast.mode == "fast":
             try:
-                now = perf_counter()
-                took = now - fast.mark
-                usual = took < fast.limit_s and id(optimizer) == fast.optimizer_id
-                # Take it at once: a signal handler that saves a checkpoint can end the fast path between any two calls.
-                loss, fast.loss = fast.loss, None
-                if loss is not None and usual:
-                    fast.step = step = fast.step + 1
-                    fast.record((step, now, took, loss, fast.data_s))
-                    fast.data_s = 0.0
-                    fast.mark = now
-                    if step == fast.pause_at or not fast.on:
-                        fast.pause()
+                if fast.stepped(optimizer):
+                    if fast.step == fast.pause_at or fast.mode != "fast":
+                        steps.pause()
                     return
-                fast.loss = loss
-                fast.end_early()
+                steps.end_early()
             except Exception as error:  # noqa: BLE001 - as above
                 steps.failed(error)
         if steps.off or compiling():
@@ -218,10 +221,10 @@ def _patch_scaler(torch: Any, steps: Steps) -> None:
 
     @functools.wraps(original_step)
     def step(self: Any, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
-        taken = steps.taken + steps.fast.step
+        taken = steps.all_taken
         result = original_step(self, optimizer, *args, **kwargs)
-        if not steps.off and steps.taken + steps.fast.step == taken:
-            steps.fast.end_early()
+        if not steps.off and steps.all_taken == taken:
+            steps.end_early()
             try:
                 steps.after_step(optimizer, skipped=True)
             except Exception as error:  # noqa: BLE001 - as above
@@ -249,11 +252,10 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
                 feed = feeds.get(self)
                 if feed is None:
                     feed = feeds[self] = Feed()
-                steps.fast.end_early()
+                steps.end_early()
                 if steps.facts is not None:
                     steps.facts.stall.start()  # it ended if workers were forked, and they may be what never answers
-                feed.began_s = perf_counter() - started
-                feed.begin(self)
+                feed.begin(self, perf_counter() - started)
                 result._gputop_feed = feed
                 if feed.trains and steps.run is not None:
                     feed.record_facts(steps.run)
@@ -270,10 +272,10 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
             except StopIteration:
                 _exhausted(steps, self._gputop_feed)
                 raise
-            fast.data_s += perf_counter() - started
+            fast.waited(perf_counter() - started)
             return batch
-        if fast.on:
-            fast.end_early()
+        if fast.mode == "fast":
+            steps.end_early()
         if steps.off or not grad_enabled() or (steps.thread and get_ident() != steps.thread):
             return original_next(self)
         try:
@@ -283,14 +285,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
             raise
         took = perf_counter() - started
         try:
-            steps.data_s += took
-            feed = self._gputop_feed
-            if feed is not None:
-                feed.fetched(batch, steps.step + 1, steps.batches_from)
-                if feed.handed_out == 1 and feed.trains:
-                    steps.first_batch_s = feed.began_s + took
-                steps.loader = feed
-                steps.fetched += 1
+            steps.fetched(self._gputop_feed, batch, took)
         except Exception as error:  # noqa: BLE001 - as above
             steps.failed(error)
         return batch
@@ -302,7 +297,7 @@ def _patch_loader(torch: Any, steps: Steps) -> None:
 
 def _exhausted(steps: Steps, feed: Any) -> None:
     try:
-        steps.fast.end_early()
+        steps.end_early()
         if feed is not None:
             feed.ended()
             if feed.trains and steps.run is not None:
@@ -320,9 +315,9 @@ def _listen_to_gc(torch: Any, steps: Steps) -> None:
             started = perf_counter()
         else:
             took = perf_counter() - started
-            steps.gc_s += took
+            steps.iteration.add_collection(took)
             if took >= GC_S:
-                steps.fast.limit_s = 0  # nothing more: this may run between any two of our lines
+                steps.fast.end_soon()  # nothing more: this may run between any two of our lines
 
     no_compile(torch, collected)
     gc.callbacks.append(collected)
@@ -339,9 +334,9 @@ def _patch_save(torch: Any, steps: Steps) -> None:
         started = perf_counter()
         result = original(obj, f, *args, **kwargs)
         try:
-            steps.fast.end_early()
+            steps.end_early()
             seconds = perf_counter() - started
-            steps.interrupted = True
+            steps.iteration.interrupt()
             path = os.fspath(f) if isinstance(f, str | os.PathLike) else getattr(f, "name", None)
             size = os.stat(path).st_size if isinstance(path, str) and not hasattr(f, "write") else None
             steps.note(checkpoint_s=seconds)

@@ -31,7 +31,7 @@ def install(torch: Any) -> None:
         steps = _steps = Steps(torch)
         patch(torch, steps)
         os.register_at_fork(after_in_child=steps.reset)
-        ending.use_libraries(lambda path: steps.sites.is_library(path))
+        ending.use_libraries(lambda path: steps.code.is_library(path))
         if os.environ.get("GPUTOP_LAUNCH_ID") or os.environ.get("GPUTOP_JOB_ID"):
             early_failure.record(lambda: steps.off or steps.run is not None)
     except Exception as error:  # noqa: BLE001 - an unknown torch: the script continues, untracked

@@ -20,15 +20,20 @@ _listening = False
 class Stepping(Protocol):
     """Receives an optimizer's steps."""
 
-    off: bool
     stepping: bool
-    told_epoch: float | None
+
+    @property
+    def off(self) -> bool:
+        """Whether tracking records nothing."""
 
     def before_step(self) -> None:
         """Note that a step begins."""
 
     def after_step(self, optimizer: Any) -> None:
         """Note that a step has ended."""
+
+    def tell_epoch(self, epoch: float) -> None:
+        """Take the epoch from the framework."""
 
     def without_fast_path(self) -> None:
         """Measure every iteration in full from now on."""
@@ -101,7 +106,7 @@ def _listen_to_epochs(steps: Stepping) -> None:
     @functools.wraps(original)
     def on_epoch_begin(self: Any, epoch: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(epoch, int):
-            steps.told_epoch = float(epoch)
+            steps.tell_epoch(float(epoch))
         return original(self, epoch, *args, **kwargs)
 
     callbacks.on_epoch_begin = on_epoch_begin

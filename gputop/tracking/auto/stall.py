@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Any
 
 from gputop.facts.table import Stalled
-from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.losses.user_code import OWN
+from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.worker import Worker
 
 STALL_S = 30.0
@@ -32,8 +32,6 @@ twice the longest pause so far (an evaluation, a checkpoint, a loader's start), 
 LOOK_S = 2.5
 AGAIN_S = 10.0
 FRAMES_MAX = 30
-_HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-"""The package gputop.tracking."""
 _PHASES = {"backward": "backward", "call_module": "forward", "fetch": "data", "save": "checkpoint"}
 """Names of our functions on the training's stack, and the phase that each one indicates."""
 _OPTIMIZER = os.path.join("torch", "optim", "optimizer.py")
@@ -42,9 +40,19 @@ _OPTIMIZER = os.path.join("torch", "optim", "optimizer.py")
 class Stall:
     """The thread that detects missing steps."""
 
-    def __init__(self, steps: Training, fast: FastPath, evaluating: Callable[[], bool], flush: Callable[[], None]) -> None:
+    def __init__(
+        self, steps: Training, evaluating: Callable[[], bool], flush: Callable[[], None], ended: Callable[[], None]
+    ) -> None:
+        """Watch the steps.
+
+        Args:
+            steps: the training.
+            evaluating: returns whether a module is being evaluated.
+            flush: records the facts that are counted all the time. Called on the thread.
+            ended: called on the thread where it ends because the process forks: the next step has to start it again.
+        """
         self._steps = steps
-        self._fast = fast
+        self._ended = ended
         self._evaluating = evaluating
         self._flush = flush
         given = os.environ.get("GPUTOP_STALL_S", "")
@@ -61,6 +69,11 @@ class Stall:
         """Start polling, at first or where a fork ended it; skip it if the process cannot start another thread."""
         self._worker.start()
 
+    def end(self) -> bool:
+        """Note that a step came; return whether a stall was reported before it."""
+        stalled, self.stalled = self.stalled, False
+        return stalled
+
     def stop(self) -> None:
         """Stop polling: the run is over."""
         self._worker.stop()
@@ -71,7 +84,7 @@ class Stall:
 
     def _early_s(self) -> float:
         times = list(self._steps.recent_s)
-        if self._fast.reached < EARLY_FROM_STEP or not times:
+        if self._steps.reached < EARLY_FROM_STEP or not times:
             return math.inf
         return max(EARLY_SHARE * self.floor_s, EARLY_STEPS * max(times), EARLY_PAUSES * self._pause_s)
 
@@ -80,7 +93,7 @@ class Stall:
             said_at, early_at, stood = 0.0, 0.0, (0.0, 0.0)
             look_s = min(LOOK_S, self.floor_s / 4)
             while not self._leaves_after(look_s):
-                mark, run = self._fast.marked, self._steps.run
+                mark, run = self._steps.marked, self._steps.run
                 now = time.perf_counter()
                 if run is None or mark is None:
                     continue
@@ -96,12 +109,11 @@ class Stall:
                 said_at, early_at = (said_at, now) if early else (now, early_at)
                 self._flush()
                 found = self._where(now - mark, early)
-                if self._fast.marked == mark and not self._worker.stopping:
+                if self._steps.marked == mark and not self._worker.stopping:
                     self.stalled = True
                     run.fact("stalled", found)
             if not self._worker.stopping:
-                # A fork ended the thread: the next step takes the full path, and starts it again.
-                self._steps.facts_due, self._fast.limit_s = 0, 0
+                self._ended()
         except Exception:  # noqa: BLE001 - the interpreter is shutting down, or has changed: stay silent
             self._worker.stop()
 
@@ -114,7 +126,7 @@ class Stall:
         wall = time.time()
         return Stalled.filled(
             since=wall - since_s,
-            step=self._fast.reached,
+            step=self._steps.reached,
             phase=self._phase(frame),
             stack=stack_of(frame),
             at=wall,
@@ -124,7 +136,7 @@ class Stall:
     def _phase(self, frame: FrameType | None) -> str:
         while frame is not None:
             code = frame.f_code
-            if code.co_filename.startswith(_HERE) and code.co_name in _PHASES:
+            if code.co_filename.startswith(OWN) and code.co_name in _PHASES:
                 phase = _PHASES[code.co_name]
                 return "evaluation" if phase == "forward" and self._evaluating() else phase
             if code.co_filename.endswith(_OPTIMIZER):
@@ -138,7 +150,7 @@ def stack_of(frame: FrameType | None) -> list[str]:
     found: list[str] = []
     while frame is not None and len(found) < FRAMES_MAX:
         code = frame.f_code
-        if not code.co_filename.startswith(_HERE):
+        if not code.co_filename.startswith(OWN):
             found.append(f"{os.path.basename(code.co_filename)}:{frame.f_lineno} {code.co_name}")
         frame = frame.f_back
     return found

@@ -1,12 +1,8 @@
 """Follows the current iteration, and writes its record once the optimizer has stepped.
 
-An iteration ends with an optimizer's step. Another optimizer that steps on the same batch (the generator of a GAN, the
-second of two optimizers) belongs to the same iteration: a new one begins when an optimizer steps a second time, or after
-another batch was fetched. Where no loader shows the batches, optimizers share an iteration if they did so in the first one,
-or if they take turns step by step; two that train one after the other never do.
-
-Times are CPU times: with CUDA they show when work was queued, not when it was done. Iterations that an evaluation or a
-checkpoint lengthened are omitted rather than reported as training.
+An iteration ends with an optimizer's step, or with the last of those that belong to it (``training.optimizers``). Times are CPU
+times: with CUDA they show when work was queued, not when it was done. Iterations that an evaluation or a checkpoint lengthened
+are omitted rather than reported as training.
 
 The first step opens the run, so that processes that do not train never create one. It joins a run that the script opened
 itself (``records`` says what that changes). In each run the iterations are numbered from 0 on.
@@ -16,31 +12,31 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections import deque
 from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto import framework_metrics
-from gputop.tracking.auto.ddp import Gradients
-from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.loss import Site
-from gputop.tracking.auto.records import Records
-from gputop.tracking.auto.reduction import UNREAD, Reduced, read
-from gputop.tracking.auto.state import Training
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read
+from gputop.tracking.auto.losses.sites import Site
+from gputop.tracking.auto.readings.ddp import Gradients
+from gputop.tracking.auto.readings.gpu import memory_values
+from gputop.tracking.auto.readings.loader import Feed
+from gputop.tracking.auto.training.iteration import GC_S
+from gputop.tracking.auto.training.optimizers import Optimizers
+from gputop.tracking.auto.training.records import Records
+from gputop.tracking.auto.training.state import Training
 from gputop.tracking.by_hand import NEEDED, ByHand
 from gputop.tracking.journal.notice import tell
 
 if TYPE_CHECKING:  # imported at the first step otherwise: ``import gputop`` stays cheap
     from gputop.tracking.auto.facts import Facts
-    from gputop.tracking.auto.models import Models
+    from gputop.tracking.auto.models.models import Models
     from gputop.tracking.run import Run
 
 NO_NUMBERS = ("DTensor", "FakeTensor", "FunctionalTensor")
 """Tensors without a value of their own on this rank, or without any value."""
 MEMORY_EVERY_S = 1.0
-GC_S = 1e-3
-"""A step's garbage collection time is recorded from this duration on."""
 
 
 class Steps(Training):
@@ -55,27 +51,18 @@ class Steps(Training):
         self.facts: Facts | None = None
         super().__init__(torch)
         self.on_failure = self._abandon
-        self.fast = FastPath(self)
         self._begin()
 
     def _begin(self) -> None:
         self._on_clock: Any = None
-        self._index = 0
-        self._stepped: set[int] = set()
-        """The optimizers that stepped in the current iteration, by number."""
-        self._earlier: deque[frozenset[int]] = deque(maxlen=2)
-        """Those of the iterations before it."""
-        self._together: set[frozenset[int]] = set()
-        """Pairs of optimizers that share iterations."""
         self._held: list[list[tuple[Site, Any]]] = []
         self._scaled: tuple[Any, Any, Reduced] | None = None
         self._memory_at = 0.0
-        self._step_from = self.first_batch_s = 0.0
         self.feeds = 0
         """How many loaders have fed the training; with a new one for each epoch, a loader no longer knows its epoch."""
-        self.told_epoch: float | None = None
+        self._told_epoch: float | None = None
         """The epoch, if the framework says it; else its loader counts."""
-        self.fast.in_backward = False
+        self.fast.end_backward()
         self.by_hand: ByHand | None = ByHand()
         """Finds steps without an optimizer, as long as no optimizer has stepped."""
 
@@ -87,27 +74,24 @@ class Steps(Training):
         self._begin()
 
     def _abandon(self) -> None:
-        self.fast.abort()
+        self.fast.leave("full")
         if self.facts is not None:
             self.facts.abandon()
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember the loss that a GradScaler scaled."""
-        self.fast.disqualify()
+        self.start_over()
         self._scaled = (weakref.ref(result), loss.detach(), read(loss))
 
     def before_backward(self, tensors: Any) -> None:
         """Read the loss that backward is about to run on. Called on the training thread."""
-        self.sites.added = None
+        self.sites.begin_backward()
         if not self.partial:
-            gradients = self.gradients
-            gradients.backwards += 1
-            if gradients.watching:
-                gradients.backward()
+            self.gradients.backward()
         if not self.taken:
             self._listen_to_keras()
         if self.blind:
-            self.off = True
+            self.fast.stop()
             tell("automatic tracking stops, the training goes on: torch.compile hides the optimizer's steps. Use run.log.")
             return
         tensor = tensors
@@ -116,15 +100,12 @@ class Steps(Training):
                 tensor = tensors[0]
             if not isinstance(tensor, self.tensor) or type(tensor).__name__ in NO_NUMBERS:
                 return
-        if self.evaluation_s:
-            self.interrupted = True
+        if self.iteration.evaluation_s:
+            self.iteration.interrupt()
         feed = self.loader
         if feed is not None:
-            self.rows += feed.rows
-            self.tokens += feed.tokens
-            feed.rows = feed.tokens = 0
-            if not feed.trains:
-                feed.trains = True
+            self.iteration.add_rows(*feed.take())
+            if feed.feeds_training():
                 self.feeds += 1
                 self._record_loader(feed)
         value = tensor
@@ -144,7 +125,14 @@ class Steps(Training):
         site = self.sites.here()
         if self.by_hand is not None and not self.stepping and self.by_hand.ended_before(site, tensor):
             self._step_by_hand(self.by_hand)
-        self.losses += self.sites.add(site, number, part, tensor, self.stepping)
+        if self.sites.add(site, number, part, tensor, self.stepping):
+            self.iteration.add_loss()
+
+    def backward_failed(self) -> None:
+        """Take back a backward that raised: the script may retry it."""
+        self.sites.take_back()
+        if not self.partial:
+            self.gradients.take_back()
 
     def after_backward(self) -> None:
         """Look at what backward has left, as long as no optimizer has stepped."""
@@ -158,7 +146,7 @@ class Steps(Training):
         """Take the losses since the last step, which had no optimizer; the first ones are held until it is sure of that."""
         if self.run is None and len(by_hand.held) < NEEDED - 1:
             by_hand.hold(self.sites.take())
-            self._measure_anew()
+            self.iteration.begin()
             return
         self.without_fast_path()  # which ends where an optimizer steps
         self.after_step(by_hand)
@@ -167,7 +155,7 @@ class Steps(Training):
         """Forget what backwards came before an optimizer's first step: they were no steps of the training."""
         pending = self.sites.pending
         if by_hand.held and len(pending) > 1 and pending[0] is by_hand.site and by_hand.is_over:
-            pending.pop(0).take()
+            self.sites.drop_first()
         by_hand.release()
         self.by_hand = None
 
@@ -191,12 +179,12 @@ class Steps(Training):
 
     def before_step(self) -> None:
         """Note that an optimizer's step begins; closures run inside it."""
-        self.inside_step = 0.0
         self.stepping = True
-        if self.clock is not None and self.clock.running:
-            self._on_clock = self.clock.start()
-        self.sites.inside.clear()
-        self._step_from = perf_counter()
+        clock = self.wanted.clock
+        if clock is not None and clock.running:
+            self._on_clock = clock.start()
+        self.sites.begin_step()
+        self.iteration.begin_step()
 
     def after_step(self, optimizer: Any, skipped: bool = False) -> None:
         """Write the record after an optimizer stepped (or its scaler skipped the step)."""
@@ -204,37 +192,31 @@ class Steps(Training):
             return
         now = perf_counter()
         self.stepping = False
-        if self._on_clock is not None and self.clock is not None:
-            if not self.inside_step:
-                self.clock.stop("cuda/optimizer_s", self._on_clock)
+        if self._on_clock is not None and self.wanted.clock is not None:
+            if not self.iteration.inside_step:
+                self.wanted.clock.stop("cuda/optimizer_s", self._on_clock)
             self._on_clock = None
         if not skipped:
             self.taken += 1
         if self.by_hand is not None and optimizer is not self.by_hand:
             self._end_by_hand(self.by_hand)
         if not skipped and not self.partial and self.by_hand is None:
-            spent = now - self._step_from - self.inside_step
-            if spent > 0.0:
-                self.optimizer_s += spent
+            self.iteration.end_step(now)
         # A run that another one replaces is finished first, and so is its journal.
         opened = self.journal is None or self.journal.closed
         if opened:
             if not self._open():
                 return
             self._begin_run()
-        if self.last is not None and self.last() is optimizer:
-            index, known = self._index, True
-        else:
-            known = optimizer in self.optimizers
-            index = self.optimizers.setdefault(optimizer, len(self.optimizers))
-            self.last, self._index = weakref.ref(optimizer), index
-        plain = known and not skipped and self.fast.is_plain()
+        optimizers = self.optimizers
+        index, known = optimizers.number(optimizer)
+        plain = known and not skipped and self.is_plain()
         values: dict[str, Any] = {}
-        if opened or self.fetched or index in self._stepped or self._takes_turns(index):
+        if opened or self.iteration.fetched or optimizers.begins_iteration(index, self.loader is not None):
             self._close_iteration()
             self._timings(values, now)
-        self._stepped.add(index)
-        self.fetched = 0
+        optimizers.add(index)
+        self.iteration.end_batches()
         sites = self.sites
         if sites.pending and not (sites.settled and sites.take_plain(values)):
             losses = sites.take()
@@ -259,32 +241,18 @@ class Steps(Training):
         if not known:
             models.add_optimizer(self.run, optimizer)
         if models.wrapped:
-            models.stepped()
+            models.wrapping.stepped()
         if not self.partial:
             self.gradients.stepped(known and index in models.ddp_optimizers)
-        if self.step >= self.facts_due or facts.stall.stalled:
+        if self.step >= self.wanted.facts_due or facts.stall.stalled:
             facts.due(self.step)
         if not known:
             self.mark = perf_counter()
-        self.fast.decide(plain and not (models.settling or models.splits))
-
-    def _takes_turns(self, index: int) -> bool:
-        """Return whether an optimizer that has not stepped in this iteration yet begins the next one."""
-        if not self._stepped:
-            return False
-        pairs = {frozenset((index, other)) for other in self._stepped}
-        if self.loader is None and self._earlier and not pairs <= self._together:
-            alternating = list(self._earlier) == [self._stepped, {index}]
-            if not alternating:
-                return True
-        self._together |= pairs
-        return False
+        self.decide(plain and not (models.settling or models.splits))
 
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one to end determines the names of the losses."""
-        if self._stepped:
-            self._earlier.append(frozenset(self._stepped))
-            self._stepped.clear()
+        self.optimizers.close_iteration()
         if self._held and not self.sites.settled:
             self.name_held()
         self.step += 1
@@ -305,7 +273,7 @@ class Steps(Training):
     def finish(self) -> None:
         """Write everything that is still held back, at the end of the run."""
         try:
-            self.fast.end_early()
+            self.end_early()
             if self.by_hand is not None and self.run is not None and self.sites.pending:
                 self.after_step(self.by_hand)
             if self._held:
@@ -317,69 +285,36 @@ class Steps(Training):
 
     def _timings(self, values: dict[str, Any], now: float) -> None:
         mark, self.mark = self.mark, now
-        if self.evaluation_s:
-            values["phase/evaluation"] = self.evaluation_s
-        if mark is not None and not self.interrupted:
-            took = now - mark
-            values["step_s"] = took
+        iteration, feed = self.iteration, self.loader
+        took = None if mark is None or iteration.interrupted else now - mark
+        if took is not None:
             self.recent_s.append(took)
-            # Without a loader, rows are counted in the model's calls, which is valid only if each call has one loss.
-            if self.loader is None and self.calls != self.losses:
-                self.rows = self.tokens = 0
-            if self.rows:
-                values["samples_per_s"] = self.rows / took
-            if self.tokens:
-                values["tokens_per_s"] = self.tokens / took
-            if self.data_s:
-                values["phase/data"] = self.data_s
-        if self.first_batch_s:
-            # Even if an evaluation lengthened the step, as happens between two epochs.
-            values["first_batch_s"], self.first_batch_s = self.first_batch_s, 0.0
-        if not self.partial:
-            if self.forward_s:
-                values["phase/forward"] = self.forward_s
-            if self.backward_s:
-                values["phase/backward"] = self.backward_s
-            if self.by_hand is None:
-                values["phase/optimizer"] = self.optimizer_s
-        feed = self.loader
-        if self.told_epoch is not None:
-            values["epoch"] = self.told_epoch
+        iteration.put(values, took, not self.partial, feed is not None, self.by_hand is None)
+        if self._told_epoch is not None:
+            values["epoch"] = self._told_epoch
         elif feed is not None and feed.trains and feed.epoch is not None and self.feeds == 1:
             values["epoch"] = float(feed.epoch)
         if now - self._memory_at > MEMORY_EVERY_S:
             self._memory_at = now
-            cuda = self.torch.cuda
-            if cuda.is_initialized() and not cuda.is_current_stream_capturing():
-                stats = cuda.memory_stats()
-                values["memory_peak_bytes"] = float(stats.get("allocated_bytes.all.peak", 0))
-                values["memory_allocated_bytes"] = float(stats.get("allocated_bytes.all.current", 0))
-        if self.gc_s >= GC_S and mark is not None:
-            values["gc_s"] = self.gc_s
-        if self.arrived:
-            values.update(self.arrived)
-            self.arrived = {}
-        self._measure_anew()
+            values.update(memory_values(self.torch.cuda))
+        if iteration.gc_s >= GC_S and mark is not None:
+            values["gc_s"] = iteration.gc_s
+        if self.facts is not None:
+            values.update(self.facts.take_arrived())
+        iteration.begin()
 
-    def _measure_anew(self) -> None:
-        self.interrupted = False
-        self.gc_s = 0.0
-        self.rows = self.tokens = self.losses = self.calls = 0
-        self.data_s = self.forward_s = self.backward_s = self.optimizer_s = self.evaluation_s = 0.0
+    def tell_epoch(self, epoch: float) -> None:
+        """Take the epoch from the framework."""
+        self._told_epoch = epoch
 
     def note(self, **metrics: float) -> None:
         """Write metrics outside of a step's record, such as the time of a checkpoint."""
         if self.records is not None:
             self.records.note(self.step, metrics)
 
-    def without_fast_path(self) -> None:
-        """Measure every iteration in full from now on."""
-        self.fast.end_early()
-        self.fast.supported = False
-
     def framework_logged(self, metrics: dict[str, Any]) -> None:
         """Write what a framework logged by itself, at the last step."""
-        self.fast.end_early()
+        self.end_early()
         if metrics and self.step >= 0 and self.records is not None:
             self.records.note(self.step, metrics)
 
@@ -406,15 +341,12 @@ class Steps(Training):
         """Start over with an empty record for a new run: no steps, optimizers, losses or facts."""
         from gputop.tracking.auto.facts import Facts
 
-        self.fast.disqualify()
+        self.start_over()
         self.step = (0 if self.journal is None else self.journal.automatic_from) - 1
-        self._stepped.clear()
-        self._earlier.clear()
-        self._together.clear()
         self._held.clear()
         self.sites.begin_run()
-        self.optimizers.clear()
-        self.last = self.mark = None
+        self.optimizers = Optimizers()
+        self.mark = None
         self.recent_s.clear()
         self.feeds = int(self.loader is not None and self.loader.trains)
         self._models().begin_run()
@@ -428,11 +360,11 @@ class Steps(Training):
 
     def _models(self) -> Models:
         if self.models is None:
-            from gputop.tracking.auto.models import Models
+            from gputop.tracking.auto.models.models import Models
 
-            self.models = Models(self.torch, self, self.fast)
+            self.models = Models(self.torch, self)
         return self.models
 
-    def _record_loader(self, feed: Any) -> None:
+    def _record_loader(self, feed: Feed) -> None:
         if self.run is not None and not self.run.disabled:
             feed.record_facts(self.run)

@@ -16,12 +16,12 @@ import pytest
 from gputop.cli import once as once_report
 from gputop.cli import runs as commands
 from gputop.snapshot import Host, Rank, Snapshot
-from gputop.tracking.auto.batches import Called
-from gputop.tracking.auto.gpu import PAIRS_MAX, Clock
-from gputop.tracking.auto.loss import Sites
-from gputop.tracking.auto.records import Records, claim, release
+from gputop.tracking.auto.losses.user_code import UserCode
+from gputop.tracking.auto.readings.batches import Called
+from gputop.tracking.auto.readings.gpu import PAIRS_MAX, Clock
+from gputop.tracking.auto.readings.waits import COPIES, WAITS, Waits
 from gputop.tracking.auto.stall import Stall
-from gputop.tracking.auto.waits import COPIES, WAITS, Waits
+from gputop.tracking.auto.training.records import Records, claim, release
 from gputop.tracking.ending import shortened
 from gputop.tui.drawing import run_numbers, training
 from tests import REPOSITORY
@@ -231,7 +231,7 @@ def test_settings_environment_layers_and_garbage(home: Home) -> None:
 @pytest.fixture
 def waits() -> Any:
     # Another dtype stands for the device: what is counted depends on where tensors are, how it is counted does not.
-    found = Waits(torch, Sites().user_frame, lambda tensor: tensor.dtype == torch.float64)
+    found = Waits(torch, UserCode().frame, lambda tensor: tensor.dtype == torch.float64)
     yield found
     found.close(counts=False)
 
@@ -406,7 +406,7 @@ def test_names_of_a_device_mesh() -> None:
 
 
 def test_weights_in_pieces_are_not_probed_and_half_precision_is_summed() -> None:
-    from gputop.tracking.auto.batches import Probe
+    from gputop.tracking.auto.readings.batches import Probe
 
     assert Probe(torch, []).fact() is None
     parameters = [torch.nn.Parameter(torch.full((40,), value, dtype=dtype)) for value, dtype in HALVES]
@@ -441,9 +441,10 @@ def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> l
     """What is said of a training that stands after ``step``, up to the first full word."""
     monkeypatch.setenv("GPUTOP_STALL_S", "0.9")
     told = _Told()
-    last = SimpleNamespace(reached=step, marked=time.perf_counter())
-    steps = SimpleNamespace(recent_s=[0.002, longest_s], run=told, thread=0, stepping=False)
-    stall = Stall(steps, last, lambda: False, lambda: None)  # type: ignore[arg-type]
+    steps = SimpleNamespace(
+        recent_s=[0.002, longest_s], run=told, thread=0, stepping=False, reached=step, marked=time.perf_counter()
+    )
+    stall = Stall(steps, lambda: False, lambda: None, lambda: None)  # type: ignore[arg-type]
     stall.start()
     try:
         end = time.monotonic() + DEADLINE_S

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gputop.snapshot import Run
-from gputop.tracking.auto.fast_path import FULL_ONE_IN, FULL_PER_S, full_share, is_full
+from gputop.tracking.auto.training.pace import FULL_ONE_IN, FULL_PER_S, full_share, is_full
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import Home, home, read_all
 
@@ -86,8 +86,11 @@ def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_fu
             assert few[name].keys() < all_of[name].keys(), name
         facts, known = fast.ranks[0].facts, full.ranks[0].facts
         assert facts.keys() == known.keys()
-        for name in facts.keys() - set(COUNTED):
+        for name in facts.keys() - {*COUNTED, "parameters"}:
             assert facts[name] == known[name], name
+        # Which steps are probed depends on how long they took; what is found there does not.
+        probed, all_probed = ({step: rest for step, *rest in item["parameters"]["recent"]} for item in (facts, known))
+        assert all(all_probed.get(step, rest) == rest for step, rest in probed.items())
         assert facts["evaluation"]["calls"] == known["evaluation"]["calls"]
         assert facts["checkpoint"]["step"] == known["checkpoint"]["step"]
 
@@ -119,7 +122,7 @@ def test_quick_iterations_are_written_by_the_training_itself(home: Home) -> None
 writer.Journal.hurry = lambda self: None  # the thread does not come for them
 written, steps = 0, step()
 for number in range(3000):
-    fast = steps.fast.on
+    fast = steps.fast.mode == "fast"
     step()
     written += fast and not steps.journal.waits
 print(written)
@@ -146,7 +149,7 @@ torch.Tensor.backward = lambda self: torch.autograd.backward(self)
 {SMALL}
 fast = 0
 for number in range(200):
-    fast += step().fast.on
+    fast += step().fast.mode == "fast"
 print(losses[-1], torch.autograd.backward.__wrapped__ is backward, fast)
 """
     )
@@ -198,7 +201,7 @@ def train(until):
 
 
 batches = iter(loader)
-train(lambda number: number > 100 and install.tracked().fast.on)
+train(lambda number: number > 100 and install.tracked().fast.mode == "fast")
 child = os.fork()
 train(lambda number: number == 20)
 if child:
@@ -232,10 +235,10 @@ quick, slow = iter(torch.utils.data.DataLoader(range(1000))), iter(torch.utils.d
 meant = []
 for number in range(700):
     next(quick)
-    fast = install.tracked().fast
-    if number > 300 and number % 50 == 0 and fast.on:
+    tracked = install.tracked()
+    if number > 300 and number % 50 == 0 and tracked.fast.mode == "fast":
         next(slow)
-        meant.append(fast.reached + 1)
+        meant.append(tracked.reached + 1)
     step()
 print(*meant)
 """

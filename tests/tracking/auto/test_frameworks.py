@@ -81,7 +81,9 @@ def test_hugging_face_trainer(home: Home, tmp_path: Path) -> None:
 @needs("transformers")
 def test_a_model_of_transformers_alone_brings_no_trainer() -> None:
     """By it a DataParallel of the script's own is told from the Trainer's."""
-    code = "from transformers import BertModel; from gputop.tracking.auto.settings import frameworks; print(frameworks())"
+    code = (
+        "from transformers import BertModel; from gputop.tracking.auto.readings.settings import frameworks; print(frameworks())"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert "transformers" in ast.literal_eval(done.stdout)
     assert "transformers.trainer" not in ast.literal_eval(done.stdout)

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputop.tracking.auto.reduction import UNREAD, Reduced, divided_by, read, step_loss
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
+from gputop.tracking.auto.losses.sites import Sites
+from gputop.tracking.auto.losses.user_code import UserCode
 from tests.fuzzing import examples
 
 torch = pytest.importorskip("torch")
@@ -184,3 +186,14 @@ def test_reading_changes_nothing_and_raises_nothing() -> None:
     assert [shape for shape in kept if shape] == [], "no tensor that was saved for backward is asked for"
     loss.backward()
     assert read(loss) == Reduced(None, None, ""), "freed by backward"
+
+
+def test_adding_up_losses_that_are_still_on_a_gpu_leaves_the_script_s_tensors_alone() -> None:
+    sites = Sites(UserCode())
+    losses = [torch.tensor(value, requires_grad=True) for value in (1.0, 2.0, 6.0)]
+    for loss in losses:
+        # Of a loss on a GPU its site keeps a view, which shares the memory of the script's tensor.
+        sites.add(sites.here(), loss.detach(), UNREAD, loss, in_closure=False)
+    ((_, value),) = sites.take()
+    assert value.item() == 3.0
+    assert [loss.item() for loss in losses] == [1.0, 2.0, 6.0]

@@ -17,7 +17,8 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import gputop
-from gputop.tracking.auto import fast_path, install
+from gputop.tracking.auto import install
+from gputop.tracking.auto.training import pace
 
 torch.set_num_threads(1)
 ITERATIONS, PLAIN_FIRST = 1200, 50
@@ -195,8 +196,8 @@ NOT_KINDS = ("__init__", "batch", "loss", "back", "run", "plain", *LATE)
 def train(seed, full):
     os.environ["GPUTOP_NAME"] = f"{seed}-{'full' if full else 'fast'}"
     if full:
-        fast_path.FULL_ONE_IN = 1
-    fast_path.PLAIN_STEPS = 1
+        pace.FULL_ONE_IN = 1
+    pace.PLAIN_STEPS = 1
     looked_at = []
     steps = install.tracked()
     close = type(steps)._close_iteration

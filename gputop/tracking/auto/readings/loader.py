@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gputop.facts.table import Loader, Sampler
-from gputop.tracking.auto.batches import Batches
+from gputop.tracking.auto.readings.batches import Batches
 
 _DEPTH = 6
 _KNOWN = ("torch", "accelerate")
@@ -46,8 +46,9 @@ class Feed:
         self._described: dict[str, Any] = {}
         self._sampler: dict[str, Any] | None = None
 
-    def begin(self, loader: Any) -> None:
-        """Note that an iteration over ``loader`` begins."""
+    def begin(self, loader: Any, seconds: float) -> None:
+        """Note that an iteration over ``loader`` begins, and took so long to begin."""
+        self.began_s = seconds
         self._batch_size = _int(getattr(loader, "batch_size", None))
         self._shape = None
         self.iterations += 1
@@ -86,6 +87,23 @@ class Feed:
         """Note that the loader has no more batches."""
         self.exhausted = True
         self.batches.ended()
+
+    def hand_out(self, batches: int) -> None:
+        """Count batches that were not looked at."""
+        self.handed_out += batches
+
+    def take(self) -> tuple[int, int]:
+        """Return the rows and tokens that were fetched since the last call: backward runs on them now."""
+        found = self.rows, self.tokens
+        self.rows = self.tokens = 0
+        return found
+
+    def feeds_training(self) -> bool:
+        """Note that a backward follows its batches; return whether that is new."""
+        if self.trains:
+            return False
+        self.trains = True
+        return True
 
     def record_facts(self, run: Any) -> None:
         """Record what this loader and its sampler are, and its progress, if that changed."""

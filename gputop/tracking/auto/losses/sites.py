@@ -7,34 +7,12 @@ name from the source line, and then there is no plain ``loss``, because it is un
 
 from __future__ import annotations
 
-import linecache
-import os
-import re
-import sys
 from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from gputop.frameworks import FRAMEWORKS
-from gputop.tracking.auto.reduction import UNREAD, Reduced, divided_by, read, step_loss
-
-_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-"""The package gputop.tracking, wherever it is installed."""
-_LIBRARIES = frozenset(
-    ("gputop", "torch", *(name for known in FRAMEWORKS.values() if known.runs_backward for name in known.modules))
-)
-_FRAMES_MAX = 40
-"""How many frames up the stack to search for the user's line; a framework's trainer is about 30 frames deep."""
-_NAME = r"([A-Za-z_][\w.]*)"
-_PATTERNS = (
-    rf"\.scale\(\s*{_NAME}\s*[)/*]",
-    rf"{_NAME}\s*\.backward\(",
-    rf"backward\(\s*{_NAME}",
-    rf"\(\s*{_NAME}\s*[/*][^()]*\)\s*\.backward\(",
-)
-_ACCELERATE = os.path.join("accelerate", "accelerator.py")
-_MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "model", "model_engine"))
-"""Names before ``.backward(`` that are not a loss."""
+from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, divided_by, read, step_loss
+from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, label
 
 
 class Site:
@@ -76,10 +54,9 @@ class Site:
 class Sites:
     """All sites of a process. They are named once, after a complete iteration (``settle``)."""
 
-    def __init__(self, torch_directory: str = "") -> None:
-        self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
+    def __init__(self, code: UserCode) -> None:
+        self._code = code
         self._by_place: dict[tuple[int, int], Site] = {}
-        self._library: dict[str, bool] = {}
         self.inside: set[int] = set()
         """Sites that ran in the closure of the current optimizer step; of each, the first loss counts, which is returned."""
         self.pending: list[Site] = []
@@ -106,9 +83,26 @@ class Sites:
         if not site.count and site in self.pending:
             self.pending.remove(site)
 
+    def begin_backward(self) -> None:
+        """Note that a backward begins, whose loss is not known yet."""
+        self.added = None
+
+    def begin_step(self) -> None:
+        """Note that an optimizer's step begins."""
+        self.inside.clear()
+
+    def hand_in(self, site: Site, value: float) -> None:
+        """Take the loss of a line that was not added when its backward ran."""
+        site.begin(value, UNREAD)
+        self.pending.append(site)
+
+    def drop_first(self) -> None:
+        """Forget the losses of the line that ran backward first."""
+        self.pending.pop(0).take()
+
     def here(self) -> Site:
         """Return the line of the user's code that runs backward, itself or through a library."""
-        frame = self.user_frame()
+        frame = self._code.frame()
         # Keyed by identity and instruction: hashing a code object and finding a line number take microseconds each.
         place = (id(frame.f_code), frame.f_lasti) if frame is not None else (0, 0)
         site = self._by_place.get(place)
@@ -129,7 +123,7 @@ class Sites:
             part = read(tensor)
         self.added = site, value
         if site.count:
-            site.total += value
+            site.total = site.total + value  # not in place: a value on a GPU shares the memory of the script's own tensor
             site.count += 1
             site.parts.append(part)
         else:
@@ -151,33 +145,6 @@ class Sites:
         """Return (site, loss) for each site that ran since the last call."""
         pending, self.pending = self.pending, []
         return [(site, site.take()) for site in pending]
-
-    def user_frame(self) -> FrameType | None:
-        """Return the nearest frame of the caller outside libraries, else the nearest one outside gputop and backward itself.
-
-        Found by walking up the stack, never by depth: calls between here and the user's line come and go.
-        """
-        first, library = None, self._library
-        frame: FrameType | None = sys._getframe()
-        for _ in range(_FRAMES_MAX):
-            if frame is None:
-                break
-            filename = frame.f_code.co_filename
-            if filename not in library:
-                library[filename] = self.is_library(filename)
-            if not library[filename]:
-                return frame
-            if first is None and "backward" not in frame.f_code.co_name and not filename.startswith(_OWN):
-                first = frame
-            frame = frame.f_back
-        return first
-
-    def is_library(self, filename: str) -> bool:
-        """Return whether a file belongs to torch, a framework, Python itself, or gputop."""
-        parts = filename.split(os.sep)
-        if "site-packages" in parts or "dist-packages" in parts:
-            return any(part in _LIBRARIES for part in parts[:-1])
-        return filename.startswith((_OWN, *self._roots))
 
     def only(self) -> Site | None:
         """Return the only line that runs backward, if there is just one with nothing special."""
@@ -205,28 +172,3 @@ class Sites:
             shared = next((known.name for known in self._by_place.values() if known.name and known.label == site.label), None)
             site.name = shared if shared and shared not in taken else f"loss/{site.label}"
         return site.name if site.name not in taken else f"loss/{site.label}:{site.line}"
-
-
-def label(filename: str, line: int) -> str:
-    """Return the variable that this source line runs backward on, else "line<N>"."""
-    source = linecache.getline(filename, line)
-    for pattern in _PATTERNS:
-        found = re.search(pattern, source)
-        if found is not None:
-            name = found.group(1).rpartition(".")[2]
-            if name not in _MODULES:
-                return name
-    return f"line{line}"
-
-
-def accelerate_divides_by() -> float:
-    """Return by what Accelerate divides the loss of the backward that it is running; 1.0 if it runs none."""
-    frame: FrameType | None = sys._getframe()
-    for _ in range(_FRAMES_MAX):
-        if frame is None:
-            break
-        if frame.f_code.co_name == "backward" and frame.f_code.co_filename.endswith(_ACCELERATE):
-            steps = getattr(frame.f_locals.get("self"), "gradient_accumulation_steps", None)
-            return float(steps) if isinstance(steps, int) and steps > 0 else 1.0
-        frame = frame.f_back
-    return 1.0

@@ -88,24 +88,24 @@ class Gradients:
 
     def __init__(self) -> None:
         self.steps = self.backwards = self.synced = self.unsynced_steps = self.accumulation = 0
-        self.judged = False
-        """Whether a training call of a DDP was ever observed; otherwise it is unknown what was reduced."""
-        self.watching = False
-        """Whether callers must call ``backward``, because a DDP is in use; they count ``backwards`` themselves."""
         self._armed = self._reduced = False
         self._before = 0
 
     def forward(self, syncs: bool) -> None:
         """Note a training call of a DDP; ``syncs``: outside of ``no_sync``."""
-        self.judged = self.watching = True
         self._armed = self._armed or syncs
 
     def backward(self) -> None:
         """Note that a backward begins."""
+        self.backwards += 1
         self._reduced = self._armed
         if self._armed:
             self.synced += 1
             self._armed = False
+
+    def take_back(self) -> None:
+        """Note that the backward failed."""
+        self.backwards -= 1
 
     def stepped(self, in_ddp: bool) -> None:
         """Note that an optimizer has stepped; ``in_ddp``: on parameters of a DDP."""

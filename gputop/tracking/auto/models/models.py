@@ -1,16 +1,12 @@
-"""Finds which module is trained, what wraps it, and how long its forward takes.
+"""The modules that this process trains: what they are, how long their forward takes, and how they are evaluated.
 
-At an optimizer's first step, searches the live objects once for the modules that own its parameters, and from there up to
-the outermost ones. Forward is timed in the ``__call__`` of those modules' classes: a class is pickled by name, so no
-checkpoint carries the wrapper, and inner layers cost nothing. If torch.compile has compiled anything, only
-``OptimizedModule`` is wrapped, because its call is outside of every graph.
+At an optimizer's first step, ``roots`` finds the outermost modules above its parameters. Forward is timed in the ``__call__``
+of their classes (``calls``). If torch.compile has compiled anything, only ``OptimizedModule`` is wrapped, because its call is
+outside of every graph.
 """
 
 from __future__ import annotations
 
-import functools
-import gc
-import os
 import sys
 import weakref
 from collections.abc import Callable, Iterable
@@ -18,92 +14,31 @@ from time import perf_counter
 from types import FunctionType
 from typing import Any
 
-from gputop.facts.table import Evaluation, WrapperCalls
-from gputop.tracking.auto.batches import Called
-from gputop.tracking.auto.ddp import ddp_fact, is_ddp, is_sharded
-from gputop.tracking.auto.fast_path import FastPath
-from gputop.tracking.auto.loader import counts, first_tensor, is_integer
-from gputop.tracking.auto.no_compile import no_compile
-from gputop.tracking.auto.settings import autocast_is_on
-from gputop.tracking.auto.state import Training
-from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer, direct, mesh_names
+from gputop.facts.table import Evaluation
+from gputop.tracking.auto.models.calls import AUTOCAST_CALLS, WRAPPERS, Top, publish, timed_call
+from gputop.tracking.auto.models.roots import find_roots
+from gputop.tracking.auto.models.wrapping import Wrapping, called_by_wrapper
+from gputop.tracking.auto.readings.batches import Called
+from gputop.tracking.auto.readings.ddp import ddp_fact, is_ddp
+from gputop.tracking.auto.readings.loader import counts, first_tensor, is_integer
+from gputop.tracking.auto.readings.settings import autocast_is_on
+from gputop.tracking.auto.training.state import Training
+from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer
+from gputop.tracking.no_compile import no_compile
 from gputop.tracking.watch import SplitCounter, splits
 
 CLASSES_MAX = 24
 UNUSED_AFTER = (2, 4, 8)
 """After these iterations a root that was never called is replaced by its submodules (a LightningModule, a ModuleList)."""
-AUTOCAST_CALLS = 3
-"""The number of first calls of each module in which autocast is checked."""
-WRAPPERS = ("DataParallel", "DistributedDataParallel")
-_FRAMES_UP = 7
-_PARALLEL = os.path.join("torch", "nn", "parallel") + os.sep
-
-
-models: Models | None = None
-"""The models of this process, for the wrapped calls below."""
-
-
-def _publish(found: Models) -> None:
-    global models
-    models = found
-
-
-def _timed_call(torch: Any, cls: Any, fast: FastPath) -> Any:
-    """Return a ``__call__`` for a class that lets ``models`` time the class's own one.
-
-    It looks ``models`` up by name, and whatever it holds of gputop is pickled as a stub: a class that is pickled by value
-    (cloudpickle, for classes of ``__main__``) takes the wrapper along into processes without gputop. While torch.compile
-    traces, it is the plain call.
-    """
-    own = cls.__dict__.get("__call__")
-    # Both return True while torch.compile traces; the first is cheaper to call, but not every torch has it.
-    tracing = getattr(torch.compiler, "is_dynamo_compiling", torch.compiler.is_compiling)
-    grad_enabled = torch.is_grad_enabled
-
-    def call_module(self: Any, *args: Any, **kwargs: Any) -> Any:
-        onward = super(cls, self).__call__ if own is None else own.__get__(self)
-        if tracing() or (fast.on and self.training and grad_enabled()):
-            return onward(*args, **kwargs)
-        if torch.compiler.is_compiling():
-            return onward(*args, **kwargs)
-        ours = sys.modules.get("gputop.tracking.auto.models")
-        if ours is None or ours.models is None:
-            return onward(*args, **kwargs)
-        return ours.models.timed(self, onward, args, kwargs)
-
-    no_compile(torch, call_module, inside=False)
-    return functools.wraps(cls.__call__)(call_module)
-
-
-class Top:
-    """A module whose calls are observed: an outermost one, or (``inner``) the one in a data-parallel wrapper."""
-
-    __slots__ = ("calls", "ddp", "inner", "module", "plain", "rows_known", "sized", "split", "wraps")
-
-    def __init__(self, module: Any, inner: bool, rows_known: bool) -> None:
-        self.module: Any = weakref.ref(module)
-        self.inner = inner
-        self.rows_known = rows_known
-        self.calls = 0
-        self.split: Any = None
-        base = getattr(module, "_orig_mod", module)
-        self.ddp: Any = weakref.ref(base) if is_ddp(base) else None
-        """The DDP that this call belongs to."""
-        self.sized = self.ddp is not None or (not inner and is_sharded(base))
-        """Whether each rank has a share of the work, so that the size of its inputs is recorded."""
-        self.plain = False
-        """Whether its calls need no further inspection, except for their rows if no loader provides them."""
-        self.wraps = not inner and type(base).__name__ in WRAPPERS
 
 
 class Models:
     """The modules that this process trains."""
 
-    def __init__(self, torch: Any, steps: Training, fast: FastPath) -> None:
+    def __init__(self, torch: Any, steps: Training) -> None:
         self._torch = torch
         self._grad_enabled: Callable[[], bool] = torch.is_grad_enabled
         self._steps = steps
-        self.fast = fast
         self.inside = False
         self._classes: set[type] = set()
         self.mesh: list[str] = []
@@ -112,10 +47,11 @@ class Models:
         self.evaluating = False
         """Whether the module that is being called, if any, is being evaluated."""
         self.begin_run()
-        _publish(self)
-        for item in vars(Models).values():
-            if isinstance(item, FunctionType) and item.__name__ != "timed":
-                no_compile(torch, item)
+        publish(self)
+        for cls in (Models, Wrapping):
+            for item in vars(cls).values():
+                if isinstance(item, FunctionType) and item.__name__ != "timed":
+                    no_compile(torch, item)
         no_compile(torch, Models.timed, inside=False)
 
     def begin_run(self) -> None:
@@ -135,10 +71,7 @@ class Models:
         self._ddp_parameters: set[int] = set()
         self.ddp_optimizers: set[int] = set()
         """The numbers of the optimizers that step on parameters of a DDP."""
-        self._wrapped = self._bypassed = self._bypassed_steps = 0
-        self._counted = (0, 0)
-        self._bypassed_class: str | None = None
-        self._bypassed_where: str | None = None
+        self.wrapping = Wrapping()
         self.called = Called()
         """The sizes of recent inputs to the wrapper of this rank's model."""
         self._evaluations = 0
@@ -148,7 +81,8 @@ class Models:
     def add_optimizer(self, run: Any, optimizer: Any) -> None:
         """Find the modules of an optimizer, at its first step, and record what they are."""
         own = {id(item) for group in optimizer.param_groups for item in group["params"]}
-        roots = self._roots(own)
+        roots, mesh = find_roots(self._torch, own)
+        self.mesh = max(self.mesh, mesh, key=len)
         self._parameters |= own
         for root in roots:
             self._add(root)
@@ -167,26 +101,9 @@ class Models:
         if step in UNUSED_AFTER:
             self._descend()
 
-    def stepped(self) -> None:
-        """Count, after an optimizer's step, whether the calls since the last step went through the wrapper or bypassed it."""
-        wrapped, bypassed = self._counted
-        self._counted = self._wrapped, self._bypassed
-        if self._wrapped > wrapped:
-            self._bypassed_steps = 0
-        elif self._bypassed > bypassed:
-            self._bypassed_steps += 1
-
     def wrapper_calls(self) -> dict[str, Any] | None:
         """Return the fact ``wrapper_calls``; None if there is no wrapper, or if it is unknown."""
-        if not self.wrapped or not (self._wrapped or self._bypassed):
-            return None
-        return WrapperCalls.filled(
-            wrapped=self._wrapped,
-            bypassed=self._bypassed,
-            bypassed_steps=self._bypassed_steps,
-            module=self._bypassed_class,
-            where=self._bypassed_where,
-        )
+        return self.wrapping.fact() if self.wrapped else None
 
     def evaluation(self) -> dict[str, Any] | None:
         """Return the fact ``evaluation``; None before the first one."""
@@ -220,43 +137,6 @@ class Models:
             self._ddp = weakref.ref(found)
             self._ddp_parameters |= {id(item) for item in found.parameters()}
 
-    def _roots(self, own: set[int]) -> list[Any]:
-        kind = self._torch.nn.Module
-        modules: dict[int, Any] = {}
-        known: dict[type, bool] = {}
-        for item in gc.get_objects():
-            cls = type(item)
-            is_module = known.get(cls)
-            if is_module is None:
-                is_module = known[cls] = issubclass(cls, kind)
-            if is_module and "_parameters" in item.__dict__:
-                modules[id(item)] = item
-            elif not is_module and cls.__name__ == "DeviceMesh":
-                self.mesh = max(self.mesh, mesh_names(item), key=len)
-        parents: dict[int, list[Any]] = {}
-        for module in modules.values():
-            for child in list(module.__dict__["_modules"].values()):
-                if child is not None:
-                    parents.setdefault(id(child), []).append(module)
-        owners = [module for module in modules.values() if any(id(item) in own for item in direct(module))]
-        if not owners:  # ZeRO steps on flat copies of the weights, which belong to no module
-            owners = [module for module in modules.values() if type(module).__name__ == "DeepSpeedEngine"]
-            own.update(id(item) for module in owners for item in module.parameters())
-        found: dict[int, Any] = {}
-        seen: set[int] = set()
-        queue = owners
-        while queue:
-            module = queue.pop()
-            if id(module) in seen:
-                continue
-            seen.add(id(module))
-            above = parents.get(id(module))
-            if above:
-                queue.extend(above)
-            else:
-                found[id(module)] = module
-        return list(found.values())
-
     def _add(self, root: Any) -> None:
         module: Any = root
         if not defines_forward(self._torch, module):
@@ -280,7 +160,7 @@ class Models:
             if len(self._classes) >= CLASSES_MAX:
                 return
             self._classes.add(cls)
-            cls.__call__ = _timed_call(self._torch, cls, self.fast)
+            cls.__call__ = timed_call(self._torch, cls, self._steps.fast)
         top = self.tops[id(module)] = Top(module, inner, rows_known)
         self.wrapped = self.wrapped or top.wraps
 
@@ -308,22 +188,22 @@ class Models:
             top is None
             or self.inside
             or steps.off
-            or self.fast.in_backward
+            or steps.fast.in_backward
             or top.module() is not module
             or steps.on_other_thread()
         ):
             return onward(*args, **kwargs)
         trains = module.training and self._grad_enabled()
-        self.fast.end_early()
+        steps.end_early()
         if trains:
             if top.plain and steps.loader is not None:
-                self._wrapped += 1
-                top.calls += 1
+                self.wrapping.through()
+                top.count()
             else:
                 self.training_call(top, module, args, kwargs)
         self.inside = True
         self.evaluating = not trains
-        clock = steps.clock
+        clock = steps.wanted.clock
         mark = clock.start() if trains and clock is not None and clock.running else None
         started = perf_counter()
         try:
@@ -334,13 +214,11 @@ class Models:
                 clock.stop("cuda/forward_s", mark)
             self.inside = self.evaluating = False
             if trains:
-                steps.forward_s += took
-                steps.inside_step += took
+                steps.iteration.add_forward(took)
             else:
-                steps.evaluation_s += took
                 self._evaluation_s += took
                 self._evaluations += 1
-                if self._evaluations == 1 or steps.evaluation_s == took:  # the first one after a step
+                if steps.iteration.add_evaluation(took) or self._evaluations == 1:
                     self._note_evaluation(top, module)
 
     def _note_evaluation(self, top: Top, module: Any) -> None:
@@ -350,46 +228,34 @@ class Models:
     def training_call(self, top: Top, module: Any, args: Any, kwargs: Any) -> None:
         """Inspect a training call of a top module."""
         try:
-            top.calls += 1
+            top.count()
             if top.calls <= AUTOCAST_CALLS and not self.autocast:
                 self.autocast = autocast_is_on(self._torch)
-            if top.inner and not self._through_wrapper():
-                self._bypassed += 1
-                self._note_bypass(module)
+            if top.inner and not called_by_wrapper():
+                self.wrapping.bypassed(module, self._steps.code.frame())
                 return
-            self._wrapped += 1
+            self.wrapping.through()
             self._count_sync(top)
             if top.inner:
                 return
-            if top.sized and self._steps.step + 1 >= self._steps.batches_from:
+            if top.sized and self._steps.step + 1 >= self._steps.wanted.batches_from:
                 self.called.take((*args, *kwargs.values()), self._steps.step + 1)
             run = self._steps.run
             if top.split is None:
-                top.split = SplitCounter(run, module) if run is not None and splits(module) else False
+                top.split_by(SplitCounter(run, module) if run is not None and splits(module) else False)
                 self.splits = self.splits or bool(top.split)
             if top.split:
                 top.split(module, args, kwargs)
-            top.plain = top.calls >= AUTOCAST_CALLS and not top.sized and not top.split and not top.wraps
-            if self._steps.loader is None and not (self._steps.stepping and self._steps.inside_step):
-                self._steps.calls += 1
+            top.settle()
+            if self._steps.loader is None and not (self._steps.stepping and self._steps.iteration.inside_step):
+                rows = tokens = 0
                 tensor = first_tensor(args) if args else first_tensor(kwargs)
                 if tensor is not None:
                     rows, tokens = counts(tensor.shape, is_integer(tensor), None)
-                    self._steps.rows += rows if top.rows_known and len(tensor.shape) > 1 else 0
-                    self._steps.tokens += tokens
+                    rows = rows if top.rows_known and len(tensor.shape) > 1 else 0
+                self._steps.iteration.add_call(rows, tokens)
         except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
             self._steps.failed(error)
-
-    def _through_wrapper(self) -> bool:
-        """Return whether the wrapper calls its inner module because the script called the wrapper's ``forward`` directly."""
-        frame: Any = sys._getframe()
-        for _ in range(_FRAMES_UP):
-            if frame is None:
-                return False
-            if _PARALLEL in frame.f_code.co_filename:
-                return True
-            frame = frame.f_back
-        return False
 
     def _count_sync(self, top: Top) -> None:
         reference = top.ddp
@@ -398,11 +264,6 @@ class Models:
         module = reference() if reference is not None else None
         if module is not None and not self._steps.partial:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
-
-    def _note_bypass(self, module: Any) -> None:
-        frame = self._steps.sites.user_frame()
-        self._bypassed_class = type(module).__name__
-        self._bypassed_where = None if frame is None else f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
     def _record_model(self, roots: Iterable[Any], own: set[int]) -> None:
         """Record the fact ``model`` for the root with the most trained parameters so far."""

@@ -50,6 +50,17 @@ def memory_fact(cuda: Any) -> dict[str, Any]:
     )
 
 
+def memory_values(cuda: Any) -> dict[str, float]:
+    """Return the metrics of the current device's memory; an empty dict if CUDA is not in use, or captures a graph."""
+    if not cuda.is_initialized() or cuda.is_current_stream_capturing():
+        return {}
+    stats = cuda.memory_stats()
+    return {
+        "memory_peak_bytes": float(stats.get("allocated_bytes.all.peak", 0)),
+        "memory_allocated_bytes": float(stats.get("allocated_bytes.all.current", 0)),
+    }
+
+
 class Clock:
     """Times one step in ``EVERY_STEPS`` on the GPU. No method raises: after a first failure the clock stops."""
 

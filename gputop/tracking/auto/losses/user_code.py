@@ -1,0 +1,90 @@
+"""Finds the user's line below a call of ours, and what it says.
+
+Found by walking up the stack to the first file that belongs to no library, never by depth: calls between here and the user's
+line come and go.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import re
+import sys
+from types import FrameType
+
+from gputop.frameworks import FRAMEWORKS
+
+OWN = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 2)) + os.sep
+"""The package gputop.tracking, wherever it is installed."""
+_LIBRARIES = frozenset(
+    ("gputop", "torch", *(name for known in FRAMEWORKS.values() if known.runs_backward for name in known.modules))
+)
+_FRAMES_MAX = 40
+"""How many frames up the stack to search for the user's line; a framework's trainer is about 30 frames deep."""
+_NAME = r"([A-Za-z_][\w.]*)"
+_PATTERNS = (
+    rf"\.scale\(\s*{_NAME}\s*[)/*]",
+    rf"{_NAME}\s*\.backward\(",
+    rf"backward\(\s*{_NAME}",
+    rf"\(\s*{_NAME}\s*[/*][^()]*\)\s*\.backward\(",
+)
+_ACCELERATE = os.path.join("accelerate", "accelerator.py")
+_MODULES = frozenset(("autograd", "accelerator", "fabric", "self", "engine", "model", "model_engine"))
+"""Names before ``.backward(`` that are not a loss."""
+
+
+class UserCode:
+    """Tells the user's code from that of libraries."""
+
+    def __init__(self, torch_directory: str = "") -> None:
+        self._roots = tuple(root + os.sep for root in (torch_directory, os.path.dirname(os.__file__)) if root)
+        self._library: dict[str, bool] = {}
+
+    def frame(self) -> FrameType | None:
+        """Return the nearest frame of the caller outside libraries, else the nearest one outside gputop and backward itself."""
+        first, library = None, self._library
+        frame: FrameType | None = sys._getframe()
+        for _ in range(_FRAMES_MAX):
+            if frame is None:
+                break
+            filename = frame.f_code.co_filename
+            if filename not in library:
+                library[filename] = self.is_library(filename)
+            if not library[filename]:
+                return frame
+            if first is None and "backward" not in frame.f_code.co_name and not filename.startswith(OWN):
+                first = frame
+            frame = frame.f_back
+        return first
+
+    def is_library(self, filename: str) -> bool:
+        """Return whether a file belongs to torch, a framework, Python itself, or gputop."""
+        parts = filename.split(os.sep)
+        if "site-packages" in parts or "dist-packages" in parts:
+            return any(part in _LIBRARIES for part in parts[:-1])
+        return filename.startswith((OWN, *self._roots))
+
+
+def label(filename: str, line: int) -> str:
+    """Return the variable that this source line runs backward on, else "line<N>"."""
+    source = linecache.getline(filename, line)
+    for pattern in _PATTERNS:
+        found = re.search(pattern, source)
+        if found is not None:
+            name = found.group(1).rpartition(".")[2]
+            if name not in _MODULES:
+                return name
+    return f"line{line}"
+
+
+def accelerate_divides_by() -> float:
+    """Return by what Accelerate divides the loss of the backward that it is running; 1.0 if it runs none."""
+    frame: FrameType | None = sys._getframe()
+    for _ in range(_FRAMES_MAX):
+        if frame is None:
+            break
+        if frame.f_code.co_name == "backward" and frame.f_code.co_filename.endswith(_ACCELERATE):
+            steps = getattr(frame.f_locals.get("self"), "gradient_accumulation_steps", None)
+            return float(steps) if isinstance(steps, int) and steps > 0 else 1.0
+        frame = frame.f_back
+    return 1.0

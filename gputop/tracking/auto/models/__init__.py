@@ -1,0 +1,1 @@
+"""Finds the modules that are trained, and times their calls."""

@@ -1,0 +1,56 @@
+"""Searches the live objects for the modules that own an optimizer's parameters, and from there up to the outermost ones."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+from gputop.tracking.describe import direct, mesh_names
+
+
+def find_roots(torch: Any, own: set[int]) -> tuple[list[Any], list[str]]:
+    """Return the outermost modules above the parameters with the ids ``own``, and the names of a DeviceMesh's dimensions.
+
+    Where no module owns them (ZeRO steps on flat copies of the weights), returns DeepSpeed's engines, and adds the ids of their
+    parameters to ``own``.
+    """
+    modules, mesh = _live_modules(torch.nn.Module)
+    parents: dict[int, list[Any]] = {}
+    for module in modules:
+        for child in list(module.__dict__["_modules"].values()):
+            if child is not None:
+                parents.setdefault(id(child), []).append(module)
+    owners = [module for module in modules if any(id(item) in own for item in direct(module))]
+    if not owners:
+        owners = [module for module in modules if type(module).__name__ == "DeepSpeedEngine"]
+        own.update(id(item) for module in owners for item in module.parameters())
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    queue = owners
+    while queue:
+        module = queue.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        above = parents.get(id(module))
+        if above:
+            queue.extend(above)
+        else:
+            found[id(module)] = module
+    return list(found.values()), mesh
+
+
+def _live_modules(kind: type) -> tuple[list[Any], list[str]]:
+    modules: dict[int, Any] = {}
+    mesh: list[str] = []
+    known: dict[type, bool] = {}
+    for item in gc.get_objects():
+        cls = type(item)
+        is_module = known.get(cls)
+        if is_module is None:
+            is_module = known[cls] = issubclass(cls, kind)
+        if is_module and "_parameters" in item.__dict__:
+            modules[id(item)] = item
+        elif not is_module and cls.__name__ == "DeviceMesh":
+            mesh = max(mesh, mesh_names(item), key=len)
+    return list(modules.values()), mesh

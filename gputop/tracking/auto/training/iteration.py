@@ -1,0 +1,142 @@
+"""The measurements of the current iteration: how long its parts took, and how much it trained on."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import Any
+
+GC_S = 1e-3
+"""A step's garbage collection time is recorded from this duration on."""
+
+
+class Iteration:
+    """What was measured since the last iteration ended, in seconds and numbers. Its methods are its only writers."""
+
+    __slots__ = (
+        *("_began_step", "_calls", "_losses", "_optimizer_s", "_rows", "_tokens", "backward_s", "data_s", "evaluation_s"),
+        *("fetched", "first_batch_s", "forward_s", "gc_s", "inside_step", "interrupted"),
+    )
+
+    def __init__(self) -> None:
+        self.begin()
+        self.interrupted = True
+        """Whether something other than training (an evaluation, a checkpoint) lengthened it."""
+        self.fetched = 0
+        """Batches fetched since an optimizer stepped."""
+        self.first_batch_s = 0.0
+        """How long the first batch of a loader's iteration took, until that is written."""
+        self.inside_step = 0.0
+        """Forward and backward within the current optimizer step: its closure."""
+        self._began_step = 0.0
+
+    def begin(self) -> None:
+        """Begin to measure anew."""
+        self.interrupted = False
+        self.gc_s = self.data_s = self.forward_s = self.backward_s = self._optimizer_s = self.evaluation_s = 0.0
+        self._rows = self._tokens = self._losses = self._calls = 0
+
+    def begin_after_fast(self) -> None:
+        """Begin to measure anew after fast iterations, which leave all else at zero."""
+        self.fetched, self.gc_s = 0, 0.0
+
+    def resume(self, gc_s: float, data_s: float) -> None:
+        """Go on with an iteration that began on the fast path, with its garbage collection and its wait for data so far."""
+        self.gc_s, self.data_s = gc_s, data_s
+        self.fetched = int(bool(data_s))
+
+    def interrupt(self) -> None:
+        """Note that it was lengthened by something other than training."""
+        self.interrupted = True
+
+    def add_wait(self, seconds: float) -> None:
+        """Add a wait for data."""
+        self.data_s += seconds
+
+    def add_batch(self) -> None:
+        """Count a batch."""
+        self.fetched += 1
+
+    def set_first_batch(self, seconds: float) -> None:
+        """Note how long the first batch of a loader's iteration took."""
+        self.first_batch_s = seconds
+
+    def add_forward(self, seconds: float) -> None:
+        """Add a forward of the training."""
+        self.forward_s += seconds
+        self.inside_step += seconds
+
+    def add_evaluation(self, seconds: float) -> bool:
+        """Add a forward of an evaluation; return whether it is the first one after a step."""
+        self.evaluation_s += seconds
+        return self.evaluation_s == seconds
+
+    def add_backward(self, seconds: float) -> None:
+        """Add a backward."""
+        self.backward_s += seconds
+        self.inside_step += seconds
+
+    def add_collection(self, seconds: float) -> None:
+        """Add a garbage collection."""
+        self.gc_s += seconds
+
+    def add_rows(self, rows: int, tokens: int) -> None:
+        """Add what a batch held that backward now runs on."""
+        self._rows += rows
+        self._tokens += tokens
+
+    def add_call(self, rows: int, tokens: int) -> None:
+        """Add a call of the model, where no loader shows the batches."""
+        self._calls += 1
+        self.add_rows(rows, tokens)
+
+    def add_loss(self) -> None:
+        """Count a loss."""
+        self._losses += 1
+
+    def begin_step(self) -> None:
+        """Note that an optimizer's step begins."""
+        self.inside_step = 0.0
+        self._began_step = perf_counter()
+
+    def end_step(self, now: float) -> None:
+        """Add the time of an optimizer's step that ends ``now``, without its closure."""
+        spent = now - self._began_step - self.inside_step
+        if spent > 0.0:
+            self._optimizer_s += spent
+
+    def end_batches(self) -> None:
+        """Count batches from 0 again: an optimizer has stepped."""
+        self.fetched = 0
+
+    def put(self, values: dict[str, Any], took: float | None, in_full: bool, has_loader: bool, optimizer: bool) -> None:
+        """Put what was measured into the values of a step.
+
+        Args:
+            values: the values of the step.
+            took: the time since the last step; None if it is unknown, or not that of a training step.
+            in_full: whether the whole iteration was measured.
+            has_loader: whether a loader shows the batches.
+            optimizer: whether an optimizer stepped.
+        """
+        if self.evaluation_s:
+            values["phase/evaluation"] = self.evaluation_s
+        if took is not None:
+            values["step_s"] = took
+            # Without a loader, rows are counted in the model's calls, which is valid only if each call has one loss.
+            known = has_loader or self._calls == self._losses
+            if known and self._rows:
+                values["samples_per_s"] = self._rows / took
+            if known and self._tokens:
+                values["tokens_per_s"] = self._tokens / took
+            if self.data_s:
+                values["phase/data"] = self.data_s
+        if self.first_batch_s:
+            # Even if an evaluation lengthened the step, as happens between two epochs.
+            values["first_batch_s"], self.first_batch_s = self.first_batch_s, 0.0
+        if in_full:
+            if self.forward_s:
+                values["phase/forward"] = self.forward_s
+            if self.backward_s:
+                values["phase/backward"] = self.backward_s
+            if optimizer:
+                values["phase/optimizer"] = self._optimizer_s

@@ -1,0 +1,85 @@
+"""Decides which iterations are measured in full: of short ones, about ``FULL_PER_S`` per second.
+
+At least one in ``FULL_ONE_IN`` is, and iterations of ``FULL_FROM_S`` or longer all are. The step number alone decides which
+ones, so that ranks in step with each other pick the same ones, and those picked at a lower share are a subset of those at a
+higher share. Multiples of the golden ratio are evenly spread over any period (the number of loader workers, a script that logs
+every 10 steps), and the widest gap is less than three times the narrowest.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+
+FULL_PER_S = 20.0
+FULL_FROM_S = 1 / FULL_PER_S
+FULL_ONE_IN = 128
+"""At least one iteration in this many is measured in full."""
+PLAIN_STEPS = 8
+"""This many plain iterations must come first; after one that ended early, two more."""
+WRITE_EVERY_S = 0.045
+WRITE_STEPS_MIN = 8
+"""The training thread itself writes the records of this period, if it holds at least this many iterations: a thread that
+fetches them stops the training for longer."""
+_GOLDEN = 0x9E3779B1
+"""2**32 divided by the golden ratio."""
+_ALL = 1 << 32
+
+
+def full_share(step_s: float) -> int:
+    """Return which share of iterations of ``step_s`` seconds is measured in full, in units of 2**-32."""
+    part = 1
+    while part < FULL_ONE_IN and step_s * part < FULL_FROM_S:
+        part *= 2
+    return _ALL // part
+
+
+def is_full(step: int, share: int) -> bool:
+    """Return whether an iteration is measured in full; ``share`` is in units of 2**-32."""
+    return step * _GOLDEN % _ALL < share
+
+
+class Pace:
+    """How many plain iterations came in a row, and how long they take."""
+
+    def __init__(self) -> None:
+        self._plain_steps = 0
+        self._share = _ALL
+        self.write_every = 0
+        """The training writes pending records after this many iterations; 0: never."""
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether enough plain iterations came in a row for the next one to be fast."""
+        return self._plain_steps >= PLAIN_STEPS
+
+    def count(self, plain: bool, in_full: bool) -> None:
+        """Count an iteration that has ended; ``in_full``: it was measured in full, or else it proves nothing."""
+        if plain:
+            self._plain_steps += 1
+        elif in_full:
+            self._plain_steps = 0
+
+    def ended_early(self) -> None:
+        """Require two more plain iterations."""
+        self._plain_steps = min(self._plain_steps, PLAIN_STEPS - 2)
+
+    def start_over(self) -> None:
+        """Require ``PLAIN_STEPS`` plain iterations again."""
+        self._plain_steps = 0
+
+    def adapt(self, recent_s: Sequence[float]) -> bool:
+        """Adapt to how long iterations take, every few plain ones; return whether it did."""
+        if self._plain_steps % PLAIN_STEPS:
+            return False
+        usual_s = statistics.median(recent_s)
+        self._share = full_share(usual_s)
+        self.write_every = int(WRITE_EVERY_S / usual_s) if usual_s * WRITE_STEPS_MIN < WRITE_EVERY_S else 0
+        return True
+
+    def last_before_full(self, step: int, until: int) -> int:
+        """Return the last step after ``step`` that is fast; ``step`` itself if the next one is full, as ``until`` always is."""
+        number = step + 1
+        while number < until and not is_full(number, self._share):
+            number += 1
+        return number - 1

@@ -1,0 +1,244 @@
+"""The state of the training in this process: the run, the optimizers, the loader, and the current iteration.
+
+The parts of automatic tracking share it: they read it, and call its methods. ``Steps`` advances it from iteration to iteration.
+One thread trains; other threads are ignored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from gputop.tracking.auto.losses.sites import Site, Sites
+from gputop.tracking.auto.losses.user_code import UserCode
+from gputop.tracking.auto.readings.ddp import Gradients
+from gputop.tracking.auto.training.fast_path import FastPath, Stretch
+from gputop.tracking.auto.training.iteration import Iteration
+from gputop.tracking.auto.training.optimizers import Optimizers
+from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
+from gputop.tracking.journal.notice import reason, tell
+
+if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
+    from gputop.tracking.auto.readings.gpu import Clock
+    from gputop.tracking.auto.readings.loader import Feed
+    from gputop.tracking.auto.training.records import Records
+    from gputop.tracking.journal.writer import Journal
+    from gputop.tracking.run import Run
+
+RECENT_STEPS = 33
+
+
+class Wanted:
+    """What the facts of a run want of the next steps. Only ``Facts`` writes it."""
+
+    __slots__ = ("batches_from", "clock", "facts_due")
+
+    def __init__(self) -> None:
+        self.facts_due = 0
+        """The step after which facts are next collected."""
+        self.batches_from = 0
+        """Batches are checksummed from this step on, because the fact will soon be recorded."""
+        self.clock: Clock | None = None
+        """Times the parts of a step on the GPU."""
+
+
+class Training:
+    """The state of one process's training."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.fast = FastPath()
+        self.on_failure: Callable[[], None] | None = None
+        """Called once when automatic tracking stops after an error."""
+        self.blind = False
+        """Whether an optimizer's step was compiled: such steps cannot be counted, nor their losses told apart."""
+        self._allows_fast_path = True
+        self.clear()
+
+    def clear(self) -> None:
+        """Reset the state: at the start, and in a forked child, which opens its own run if it trains."""
+        self.run: Run | None = None
+        self.journal: Journal | None = None
+        """The journal of the run."""
+        self.records: Records | None = None
+        """Writes the values of each step."""
+        self.wanted = Wanted()
+        self.thread = 0
+        self.step = -1
+        self.taken = 0
+        """How many optimizer steps were seen, without those of the fast path that is being taken."""
+        self.mark: float | None = None
+        """When the last step ended."""
+        self.recent_s: deque[float] = deque(maxlen=RECENT_STEPS)
+        """The last times between steps."""
+        self.optimizers = Optimizers()
+        self.code = UserCode(os.path.dirname(getattr(self.torch, "__file__", "") or ""))
+        self.sites = Sites(self.code)
+        self.gradients = Gradients()
+        self.iteration = Iteration()
+        self.loader: Feed | None = None
+        """The loader of the last fetched batch."""
+        self.stepping = False
+        """Whether an optimizer's step is running, so that a backward belongs to its closure."""
+        self.pace = Pace()
+        self._fetches = False
+        """Whether each iteration fetches a batch from a DataLoader."""
+        self._site: Site | None = None
+        """The line that runs backward on the fast path."""
+        self._stretch = Stretch(("step_s", "loss", "phase/data"))
+        self.fast.leave("full")
+
+    @property
+    def off(self) -> bool:
+        """Whether tracking records nothing any more."""
+        return self.fast.mode == "off"
+
+    @property
+    def partial(self) -> bool:
+        """Whether the current iteration is not measured in full."""
+        return self.fast.mode != "full"
+
+    @property
+    def reached(self) -> int:
+        """The last step, on either path. Safe on any thread."""
+        return self.fast.step if self.fast.mode == "fast" else self.step
+
+    @property
+    def marked(self) -> float | None:
+        """When the last step ended, in seconds of ``perf_counter``."""
+        return self.fast.mark if self.fast.mode == "fast" else self.mark
+
+    @property
+    def all_taken(self) -> int:
+        """How many optimizer steps were seen; detects those that a GradScaler skips."""
+        return self.taken + self.reached - self.step
+
+    def failed(self, error: Exception) -> None:
+        """Stop tracking after an error; the training continues without it."""
+        if not self.off:
+            self.fast.stop()
+            if self.on_failure is not None:
+                self.on_failure()
+            tell(f"automatic tracking stops, the training goes on ({reason(error)}).")
+
+    def lose_sight(self) -> None:
+        """Note that an optimizer's step is being compiled."""
+        self.blind = True
+
+    def on_other_thread(self) -> bool:
+        """Return whether the caller runs on a thread other than the one that trains."""
+        return bool(self.thread) and get_ident() != self.thread
+
+    def update_fact(self, name: str, value: Any) -> None:
+        """Record a fact if its value changed. None is ignored, except for ``stalled``, which it clears."""
+        run = self.run
+        if run is not None and run.facts.get(name) != value and (value is not None or name == "stalled"):
+            run.fact(name, value)
+
+    def fetched(self, feed: Feed | None, batch: Any, seconds: float) -> None:
+        """Take a batch that a loader handed out after ``seconds``, on the full path."""
+        self.iteration.add_wait(seconds)
+        if feed is None:
+            return
+        feed.fetched(batch, self.step + 1, self.wanted.batches_from)
+        if feed.handed_out == 1 and feed.trains:
+            self.iteration.set_first_batch(feed.began_s + seconds)
+        self.loader = feed
+        self.iteration.add_batch()
+
+    def is_plain(self) -> bool:
+        """Return whether the iteration that is ending on the full path had nothing special."""
+        pending = self.sites.pending
+        fetched = self.iteration.fetched
+        self._fetches = fetched == 1
+        return (
+            len(pending) == len(self.optimizers) == 1
+            and type(pending[0].total) is float
+            and fetched <= 1
+            and not (self.partial or self.iteration.interrupted or self.sites.inside or self.blind)
+        )
+
+    def decide(self, plain: bool) -> None:
+        """Decide after a full-path iteration whether the next ones are fast; ``plain``: it had nothing special."""
+        pace, journal = self.pace, self.journal
+        pace.count(plain, in_full=not self.partial)
+        self.fast.leave("full")
+        if self.off or not self._allows_fast_path or not pace.is_steady or self.records is None or journal is None:
+            return
+        site, feed, optimizer = self.sites.only(), self.loader, self.optimizers.last
+        names = self.records.names_if_fast()
+        if site is None or optimizer is None or names is None or (feed is not None and feed.batches.counting):
+            return
+        if pace.adapt(self.recent_s):
+            journal.own_ns = int(WRITE_EVERY_S * 1e9) if pace.write_every else 0
+        last = pace.last_before_full(self.step, min(self.wanted.facts_due, self.wanted.batches_from))
+        if last > self.step and self.mark is not None:
+            self._site = site
+            self._stretch = journal.stretch = Stretch(names)
+            self.fast.begin(
+                step=self.step,
+                mark=self.mark,
+                last_step=last,
+                pause_every=pace.write_every,
+                optimizer=optimizer,
+                feed=feed if self._fetches else None,
+                thread=self.thread,
+                stretch=self._stretch,
+            )
+
+    def pause(self) -> None:
+        """Between two fast iterations: write pending records, or make the next iteration a full one."""
+        if not self.fast.goes_on():
+            self._take_over()
+        if self.journal is not None and self.pace.write_every:
+            self.journal.catch_up(int(WRITE_EVERY_S / 2 * 1e9))
+
+    def _take_over(self) -> None:
+        """Between two iterations: leave the fast path, so that the next iteration is measured in full."""
+        fast = self.fast
+        fast.leave("full")
+        taken = fast.step - self.step
+        self.taken += taken
+        if self.loader is not None and self._fetches:
+            self.loader.hand_out(taken)
+        self.step, self.mark = fast.step, fast.mark
+        if self.journal is not None:
+            self.journal.stretch = None
+            self.journal.deferred.append(self._stretch)
+            if self.records is not None and self.records.numbered_by_us:
+                self.journal.continue_from(self.step)
+        self.iteration.begin_after_fast()
+
+    def without_fast_path(self) -> None:
+        """Measure every iteration in full from now on."""
+        self.end_early()
+        self._allows_fast_path = False
+
+    def start_over(self) -> None:
+        """End early and require plain iterations again: the next ones will not be plain either."""
+        self.end_early()
+        self.pace.start_over()
+
+    def end_early(self) -> None:
+        """In the middle of an iteration: put the rest of it on the full path. A no-op on any thread but the training's."""
+        if self.fast.mode != "fast" or get_ident() != self.fast.thread:
+            return
+        try:
+            self._end_early()
+        except Exception as error:  # noqa: BLE001 - the training continues
+            self.failed(error)
+
+    def _end_early(self) -> None:
+        fast, gc_s = self.fast, self.iteration.gc_s
+        self.pace.ended_early()
+        self._take_over()
+        fast.leave("rest")
+        self.iteration.resume(gc_s, fast.data_s)
+        if fast.data_s and self.loader is not None:
+            self.loader.hand_out(1)
+        if fast.loss is not None and self._site is not None:
+            self.sites.hand_in(self._site, fast.loss)
+            fast.drop_loss()
