@@ -15,7 +15,7 @@ from pathlib import Path
 GROUND = frozenset(
     (
         *("command_line", "errors", "facts", "frameworks", "groups", "losses", "places", "preflight", "process", "snapshot"),
-        *("terminal_text", "units", "wire"),
+        *("terminal_text", "units", "whereabouts", "wire"),
     )
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
@@ -34,31 +34,34 @@ _TABLE = {
     "groups": "command_line process",
     "snapshot": "losses process wire",
     "units": "errors",
+    "whereabouts": "units wire",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
-    "tracking": "facts places terminal_text tracking/journal",
+    "tracking/standing": "facts tracking/journal wire",
+    "tracking": "facts places terminal_text tracking/journal tracking/standing",
     "tracking/auto/losses": "frameworks",
-    "tracking/auto/readings": "facts frameworks tracking/journal",
+    "tracking/auto/readings": "facts frameworks tracking tracking/journal",
     "tracking/auto/training": "tracking/auto/losses tracking/auto/readings tracking tracking/journal",
     "tracking/auto/models": "facts tracking tracking/auto/readings tracking/auto/training",
     "tracking/auto": (
         "facts tracking tracking/auto/losses tracking/auto/models tracking/auto/readings tracking/auto/training"
-        " tracking/journal"
+        " tracking/journal tracking/standing"
     ),
     "tracking/site": "tracking/reader",
     "adapters": "facts tracking tracking/auto/training tracking/journal",
     "gputop": "adapters errors tracking tracking/auto",
     # The machine: sources read it, jobs run on it, the agent makes snapshots of it.
-    "tracking/reader": "ground tracking/journal",
+    "tracking/reader": "ground tracking/journal tracking/standing",
     "sources/host": "ground",
     "sources/nccl": "ground",
     "sources": "ground sources/host",
     "sources/nvml": "ground sources sources/host",
+    "where": "ground sources/host tracking/journal tracking/standing",
     "foreign": "ground jobs/output sources/host",
     "recipes": "ground",
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
-    "agent": "ground foreign jobs/output sources sources/host sources/nccl sources/nvml tracking/reader",
+    "agent": "ground foreign jobs/output sources sources/host sources/nccl sources/nvml tracking/reader where",
     # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
     "doctor/facts": "ground",
     "doctor/evidence": "ground doctor/facts",
@@ -101,7 +104,7 @@ _TABLE = {
     # The command line: hands each command to the package that does it.
     "cli": (
         "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules gputop history jobs jobs/output recipes"
-        " selftest sources tracking/journal tracking/reader tui tui/drawing tui/state"
+        " selftest sources tracking/journal tracking/reader tui tui/drawing tui/state where"
     ),
     "__main__": "cli",
 }

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 if TYPE_CHECKING:
     from gputop.process import ProcessAnswer, ProcessQuestion
     from gputop.snapshot import Snapshot
+    from gputop.whereabouts import Whereabouts
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
 MAX_GAP_S = 10.0
@@ -43,7 +44,10 @@ class Feed(Protocol):
     def ask(self, question: ProcessQuestion) -> None:
         """Ask about one process and return at once. A replay never answers; a live feed answers only the newest question."""
 
-    def take_answers(self) -> list[ProcessAnswer]:
+    def ask_where(self, run_id: str) -> None:
+        """Ask where the ranks of a run are, and return at once; a question is dropped while another one is open."""
+
+    def take_answers(self) -> list[ProcessAnswer | Whereabouts]:
         """Return the answers that have arrived since the last call, oldest first."""
 
     def problem(self) -> str | None:
@@ -67,13 +71,13 @@ class Inbox:
 
     def __init__(self, snapshots_max: int | None = None) -> None:
         self._pending: deque[Snapshot] = deque(maxlen=snapshots_max)
-        self._answers: deque[ProcessAnswer] = deque(maxlen=ANSWERS_MAX)
+        self._answers: deque[ProcessAnswer | Whereabouts] = deque(maxlen=ANSWERS_MAX)
 
     def drain(self) -> list[Snapshot]:
         """Return the snapshots that have arrived since the last call, oldest first."""
         return _taken(self._pending)
 
-    def take_answers(self) -> list[ProcessAnswer]:
+    def take_answers(self) -> list[ProcessAnswer | Whereabouts]:
         """Return the answers that have arrived since the last call, oldest first; a recording has none."""
         return _taken(self._answers)
 
@@ -171,6 +175,9 @@ class ReplayFeed(Inbox):
 
     def ask(self, question: ProcessQuestion) -> None:
         """Do nothing: a recording holds only its snapshots."""
+
+    def ask_where(self, run_id: str) -> None:
+        """Do nothing: the ranks of a recording are of the past."""
 
     def problem(self) -> str | None:
         """Return why the file could not be read further."""

@@ -45,6 +45,8 @@ HEALTHY_S = 60.0
 """After this long, a sampler counts as good, and the next failure as the first."""
 KILL_PATIENCE_S = 2.0
 _STOPPED_STATES = ("T", "t")
+_WHERE_START = b'{"whereabouts":'
+"""How a line with ``Whereabouts`` begins; that module is imported with the first one."""
 
 
 class LiveFeed(Inbox):
@@ -153,6 +155,12 @@ class LiveFeed(Inbox):
             with contextlib.suppress(FormatError):  # the screen asks again
                 self._answers.append(ProcessAnswer.from_json(line))
             return False
+        if line.startswith(_WHERE_START):
+            from gputop.whereabouts import Whereabouts
+
+            with contextlib.suppress(FormatError):  # as above
+                self._answers.append(Whereabouts.from_json(line))
+            return False
         try:
             snapshot = Snapshot.from_json(line)
         except FormatError as error:
@@ -166,6 +174,10 @@ class LiveFeed(Inbox):
     def ask(self, question: ProcessQuestion) -> None:
         """Send the question to the agent."""
         self._send({"process": {"pid": question.pid, "environment": question.environment}})
+
+    def ask_where(self, run_id: str) -> None:
+        """Send the question to the agent."""
+        self._send({"where": run_id})
 
     def problem(self) -> str | None:
         """Return what is wrong with the sampler, and what happens next."""

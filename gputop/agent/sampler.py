@@ -52,12 +52,14 @@ from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 from gputop.wire import FormatError, decode, parse_json
 
 if TYPE_CHECKING:
+    from gputop.agent.where_reader import WhereReader
     from gputop.foreign.outputs import Curves, ForeignOutputs
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
+    from gputop.whereabouts import Whereabouts
 
 T = TypeVar("T")
-Inbox: TypeAlias = "queue.Queue[dict[str, Any] | ProcessAnswer | None]"
+Inbox: TypeAlias = "queue.Queue[dict[str, Any] | ProcessAnswer | Whereabouts | None]"
 """The queue that ``serve`` waits on: commands, answers to write, and None after the last command."""
 WARM_UP_S = 0.25
 """Time between the two readings of ``--once`` on virtual GPUs, whose utilization is a difference."""
@@ -150,6 +152,8 @@ class Sampler:
         self._printed: PrintedRuns | None = None
         self._logs: LogMatches | None = None
         self._outputs: ForeignOutputs | None = None
+        self.listed_runs: tuple[Run, ...] = ()
+        """The runs of the last snapshot."""
 
     def take(self) -> Snapshot:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
@@ -175,6 +179,7 @@ class Sampler:
             foreign = curves.process_runs
             runs = sorted(update.runs + curves.runs, key=lambda run: run.created_at or 0.0, reverse=True)
             update = RunUpdate(tuple(runs), update.points + curves.points)
+        self.listed_runs = update.runs
         host = self._host_record(reading)
         logs = self._read("The errors in the output of jobs", self._log_matches) or ()
         extra = self._read("NCCL's own account", lambda: self._extra_fields(processes)) or {}
@@ -375,17 +380,17 @@ def serve(
 ) -> None:
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
-    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput also where that costs something)
-    and ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``). Answers are written as soon as they arrive. A late tick is
-    skipped, never caught up.
+    Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput also where that costs something),
+    ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``) and ``{"where": "RUN_ID"}``. Answers are written as soon as they
+    arrive. A late tick is skipped, never caught up.
     """
-    processes = ProcessReader(inbox.put) if inbox is not None else None
+    readers = Readers(inbox) if inbox is not None else None
     due = time.monotonic()
     while True:
         write(sampler.take().to_json(compact))
         due = max(due + sampler.interval_s, time.monotonic())
         while (wait := due - time.monotonic()) > 0:
-            if inbox is None or processes is None:
+            if inbox is None or readers is None:
                 time.sleep(wait)
                 continue
             try:
@@ -394,17 +399,37 @@ def serve(
                 continue
             if item is None:
                 return
-            if isinstance(item, ProcessAnswer):
+            if not isinstance(item, dict):
                 write(item.to_json())
-            elif apply(sampler, processes, item):
+            elif apply(sampler, readers, item):
                 due = time.monotonic()
 
 
-def apply(sampler: Sampler, processes: ProcessReader, command: Mapping[str, Any]) -> bool:
+class Readers:
+    """What answers a screen's questions; the answers go to ``inbox``."""
+
+    def __init__(self, inbox: Inbox) -> None:
+        self.processes = ProcessReader(inbox.put)
+        self._inbox = inbox
+        self._where: WhereReader | None = None
+
+    def ask_where(self, run_id: object, runs: Sequence[Run]) -> None:
+        """Ask the ranks of a run where they are."""
+        if self._where is None:
+            from gputop.agent.where_reader import WhereReader
+
+            self._where = WhereReader(self._inbox.put)
+        self._where.ask(run_id, runs)
+
+
+def apply(sampler: Sampler, readers: Readers, command: Mapping[str, Any]) -> bool:
     """Execute one command; return True if a snapshot should follow at once. Ignore anything that is not a command."""
     if "process" in command:
         with contextlib.suppress(FormatError):
-            processes.ask(decode(ProcessQuestion, command["process"]))
+            readers.processes.ask(decode(ProcessQuestion, command["process"]))
+        return False
+    if "where" in command:
+        readers.ask_where(command["where"], sampler.listed_runs)
         return False
     if isinstance(command.get("pcie"), bool):
         sampler.source.want_pcie(command["pcie"])

@@ -57,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
     _jobs(commands)
     _runs(commands)
     _shared(doctor_command.add_parser(commands), asks=True)
+    _where(commands)
     _pick(commands)
     _shared(selftest_command.add_parser(commands))
     _recordings(commands)
@@ -207,6 +208,25 @@ def _runs(commands: Any) -> None:
     prune.add_argument("--yes", action="store_true", help="do not ask")
 
 
+def _where(commands: Any) -> None:
+    where = add_command(
+        commands,
+        "where",
+        "say where every rank of a run is now, and which one the others wait for",
+        ("gputop where", "the newest live run"),
+        ("gputop where resnet18 --json", "the newest run of this name, as one JSON object"),
+        ("gputop where 4242 --py-spy", "a process without gputop: its stack, by py-spy"),
+        more="It takes two seconds, and neither stops nor traces a process.",
+    )
+    where.add_argument(
+        "run", nargs="?", metavar="RUN|PID", help="a run's id or name, or a process (default: the newest live run)"
+    )
+    where.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
+    where.add_argument(
+        "--py-spy", action="store_true", help="ask py-spy about processes that cannot be asked; it reads them with ptrace"
+    )
+
+
 def _pick(commands: Any) -> None:
     pick = add_command(
         commands,
@@ -307,6 +327,7 @@ def _dispatch(options: argparse.Namespace) -> int:
         "runs": _command_runs,
         "doctor": _command_doctor,
         "selftest": _command_selftest,
+        "where": _command_where,
         "pick": _command_pick,
         "record": _command_record,
         "replay": _command_replay,
@@ -511,6 +532,12 @@ def _command_doctor(options: argparse.Namespace) -> int:
 
 def _command_selftest(options: argparse.Namespace) -> int:
     return selftest_command.selftest(options, lambda given: _sampler(given, fall_back=False), _leave)
+
+
+def _command_where(options: argparse.Namespace) -> int:
+    from gputop.cli.where import where
+
+    return where(options)
 
 
 def _command_pick(options: argparse.Namespace) -> int:

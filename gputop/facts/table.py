@@ -57,6 +57,15 @@ def _probes(value: Any) -> Mapping[int, tuple[Any, float | None]]:
     return {step: (row[1], read_number(row[2]) if len(row) > 2 else None) for step, row in _rows(value, 2)}
 
 
+def _groups(value: Any) -> Mapping[int, tuple[int, int]]:
+    found = {}
+    for checksum, row in _rows(value, 3):
+        ranks, begun = read_whole(row[1]), read_whole(row[2])
+        if ranks and begun is not None:
+            found[checksum] = ranks, begun
+    return found
+
+
 def _class_names(value: Any) -> tuple[str, ...]:
     items = value if isinstance(value, list | tuple) else (value,)
     names = (item.get("type") if isinstance(item, Mapping) else item for item in items)
@@ -347,6 +356,29 @@ class Stalled(Record):
     early = flag("True in a first word, after a third of the time after which it is a stall; else missing.", optional=True)
 
 
+class Standing(Record):
+    """Where a rank is. Readers take it from the ring of a rank that has been at one place for 4 s; no journal keeps it."""
+
+    at = number("When this was written, in seconds since the epoch.")
+    since = number("Since when it is there, in seconds since the epoch; seen every 2 s.")
+    line = text('The innermost line that is not a library\'s, as "train.py:88". Null: there is none on the stack.', null=True)
+    function = text("The function around that line.", null=True)
+    phase = text('"data", "forward", "backward", "optimizer", "evaluation", "checkpoint" or "other".')
+    operation = text("The collective of torch.distributed that Python has called and that has not returned.", null=True)
+    begun = whole("Collectives that the group of all ranks has begun in this rank. Null where torch does not tell.", null=True)
+    completed = whole("Those of them that torch knows to be complete.", null=True)
+    step = whole("The last step. Null before the first one.", null=True)
+    stepped = number("When that step ended, in seconds since the epoch.", null=True)
+    stack = texts('The innermost calls of the thread that trains, as "file.py:12 function", innermost first.')
+    groups = Key(
+        "list of [checksum, ranks, begun]",
+        _groups,
+        _list_of(3),
+        "Of each smaller process group: a checksum of its ranks, their number, and the collectives begun.",
+        optional=True,
+    )
+
+
 class Error(Record):
     """The exception that ended the script."""
 
@@ -405,6 +437,7 @@ class Facts(Record):
     evaluation = part(Evaluation, optional=True)
     checkpoint = part(Checkpoint, optional=True)
     stalled = part(Stalled, null=True, optional=True)
+    standing = part(Standing, optional=True)
     error = part(Error, optional=True)
     summary = part(Summary, optional=True)
     metrics = named(Metric, optional=True)

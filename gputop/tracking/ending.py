@@ -174,6 +174,11 @@ def shortened(message: str) -> str:
     return message[:_MESSAGE_CHARACTERS]
 
 
+def is_library(path: str) -> bool:
+    """Return whether a file is a library's and not the script's."""
+    return _is_library()(path)
+
+
 def _is_library() -> Callable[[str], bool]:
     """Return a function that tells a library's file from the script's."""
     if _known_libraries is not None:

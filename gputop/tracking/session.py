@@ -22,6 +22,7 @@ from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.values import labels
 from gputop.tracking.run import Run
+from gputop.tracking.standing.attendant import Attendant
 
 _current = Run(None)
 _initialized = False
@@ -139,6 +140,7 @@ def _start(
     watcher = evidence.Watcher(run)
     opened.journal.attend = watcher.record
     opened.on_tick = lambda: opened.journal.want_attention() if watcher.news() else None
+    opened.attendant = Attendant(ending.is_library)
     watcher.record()
     ending.hook(current)
     return run

@@ -15,6 +15,7 @@ from textual.notifications import SeverityLevel
 
 from gputop.agent.feed import Feed, ReplayFeed
 from gputop.history.series import History
+from gputop.process import ProcessAnswer
 from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
 from gputop.tui.lazy_doctor import LateDoctor
@@ -35,6 +36,7 @@ from gputop.tui.widgets.requests import (
     RunChosen,
     RunOpened,
     SettingsChanged,
+    WhereAsked,
 )
 
 STALE_AFTER_INTERVALS = 3
@@ -103,10 +105,10 @@ class GputopApp(App[None]):
             self._arrived_at = time.monotonic()
         if not self._paused:
             self.refresh_view()
-        take_answer = getattr(self.screen, "take_answer", None)
         for answer in self.feed.take_answers():
-            if take_answer is not None:
-                take_answer(answer)
+            take = getattr(self.screen, "take_answer" if isinstance(answer, ProcessAnswer) else "take_whereabouts", None)
+            if take is not None:
+                take(answer)
 
     def _load_doctor(self) -> None:
         """Load the doctor and judge the snapshots that have already arrived."""
@@ -199,6 +201,10 @@ class GputopApp(App[None]):
     def on_process_asked(self, message: ProcessAsked) -> None:
         """Pass a screen's question about a process to the feed."""
         self.feed.ask(message.question)
+
+    def on_where_asked(self, message: WhereAsked) -> None:
+        """Pass a screen's question about a run's ranks to the feed."""
+        self.feed.ask_where(message.run_id)
 
     async def on_process_chosen(self, message: ProcessChosen) -> None:
         """Open the details of a process from the dashboard's table."""
@@ -295,6 +301,10 @@ class GputopApp(App[None]):
     async def action_environment(self) -> None:
         """Open the environment of the chosen process."""
         await self._open("environment")
+
+    async def action_where(self) -> None:
+        """Open where the ranks of the chosen run are."""
+        await self._open("where")
 
     async def action_stop_chosen(self) -> None:
         """Ask whether to stop the chosen process or run."""

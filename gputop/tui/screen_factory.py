@@ -79,6 +79,16 @@ def _stop(app: Host, view: View | None) -> AnyScreen | None:
     return None
 
 
+def _where(app: Host, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.where import WhereScreen
+
+    run = getattr(app.screen, "chosen_run", None)
+    if not isinstance(run, Run):
+        app.notify("Choose a tracked run first. gputop where PID --py-spy asks about other processes.")
+        return None
+    return WhereScreen(run, view)
+
+
 OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
     "help": _help,
     "launch": _launch,
@@ -86,6 +96,7 @@ OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
     "settings": _settings,
     "environment": _environment,
     "stop": _stop,
+    "where": _where,
 }
 """Screen name -> its factory, which returns None after telling the user why the key does nothing now."""
 

@@ -18,6 +18,7 @@ from gputop.agent.process_reader import ENVIRONMENT_MAX_CHARACTERS, READERS_MAX,
 from gputop.agent.sampler import NoSource, Sampler, serve
 from gputop.process import ProcessAnswer, ProcessDetails, ProcessQuestion
 from gputop.snapshot import FormatError, Problem, Snapshot
+from gputop.whereabouts import Whereabouts
 from tests.agent.test_sampler import Agent, run
 
 DEADLINE_S = 30.0
@@ -73,6 +74,17 @@ def test_a_damaged_question_costs_itself_alone(command: dict[str, Any]) -> None:
     with Agent("-i", "100ms", "--virtual", "1") as agent:
         agent.send(**command)
         assert answer_of(agent, ProcessQuestion(os.getpid())).details is not None
+        assert agent.next().sequence > 0
+
+
+def test_the_agent_answers_where_a_run_is() -> None:
+    with Agent("-i", "100ms", "--virtual", "1") as agent:
+        agent.send(where=7)
+        agent.send(where="no such run")
+        assert agent.process.stdout is not None
+        lines = iter(agent.process.stdout.readline, b"")
+        found = Whereabouts.from_json(next(line for line in lines if Whereabouts.is_in(line)))
+        assert (found.run_id, found.problem) == ("no such run", "This run is not listed any more")
         assert agent.next().sequence > 0
 
 

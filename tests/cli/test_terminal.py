@@ -103,6 +103,7 @@ def cases(folder: Path) -> dict[str, list[list[str]]]:
             ),
             *(["doctor", "--replay", recording], ["doctor", "--for", EVIL]),
         ],
+        "gputop where": [["where"], ["where", EVIL], ["where", "evil"]],
         "gputop pick": [["pick"], ["pick", EVIL]],
         "gputop record": [["record", recording], ["record", EVIL, "--for", EVIL]],
         "gputop replay": [["replay", EVIL], ["replay", log], ["replay", recording, "--speed", EVIL]],

@@ -19,6 +19,7 @@ from gputop.facts.table import Stalled
 from gputop.tracking.auto.losses.user_code import OWN
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.journal.worker import Worker
+from gputop.tracking.standing import attendant
 
 STALL_S = 30.0
 """Without a step for this long (``GPUTOP_STALL_S`` overrides it), and for ten median steps, the training is stalled."""
@@ -65,8 +66,17 @@ class Stall:
         """The longest time without a step that a step ended, at the resolution of the polls."""
         self._worker = Worker("gputop-stall", self._watch)
 
+    def trains_on(self) -> int:
+        """Return Python's id of the thread that trains; 0 while it is unknown."""
+        return self._steps.thread
+
+    def last_step(self) -> tuple[int | None, float | None]:
+        """Return the last step, and when it ended by ``time.perf_counter``."""
+        return self._steps.reached, self._steps.marked
+
     def start(self) -> None:
         """Start polling, at first or where a fork ended it; skip it if the process cannot start another thread."""
+        attendant.introduce(self)
         self._worker.start()
 
     def end(self) -> bool:
@@ -76,6 +86,7 @@ class Stall:
 
     def stop(self) -> None:
         """Stop polling: the run is over."""
+        attendant.withdraw(self)
         self._worker.stop()
 
     def _limit_s(self) -> float:
@@ -127,13 +138,14 @@ class Stall:
         return Stalled.filled(
             since=wall - since_s,
             step=self._steps.reached,
-            phase=self._phase(frame),
+            phase=self.phase_of(frame),
             stack=stack_of(frame),
             at=wall,
             **({"early": True} if early else {}),
         )
 
-    def _phase(self, frame: FrameType | None) -> str:
+    def phase_of(self, frame: FrameType | None) -> str:
+        """Return what the training is doing, from its stack: one of the phases of the fact ``stalled``."""
         while frame is not None:
             code = frame.f_code
             if code.co_filename.startswith(OWN) and code.co_name in _PHASES:

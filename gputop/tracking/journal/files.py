@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from gputop.places import make_private_dir
 from gputop.tracking.journal import format as form
@@ -37,6 +38,16 @@ ARCHIVE_BYTES_MAX = 4 << 30
 ATTEMPTS = 1000
 
 
+class Attendant(Protocol):
+    """Keeps a page of the ring up to date."""
+
+    def look(self, ring: memoryview[int], asked_ns: int) -> None:
+        """Write the page if it is due; ``asked_ns`` is the ring's time of modification. Returns quickly, never raises."""
+
+    def end(self) -> None:
+        """Give up what was taken for it."""
+
+
 class OpenJournal:
     """A journal, its files, and the thread between them."""
 
@@ -48,6 +59,8 @@ class OpenJournal:
         """
         self.on_tick: Callable[[], None] | None = None
         """Called on the flusher's thread about once a second; must return quickly."""
+        self.attendant: Attendant | None = None
+        """Called on the flusher's thread twice a second while there is a ring."""
         self._pid = os.getpid()
         self._flusher = Worker("gputop-flusher", self._run)
         self._archive_path: Path | None = None
@@ -131,6 +144,7 @@ class OpenJournal:
                 if now < flush_at and not flusher.stopping and not self._fills():
                     continue
                 flush_at = now + FLUSH_S
+                self._attend()  # before the disk, which may not answer
                 self._flush()
                 ticks += 1
                 if ticks % 2 == 0 and not flusher.stopping:
@@ -170,6 +184,14 @@ class OpenJournal:
             return
         tell(f"{ring.path} was truncated: up to a second of the run is lost, what follows is recorded on disk.")
         self._write_live(archive)
+
+    def _attend(self) -> None:
+        ring = self._ring
+        if self.attendant is None or ring is None or self._flusher.stopping:
+            return
+        asked_ns = ring.asked_ns()
+        if asked_ns is not None:
+            self.attendant.look(ring.memory, asked_ns)
 
     def _tick(self) -> None:
         self.journal.anchor()
@@ -251,6 +273,8 @@ class OpenJournal:
         if journal.closed or os.getpid() != self._pid:
             return
         self._leave_truncated_ring()
+        if self.attendant is not None:
+            self.attendant.end()
         journal.close()
         if journal.dropped_calls:
             tell(f"{journal.dropped_calls} log calls were dropped: signal handlers that log interrupted each other.")

@@ -15,6 +15,7 @@ Layout, little-endian, 8-byte aligned:
 
 * header, ``HEADER_BYTES``: magic, version, sizes; *live words* (64-bit, one writer); the writer (``Identity``); the
   path of the other file. Both files start with the same header; the archive's live words are written at state changes.
+  The ring's last ``STANDING_BYTES`` of it say where the rank is now (``tracking/standing/page.py``).
 * ring only, ``AREA_BYTES``: JSON lines with the card and the names of each schema, for a reader without an archive.
 * data. A record is ``u16 kind, u16 schema, u32 size`` (the size includes this head, a multiple of 8) and, except for padding,
   ``i64 step, i64 time`` (CLOCK_MONOTONIC, ns: one clock for all ranks of a host), then ``n`` doubles (scalars) or JSON
@@ -97,6 +98,7 @@ _IDENTITY_OFFSET = 256
 _FILE_NAME = re.compile(r"[^/\0]+")
 _STRINGS = ((384, 40), (424, 72), (496, 72), (1024, 2048))
 """Offset and size in bytes of: boot id, run id, host name, path of the other file."""
+STANDING_OFFSET, STANDING_BYTES = 3072, 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,14 @@ class JournalReader:
         fd = self._ring if self._ring >= 0 else self._archive
         return form.unpack_live(os.pread(fd, form.LIVE_WORDS.size, form.LIVE_OFFSET), 0)
 
+    def first_page(self, offset: int, size: int) -> bytes:
+        """Return a part of the ring's first page; nothing where there is no ring.
+
+        Raises:
+            OSError: the file cannot be read.
+        """
+        return os.pread(self._ring, size, offset) if self._ring >= 0 else b""
+
     def poll(self, sink: Sink, budget: int = 1 << 62) -> int:
         """Read further, at most about ``budget`` bytes.
 

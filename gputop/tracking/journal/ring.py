@@ -45,11 +45,20 @@ class Ring:
 
     def is_truncated(self) -> bool:
         """Return whether the file is shorter than its mapping; False if it was removed, which is harmless."""
+        found = self._stat()
+        return found is not None and found.st_size < len(self.memory)
+
+    def asked_ns(self) -> int | None:
+        """Return when the file was last modified from outside; None if it is gone or truncated: then write nothing to it."""
+        found = self._stat()
+        return None if found is None or found.st_size < len(self.memory) else found.st_mtime_ns
+
+    def _stat(self) -> os.stat_result | None:
         try:
             found = os.stat(self.path)
         except OSError:
-            return False
-        return found.st_ino == self.inode and found.st_size < len(self.memory)
+            return None
+        return found if found.st_ino == self.inode else None
 
     def remove(self) -> None:
         """Remove the file, and its directory unless other ranks keep rings there."""

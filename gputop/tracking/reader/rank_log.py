@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gputop.facts.table import Standing
 from gputop.snapshot import LIVE_STATES, FormatError, Points, Rank, RunState
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.read import JournalReader, salvage
 from gputop.tracking.reader.decimate import Decimator
+from gputop.tracking.standing import page
 
 STATEMENTS_MAX = 10_000
+STANDING = "standing"
+"""The fact that is read from the ring's page."""
 TEXTS, TEXT_CHARACTERS = 20, 500
 """So many of the last lines of text are kept, and so much of each."""
 
@@ -81,11 +85,22 @@ class RankLog:
         if self._reported() != before_poll or self.state == "starting":
             # The process was checked a moment ago, so only a newer entry of the journal can change the state.
             self.judge()
+        self._keep_standing(None if ended else page.parse(self.reader.first_page(form.STANDING_OFFSET, form.STANDING_BYTES)))
         at_end = read < budget
         self._caught_up = self._caught_up or at_end
         if at_end and ended:
             self.settle()
         return read
+
+    def _keep_standing(self, found: page.Page | None) -> None:
+        """Keep where the rank is as a fact while it stands still; whoever needs it at other times asks."""
+        said = Standing.of(found.said) if found is not None else None
+        if said is None or said.at is None or said.since is None or said.at - said.since < page.STILL_S:
+            said = None
+        if said is not None and said.stated != self.facts.get(STANDING):
+            self.facts[STANDING], self._rank = dict(said.stated), None
+        elif said is None and self.facts.pop(STANDING, None) is not None:
+            self._rank = None
 
     def _reported(self) -> tuple[int, int | None]:
         return self.reader.live.state, self.reader.live.exit_code

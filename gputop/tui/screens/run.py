@@ -60,6 +60,7 @@ class RunScreen(SubScreen):
         KeyHint("r", "ranks", "screen.per_rank"),
         KeyHint("x", "steps", "screen.x_axis"),
         KeyHint("t", "table", "screen.table"),
+        KeyHint("w", "where", "app.where"),
         KeyHint("k", "stop", "screen.stop"),
     )
 
@@ -91,6 +92,11 @@ class RunScreen(SubScreen):
             return (Span(self.run_id),)
         ranks = f"  {len(run.ranks)} rank" + ("s" if len(run.ranks) != 1 else "")
         return (Span(clean(run.name), "value"), Span(ranks), Span(f"  {run.state}", STATE_STYLES.get(run.state, "text")))
+
+    @property
+    def chosen_run(self) -> Run | None:
+        """The run shown."""
+        return self._last
 
     def _run(self, view: View) -> Run | None:
         now = next((run for run in view.snapshot.runs if run.run_id == self.run_id), None)

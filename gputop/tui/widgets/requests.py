@@ -24,6 +24,14 @@ class ProcessAsked(Message):
         self.question = question
 
 
+class WhereAsked(Message):
+    """A screen asks where the ranks of a run are. The answer goes to ``take_whereabouts`` of the visible screen."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__()
+        self.run_id = run_id
+
+
 class RunChosen(Message):
     """The user wants the dashboard to show this run from now on."""
 

@@ -26,10 +26,12 @@ from gputop.tui.screens.run import RunScreen
 from gputop.tui.screens.settings import SettingsScreen
 from gputop.tui.screens.stop import StopScreen
 from gputop.tui.screens.stopping import StopTarget
+from gputop.tui.screens.where import WhereScreen
 from gputop.tui.state.view import Settings, View
 from tests import samples
 from tests.tui.kit import SIZES, ScreenApp, view_of
 from tests.tui.screens.test_text import A07, B02, UUIDS
+from tests.tui.screens.test_where import answer as whereabouts
 
 Look = Callable[..., bool]
 
@@ -140,6 +142,14 @@ def test_run_in_ascii_without_colour(snap_compare: Look) -> None:
 @pytest.mark.parametrize("size", SIZES, ids=str)
 def test_doctor(snap_compare: Look, size: tuple[int, int]) -> None:
     compare(snap_compare, DoctorScreen(), size, view())
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+def test_where(snap_compare: Look, size: tuple[int, int]) -> None:
+    shown = view()
+    screen = WhereScreen(shown.snapshot.runs[0])
+    screen.answer = whereabouts(shown.snapshot.runs[0].run_id)
+    compare(snap_compare, screen, size, shown)
 
 
 def test_help(snap_compare: Look) -> None:

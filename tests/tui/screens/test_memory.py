@@ -26,6 +26,7 @@ ROUND = (
     ("3", "down", "enter", "escape"),
     ("3", "down", "e", "escape"),
     ("3", "down", "k", "escape"),
+    ("w", "escape"),
 )
 """Keys that open each screen and close it."""
 
@@ -53,6 +54,9 @@ class SampleFeed:
         return found
 
     def ask(self, question: ProcessQuestion) -> None:
+        pass
+
+    def ask_where(self, run_id: str) -> None:
         pass
 
     def take_answers(self) -> list[ProcessAnswer]:

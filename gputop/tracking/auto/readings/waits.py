@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from gputop.facts.table import Synchronizations, Transfers
-from gputop.tracking.auto.no_compile import no_compile
+from gputop.tracking.no_compile import no_compile
 
 WAITS = {
     "item": "item",

@@ -1,0 +1,66 @@
+"""``gputop where``: where every rank of a run is now, and which one the others wait for."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+from gputop.cli.shelf import Shelf
+from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
+from gputop.snapshot import LIVE_STATES, Run, encode
+from gputop.terminal_text import printable
+from gputop.where import py_spy
+from gputop.where.asking import ask_run
+from gputop.where.foreign import ask_process
+from gputop.whereabouts import Whereabouts, folded, judged, sentence, summary, who
+
+_MARK = "→ "
+
+
+def where(options: argparse.Namespace) -> int:
+    """Print where every rank is; return 1 if ranks wait for another one.
+
+    Raises:
+        UsageError: there is no such run or process, or py-spy is not installed.
+    """
+    if options.py_spy:
+        py_spy.program()
+    answer = _answer(options.run)
+    if options.py_spy:
+        places = [py_spy.ask(place) if place.source is None and place.is_there else place for place in answer.ranks]
+        answer = judged(answer.run_id, answer.name, answer.taken_at, places)
+    print(json.dumps(encode(answer)) if options.as_json else "\n".join(map(printable, lines(answer))))
+    return EXIT_PROBLEM if answer.behind else EXIT_OK
+
+
+def _answer(name: str | None) -> Whereabouts:
+    runs = Shelf(backlog_points=2)
+    found = runs.poll().runs
+    if name is None:
+        live = [run for run in found if run.state in LIVE_STATES]
+        if not live:
+            raise UsageError("There is no live run.", "gputop where PID asks about a process that gputop does not track.")
+        return ask_run(live[0])
+    if name.isdigit() and not any(name in (run.run_id, run.name) for run in found):
+        run = _run_of(int(name), found)
+        return ask_run(run) if run is not None else ask_process(int(name))
+    return ask_run(runs.find(name, found))
+
+
+def _run_of(pid: int, runs: tuple[Run, ...]) -> Run | None:
+    return next((run for run in runs for rank in run.ranks if rank.pid == pid and rank.state in LIVE_STATES), None)
+
+
+def lines(answer: Whereabouts) -> list[str]:
+    """Return the answer as text: the verdict, then one line for the ranks at each place."""
+    head = f"{answer.name}  {answer.run_id}" if answer.run_id is not None else answer.name
+    known = summary(answer)
+    told = [f"{head}: {known}." if known is not None else head]
+    for places in folded(answer.ranks):
+        behind = any(place.rank in answer.behind for place in places)
+        told.append(f"{_MARK if behind else '  '}{who(places)}: {sentence(places, max(answer.taken_at, time.time()))}")
+        if behind:
+            pids = [str(place.pid) for place in places if place.pid is not None]
+            told.append(f"    process {', '.join(pids)}; its stack: {' < '.join(places[0].stack) or 'N/A'}")
+    return told

@@ -1,0 +1,150 @@
+"""Says where this rank is: every 2 s, and at once when asked. Runs on the journal's thread and never raises.
+
+Looks at one stack and at torch's counts (``counters``); no trace function, no signal, nothing on the training's own thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Protocol
+
+from gputop.facts.table import Standing
+from gputop.tracking.standing import page
+from gputop.tracking.standing.counters import Counters
+from gputop.tracking.standing.last_words import LastWords
+from gputop.tracking.standing.stack import Where, frames_of, where
+
+EVERY_S = 2.0
+TEXT_CHARACTERS = 80
+
+
+class Trainer(Protocol):
+    """What automatic tracking knows of the thread that trains."""
+
+    def trains_on(self) -> int:
+        """Return Python's id of the thread; 0 while it is unknown."""
+
+    def last_step(self) -> tuple[int | None, float | None]:
+        """Return the last step, and when it ended by ``time.perf_counter``."""
+
+    def phase_of(self, frame: FrameType | None) -> str:
+        """Return what the training is doing, from its stack."""
+
+
+_trainer: Trainer | None = None
+
+
+def introduce(trainer: Trainer) -> None:
+    """Let automatic tracking tell phase, step and thread from now on."""
+    global _trainer
+    _trainer = trainer
+
+
+def withdraw(trainer: Trainer) -> None:
+    """Let ``trainer`` tell nothing any more: its run is over."""
+    global _trainer
+    if _trainer is trainer:
+        _trainer = None
+
+
+class Attendant:
+    """Keeps the page of one ring up to date."""
+
+    def __init__(self, is_library: Callable[[str], bool]) -> None:
+        self._is_library = is_library
+        self._library: dict[str, bool] = {}
+        self._counters = Counters()
+        self._words = LastWords()
+        self._pid = os.getpid()
+        self._answered_ns = -1
+        self._due_s = 0.0
+        self._place: tuple[Any, ...] = ()
+        self._since_s = 0.0
+        self._off = os.environ.get("GPUTOP_WHERE") == "0"
+        self._prepared = False
+
+    def look(self, ring: memoryview[int], asked_ns: int) -> None:
+        """Write the page if it is due, or if ``asked_ns``, the ring's time of modification, is new."""
+        now = time.perf_counter()
+        if self._off or (asked_ns == self._answered_ns and now < self._due_s):
+            return
+        try:
+            self._due_s = now + EVERY_S
+            self._say(ring, asked_ns, now)
+            self._answered_ns = asked_ns
+        except Exception:  # noqa: BLE001 - the script, torch and the interpreter may be in any state: then nobody is told
+            self._off = True
+
+    def end(self) -> None:
+        """Give up what was taken of the process; called when the run ends."""
+        self._off = True
+        if self._pid == os.getpid():
+            self._words.give_up()
+
+    def _say(self, ring: memoryview[int], asked_ns: int, now: float) -> None:
+        if not self._prepared:
+            self._prepared = True
+            self._words.prepare()
+        self._words.check()
+        trainer = _trainer
+        thread = (trainer.trains_on() if trainer is not None else 0) or threading.main_thread().ident or 0
+        step, stepped_s = trainer.last_step() if trainer is not None else (None, None)
+        frame = sys._current_frames().get(thread)
+        found = where(frames_of(frame), self._known)
+        phase = trainer.phase_of(frame) if trainer is not None else "other"
+        del frame  # it would keep the script's objects alive
+        self._counters.read(now)
+        self._note_place((found.line, found.function, found.operation, step, self._counters.begun), now)
+        wall_ns = time.time_ns()
+        standing = self._standing(found, phase, step, wall_ns / 1e9, now, stepped_s)
+        if asked_ns != self._answered_ns or now - self._since_s > page.STILL_S:
+            standing["groups"] = self._counters.groups()
+        self._fit(standing)
+        native = next((item.native_id for item in threading.enumerate() if item.ident == thread), None) or 0
+        page.write(ring, page.Page(asked_ns, wall_ns, native, self._words.signal, self._words.descriptor, standing))
+
+    def _standing(
+        self, found: Where, phase: str, step: int | None, wall: float, now: float, stepped_s: float | None
+    ) -> dict[str, Any]:
+        return Standing.filled(
+            at=wall,
+            since=wall - (now - self._since_s),
+            line=_shortened(found.line),
+            function=_shortened(found.function),
+            phase=phase,
+            operation=found.operation,
+            begun=self._counters.begun,
+            completed=self._counters.completed,
+            step=step if step is not None and step >= 0 else None,
+            stepped=None if stepped_s is None else wall - (now - stepped_s),
+            stack=[_shortened(call) or "" for call in found.stack],
+        )
+
+    def _note_place(self, place: tuple[Any, ...], now: float) -> None:
+        if place != self._place:
+            self._place, self._since_s = place, now
+
+    def _known(self, path: str) -> bool:
+        known = self._library.get(path)
+        if known is None:
+            known = self._library[path] = self._is_library(path)
+        return known
+
+    def _fit(self, standing: dict[str, Any]) -> None:
+        """Leave out the outer calls, then the last groups, until the page holds the rest."""
+        while len(page.text_of(standing)) > page.TEXT_BYTES:
+            if len(standing["stack"]) > 1:
+                standing["stack"].pop()
+            elif standing.get("groups"):
+                standing["groups"].pop()
+            else:
+                return
+
+
+def _shortened(text: str | None) -> str | None:
+    return text if text is None or len(text) <= TEXT_CHARACTERS else f"{text[: TEXT_CHARACTERS - 1]}…"

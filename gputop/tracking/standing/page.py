@@ -1,0 +1,104 @@
+"""The place in a ring's first page where a rank says where it is, and how others ask it to say so anew.
+
+The place has a fixed size and is overwritten, so that it costs neither disk nor memory. It is written while others read: the
+version is odd while a writer is at it, and a checksum covers the text. Older gputops leave zeros there and read none of it.
+
+Who asks sets the ring's time of modification, which its owner and root may do though the file is read-only, and which the
+journal's thread looks at anyway. An answer repeats the time that it answers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import time
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gputop.tracking.journal import format as form
+from gputop.wire import FormatError, parse_json
+
+_HEAD = struct.Struct("<qqqqiiII")
+TEXT_BYTES = form.STANDING_BYTES - _HEAD.size
+SIGNALS = 65
+STILL_S = 4.0
+"""A rank that has been at one place for this long tells of all its groups, and readers pass on where it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a rank said last. ``answered_ns``: the latest request that it had seen, as the ring's time of modification.
+
+    ``signal`` and ``descriptor`` are those of ``last_words``, 0 and -1 where there is none; ``thread``: the kernel's id of the
+    thread that trains.
+    """
+
+    answered_ns: int
+    written_ns: int
+    """Wall clock, ns since the epoch."""
+    thread: int
+    signal: int
+    descriptor: int
+    said: dict[str, Any]
+
+
+def write(ring: memoryview[int], page: Page) -> bool:
+    """Write the page into a ring; return False if its text is longer than ``TEXT_BYTES``. One thread writes."""
+    text = text_of(page.said)
+    if len(text) > TEXT_BYTES:
+        return False
+    at = form.STANDING_OFFSET
+    (version,) = struct.unpack_from("<q", ring, at)
+    struct.pack_into("<q", ring, at, version | 1)
+    ring[at + _HEAD.size : at + _HEAD.size + len(text)] = text
+    _HEAD.pack_into(
+        ring,
+        at,
+        version | 1,
+        page.answered_ns,
+        page.written_ns,
+        page.thread,
+        page.signal,
+        page.descriptor,
+        len(text),
+        zlib.crc32(text),
+    )
+    struct.pack_into("<q", ring, at, (version | 1) + 1)
+    return True
+
+
+def text_of(said: Mapping[str, Any]) -> bytes:
+    """Return what a rank says as the page holds it."""
+    return json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def parse(raw: bytes) -> Page | None:
+    """Return the page that ``STANDING_BYTES`` of a ring hold; None if there is none, or if it is being written."""
+    if len(raw) < form.STANDING_BYTES:
+        return None
+    version, answered_ns, written_ns, thread, signal, fd, size, checksum = _HEAD.unpack_from(raw)
+    text = raw[_HEAD.size : _HEAD.size + size]
+    if version <= 0 or version % 2 or len(text) < size or zlib.crc32(text) != checksum:
+        return None
+    try:
+        said = parse_json(text)
+    except FormatError:
+        return None
+    if not isinstance(said, dict) or not 0 <= signal < SIGNALS or thread < 0:
+        return None
+    return Page(answered_ns, written_ns, thread, signal, fd, said)
+
+
+def ask(ring: Path) -> int:
+    """Ask a rank to say where it is; return the request's time, which the answer repeats or exceeds.
+
+    Raises:
+        OSError: the ring is gone, or belongs to another user.
+    """
+    now = time.time_ns()
+    os.utime(ring, ns=(now, now), follow_symlinks=False)
+    return os.stat(ring, follow_symlinks=False).st_mtime_ns

@@ -1,0 +1,78 @@
+"""Where a thread is, from its Python frames: the user's line, the collective that it is in, and the phase. Pure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from types import FrameType
+
+FRAMES_MAX = 60
+STACK_SHOWN = 8
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+"""The package gputop.tracking."""
+_COLLECTIVES_FILE = os.path.join("torch", "distributed", "distributed_c10d.py")
+_FUNCTIONAL_FILE = os.path.join("torch", "distributed", "_functional_collectives.py")
+_WRAPPERS = frozenset({"wrapper", "_wrapped", "inner"})
+"""Decorators of torch around its collectives, and names that say nothing."""
+_NO_COLLECTIVES = frozenset({"is_initialized", "get_rank", "get_world_size", "get_backend", "destroy_process_group"})
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One call on a stack: the file's whole path, the line in it, and the function."""
+
+    path: str
+    line: int
+    function: str
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.path)}:{self.line} {self.function}"
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in a program. ``line`` is the user's own ("train.py:88"), None if none of their code is on the stack."""
+
+    line: str | None
+    function: str | None
+    operation: str | None
+    """The collective that it is in, as torch calls it: "all_reduce"; None if it is in none."""
+    stack: tuple[str, ...]
+    """The calls, innermost first, from the innermost up to ``STACK_SHOWN``."""
+
+
+def frames_of(frame: FrameType | None) -> Iterator[Frame]:
+    """Yield the calls of a stack, innermost first, without gputop's own."""
+    for _ in range(FRAMES_MAX):
+        if frame is None:
+            return
+        code = frame.f_code
+        if not code.co_filename.startswith(_OWN):
+            yield Frame(code.co_filename, frame.f_lineno or 0, code.co_name)
+        frame = frame.f_back
+
+
+def where(frames: Iterable[Frame], is_library: Callable[[str], bool]) -> Where:
+    """Return the place of a stack; ``is_library`` tells a library's file from the user's by its path."""
+    calls = list(frames)
+    own = next((call for call in calls if not call.path.startswith("<") and not is_library(call.path)), None)
+    return Where(
+        line=None if own is None else f"{os.path.basename(own.path)}:{own.line}",
+        function=None if own is None else own.function,
+        operation=_operation(calls),
+        stack=tuple(map(str, calls[:STACK_SHOWN])),
+    )
+
+
+def _operation(calls: list[Frame]) -> str | None:
+    """Return the collective that was called: the outermost of torch's functions that are on the stack together."""
+    found = None
+    for call in calls:
+        if call.path.endswith((_COLLECTIVES_FILE, _FUNCTIONAL_FILE)):
+            name = call.function
+            if name not in _WRAPPERS and name not in _NO_COLLECTIVES and not name.startswith("_"):
+                found = name
+        elif found is not None and "torch" + os.sep not in call.path and os.sep + "contextlib.py" not in call.path:
+            break
+    return found

@@ -1,0 +1,50 @@
+"""Where every rank is, in lines: who waits for whom, then one paragraph for the ranks at each place. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop import units
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.prose import BLANK, wrapped
+from gputop.whereabouts import RankPlace, Whereabouts, folded, sentence, summary, who
+
+
+def whereabouts_lines(answer: Whereabouts, width: int, now: float, *, ascii_only: bool = False) -> tuple[Line, ...]:
+    """Return the answer in lines of at most ``width`` columns. ``now``: wall clock, seconds since the epoch."""
+    lines: list[Line] = []
+    known = summary(answer)
+    if known is not None:
+        style = "bad" if answer.behind else "warn" if answer.problem is not None else "value"
+        lines += [*wrapped(f"{known[:1].upper()}{known[1:]}.", width, style), BLANK]
+    for places in folded(answer.ranks):
+        lines += _place(answer, places, width, now, ascii_only)
+    return tuple(lines)
+
+
+def _place(answer: Whereabouts, places: Sequence[RankPlace], width: int, now: float, ascii_only: bool) -> list[Line]:
+    behind = any(place.rank in answer.behind for place in places)
+    mark = (">" if ascii_only else "▸") if behind else " "
+    name = who(places)
+    lines: list[Line] = [(Span(f"{mark} ", "bad"), Span(f"{name[:1].upper()}{name[1:]}", "bad" if behind else "title"))]
+    lines += wrapped(sentence(places, now), width, "value" if behind else "text", first="    ", rest="    ")
+    for label, text in _details(places):
+        lines += wrapped(f"{label}: {text}", width, "dim", first="    ", rest="      ")
+    return [*lines, BLANK]
+
+
+def _details(places: Sequence[RankPlace]) -> list[tuple[str, str]]:
+    first = places[0]
+    pids = [place.pid for place in places if place.pid is not None]
+    counts = sorted({place.begun for place in places if place.begun is not None})
+    steps = sorted({place.step for place in places if place.step is not None})
+    shares = [place.cpu_percent for place in places if place.cpu_percent is not None]
+    rows = [
+        ("process", ", ".join(map(str, pids))),
+        ("step", units.ranges(steps)),
+        ("collectives begun", units.ranges(counts)),
+        ("processor", f"{units.percent(max(shares))} of a core" if shares else ""),
+        ("kernel", first.kernel_function or ""),
+        ("stack", " < ".join(first.stack)),
+    ]
+    return [(label, text) for label, text in rows if text]

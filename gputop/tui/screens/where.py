@@ -1,0 +1,71 @@
+"""Where every rank of a run is, asked again and again while the screen is open.
+
+The sampler asks, on the machine where the ranks run: the screen posts ``WhereAsked``, and the app hands it the answer in
+``take_whereabouts``.
+"""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+
+from gputop.snapshot import Run
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.prose import wrapped
+from gputop.tui.drawing.whereabouts import whereabouts_lines
+from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.state.view import View
+from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.requests import WhereAsked
+from gputop.whereabouts import Whereabouts
+
+ASK_EVERY_S = 3.0
+"""An answer takes up to two seconds; a question that comes before the answer to the last one is dropped."""
+
+
+class WhereScreen(SubScreen):
+    """Shows where the ranks of ``run`` are."""
+
+    NAME = "where"
+    HINTS = (KeyHint("Up/Down", "scroll"),)
+
+    def __init__(self, run: Run, view: View | None = None) -> None:
+        super().__init__(view)
+        self.run_shown = run
+        self.answer: Whereabouts | None = None
+
+    def compose_body(self) -> ComposeResult:
+        """Yield the text."""
+        yield Pane("Where every rank is", id="where")
+
+    def head_text(self, view: View) -> Line:
+        """Show the run's name."""
+        return (Span(clean(self.run_shown.name), "value"),)
+
+    def on_mount(self) -> None:
+        """Ask, now and at intervals."""
+        self._ask()
+        self.set_interval(ASK_EVERY_S, self._ask)
+
+    def _ask(self) -> None:
+        if self.is_current and self.view is not None and self.view.feed == "live" and not self.view.paused:
+            self.post_message(WhereAsked(self.run_shown.run_id))
+
+    def take_whereabouts(self, answer: Whereabouts) -> None:
+        """Show the answer."""
+        if answer.run_id != self.run_shown.run_id:
+            return
+        self.answer = answer
+        if self.view is not None:
+            self.draw(self.view)
+
+    def draw(self, view: View) -> None:
+        """Draw the last answer."""
+        pane = self.query_one("#where", Pane)
+        columns = max(20, pane.inner_size.width)
+        if view.feed != "live":
+            lines = wrapped("This is a recording: its ranks are of the past and cannot be asked.", columns, "warn")
+        elif self.answer is None:
+            lines = ((Span("asking the ranks …", "dim"),),)
+        else:
+            lines = whereabouts_lines(self.answer, columns, self.answer.taken_at, ascii_only=view.settings.ascii)
+        pane.set_content(lines)

@@ -1,0 +1,151 @@
+"""Asks all ranks of a run where they are, in two seconds at most.
+
+First the ranks themselves, twice, to see who stands still. Then those that did not answer: /proc, and the signal of
+``last_words`` where Python does not run. Nothing is stopped, and no process is traced.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from gputop.facts.table import Standing
+from gputop.snapshot import LIVE_STATES, Rank, Run
+from gputop.sources.host.procfs import TICKS_PER_S
+from gputop.tracking.journal import identity
+from gputop.tracking.standing.page import Page
+from gputop.tracking.standing.stack import where
+from gputop.where import last_words, outside
+from gputop.where.libraries import is_library
+from gputop.where.outside import Outside
+from gputop.where.rings import Ring, rings_of
+from gputop.whereabouts import STILL_S, PlaceState, RankPlace, Whereabouts, judged
+
+ANSWER_S = 0.9
+"""How long ranks are waited for, each of the two times: they look for a question twice a second."""
+_POLL_S = 0.02
+_STATES: Mapping[str, PlaceState] = {"T": "stopped", "t": "traced", "D": "disk"}
+
+
+def ask_run(run: Run, runs_dir: Path | None = None) -> Whereabouts:
+    """Return where the ranks of a run are now. Takes two seconds at most, and longer only where /proc hangs."""
+    rings = rings_of(run, runs_dir)
+    before = {rank: outside.look(ring.identity.pid) for rank, ring in rings.items()}
+    started = time.monotonic()
+    try:
+        answers = _answers(rings, ANSWER_S)
+        if answers:
+            time.sleep(max(0.0, STILL_S - (time.monotonic() - started)))
+            answers |= _answers({rank: rings[rank] for rank in answers}, ANSWER_S)
+        places = []
+        for rank in run.ranks:
+            ring = rings.get(rank.rank)
+            if ring is None:
+                places.append(_without_ring(rank))
+                continue
+            places.append(_place(rank, ring, answers.get(rank.rank), before[rank.rank], time.monotonic() - started))
+    finally:
+        for ring in rings.values():
+            ring.close()
+    return judged(run.run_id, run.name, time.time(), places)
+
+
+def _answers(rings: Mapping[int, Ring], within_s: float) -> dict[int, Page]:
+    """Ask ranks and return their answers; those that come too late are left out."""
+    asked = {}
+    for rank, ring in rings.items():
+        try:
+            ring.ask()
+            asked[rank] = ring
+        except OSError:  # it ended just now
+            continue
+    found: dict[int, Page] = {}
+    deadline = time.monotonic() + within_s
+    while asked and time.monotonic() < deadline:
+        for rank, ring in list(asked.items()):
+            page = ring.answer()
+            if page is not None:
+                found[rank] = page
+                del asked[rank]
+        time.sleep(_POLL_S)
+    return found
+
+
+def _without_ring(rank: Rank) -> RankPlace:
+    known = RankPlace(rank.rank, rank.pid, rank.hostname)
+    if rank.state not in LIVE_STATES:
+        return replace(known, state="ended", exit_code=rank.exit_code)
+    if rank.hostname not in (None, identity.hostname()) or rank.pid is None:
+        return replace(known, state="elsewhere")
+    now = outside.look(rank.pid)
+    if now is None:
+        return replace(known, state="ended", exit_code=rank.exit_code)
+    state = _STATES.get(now.state, "untracked")
+    return replace(known, state=state, doing=now.doing, process_state=now.state, kernel_function=now.kernel_function)
+
+
+def _place(rank: Rank, ring: Ring, answer: Page | None, before: Outside | None, passed_s: float) -> RankPlace:
+    pid = ring.identity.pid
+    now = outside.look(pid)
+    if now is None or now.start_ticks != ring.identity.start_ticks:
+        return RankPlace(rank.rank, pid, rank.hostname, "ended", exit_code=rank.exit_code)
+    used = None if before is None or passed_s <= 0 else 100 * (now.ticks - before.ticks) / TICKS_PER_S / passed_s
+    state: PlaceState = "answers" if answer is not None else _STATES.get(now.state, "silent")
+    page = answer or ring.read()
+    place = RankPlace(
+        rank.rank,
+        pid,
+        rank.hostname,
+        state,
+        doing=now.doing,
+        process_state=now.state,
+        kernel_function=now.kernel_function,
+        cpu_percent=used,
+    )
+    if page is not None:
+        place = said(place, page)
+        if state == "silent":
+            place = _by_signal(place, ring, page)
+    return place
+
+
+def said(place: RankPlace, page: Page) -> RankPlace:
+    """Return a place with what the rank itself said."""
+    found = Standing.of(page.said)
+    if found is None:
+        return place
+    return replace(
+        place,
+        source="rank" if found.line is not None else None,
+        line=found.line,
+        function=found.function,
+        phase=found.phase,
+        operation=found.operation,
+        begun=found.begun,
+        completed=found.completed,
+        step=found.step,
+        since=found.since,
+        at=found.at,
+        stack=tuple(found.stack),
+        groups={str(checksum): counts for checksum, counts in found.groups.items()},
+    )
+
+
+def _by_signal(place: RankPlace, ring: Ring, page: Page) -> RankPlace:
+    frames = last_words.ask(ring.identity.pid, ring.identity.start_ticks, page)
+    if not frames:
+        return place
+    found = where(frames, is_library)
+    same = (found.line, found.function) == (place.line, place.function)
+    return replace(
+        place,
+        source="signal",
+        line=found.line,
+        function=found.function,
+        operation=found.operation,
+        phase=None,
+        since=place.since if same else place.at,
+        stack=found.stack,
+    )

@@ -1,0 +1,67 @@
+"""Processes that gputop does not track: found by a PID, with the ranks that the same launcher started, and seen by /proc."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+
+from gputop.command_line import script_name
+from gputop.errors import UsageError
+from gputop.sources.host import procfs
+from gputop.tracking.journal import identity
+from gputop.where import outside
+from gputop.whereabouts import RankPlace, Whereabouts, judged
+
+_STATES = {"T": "stopped", "t": "traced", "D": "disk"}
+
+
+def ask_process(pid: int) -> Whereabouts:
+    """Return what shows of a process, and of the ranks beside it, from outside.
+
+    Raises:
+        UsageError: there is no such process.
+    """
+    if outside.look(pid) is None:
+        raise UsageError(f"There is no process {pid}.", "gputop lists runs and processes; gputop where RUN takes a run's name.")
+    ranks = {other: _rank_of(other) for other in _ranks_beside(pid)}
+    chosen = ranks if len(set(ranks.values())) == len(ranks) else {pid: ranks[pid]}
+    places = [place for other, rank in sorted(chosen.items(), key=lambda item: item[1] or 0) if (place := _place(other, rank))]
+    name = script_name(procfs.command_line_of(pid) or ()) or f"process {pid}"
+    return judged(None, name, time.time(), places)
+
+
+def _ranks_beside(pid: int) -> list[int]:
+    """Return the processes with a rank that have the same parent and user, the process itself among them."""
+    own = procfs.read_stat(pid)
+    if own is None or _rank_of(pid) is None:
+        return [pid]
+    found = []
+    for other in procfs.list_pids():
+        with suppress(OSError):
+            stat = procfs.read_stat(other)
+            if stat is not None and stat.ppid == own.ppid and _rank_of(other) is not None:
+                found.append(other)
+    return found
+
+
+def _rank_of(pid: int) -> int | None:
+    with suppress(OSError):
+        value = (procfs.read_environ(pid) or {}).get("RANK", "")
+        return int(value) if value.isascii() and value.isdigit() else None
+    return None
+
+
+def _place(pid: int, rank: int | None) -> RankPlace | None:
+    now = outside.look(pid)
+    if now is None:
+        return None
+    state = _STATES.get(now.state, "untracked")
+    return RankPlace(
+        rank,
+        pid,
+        identity.hostname(),
+        state,  # type: ignore[arg-type]
+        doing=now.doing,
+        process_state=now.state,
+        kernel_function=now.kernel_function,
+    )

@@ -1,0 +1,12 @@
+"""Tells a library's file from the user's by its path alone: the process that is asked may use another Python than this one."""
+
+from __future__ import annotations
+
+import re
+
+_LIBRARY = re.compile(r"^<|/(site|dist)-packages/|/lib(64)?/python3(\.\d+)?/")
+
+
+def is_library(path: str) -> bool:
+    """Return whether a file belongs to Python or to an installed package."""
+    return _LIBRARY.search(path) is not None

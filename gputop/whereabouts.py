@@ -1,0 +1,271 @@
+"""Where every rank of a run is: the records of an answer, and what follows from them. Pure.
+
+``where`` fills them; the command and the screen show them. Ranks at one place are told together, and the ranks that the others
+wait for are named with what they do instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gputop import units
+from gputop.wire import FormatError, decode, encode, parse_json
+
+PlaceState = Literal["answers", "silent", "stopped", "traced", "disk", "ended", "elsewhere", "untracked"]
+"""How a rank is known: it answered; does not answer; is stopped by a signal, or held by a tracer; waits for a disk; its process
+is gone; it runs on another machine; or nothing in it answers questions of gputop."""
+STILL_S = 0.3
+"""A rank is asked twice; one that is at the same place after this long stands still."""
+SHOWN_FROM_S = 1.0
+_STATES: Mapping[str, str] = {
+    "silent": "does not answer",
+    "stopped": "is stopped by a signal (T)",
+    "traced": "is held by a debugger or tracer (t)",
+    "disk": "waits for a disk (D)",
+    "elsewhere": "runs on another machine: ask there",
+    "untracked": "cannot be asked: gputop does not track it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RankPlace:
+    """One rank, or one process where there are no ranks. Times are wall clock, seconds since the epoch."""
+
+    rank: int | None
+    pid: int | None = None
+    hostname: str | None = None
+    state: PlaceState = "untracked"
+    source: str | None = None
+    """What its line is from: "rank", "signal" or "py-spy"; None where there is no line."""
+    line: str | None = None
+    """The user's own, such as "train.py:88"."""
+    function: str | None = None
+    phase: str | None = None
+    operation: str | None = None
+    """The collective that it is in, as torch calls it."""
+    begun: int | None = None
+    """Collectives that the group of all ranks has begun in this rank, by torch's count."""
+    completed: int | None = None
+    step: int | None = None
+    since: float | None = None
+    """Since when it is there."""
+    at: float | None = None
+    """When it said so; None where others found out."""
+    doing: str | None = None
+    """What its main thread does, by /proc: "reads /data/x"."""
+    process_state: str | None = None
+    """The letter of /proc: R, S, D, T, t, Z."""
+    kernel_function: str | None = None
+    """What the main thread waits in, as the kernel names it (wchan)."""
+    cpu_percent: float | None = None
+    """Of one core, while it was asked."""
+    exit_code: int | None = None
+    stack: tuple[str, ...] = ()
+    groups: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """Of each smaller group, by a checksum of its ranks: how many they are, and how many collectives it has begun."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether its process lives on this machine."""
+        return self.state not in ("ended", "elsewhere")
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is in a collective, or in backward, where gradients are exchanged."""
+        pending = self.begun is not None and self.completed is not None and self.begun > self.completed
+        return self.state == "answers" and (self.operation is not None or self.phase == "backward" or pending)
+
+    @property
+    def stands_s(self) -> float | None:
+        """For how many seconds it is there, when it said so."""
+        return None if self.since is None or self.at is None else max(0.0, self.at - self.since)
+
+
+@dataclass(frozen=True, slots=True)
+class Whereabouts:
+    """The answer to one question. ``behind``: the ranks that the others wait for; ``verdict``: that in words."""
+
+    run_id: str | None
+    name: str
+    taken_at: float
+    ranks: tuple[RankPlace, ...] = ()
+    behind: tuple[int, ...] = ()
+    verdict: str | None = None
+    problem: str | None = None
+    """Why nothing could be found out, if that is so."""
+
+    def to_json(self) -> str:
+        """Return the answer as one line of JSON, without a newline."""
+        return json.dumps({ANSWER: encode(self)}, separators=(",", ":"))
+
+    @staticmethod
+    def is_in(line: bytes) -> bool:
+        """Return whether a line of the stream carries such an answer, without parsing it."""
+        return line.startswith(_ANSWER_START)
+
+    @staticmethod
+    def from_json(line: str | bytes) -> Whereabouts:
+        """Parse an answer.
+
+        Raises:
+            FormatError: the line is not an answer.
+        """
+        try:
+            return decode(Whereabouts, parse_json(line, None)[ANSWER])
+        except (FormatError, TypeError, LookupError) as error:
+            raise FormatError(f"not an answer about ranks: {error}") from error
+
+
+ANSWER = "whereabouts"
+"""The only key of the line that carries a ``Whereabouts``; no snapshot has it."""
+_ANSWER_START = f'{{"{ANSWER}":'.encode()
+
+
+def judged(run_id: str | None, name: str, taken_at: float, places: Sequence[RankPlace]) -> Whereabouts:
+    """Return the answer with who is behind."""
+    behind, why = _behind(places)
+    ranks = tuple(sorted({place.rank for place in behind if place.rank is not None}))
+    return Whereabouts(run_id, name, taken_at, tuple(places), ranks, why)
+
+
+def summary(answer: Whereabouts) -> str | None:
+    """Return in words who waits for whom, or why nobody does; None for a single process."""
+    if answer.verdict is not None or answer.problem is not None:
+        return answer.verdict or answer.problem
+    if not any(place.is_there for place in answer.ranks):
+        return "no rank is alive on this machine"
+    if len(answer.ranks) < 2:
+        return None
+    known = all(place.state in ("answers", "ended") for place in answer.ranks)
+    return "no rank waits for another" if known else "which rank is behind is not known"
+
+
+def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | None]:
+    """Return the ranks that the others wait for, and that in words."""
+    waiting = [place for place in places if place.waits and (place.stands_s or 0.0) >= STILL_S]
+    if len(places) < 2 or not waiting:
+        return (), None
+    gone = [place for place in places if place.state == "ended"]
+    if gone:
+        return gone, f"{who(waiting)} {_wait(waiting)} for {who(gone)}, which {_verb(gone, 'has', 'have')} ended"
+    mute = [place for place in places if place.state in ("silent", "stopped", "traced", "disk")]
+    if mute:
+        return mute, f"{who(waiting)} {_wait(waiting)} for {who(mute)}, which {_together(mute)}"
+    late = _late(places)
+    if late:
+        ahead = [place for place in waiting if place not in late]
+        if ahead:
+            return late, f"{who(ahead)} {_wait(ahead)} in {_operations(ahead)} for {who(late)}, which {_comes(late, ahead)}"
+    operations = {place.operation for place in waiting if place.operation is not None}
+    if len(waiting) == len(places) and len(operations) > 1:
+        few = min((_in(places, name) for name in operations), key=len)
+        told = "; ".join(f"{who(_in(places, name))} in {name}" for name in sorted(operations))
+        return few if 2 * len(few) < len(places) else places, f"The ranks wait for one another in different collectives: {told}"
+    idle = [place for place in places if place.state == "answers" and not place.waits]
+    if idle and len(idle) < len(places) and all(place.begun is None for place in places):
+        return (
+            idle,
+            f"{who(waiting)} {_wait(waiting)} in {_operations(waiting)}, {who(idle)} {_verb(idle, 'is', 'are')} elsewhere",
+        )
+    return (), None
+
+
+def _late(places: Sequence[RankPlace]) -> list[RankPlace]:
+    """Return the ranks that have begun fewer collectives than others of the same group; the group of all ranks first."""
+    counts = [{"": place.begun} | {name: begun for name, (_, begun) in place.groups.items()} for place in places]
+    for group in dict.fromkeys(name for known in counts for name in known):
+        known = [(place, begun) for place, count in zip(places, counts, strict=True) if (begun := count.get(group)) is not None]
+        most = max((begun for _, begun in known), default=0)
+        late = [place for place, begun in known if begun < most]
+        if late:
+            return late
+    return []
+
+
+def _in(places: Sequence[RankPlace], operation: str) -> list[RankPlace]:
+    return [place for place in places if place.operation == operation]
+
+
+def _operations(places: Sequence[RankPlace]) -> str:
+    names = sorted({operation_of(place) for place in places})
+    return " and ".join(names)
+
+
+def operation_of(place: RankPlace) -> str:
+    """Return what a waiting rank waits in, with its number in the group of all ranks where that is known."""
+    name = place.operation or ("the exchange of gradients" if place.phase == "backward" else "a collective")
+    return f"{name} #{place.begun}" if place.begun is not None else name
+
+
+def _comes(late: Sequence[RankPlace], ahead: Sequence[RankPlace]) -> str:
+    least, most = (max((p.begun for p in group if p.begun is not None), default=None) for group in (late, ahead))
+    if least is None or most is None or least >= most:
+        return f"{_verb(late, 'has', 'have')} not begun it"
+    return f"{_verb(late, 'has', 'have')} begun {least} collectives of {most}"
+
+
+def _together(places: Sequence[RankPlace]) -> str:
+    told = list(dict.fromkeys(_STATES[place.state] for place in places))
+    if len(places) == 1:
+        return told[0]
+    plural = {"does": "do", "is": "are", "waits": "wait"}
+    return " or ".join(" ".join(plural.get(word, word) for word in text.split()) for text in told)
+
+
+def folded(places: Iterable[RankPlace]) -> list[list[RankPlace]]:
+    """Return the ranks that are at one place together, in the order of the first rank of each place."""
+    groups: dict[object, list[RankPlace]] = {}
+    for place in places:
+        begun = place.begun if place.waits else None
+        key = (place.state, place.line, place.function, place.operation, begun, place.doing, place.exit_code)
+        groups.setdefault(key, []).append(place)
+    return list(groups.values())
+
+
+def sentence(places: Sequence[RankPlace], now: float) -> str:
+    """Return what ranks at one place do, in one line without their numbers."""
+    place = places[0]
+    parts = [f"{place.line} in {place.function}"] if place.line is not None else []
+    if place.state == "ended":
+        parts = [f"ended with exit code {place.exit_code}" if place.exit_code is not None else "its process is gone"]
+    elif place.state == "untracked":
+        parts += [] if parts or place.doing else [_STATES["untracked"]]
+    elif place.state != "answers":
+        parts = [_silence(place), *(f"last seen at {part}" if place.source == "rank" else f"at {part}" for part in parts)]
+    elif place.waits:
+        parts.append(f"waits in {operation_of(place)}")
+    elif place.phase not in (None, "other"):
+        parts.append(f"in {place.phase}")
+    elif not parts:
+        parts.append("none of the script's lines is on its stack")
+    if place.doing is not None and not place.waits:
+        parts.append(place.doing)
+    since = [item.since for item in places if item.since is not None]
+    stands_s = max(0.0, now - max(since)) if since and place.is_there else 0.0
+    return ", ".join(parts) + (f", for {units.duration(stands_s)}" if stands_s >= SHOWN_FROM_S else "")
+
+
+def _silence(place: RankPlace) -> str:
+    text = _STATES[place.state]
+    if place.state == "silent" and place.process_state == "R":
+        text += ": C code runs and keeps Python's lock"
+    return text
+
+
+def who(places: Sequence[RankPlace]) -> str:
+    """Return "rank 3", "ranks 0-2, 4-7", or the process where it has no rank."""
+    numbers = sorted(place.rank for place in places if place.rank is not None)
+    if len(numbers) < len(places):
+        return f"process {', '.join(str(place.pid) for place in places)}"
+    return f"rank{'s' if len(numbers) > 1 else ''} {units.ranges(numbers)}"
+
+
+def _verb(places: Sequence[RankPlace], one: str, several: str) -> str:
+    return one if len(places) == 1 else several
+
+
+def _wait(places: Sequence[RankPlace]) -> str:
+    return _verb(places, "waits", "wait")

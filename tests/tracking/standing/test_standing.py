@@ -1,0 +1,121 @@
+"""What a rank tells of its place, what it takes of its process for that, and that it gives it back."""
+
+from __future__ import annotations
+
+import os
+import random
+import struct
+from pathlib import Path
+
+import pytest
+
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal.mapping import private
+from gputop.tracking.standing import page
+from gputop.tracking.standing.stack import Frame, where
+from tests.facts.checks import assert_facts
+from tests.tracking.kit import Home, eventually, home
+
+assert home
+pytestmark = pytest.mark.interpreter
+
+SAID = {"at": 3.0, "since": 1.0, "line": "trän.py:88"}
+PAGE = page.Page(5, 6, 7, 55, 9, SAID)
+
+
+def raw(ring: memoryview) -> bytes:
+    return bytes(ring[form.STANDING_OFFSET : form.STANDING_OFFSET + form.STANDING_BYTES])
+
+
+def test_what_is_written_is_read_and_garbage_is_nothing() -> None:
+    ring = private(form.HEADER_BYTES)
+    assert page.parse(raw(ring)) is None, "an older gputop leaves zeros"
+    assert page.parse(b"") is None
+    assert page.write(ring, PAGE)
+    assert page.parse(raw(ring)) == PAGE
+    assert not page.write(ring, page.Page(1, 1, 1, 0, -1, {"stack": ["x" * 990]})), "it is never longer than its place"
+    assert page.parse(raw(ring)) == PAGE
+    struct.pack_into("<q", ring, form.STANDING_OFFSET, 3)
+    assert page.parse(raw(ring)) is None, "being written"
+    rng = random.Random(3)
+    page.write(ring, PAGE)
+    whole = raw(ring)
+    for _ in range(300):
+        damaged = bytearray(whole)
+        damaged[rng.randrange(100)] = rng.randrange(256)
+        found = page.parse(bytes(damaged))
+        assert found is None or found.said == SAID
+
+
+TORCH = "/x/site-packages/torch/distributed/distributed_c10d.py"
+
+
+def test_the_collective_is_the_one_that_the_script_has_called() -> None:
+    own = Frame("/home/x/train.py", 88, "train_step")
+    calls = [Frame(TORCH, 1, "all_gather"), Frame("/x/site-packages/torch/distributed/c10d_logger.py", 83, "wrapper")]
+    calls += [Frame(TORCH, 2, "all_gather_object"), own]
+    found = where(calls, lambda path: "site-packages" in path)
+    assert (found.line, found.function, found.operation) == ("train.py:88", "train_step", "all_gather_object")
+    assert where([own], lambda path: False).operation is None
+    nothing = where([Frame("<frozen x>", 1, "f")], lambda path: False)
+    assert (nothing.line, nothing.function) == (None, None)
+
+
+STANDS = """
+import faulthandler, os, signal, sys, threading, time, gputop
+{before}
+run = gputop.init()
+def stand():
+    sys.stdin.readline()
+run.log(loss=1.0)
+print(flush=True)
+stand()
+{after}
+gputop.finish()
+caught = int(next(line for line in open("/proc/self/status") if line.startswith("SigCgt")).split()[1], 16)
+numbers = [n for n in range(34, 65) if caught >> n - 1 & 1]
+memory = [fd for fd in os.listdir("/proc/self/fd") if "gputop-stack" in os.path.realpath("/proc/self/fd/" + fd)]
+print(numbers, memory, flush=True)
+"""
+TAKEN = """
+for number in range(signal.SIGRTMAX - 14, signal.SIGRTMAX - 8):
+    signal.signal(number, lambda *a: print("its own", flush=True))
+"""
+
+
+def told(ring: Path, until: str) -> page.Page:
+    def find() -> page.Page | None:
+        fd = os.open(ring, os.O_RDONLY)
+        try:
+            found = page.parse(os.pread(fd, form.STANDING_BYTES, form.STANDING_OFFSET))
+        finally:
+            os.close(fd)
+        return found if found is not None and found.said["function"] == until else None
+
+    return eventually(find, "it says where it is")
+
+
+def test_a_rank_tells_its_line_without_torch_and_takes_nothing_that_is_the_scripts(home: Home) -> None:
+    processes = [home.start(STANDS.format(before=before, after=""), GPUTOP_WHERE=switch) for before, switch in
+                 (("", "1"), (TAKEN, "1"), ("", "0"))]  # fmt: skip
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.readline()
+    rings = {int(form.unpack_header(ring.read_bytes()).identity.pid): ring for ring in home.rings()}
+    found = told(rings[processes[0].pid], "stand")
+    assert found.said["line"].startswith("script0.py:")
+    assert found.thread == processes[0].pid
+    assert_facts({"standing": found.said}, ())
+    asked = page.ask(rings[processes[0].pid])
+    eventually(lambda: told(rings[processes[0].pid], "stand").answered_ns >= asked, "it answers")
+    number = told(rings[processes[1].pid], "stand").signal
+    assert 0 < number < found.signal, "the script's own signals are left alone, the next free one is taken"
+    os.kill(processes[1].pid, found.signal)
+    assert processes[1].stdout is not None
+    assert processes[1].stdout.readline() == "its own\n"
+    raw_page = rings[processes[2].pid].read_bytes()[form.STANDING_OFFSET : form.HEADER_BYTES]
+    assert not any(raw_page), "switched off"
+    for process, caught in zip(processes, ("[]", str([*range(found.signal - 5, found.signal + 1)]), "[]"), strict=True):
+        out, error = process.communicate("\n", timeout=30)
+        assert (process.returncode, error) == (0, "")
+        assert out.splitlines()[-1] == f"{caught} []", "what was taken is given back"

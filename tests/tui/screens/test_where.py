@@ -1,0 +1,100 @@
+"""The screen that says where every rank is: it asks, again and again, and shows what comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from gputop.tui.app import GputopApp
+from gputop.tui.screens.dashboard import DashboardScreen
+from gputop.tui.screens.where import WhereScreen
+from gputop.tui.state.view import Settings
+from gputop.tui.widgets.requests import WhereAsked
+from gputop.whereabouts import Whereabouts
+from tests.tui.kit import ScreenApp, text_of, view_of
+from tests.tui.screens.test_memory import SampleFeed
+from tests.where.test_whereabouts import NOW, elsewhere, waiting
+
+RUN = view_of().snapshot.runs[0]
+
+
+def answer(run_id: str = RUN.run_id) -> Whereabouts:
+    from gputop.whereabouts import judged
+
+    late = elsewhere(3, doing="reads /data/shard-7.tar", stack=("data.py:17 __getitem__", "fetch.py:54 fetch"))
+    return judged(run_id, RUN.name, NOW, [waiting(rank) if rank != 3 else late for rank in range(8)])
+
+
+class AskedApp(ScreenApp):
+    """Collects the questions."""
+
+    asked: tuple[str, ...] = ()
+
+    def on_where_asked(self, message: WhereAsked) -> None:
+        self.asked = (*self.asked, message.run_id)
+
+
+async def until_shown(app: ScreenApp | GputopApp, pilot: Pilot[None], words: str) -> None:
+    for _ in range(200):
+        if words in text_of(app):
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(text_of(app))
+
+
+async def test_it_asks_and_shows_who_is_behind() -> None:
+    view = view_of()
+    screen = WhereScreen(RUN, view)
+    app = AskedApp(screen, view)
+    async with app.run_test(size=(100, 30)) as pilot:
+        await until_shown(app, pilot, "asking the ranks")
+        assert app.asked == (RUN.run_id,)
+        screen.take_whereabouts(answer("another run"))
+        await pilot.pause()
+        assert "asking the ranks" in text_of(app)
+        screen.take_whereabouts(answer())
+        await until_shown(app, pilot, "Rank 3")
+        shown = " ".join(text_of(app).split())
+        assert "Ranks 0-2, 4-7 wait in all_reduce #412 for rank 3" in shown
+        assert "data.py:17 in __getitem__, in data, reads /data/shard-7.tar, for 35s" in shown
+
+
+@pytest.mark.parametrize("change", [{"feed": "replay"}, {"paused": True}], ids=["replay", "paused"])
+async def test_nobody_is_asked_then(change: dict[str, object]) -> None:
+    view = view_of(settings=Settings(ascii=True), **change)
+    app = AskedApp(WhereScreen(RUN, view), view)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until_shown(app, pilot, "recording" if "feed" in change else "asking")
+        await pilot.pause()
+        assert app.asked == ()
+
+
+class AskedFeed(SampleFeed):
+    """Answers at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers: list[Whereabouts] = []
+
+    def ask_where(self, run_id: str) -> None:
+        self.answers.append(answer(run_id))
+        self.push()
+
+    def take_answers(self) -> list[Whereabouts]:  # type: ignore[override]
+        found, self.answers = self.answers, []
+        return found
+
+
+async def test_the_key_opens_it_for_the_chosen_run() -> None:
+    feed = AskedFeed()
+    app = GputopApp(feed, replace(Settings(), color=True))  # type: ignore[arg-type]
+    async with app.run_test(size=(160, 50)) as pilot:
+        feed.push()
+        for _ in range(200):
+            if isinstance(app.screen, DashboardScreen) and app.screen.chosen_run is not None:
+                break
+            await pilot.pause(0.02)
+        await pilot.press("w")
+        await until_shown(app, pilot, "Ranks 0-2, 4-7 wait in all_reduce #412")

@@ -1,0 +1,168 @@
+"""Real ranks that stand still, under torchrun and ``gputop run``: who is asked says which line the others wait for."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from gputop.where.asking import ask_run
+from gputop.whereabouts import RankPlace, Whereabouts
+from tests.tracking.kit import Home, clean_environment, eventually, home
+
+SCRIPT = Path(__file__).with_name("standstills.py")
+LINES = {
+    mark: f"standstills.py:{number}"
+    for number, line in enumerate(SCRIPT.read_text().splitlines(), 1)
+    for mark in re.findall(r"# ([A-Z]+)$", line)
+}
+
+
+class Ranks:
+    """Two ranks of one launch, and what they do."""
+
+    def __init__(self, home: Home, folder: Path) -> None:
+        self.home, self.folder = home, folder
+        os.mkfifo(folder / "fifo")
+        self.scene("train")
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "gputop", "run", "--", sys.executable, "-m", "torch.distributed.run"),
+                *("--standalone", "--nproc-per-node", "2", str(SCRIPT), str(folder)),
+            ],
+            env=clean_environment(home.state, OMP_NUM_THREADS="1"),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        home.started.append(self.process)
+        try:
+            eventually(lambda: len(home.archives()) == 2 and self.steps() > 3, "both ranks train")
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Kill the launcher, and the ranks, which it has put into sessions of their own."""
+        pids = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit() and _parent(path) == self.process.pid]
+        for pid in (self.process.pid, *pids):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def scene(self, name: str) -> None:
+        part = self.folder / "part"
+        part.write_text(name)
+        part.rename(self.folder / "scene")
+
+    def steps(self) -> int:
+        run = self.home.only_run()
+        return min((rank.step or 0 for rank in run.ranks), default=0) if len(run.ranks) == 2 else 0
+
+    def pid(self, rank: int) -> int:
+        return next(item.pid for item in self.home.only_run().ranks if item.rank == rank and item.pid)
+
+    def ask(self) -> Whereabouts:
+        return ask_run(self.home.only_run(), self.home.runs)
+
+    def until(self, holds: Callable[[Whereabouts], bool]) -> Whereabouts:
+        """Ask until the ranks have come to where the scene stops them."""
+        last = []
+
+        def asked() -> Whereabouts | None:
+            last[:] = [self.ask()]
+            return last[0] if holds(last[0]) else None
+
+        try:
+            return eventually(asked, "an answer")
+        except AssertionError:
+            raise AssertionError(f"{last}") from None
+
+
+def _parent(process: Path) -> int | None:
+    with suppress(OSError):
+        return int((process / "stat").read_text(errors="replace").rpartition(")")[2].split()[1])
+    return None
+
+
+def behind(line: str) -> Callable[[Whereabouts], bool]:
+    return lambda found: found.behind == (1,) and found.ranks[1].line == LINES[line]
+
+
+def ahead(found: Whereabouts) -> RankPlace:
+    first = found.ranks[0]
+    assert (first.state, first.line, first.function, first.operation) == ("answers", LINES["SYNC"], "sync", "all_reduce")
+    return first
+
+
+@pytest.fixture
+def ranks(home: Home, tmp_path: Path) -> Iterator[Ranks]:
+    found = Ranks(home, tmp_path)
+    yield found
+    found.close()
+
+
+assert home
+
+
+def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks) -> None:
+    # One launch for all scenes: it takes as long as they do together.
+    ranks.scene("branch")
+    found = ranks.until(behind("BRANCH"))
+    late = found.ranks[1]
+    assert (late.function, late.state, late.source, late.operation) == ("validate", "answers", "rank", None)
+    begun = ahead(found).begun
+    assert begun is not None
+    assert late.begun == begun - 1
+    assert found.verdict == (
+        f"rank 0 waits in all_reduce #{begun} for rank 1, which has begun {begun - 1} collectives of {begun}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "gputop", "where", "--json"],
+        env=clean_environment(ranks.home.state), capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["behind"] == [1]
+
+    ranks.scene("lock")
+    found = ranks.until(behind("LOCK"))
+    late = found.ranks[1]
+    assert (late.state, late.source, late.function) == ("silent", "signal", "hold_the_lock")
+    ahead(found)
+    (ranks.folder / "fifo").write_text("x")
+
+    writer = os.open(ranks.folder / "fifo", os.O_RDWR)  # so that opening it waits for nobody
+    ranks.scene("reads")
+    found = ranks.until(behind("READS"))
+    assert (found.ranks[1].function, found.ranks[1].phase) == ("__getitem__", "data")
+    if found.ranks[1].doing is not None:  # not everybody may see it
+        assert found.ranks[1].doing == f"reads {ranks.folder / 'fifo'}"
+    ahead(found)
+    ranks.scene("train")
+    os.close(writer)
+
+    before = ranks.steps()
+    eventually(lambda: ranks.steps() > before, "they train again: no signal and no question has harmed them")
+    pid = ranks.pid(1)
+    os.kill(pid, signal.SIGSTOP)
+    found = ranks.until(lambda found: found.behind == (1,))
+    assert (found.ranks[1].state, found.ranks[1].process_state) == ("stopped", "T")
+    os.kill(pid, signal.SIGCONT)
+
+    ranks.scene("mismatch")
+    found = ranks.until(lambda found: found.verdict is not None and "different collectives" in found.verdict)
+    assert found.verdict == "The ranks wait for one another in different collectives: rank 0 in all_reduce; rank 1 in barrier"
+    assert found.ranks[1].line == LINES["BARRIER"]
+    assert found.behind == (0, 1)
+    for rank in (0, 1):
+        status = Path(f"/proc/{ranks.pid(rank)}/status").read_text()
+        assert "TracerPid:\t0\n" in status

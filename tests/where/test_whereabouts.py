@@ -1,0 +1,115 @@
+"""What follows from where ranks are: who is behind, and how ranks at one place are told together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.snapshot import FormatError
+from gputop.where import last_words
+from gputop.whereabouts import RankPlace, Whereabouts, folded, judged, sentence, summary, who
+
+NOW = 1000.0
+
+
+def at(rank: int, line: str | None = "train.py:88", function: str | None = "train_step", **more: object) -> RankPlace:
+    known = RankPlace(rank, 4000 + rank, "node7", "answers", "rank", line, function, "other", at=NOW, since=NOW - 35.0)
+    return replace(known, **more)  # type: ignore[arg-type]
+
+
+def waiting(rank: int, begun: int | None = 412, **more: object) -> RankPlace:
+    done = None if begun is None else begun - 1
+    return at(rank, **{"operation": "all_reduce", "begun": begun, "completed": done, **more})
+
+
+def elsewhere(rank: int, **more: object) -> RankPlace:
+    return at(rank, "data.py:17", "__getitem__", **{"phase": "data", "begun": 411, "completed": 411, **more})
+
+
+def ask(*places: RankPlace) -> Whereabouts:
+    return judged("run", "resnet18", NOW, places)
+
+
+def test_ranks_at_one_place_are_told_together_and_the_one_behind_alone() -> None:
+    places = [waiting(rank) if rank != 3 else elsewhere(3, doing="reads /data/x") for rank in range(8)]
+    found = ask(*places)
+    assert found.behind == (3,)
+    assert found.verdict == "ranks 0-2, 4-7 wait in all_reduce #412 for rank 3, which has begun 411 collectives of 412"
+    told = [(who(group), sentence(group, NOW)) for group in folded(places)]
+    assert told == [
+        ("ranks 0-2, 4-7", "train.py:88 in train_step, waits in all_reduce #412, for 35s"),
+        ("rank 3", "data.py:17 in __getitem__, in data, reads /data/x, for 35s"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("late", "words"),
+    [
+        (elsewhere(1, state="stopped"), "rank 1, which is stopped by a signal (T)"),
+        (elsewhere(1, state="disk"), "rank 1, which waits for a disk (D)"),
+        (elsewhere(1, state="silent"), "rank 1, which does not answer"),
+        (RankPlace(1, 4001, state="ended", exit_code=3), "rank 1, which has ended"),
+    ],
+    ids=["stopped", "disk", "silent", "ended"],
+)
+def test_a_rank_that_cannot_answer_is_the_one_that_is_waited_for(late: RankPlace, words: str) -> None:
+    found = ask(waiting(0), late)
+    assert (found.behind, found.verdict) == ((1,), f"rank 0 waits for {words}")
+
+
+def test_without_counts_the_ranks_outside_the_collective_are_named() -> None:
+    found = ask(waiting(0, None), waiting(1, None), elsewhere(2, begun=None, completed=None))
+    assert (found.behind, found.verdict) == ((2,), "ranks 0, 1 wait in all_reduce, rank 2 is elsewhere")
+
+
+def test_a_group_of_some_ranks_has_counts_of_its_own() -> None:
+    group = {"77": (2, 9)}
+    found = ask(waiting(0, 5, groups=group), elsewhere(1, begun=5, completed=5, groups={"77": (2, 8)}), elsewhere(2, begun=5))
+    assert found.behind == (1,)
+
+
+def test_ranks_in_different_collectives_are_told_with_both() -> None:
+    found = ask(waiting(0), waiting(1), waiting(2, operation="barrier"))
+    assert found.behind == (2,)
+    assert found.verdict == (
+        "The ranks wait for one another in different collectives: ranks 0, 1 in all_reduce; rank 2 in barrier"
+    )
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        (elsewhere(0), elsewhere(1)),
+        (waiting(0, since=NOW - 0.1), elsewhere(1)),
+        (waiting(0), waiting(1)),
+        (waiting(0),),
+        (RankPlace(0, state="elsewhere"), RankPlace(1, state="untracked")),
+    ],
+    ids=["nobody waits", "only just", "all in the same", "alone", "nobody can be asked"],
+)
+def test_who_is_not_behind(places: tuple[RankPlace, ...]) -> None:
+    assert (ask(*places).behind, ask(*places).verdict) == ((), None)
+
+
+def test_what_is_said_where_nobody_is_behind() -> None:
+    assert summary(ask(elsewhere(0), elsewhere(1))) == "no rank waits for another"
+    assert summary(ask(elsewhere(0), elsewhere(1, state="untracked"))) == "which rank is behind is not known"
+    assert summary(ask(RankPlace(0, state="ended"), RankPlace(1, state="elsewhere"))) == "no rank is alive on this machine"
+    assert summary(ask(elsewhere(0))) is None
+
+
+def test_an_answer_survives_its_line_and_garbage_does_not() -> None:
+    found = ask(waiting(0, groups={"77": (2, 9)}), RankPlace(1, 4001, state="ended", exit_code=3))
+    line = found.to_json().encode()
+    assert Whereabouts.is_in(line)
+    assert Whereabouts.from_json(line) == found
+    for wrong in (b"", b"{}", b'{"whereabouts":3}'):
+        with pytest.raises(FormatError):
+            Whereabouts.from_json(wrong)
+
+
+def test_what_faulthandler_writes_is_read() -> None:
+    text = 'Current thread 0x00007f (most recent first):\n  File "/home/\\xe9 x/train.py", line 7 in hold\n  File "a", line x\n'
+    assert [str(frame) for frame in last_words.parse(text)] == ["train.py:7 hold"]
+    assert last_words.parse(text)[0].path == "/home/é x/train.py"
