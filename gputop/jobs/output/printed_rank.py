@@ -7,6 +7,7 @@ poll, the time at which the file was last written.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -53,11 +54,14 @@ class PrintedRank(Collected):
     def poll(self, ended: bool, max_bytes: int) -> bool:
         """Read the next bytes of each file; return whether all are at their end. ``ended``: no more will be written."""
         for file in self.files.values():
-            steps, at = file.read(ended, max_bytes)
-            for step, metrics in steps:
-                self.add(step, metrics, at)
-            self.total_steps = file.transcript.total_steps or self.total_steps
+            self.take_in(file, *file.read(ended, max_bytes))
         return all(file.at_end for file in self.files.values())
+
+    def take_in(self, file: PrintedFile, steps: Sequence[tuple[int, Mapping[str, float]]], at: float) -> None:
+        """Take in what was read of one of the files."""
+        for step, metrics in steps:
+            self.add(step, metrics, at)
+        self.total_steps = file.transcript.total_steps or self.total_steps
 
     def rank(self, known: Rank) -> Rank:
         """Return ``known`` with what this rank printed: its step, its metrics, and where they come from."""
