@@ -133,6 +133,18 @@ class ProcessRank:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessCurve:
+    """A curve that a run's files show; ``Snapshot.runs`` holds it under ``run_id``."""
+
+    run_id: str
+    source: str
+    """What wrote the files: "TensorBoard", "W&B", "CSV", "its output" …"""
+    files: tuple[str, ...] = ()
+    shared: bool = False
+    """Whether the files may as well be another run's: nothing shows which of them writes them."""
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessRun:
     """A run that gputop does not track, as its processes on this machine show it: ``gputop/foreign`` finds them.
 
@@ -158,11 +170,18 @@ class ProcessRun:
     """The run in ``Snapshot.runs`` that holds its curve; None while no curve is known."""
     outputs: tuple[str, ...] = ()
     """The files from which that curve is read."""
+    curves: tuple[ProcessCurve, ...] = ()
+    """All its curves, the best first; that of ``run_id`` is one of them."""
 
     @property
     def devices(self) -> tuple[str, ...]:
         """The UUIDs of the devices that its ranks compute on, each once, in the order of the ranks."""
         return tuple(dict.fromkeys(uuid for rank in self.ranks for uuid in rank.devices or ()))
+
+    @property
+    def curve_ids(self) -> frozenset[str]:
+        """The runs in ``Snapshot.runs`` that hold its curves."""
+        return frozenset(curve.run_id for curve in self.curves) | ({self.run_id} if self.run_id is not None else set())
 
     @property
     def missing_local_ranks(self) -> tuple[int, ...]:

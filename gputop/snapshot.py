@@ -19,6 +19,7 @@ from gputop.process import (
     DeviceUse,
     LaunchEnvironment,
     Process,
+    ProcessCurve,
     ProcessDetails,
     ProcessRank,
     ProcessRun,
@@ -50,6 +51,7 @@ __all__ = [
     "Points",
     "Problem",
     "Process",
+    "ProcessCurve",
     "ProcessDetails",
     "ProcessRank",
     "ProcessRun",
@@ -372,9 +374,14 @@ class Snapshot:
     process_runs: tuple[ProcessRun, ...] = ()
     """Runs that gputop does not track, as their processes show them: the one on the most devices first.
 
-    Where a curve is known, ``runs`` holds it under ``ProcessRun.run_id``.
+    Where curves are known, ``runs`` holds them under ``ProcessRun.curve_ids``.
     """
     schema_version: int = SCHEMA_VERSION
+
+    @property
+    def untracked_ids(self) -> frozenset[str]:
+        """The runs that are only curves of runs that gputop does not track."""
+        return frozenset().union(*(run.curve_ids for run in self.process_runs))
 
     def to_json(self, compact: bool = False) -> str:
         """Return the snapshot as one line of JSON, without a newline.

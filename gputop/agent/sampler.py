@@ -53,7 +53,7 @@ from gputop.wire import FormatError, decode, parse_json
 
 if TYPE_CHECKING:
     from gputop.agent.where_reader import WhereReader
-    from gputop.foreign.outputs import Curves, ForeignOutputs
+    from gputop.foreign.curves import Curves, ForeignCurves
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
     from gputop.whereabouts import Whereabouts
@@ -151,9 +151,9 @@ class Sampler:
         self._cpu_at: tuple[float, float] | None = None
         self._printed: PrintedRuns | None = None
         self._logs: LogMatches | None = None
-        self._outputs: ForeignOutputs | None = None
         self.listed_runs: tuple[Run, ...] = ()
         """The runs of the last snapshot."""
+        self._foreign_curves: ForeignCurves | None = None
 
     def take(self) -> Snapshot:
         """Read everything once and return it. Takes milliseconds, whatever the driver does."""
@@ -174,7 +174,7 @@ class Sampler:
         foreign = self._read(
             "The runs that gputop does not track", lambda: process_runs(processes, began_of(update.runs), command_line_of)
         )
-        curves = self._read("The output of runs that gputop does not track", lambda: self._curves(foreign or ()))
+        curves = self._read("The curves of runs that gputop does not track", lambda: self._curves(foreign or (), pids))
         if curves is not None:
             foreign = curves.process_runs
             runs = sorted(update.runs + curves.runs, key=lambda run: run.created_at or 0.0, reverse=True)
@@ -247,15 +247,16 @@ class Sampler:
         runs = sorted(update.runs + printed.runs, key=lambda run: run.created_at or 0.0, reverse=True)
         return RunUpdate(tuple(runs), update.points + printed.points)
 
-    def _curves(self, found: tuple[ProcessRun, ...]) -> Curves | None:
-        """Return the curves of runs that gputop does not track; None while there is no such run."""
-        if not found:
-            return None
-        if self._outputs is None:
-            from gputop.foreign.outputs import ForeignOutputs
+    def _curves(self, found: tuple[ProcessRun, ...], tracked: Mapping[int, object]) -> Curves | None:
+        """Return the curves of runs that gputop does not track; None if there has been no such run."""
+        if self._foreign_curves is None:
+            if not found:
+                return None
+            from gputop.foreign.curves import ForeignCurves
 
-            self._outputs = ForeignOutputs()
-        return self._outputs.poll(found)
+            self._foreign_curves = ForeignCurves()
+        note_failure = partial(self._note_failure, "The curve of a run that gputop does not track")
+        return self._foreign_curves.poll(found, tuple(tracked), note_failure)
 
     def _log_matches(self) -> tuple[LogMatch, ...]:
         """Return the known error texts in the output of jobs; none in the first snapshot, which a screen is waiting for."""

@@ -22,9 +22,13 @@ def once_text(snapshot: Snapshot) -> str:
     if snapshot.processes:
         rows = [row for process in snapshot.processes for row in _process_rows(process, snapshot)]
         parts += ["", *table(("GPU", "PID", "USER", "GPU-MEM", "SM", "RANK", "COMMAND"), rows)]
+    sources = {curve.run_id: curve.source for run in snapshot.process_runs for curve in run.curves}
     live = [run for run in snapshot.runs if run.state in LIVE_STATES]
     if live:
-        parts += ["", *table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run) for run in live])]
+        parts += [
+            "",
+            *table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run, sources.get(run.run_id)) for run in live]),
+        ]
     if snapshot.process_runs:
         parts += ["", *table(("NOT TRACKED", "LAUNCHER", "RANKS", "GPU", "USER", "UP"), _process_run_rows(snapshot))]
     return "\n".join(map(printable, parts))
@@ -98,9 +102,9 @@ def _process_run_rows(snapshot: Snapshot) -> list[tuple[str, ...]]:
     return rows
 
 
-def _run_row(run: Run) -> tuple[str, ...]:
+def _run_row(run: Run, source: str | None) -> tuple[str, ...]:
     name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN
     step = units.UNKNOWN if run.step is None else str(run.step)
-    return (run.name, run.state, str(len(run.ranks)), step, loss)
+    return (run.name if source is None else f"{run.name}, from {source}", run.state, str(len(run.ranks)), step, loss)

@@ -114,7 +114,7 @@ def _looked_at(snapshot: Snapshot | None) -> str:
     parts = [
         words.count(len(snapshot.devices), f"{virtual}GPU"),
         f"{processes} process{'' if processes == 1 else 'es'} on {'it' if len(snapshot.devices) == 1 else 'them'}",
-        words.count(len({run.run_id for run in snapshot.runs} - {run.run_id for run in snapshot.process_runs}), "tracked run"),
+        words.count(len({run.run_id for run in snapshot.runs} - snapshot.untracked_ids), "tracked run"),
     ]
     if snapshot.process_runs:
         parts.append(f"{words.count(len(snapshot.process_runs), 'run')} not tracked")

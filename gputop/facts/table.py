@@ -446,7 +446,7 @@ class Facts(Record):
     tags = texts("Labels, from `init`.", optional=True)
     notes = any_text("A remark, from `init`.", null=True, optional=True)
     job_type = any_text("What the run does, from `init`.", optional=True)
-    source = any_text('"log" where the metrics are read from printed lines.', optional=True)
+    source = any_text('"log" where the metrics are read from printed lines, "TensorBoard" … where from a file.', optional=True)
     device_count = whole("CUDA devices that the rank sees. Only a script writes it.", optional=True)
     total_steps = whole("Steps of the whole training. Only a script writes it.", optional=True)
     wrapper = Key(_NAMES, _class_names, _names_classes, "Class of the model's wrapper. Only a script writes it.", optional=True)

@@ -11,8 +11,9 @@ from typing import IO
 
 import pytest
 
-from gputop.foreign import outputs
-from gputop.foreign.outputs import Curves, ForeignOutputs
+from gputop.foreign import followed, outputs
+from gputop.foreign.curves import Curves, ForeignCurves
+from gputop.jobs.output.follower import Backlog
 from gputop.process import Ancestor, ProcessRank, ProcessRun
 from tests.real_processes import eventually
 
@@ -72,7 +73,7 @@ def losses(curves: Curves) -> list[dict[int, float | None]]:
 
 
 def test_a_redirected_output_becomes_a_curve_and_is_followed(printing: Printing) -> None:
-    run, reader = run_of(printing.start("nohup é.out")), ForeignOutputs()
+    run, reader = run_of(printing.start("nohup é.out")), ForeignCurves()
     steps: list[int] = []
 
     def poll() -> Curves:
@@ -86,22 +87,32 @@ def test_a_redirected_output_becomes_a_curve_and_is_followed(printing: Printing)
     assert (shown.run_id, shown.outputs) == (known.run_id, (str(printing.folder / "nohup é.out"),))
     assert (known.name, known.state, known.step, known.ranks[0].pid) == ("train.py", "running", 30, run.ranks[0].pid)
     assert known.ranks[0].metrics["loss"] == pytest.approx(1 / 30, abs=1e-4)
-    assert ForeignOutputs().poll([run]).runs[0].run_id == known.run_id, "another sampler gives it the same id"
+    again = ForeignCurves()
+    curves = eventually(lambda: again.poll([run]), lambda curves: len(curves.runs) == 1)
+    assert curves.runs[0].run_id == known.run_id, "another sampler gives it the same id"
     assert reader.poll([]) == Curves((), (), ())
 
 
 def test_a_long_file_is_read_from_its_end(printing: Printing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outputs, "TAIL", outputs.Backlog(0, 2000))
+    monkeypatch.setattr(followed, "TAIL", Backlog(0, 2000))
     (printing.folder / "job.out").write_text("step 7 loss 9.0\n" * 10_000)
     run = run_of(printing.start("job.out"))
-    curves = eventually(lambda: ForeignOutputs().poll([run]), lambda curves: curves.runs and curves.runs[0].step == 30)
-    assert sum(len(points.steps) for points in curves.points) < 400
+    reader, points = ForeignCurves(), 0
+
+    def poll() -> Curves:
+        nonlocal points
+        curves = reader.poll([run])
+        points += sum(len(item.steps) for item in curves.points)
+        return curves
+
+    eventually(poll, lambda curves: curves.runs and curves.runs[0].step == 30)
+    assert points < 400
 
 
 def test_ranks_with_files_of_their_own_have_a_curve_each(printing: Printing) -> None:
     launcher = printing.start("launcher.log")
     run = run_of(printing.start("0-stdout"), printing.start("1-stdout", 2.0), launcher=launcher)
-    reader = ForeignOutputs()
+    reader = ForeignCurves()
     both = {0: pytest.approx(1 / 30, abs=1e-4), 1: pytest.approx(2 / 30, abs=1e-4)}
     eventually(lambda: losses(reader.poll([run])), lambda found: found == [both])
 
@@ -109,7 +120,7 @@ def test_ranks_with_files_of_their_own_have_a_curve_each(printing: Printing) -> 
 def test_ranks_that_print_through_their_launcher_have_its_curve(printing: Printing) -> None:
     launcher = printing.start("slurm-1.out")
     ranks = [printing.start_into(subprocess.DEVNULL) for _ in range(2)]
-    reader, run = ForeignOutputs(), run_of(*ranks, launcher=launcher)
+    reader, run = ForeignCurves(), run_of(*ranks, launcher=launcher)
     eventually(lambda: losses(reader.poll([run])), lambda found: found == [{0: pytest.approx(1 / 30, abs=1e-4)}])
 
 
@@ -119,13 +130,15 @@ def test_lines_that_cannot_be_told_apart_or_found_are_no_curve(printing: Printin
     gone = run_of(printing.start("gone.out"))
     (printing.folder / "gone.out").unlink()
     eventually((printing.folder / "both.out").read_text, lambda text: text.count("step 30/") == 2)
-    curves = ForeignOutputs().poll([*both, piped, gone])
-    assert (curves.runs, curves.points) == ((), ())
-    assert [run.run_id for run in curves.process_runs] == [None] * 4
+    reader = ForeignCurves()
+    for _ in range(3):
+        curves = reader.poll([*both, piped, gone])
+        assert (curves.runs, curves.points) == ((), ())
+        assert [run.run_id for run in curves.process_runs] == [None] * 4
     ended = printing.start("ended.out")
     ended.kill()
     ended.wait()
-    assert ForeignOutputs().poll([run_of(ended)]).runs == ()
+    assert ForeignCurves().poll([run_of(ended)]).runs == ()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read another user's output, and does not")

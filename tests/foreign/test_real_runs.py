@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from gputop.agent.sampler import Sampler
+from gputop.cli.once import once_text
 from gputop.doctor.evidence.jobs import jobs_of
 from gputop.process import ProcessRun
 from gputop.snapshot import Snapshot
@@ -44,10 +45,17 @@ if __name__ == "__main__":
     for child in children:
         child.join()
 """
+WRITES_EVENTS = f"""
+sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+from pathlib import Path
+from tests.foreign.files.writers import event_file
+event_file(Path("runs/exp1"), os.getpid(), {{7: 0.25}}, at=time.time(), host=os.uname().nodename)
+say("step 3/9 loss 0.5")
+"""
 SCRIPTS = {
     "ranks.py": RANKS,
     "spawn it.py": SPAWNS,
-    "plain.py": f"{PRELUDE}\nsay('step 3/9 loss 0.5')\n{BUSY}",
+    "plain.py": f"{PRELUDE}\n{WRITES_EVENTS}\n{BUSY}",
     "stuck.py": PRELUDE + IDLE,
 }
 STANDALONE = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
@@ -70,7 +78,9 @@ def started(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
         command = [sys.executable, *(STANDALONE if name == "ranks.py" else ()), str(tmp_path / name), "--lr", "0.1"]
         environment = kept | {"OMP_NUM_THREADS": "1", "TEST_MAPS": str(library)} | (STUCK if name == "stuck.py" else {})
         with (tmp_path / f"{name}.out").open("wb") as out:
-            found[name] = subprocess.Popen(command, env=environment, stdout=out, stderr=out, start_new_session=True)
+            found[name] = subprocess.Popen(
+                command, env=environment, cwd=tmp_path, stdout=out, stderr=out, start_new_session=True
+            )
     yield found
     # torchrun puts its ranks into sessions of their own.
     every = descendants(procfs.list_pids()) - before
@@ -82,7 +92,7 @@ def started(tmp_path: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
 
 
 def test_runs_of_every_kind_are_seen_with_their_ranks(
-    started: dict[str, subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+    started: dict[str, subprocess.Popen[bytes]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(real_processes, "DEADLINE_S", 90.0)  # three processes import torch
     monkeypatch.setattr(host_reader, "TRAINING_CPU_PERCENT", 5.0)
@@ -100,7 +110,11 @@ def test_runs_of_every_kind_are_seen_with_their_ranks(
         return {run.name: run for run in snapshot.process_runs if {rank.pid for rank in run.ranks} & mine}
 
     sizes = {"ranks.py": 2, "spawn it.py": 2, "plain.py": 1, "stuck.py": 1}
-    runs = eventually(read, lambda runs: {name: len(run.ranks) for name, run in runs.items()} == sizes)
+
+    def all_are_seen(runs: dict[str, ProcessRun]) -> bool:
+        return {name: len(run.ranks) for name, run in runs.items()} == sizes and len(runs["plain.py"].curves) == 2
+
+    runs = eventually(read, all_are_seen)
     assert [(rank.rank, rank.local_rank, len(rank.devices)) for rank in runs["ranks.py"].ranks] == [(0, 0, 1), (1, 1, 1)]
     assert len(runs["ranks.py"].devices) == 2
     assert runs["ranks.py"].launcher is not None
@@ -110,10 +124,18 @@ def test_runs_of_every_kind_are_seen_with_their_ranks(
     assert runs["spawn it.py"].launcher.name == "multiprocessing"
     assert runs["plain.py"].ranks[0].pid == started["plain.py"].pid
     assert (runs["stuck.py"].world_size, runs["stuck.py"].missing_local_ranks) == (2, (0,))
-    (curve,) = (run for run in snapshot.runs if run.run_id == runs["plain.py"].run_id)
-    assert (curve.name, curve.step, curve.ranks[0].metrics["loss"]) == ("plain.py", 3, 0.5)
-    assert [Path(path).name for path in runs["plain.py"].outputs] == ["plain.py.out"]
-    assert curve.run_id not in {job.run_id for job in jobs_of(snapshot)}, "the doctor judges it by its process"
+    curves = runs["plain.py"].curves
+    assert [curve.source for curve in curves] == ["TensorBoard", "its output"]
+    by_id = {run.run_id: run for run in snapshot.runs}
+    shown = [by_id[curve.run_id] for curve in curves]
+    assert [(run.name, run.step, run.ranks[0].metrics["loss"]) for run in shown] == [
+        ("plain.py", 7, 0.25),
+        ("plain.py", 3, 0.5),
+    ]
+    assert [Path(curve.files[0]).parent.name for curve in curves] == ["exp1", tmp_path.name]
+    assert runs["plain.py"].run_id == curves[0].run_id
+    assert "plain.py, from TensorBoard running 1 7 0.25" in " ".join(once_text(snapshot).split())
+    assert {curve.run_id for curve in curves}.isdisjoint(job.run_id for job in jobs_of(snapshot)), "judged by its process"
     for name, run in runs.items():
         assert run.command[0].endswith(name), json.dumps(run.command)
         assert run.command[1:] == ("--lr", "0.1")

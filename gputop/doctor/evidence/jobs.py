@@ -119,7 +119,7 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> 
     for position, key in group_keys(snapshot.processes).items():
         groups.setdefault(key, []).append(snapshot.processes[position])
     # Those are judged by their processes: what a script prints is not what a rank states.
-    untracked = {run.run_id for run in snapshot.process_runs}
+    untracked = snapshot.untracked_ids
     for run in snapshot.runs:
         if run.run_id in untracked:
             continue

@@ -7,15 +7,15 @@ poll, the time at which the file was last written.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gputop.facts.table import Progress
+from gputop.jobs.output.collected import Collected
 from gputop.jobs.output.follower import Backlog, FileFollower
-from gputop.snapshot import Points, Rank
+from gputop.snapshot import Rank
 from gputop.tracking.printed import SOURCE, Transcript
-from gputop.tracking.reader.decimate import Decimator
-from gputop.tracking.reader.runs import POLL_POINTS
 
 
 class PrintedFile:
@@ -45,40 +45,26 @@ class PrintedFile:
 
 
 @dataclass(slots=True)
-class PrintedRank:
+class PrintedRank(Collected):
     """What one rank has printed so far."""
 
     files: dict[Path, PrintedFile] = field(default_factory=dict)
-    metrics: dict[str, float] = field(default_factory=dict)
-    fresh: dict[str, Decimator] = field(default_factory=dict)
-    step: int | None = None
     total_steps: int | None = None
-    last_log_at: float | None = None
 
     def poll(self, ended: bool, max_bytes: int) -> bool:
         """Read the next bytes of each file; return whether all are at their end. ``ended``: no more will be written."""
         for file in self.files.values():
-            steps, at = file.read(ended, max_bytes)
-            for step, metrics in steps:
-                self.step, self.last_log_at = max(step, self.step or 0), at
-                self.metrics.update(metrics)
-                for name, value in metrics.items():
-                    series = self.fresh.setdefault(name, Decimator(POLL_POINTS))
-                    series.extend((step,), (int(at * 1e9),), (value,), _seconds)
-            self.total_steps = file.transcript.total_steps or self.total_steps
+            self.take_in(file, *file.read(ended, max_bytes))
         return all(file.at_end for file in self.files.values())
+
+    def take_in(self, file: PrintedFile, steps: Sequence[tuple[int, Mapping[str, float]]], at: float) -> None:
+        """Take in what was read of one of the files."""
+        for step, metrics in steps:
+            self.add(step, metrics, at)
+        self.total_steps = file.transcript.total_steps or self.total_steps
 
     def rank(self, known: Rank) -> Rank:
         """Return ``known`` with what this rank printed: its step, its metrics, and where they come from."""
         progress = {"progress": Progress.filled(total_steps=self.total_steps)} if self.total_steps else {}
         facts = {"source": SOURCE, **progress}
         return replace(known, step=self.step, last_log_at=self.last_log_at, metrics=dict(self.metrics), facts=facts)
-
-    def take_points(self, run_id: str, rank: int) -> list[Points]:
-        """Return the points since the last call."""
-        fresh, self.fresh = self.fresh, {}
-        return [Points(run_id, rank, name, *tuple(zip(*series.points(), strict=True))[1:]) for name, series in fresh.items()]
-
-
-def _seconds(time_ns: int) -> float:
-    return time_ns / 1e9

@@ -101,7 +101,7 @@ def _healthy(view: View, width: int, height: int) -> list[Line]:
     if view.loading:
         return [line(("Looking for problems …", "dim"))]
     snapshot = view.snapshot
-    untracked = {run.run_id for run in snapshot.process_runs}
+    untracked = snapshot.untracked_ids
     live = sum(run.state in LIVE_STATES and run.run_id not in untracked for run in snapshot.runs)
     count = len(snapshot.process_runs)
     parts = [

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from gputop.snapshot import Ancestor, ProcessRank, ProcessRun, RunState
+from gputop.snapshot import Ancestor, ProcessCurve, ProcessRank, ProcessRun, RunState
 from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.loss import LossChart
@@ -83,6 +83,32 @@ def test_a_curve_from_the_output_is_shown_with_its_source_and_what_the_processes
     assert second.startswith("loss 0.431")
     assert len(chart) == 10
     assert untracked_run(view_of([replace(base, process_runs=())])) is None
+
+
+def test_a_curve_from_files_names_what_wrote_them_and_whose_they_may_be() -> None:
+    events = "/home/ada/exp/runs/exp1/events.out.tfevents.1700000000.node.3999.0"
+    sure = ProcessCurve("pid-3999-1-aa", "TensorBoard", (events,))
+    either = ProcessCurve("file-bb", "CSV", ("/home/ada/exp/lightning_logs/version_0/metrics\x1b[2J.csv",), shared=True)
+    known = replace(RUN, run_id=sure.run_id, outputs=sure.files, curves=(sure, either))
+    runs = tuple(samples.run(run_id=run_id, ranks=samples.run(world_size=1).ranks) for run_id in (sure.run_id, either.run_id))
+    titles = []
+    for others in ((), (replace(OTHER, curves=(either,)),)):
+        base = replace(SNAPSHOT, runs=runs, process_runs=(known, *others))
+        for curve in (sure, either):
+            view = replace(view_of([base]), run_id=curve.run_id)
+            run = untracked_run(view)
+            assert run is not None
+            titles.append(plain(draw_its_curve(view, run, LossChart(), 78, 12).title))
+    assert (
+        titles[0]
+        == titles[2]
+        == "Training: train.py · not tracked, from TensorBoard, runs/exp1/events.out.tfevents.170… · step 1240"
+    )
+    first, other = RUN.ranks[0].pid, OTHER.ranks[0].pid
+    assert [title.partition("perhaps from ")[2] for title in (titles[1], titles[3])] == [
+        f"CSV, lightning_logs/version_0/metrics?[2J.csv (PID {first} or another) · step 1240",
+        f"CSV, lightning_logs/version_0/metrics?[2J.csv (PID {first} or {other}) · step 1240",
+    ]
 
 
 def test_the_doctor_does_not_ask_for_a_run_that_is_there() -> None:

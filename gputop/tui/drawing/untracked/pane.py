@@ -17,7 +17,10 @@ _BY_HAND = ("python", "multiprocessing")
 """Launchers that need no name of their own: the script starts its ranks itself."""
 _GAP = Span("  ")
 NAMED = 2
-"""How many files are named from which a curve comes."""
+"""How many files are named from which a curve comes, and how many folders of each."""
+NAME_CELLS = 24
+OUTPUT = "its output"
+"""``ProcessCurve.source`` of what a run prints into a file: the file's name says enough."""
 
 
 def draw_process_runs(view: View, width: int, height: int) -> Drawing:
@@ -39,27 +42,47 @@ def draw_process_runs(view: View, width: int, height: int) -> Drawing:
 
 def untracked_run(view: View) -> ProcessRun | None:
     """Return what the processes show of the chosen run, if gputop does not track it and only knows its curve."""
-    return next((run for run in view.snapshot.process_runs if run.run_id is not None and run.run_id == view.run_id), None)
+    return next((run for run in view.snapshot.process_runs if view.run_id in run.curve_ids), None)
 
 
 def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, height: int) -> Drawing:
-    """Return the training pane of a run whose curve comes from its output: where from, and what its processes show."""
+    """Return the training pane of a run whose curve comes from its files: which, and what its processes show."""
     devices = {device.uuid: device for device in view.snapshot.devices}
     parts = [line((ranks_text(run), "text")), line((gpus_text(run, devices), "text")), _age(run, view.snapshot.time)]
     parts += [line((text, "warn")) for text in absent(run)]
     drawing = draw_training(view, chart, width, max(1, height - 1))
     step = view.run.step if view.run is not None else None
-    names = list(dict.fromkeys(clean(path.rpartition("/")[2]) for path in run.outputs))
-    source = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
     title = [
         line(("Training: ", "title"), (clean(run.name), "title")),
-        line((NOT_TRACKED, "warn"), (f", from {source}", "dim")),
+        line((NOT_TRACKED, "warn"), (f", {_origin(view, run)}", "dim")),
     ]
     if step is not None:
         title.append(line((f"step {step}", "text")))
     return drawing._replace(
         title=joined(title, Span(" · ", "dim")), lines=(clip(joined(parts, _GAP), width), *drawing.lines)[: max(1, height)]
     )
+
+
+def _origin(view: View, run: ProcessRun) -> str:
+    """Return "from TensorBoard, runs/exp1/events.out…", and whose the files may be besides."""
+    curve = next((curve for curve in run.curves if curve.run_id == view.run_id), None)
+    files = curve.files if curve is not None else run.outputs
+    is_output = curve is None or curve.source == OUTPUT
+    names = list(dict.fromkeys(clean(path.rpartition("/")[2]) if is_output else _short(path) for path in files))
+    named = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
+    if curve is None or is_output:
+        return f"from {named}"
+    if not curve.shared:
+        return f"from {curve.source}, {named}"
+    pids = [other.ranks[0].pid for other in view.snapshot.process_runs if curve.run_id in other.curve_ids]
+    whose = " or ".join(map(str, pids)) if len(pids) > 1 else f"{pids[0]} or another"
+    return f"perhaps from {curve.source}, {named} (PID {whose})"
+
+
+def _short(path: str) -> str:
+    """Return a path's last folders and its file, which is cut where it is long."""
+    *folders, name = clean(path).split("/")
+    return "/".join([*folders[-NAMED:], name if len(name) <= NAME_CELLS else f"{name[: NAME_CELLS - 1]}…"]).lstrip("/")
 
 
 def how_to_track_it(run: ProcessRun, width: int) -> tuple[Line, ...]:

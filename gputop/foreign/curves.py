@@ -1,0 +1,193 @@
+"""The curves of the runs that gputop does not track: one ``FollowedRun`` each, and what they have read, as runs and points.
+
+A file that several runs may have written, none of them for sure, is shown as a curve of its own that belongs to none. Nothing
+is read while there is no such run.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from gputop.foreign.followed import Curve, FollowedRun
+from gputop.foreign.kinds import ORDER, OUTPUT
+from gputop.jobs.output.printed_rank import PrintedRank
+from gputop.process import ProcessCurve, ProcessRun
+from gputop.snapshot import Points, Rank, Run
+from gputop.sources.host import procfs
+
+FIRST_WAIT_S = 0.3
+"""How long the first poll that sees a run waits for its curve: ``gputop --once`` polls once."""
+RUNS_MAX = 8
+"""So many runs are followed, the largest first; threads that hang in a file system count."""
+
+
+class Curves(NamedTuple):
+    """The untracked runs with their curves, and those curves as runs and points."""
+
+    process_runs: tuple[ProcessRun, ...]
+    runs: tuple[Run, ...]
+    points: tuple[Points, ...]
+
+
+class ForeignCurves:
+    """Follows the runs of each poll, and forgets those that are gone."""
+
+    def __init__(self) -> None:
+        """Nothing is read before ``poll``."""
+        self._followed: dict[str, FollowedRun] = {}
+        self._stuck: list[FollowedRun] = []
+
+    def poll(
+        self, found: Sequence[ProcessRun], tracked: Collection[int] = (), lost: Callable[[Exception], object] | None = None
+    ) -> Curves:
+        """Return the runs, their curves and the points since the last poll. Never raises for what a file holds.
+
+        Args:
+            found: the untracked runs.
+            tracked: processes of tracked runs.
+            lost: is called with an unexpected error in reading one run; the others are still read.
+        """
+        known = self._follow(found)
+        until = time.monotonic() + FIRST_WAIT_S
+        for run in found:
+            if run.key in known:
+                known[run.key].ask(run, tracked)
+        for followed in known.values():
+            if not followed.turns:
+                followed.wait(1, max(0.0, until - time.monotonic()))
+            failure, followed.failure = followed.failure, None
+            if failure is not None and lost is not None:
+                lost(failure)
+        claims = Counter(name for followed in known.values() for name in _claims(followed))
+        owned = frozenset[Path]().union(*(_owned(followed) for followed in known.values()))
+        process_runs: list[ProcessRun] = []
+        runs: dict[str, Run] = {}
+        points: list[Points] = []
+        for run in found:
+            followed_run = known.get(run.key)
+            curves = _curves_of(followed_run, run, claims, owned, runs, points) if followed_run is not None else []
+            own = next((curve for curve in curves if not curve.shared), None)
+            process_runs.append(
+                replace(
+                    run,
+                    curves=tuple(curves),
+                    run_id=own.run_id if own is not None else None,
+                    outputs=own.files if own is not None else (),
+                )
+            )
+        return Curves(tuple(process_runs), tuple(runs.values()), tuple(points))
+
+    def _follow(self, found: Sequence[ProcessRun]) -> dict[str, FollowedRun]:
+        """Return what follows each run, by the run's key; start and end what is needed."""
+        before, self._followed = self._followed, {}
+        self._stuck = [followed for followed in self._stuck if followed.is_stuck]
+        known: dict[str, FollowedRun] = {}
+        for run in found:
+            run_id = _id_of(run)
+            if run_id is None or run_id in self._followed:
+                continue
+            if run_id not in before and len(self._followed) + len(self._stuck) >= RUNS_MAX:
+                continue
+            known[run.key] = self._followed[run_id] = before.get(run_id) or FollowedRun(run_id)
+        for run_id, followed in before.items():
+            if run_id not in self._followed:
+                followed.end()
+                self._stuck.append(followed)
+        return known
+
+
+def _claims(followed: FollowedRun) -> set[str | tuple[int, int]]:
+    """Return the names of files that a run may have written, and of those that it prints into."""
+    with followed.lock:
+        names: set[str | tuple[int, int]] = {curve.key.root for curve in followed.curves.values() if not curve.certain}
+        return names.union(*(curve.identities for curve in followed.curves.values()))
+
+
+def _owned(followed: FollowedRun) -> set[Path]:
+    """Return the files that a run is known to write."""
+    with followed.lock:
+        sure = [curve for curve in followed.curves.values() if curve.certain]
+        return {path for curve in sure for paths in curve.files.values() for path in paths}
+
+
+def _curves_of(
+    followed: FollowedRun,
+    run: ProcessRun,
+    claims: Counter[str | tuple[int, int]],
+    owned: frozenset[Path],
+    runs: dict[str, Run],
+    points: list[Points],
+) -> list[ProcessCurve]:
+    """Return a run's curves, the best first, and add them to ``runs`` and ``points``; leave out those without a value."""
+    found = []
+    with followed.lock:
+        for curve in sorted(followed.curves.values(), key=lambda curve: (ORDER.index(curve.key.label), curve.key.root)):
+            if not any(collected.metrics for collected in curve.ranks.values()):
+                continue
+            if not curve.certain and any(path in owned for paths in curve.files.values() for path in paths):
+                continue  # another run is known to write it
+            if any(claims[identity] > 1 for identity in curve.identities):
+                continue  # two runs print into one file: whose line is whose cannot be told
+            shared = not curve.certain and (curve.contested or claims[curve.key.root] > 1)
+            run_id = _curve_id(followed.run_id, curve, shared)
+            files = tuple(str(path) for number in sorted(curve.files) for path in curve.files[number])
+            found.append(ProcessCurve(run_id, curve.key.label, files, shared))
+            fresh = [
+                item for number, collected in sorted(curve.ranks.items()) for item in collected.take_points(run_id, number)
+            ]
+            if run_id not in runs:
+                runs[run_id] = _as_run(run, curve, run_id, shared)
+                points += fresh
+    return found
+
+
+def _curve_id(run_id: str, curve: Curve, shared: bool) -> str:
+    """Return an id that no other curve has until the next boot."""
+    if curve.key.label == OUTPUT:
+        return run_id
+    mark = f"{zlib.crc32(' '.join(curve.key).encode('utf-8', 'replace')):08x}"
+    return f"file-{mark}" if shared else f"{run_id}-{mark}"
+
+
+def _id_of(run: ProcessRun) -> str | None:
+    """Return an id that no other run has until the next boot; None if the run is gone."""
+    pid = run.launcher.pid if run.launcher is not None else run.ranks[0].pid
+    try:
+        started = procfs.read_stat(pid)
+    except OSError:
+        return None
+    return f"pid-{pid}-{started.start_ticks}" if started is not None else None
+
+
+def _as_run(run: ProcessRun, curve: Curve, run_id: str, shared: bool) -> Run:
+    members = {rank.rank if rank.rank is not None else place: rank for place, rank in enumerate(run.ranks)}
+    ranks = []
+    for number, collected in sorted(curve.ranks.items()):
+        member = None if shared else members.get(number)
+        known = Rank(
+            rank=number,
+            pid=member.pid if member is not None else None,
+            local_rank=member.local_rank if member is not None else None,
+            world_size=run.world_size,
+            state="running",
+            step=collected.step,
+            last_log_at=collected.last_log_at,
+            metrics=dict(collected.metrics),
+            facts={"source": curve.key.label},
+        )
+        ranks.append(collected.rank(known) if isinstance(collected, PrintedRank) else known)
+    return Run(
+        run_id=run_id,
+        name=run.name,
+        state="running",
+        created_at=run.started_at,
+        world_size=None if shared else run.world_size,
+        command=run.command or None,
+        ranks=tuple(ranks),
+    )

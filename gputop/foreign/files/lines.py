@@ -1,0 +1,43 @@
+"""Lines of text with values in them: one JSON object each, or as a person prints them. ``tracking.printed`` reads them."""
+
+from __future__ import annotations
+
+from gputop.foreign.files.values import Value, metric_name
+from gputop.tracking.printed import Transcript
+
+PATIENCE_BYTES = 1 << 20
+"""A file that holds no value in its first bytes is another kind of file: a data set, or answers of a model."""
+
+
+class Lines:
+    """Reads lines."""
+
+    def __init__(self) -> None:
+        self._transcript = Transcript()
+        self._unread = PATIENCE_BYTES
+        """Bytes that may still come before the first value."""
+        self._found = False
+        self.refused = False
+
+    def feed(self, data: bytes) -> list[Value]:
+        """Return the values of the lines that are complete now."""
+        if self.refused:
+            return []
+        found = [value for step, metrics in self._transcript.feed(data) for value in _values(step, metrics)]
+        self._found = self._found or bool(found)
+        self._unread -= len(data)
+        self.refused = self._unread < 0 and not self._found
+        return found
+
+    def skip(self, number: int) -> None:
+        """Pass over bytes: the next data begin a line."""
+        self._transcript.skip()
+
+    def end(self) -> list[Value]:
+        """Return the values of a last line without a line break."""
+        return [value for step, metrics in self._transcript.end() for value in _values(step, metrics)]
+
+
+def _values(step: int, metrics: dict[str, float]) -> list[Value]:
+    named = ((metric_name(name), value) for name, value in metrics.items())
+    return [Value(name, step, None, value) for name, value in named if name is not None]

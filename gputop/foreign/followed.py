@@ -1,0 +1,187 @@
+"""Follows the sources of one untracked run, on a thread of its own: a network file system that hangs holds up nothing else.
+
+The thread makes one turn each time it is asked to, and ends when it is told to. What it has read is taken under a lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from gputop.foreign.kinds import OUTPUT, TERMINAL
+from gputop.foreign.outputs import READ_BYTES, TAIL, OutputFile, files_of
+from gputop.foreign.search import Found, search
+from gputop.foreign.source import Source
+from gputop.jobs.output.collected import Collected
+from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
+from gputop.process import ProcessRun
+
+LOOK_S = 10.0
+"""How often to look which files a run writes: a launcher may start its ranks anew, and a library its first file late."""
+LOOK_SHARE = 50
+"""A search that takes long comes after so many times as long."""
+TURN_S = 0.5
+"""A turn that reads longer leaves the rest to the next one."""
+BACKLOG_POINTS = 2000
+SOURCES = 16
+
+
+class Key(NamedTuple):
+    """Tells one curve of a run from another: the label of its kind, and where it lies."""
+
+    label: str
+    root: str
+
+
+@dataclass(slots=True)
+class Curve:
+    """One curve: the values of its ranks, and where they come from."""
+
+    key: Key
+    certain: bool = True
+    contested: bool = False
+    ranks: dict[int, Collected] = field(default_factory=dict)
+    files: dict[int, tuple[Path, ...]] = field(default_factory=dict)
+    identities: frozenset[tuple[int, int]] = frozenset()
+    """Of output files: device and inode, to notice that two runs print into one."""
+
+
+@dataclass(slots=True)
+class _Read:
+    """A source with its curve and the rank that it belongs to."""
+
+    source: Source
+    curve: Curve
+    rank: int
+
+
+class FollowedRun:
+    """One run and what was read of its files so far."""
+
+    def __init__(self, run_id: str) -> None:
+        self.run_id = run_id
+        self.lock = threading.Lock()
+        self.curves: dict[Key, Curve] = {}
+        """Take and change them under ``lock`` only."""
+        self.failure: Exception | None = None
+        self._reads: dict[tuple[str, Path], _Read] = {}
+        self._printed: dict[int, PrintedRank] = {}
+        self._due_s = 0.0
+        self._turn = threading.Condition()
+        self._asked: tuple[ProcessRun, Collection[int]] | None = None
+        self._turns = 0
+        self._ended = False
+        self._thread: threading.Thread | None = None
+
+    @property
+    def turns(self) -> int:
+        """How many turns are done."""
+        return self._turns
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the thread goes on although it was told to end."""
+        return self._ended and self._thread is not None and self._thread.is_alive()
+
+    def ask(self, run: ProcessRun, tracked: Collection[int]) -> None:
+        """Ask for a turn and return at once."""
+        with self._turn:
+            self._asked = run, tracked
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="curves", daemon=True)
+                self._thread.start()
+            self._turn.notify_all()
+
+    def wait(self, turns: int, seconds: float) -> None:
+        """Wait until so many turns are done, but not longer than ``seconds``."""
+        with self._turn:
+            self._turn.wait_for(lambda: self._turns >= turns, seconds)
+
+    def end(self) -> None:
+        """Tell the thread to end."""
+        with self._turn:
+            self._ended = True
+            self._turn.notify_all()
+
+    def _work(self) -> None:
+        while True:
+            with self._turn:
+                self._turn.wait_for(lambda: self._ended or self._asked is not None)
+                if self._ended or self._asked is None:
+                    return
+                (run, tracked), self._asked = self._asked, None
+            try:
+                self._look_and_read(run, tracked)
+            except Exception as error:  # noqa: BLE001 - the sampler tells the user, and reads the other runs
+                self.failure = error
+            with self._turn:
+                self._turns += 1
+                self._turn.notify_all()
+
+    def _look_and_read(self, run: ProcessRun, tracked: Collection[int]) -> None:
+        began = time.monotonic()
+        if began >= self._due_s:
+            printed = files_of(run)
+            own = {file.path for files in printed.values() for file in files}
+            found = [item for item in search(run, tracked) if own.isdisjoint(item.paths)]
+            took = time.monotonic() - began
+            self._due_s = began + max(LOOK_S, LOOK_SHARE * took)
+            with self.lock:
+                self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
+                self._take_in_output(printed)
+        until = time.monotonic() + TURN_S
+        self._read_sources(until)
+        for rank in self._printed.values():
+            for file in list(rank.files.values()):
+                steps, at = file.read(False, READ_BYTES)
+                with self.lock:
+                    rank.take_in(file, steps, at)
+
+    def _read_sources(self, until: float) -> None:
+        for read in list(self._reads.values()):
+            at_end = False
+            while not at_end and time.monotonic() < until:
+                values, at_end = read.source.read()
+                with self.lock:
+                    collected = read.curve.ranks.setdefault(read.rank, Collected())
+                    for value in values:
+                        collected.add(value.step, {value.name: value.value}, value.time or 0.0, BACKLOG_POINTS)
+
+    def _take_in(self, found: list[Found], first_rank: int) -> None:
+        """Make curves of the sources: those of one kind that several ranks write, each its own, are one curve."""
+        known, self._reads = self._reads, {}
+        curves: dict[Key, Curve] = {}
+        places: dict[tuple[str, int], int] = {}
+        leaders: dict[tuple[str, int], Key] = {}
+        for item in sorted(found, key=lambda item: (not item.certain, item.rank or 0, str(item.root)))[:SOURCES]:
+            rank = first_rank if item.rank is None else item.rank
+            key = Key(item.kind.label, str(item.root))
+            if item.certain:
+                place = places[item.kind.label, rank] = places.get((item.kind.label, rank), -1) + 1
+                key = leaders.setdefault((item.kind.label, place), key)
+            curve = curves.setdefault(key, self.curves.get(key) or Curve(key))
+            curve.certain, curve.contested = item.certain, item.contested
+            before = known.get((item.kind.label, item.root))
+            source = before.source if before is not None and before.curve is curve else Source(item.kind, item.paths)
+            source.update(item.paths)
+            curve.files[rank] = source.paths
+            self._reads[item.kind.label, item.root] = _Read(source, curve, rank)
+        kept = {key: curve for key, curve in self.curves.items() if key.label in (OUTPUT, TERMINAL)}
+        self.curves = curves | kept
+
+    def _take_in_output(self, printed: Mapping[int, tuple[OutputFile, ...]]) -> None:
+        for number, files in printed.items():
+            rank = self._printed.setdefault(number, PrintedRank())
+            for file in files:
+                rank.files.setdefault(file.path, PrintedFile(file.path, TAIL))
+        if not self._printed:
+            return
+        key = Key(OUTPUT, "")
+        curve = self.curves.setdefault(key, Curve(key))
+        curve.ranks = dict(self._printed)
+        curve.files = {number: tuple(rank.files) for number, rank in self._printed.items()}
+        curve.identities = frozenset(file.identity for files in printed.values() for file in files)

@@ -1,0 +1,111 @@
+"""The kinds of files that give a run a curve: how to recognize each, and who writes it. docs/curves.md lists them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputop.foreign.files.lines import Lines
+from gputop.foreign.files.mlflow import MetricFile
+from gputop.foreign.files.table import Table
+from gputop.foreign.files.tensorboard import EventFile
+from gputop.foreign.files.trainer_state import FILE_BYTES, TrainerState
+from gputop.foreign.files.values import Parser
+from gputop.foreign.files.wandb import RunFile
+from gputop.jobs.output.follower import Backlog
+
+READ_BYTES = 1 << 20
+METRICS_DIR = "metrics"
+"""Holds the metrics of a run of MLflow; ``meta.yaml`` lies beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of file."""
+
+    label: str
+    """Its name on screen and in JSON."""
+    names: str
+    """The names of its files, for a person."""
+    written_by: str
+    pattern: re.Pattern[str]
+    """Matches the name of the file."""
+    parser: Callable[[Path], Parser]
+    backlog: Backlog
+    """What is read of a large file."""
+    read_bytes: int = READ_BYTES
+    rewritten: bool = False
+    """Whether the file is written anew with all earlier values in it."""
+
+
+TENSORBOARD = Kind(
+    "TensorBoard",
+    "events.out.tfevents.*",
+    "torch.utils.tensorboard, tensorboardX, Keras, Lightning, Transformers, Accelerate",
+    re.compile(r"events\.out\.tfevents\..+"),
+    lambda path: EventFile(),
+    Backlog(1 << 20, 128 << 20),
+)
+WANDB = Kind(
+    "W&B",
+    "wandb/run-*/run-*.wandb, wandb/offline-run-*/run-*.wandb",
+    "wandb, online and offline",
+    re.compile(r"run-.+\.wandb"),
+    lambda path: RunFile(),
+    Backlog(1 << 20, 128 << 20),
+)
+MLFLOW = Kind(
+    "MLflow",
+    "mlruns/EXPERIMENT/RUN/metrics/NAME",
+    "mlflow, into a folder",
+    re.compile(r"(?!)"),
+    lambda path: MetricFile(_name_of_metric(path)),
+    Backlog(0, 16 << 20),
+)
+TABLE = Kind(
+    "CSV",
+    "*.csv, *.tsv, training.log with a heading that names a step or an epoch and a measured quantity",
+    "Lightning's and Keras' CSVLogger, Ultralytics, Stable-Baselines3",
+    re.compile(r".+\.(?:csv|tsv)|training\.log"),
+    lambda path: Table(),
+    Backlog(1 << 20, 32 << 20),
+    rewritten=True,
+)
+JSON_LINES = Kind(
+    "JSON lines",
+    "*.jsonl, *.ndjson, *.log.json, log.txt, metrics.json",
+    "detectron2, MMEngine, DINO, MAE, scripts of one's own",
+    re.compile(r".+\.(?:jsonl|ndjson|log\.json)|log\.txt|metrics\.json"),
+    lambda path: Lines(),
+    Backlog(0, 16 << 20),
+)
+TRAINER_STATE = Kind(
+    "Trainer state",
+    "checkpoint-*/trainer_state.json",
+    "Transformers' Trainer, with each checkpoint",
+    re.compile(r"trainer_state\.json"),
+    lambda path: TrainerState(),
+    Backlog(FILE_BYTES, FILE_BYTES),
+    read_bytes=FILE_BYTES,
+    rewritten=True,
+)
+OUTPUT = "its output"
+"""The label of what a run prints into a file; between JSON lines and the Trainer's state, which is late by a checkpoint."""
+TERMINAL = "its output in tmux"
+KINDS = (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES, TRAINER_STATE)
+ORDER = (*(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES)), OUTPUT, TRAINER_STATE.label, TERMINAL)
+"""Where a run has several curves, the first of these is its own."""
+
+
+def kind_of(name: str) -> Kind | None:
+    """Return the kind of a file, judging by its name; None if it is none that gputop reads."""
+    return next((kind for kind in KINDS if kind.pattern.fullmatch(name)), None)
+
+
+def _name_of_metric(path: Path) -> str:
+    """Return the name of the metric in a file of MLflow: its path below the last folder ``metrics``."""
+    parts = path.parts
+    start = len(parts) - 1 - parts[::-1].index(METRICS_DIR) if METRICS_DIR in parts else len(parts) - 2
+    return "/".join(parts[start + 1 :])

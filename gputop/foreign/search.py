@@ -1,0 +1,218 @@
+"""Finds the files that may hold the curve of a run which gputop does not track.
+
+What shows whose a file is: that a process of the run has it open, or its PID in a TensorBoard file's name. Else it lies below
+the working directory of such a process, or below a folder that its command line or its environment names, and was written
+since the process started; such a file may also be another run's. Everything here may hang with a network file system.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from gputop.foreign.kinds import MLFLOW, TENSORBOARD, TRAINER_STATE, Kind, kind_of
+from gputop.foreign.walk import walk
+from gputop.process import ProcessRun
+from gputop.sources.host import procfs
+
+SLACK_S = 2.0
+"""A process's start is known to a clock tick since boot, and the boot time to a second."""
+HANDLES = 4096
+FOLDERS = 20
+_ENVIRONMENT = ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "MLFLOW_TRACKING_URI", "OUTPUT_DIR", "LOG_DIR")
+_TOO_GENERAL = ("/", "/tmp", "/home", "/root", "/mnt", "/data", "/usr", "/var", "/etc", "/proc", "/sys", "/dev")
+"""Folders of everybody are searched only if a process works in them."""
+_SPLITS = frozenset(("train", "training", "validation", "val", "valid", "eval", "test", "dev"))
+"""Folders side by side that belong to one run, such as those of Keras."""
+_EVENT_FILE = re.compile(r"events\.out\.tfevents\.\d+\.(?P<host>.+)\.(?P<pid>\d+)\.\d+(?:\.\D.*)?")
+
+
+class Found(NamedTuple):
+    """Files that make one curve. ``paths``: path -> what the names of its metrics begin with."""
+
+    kind: Kind
+    root: Path
+    paths: Mapping[Path, str]
+    rank: int | None
+    """The rank that writes them; None if that is not known."""
+    certain: bool
+    """Whether a process of the run is known to write them."""
+    contested: bool = False
+    """Whether a tracked run works in the same place and may as well write them."""
+
+
+def search(run: ProcessRun, tracked: Collection[int] = ()) -> list[Found]:
+    """Return the sources of a run's curve. ``tracked``: processes of tracked runs, which may write files as well."""
+    ranks = {rank.pid: rank.rank if rank.rank is not None else place for place, rank in enumerate(run.ranks)}
+    launcher = [run.launcher.pid] if run.launcher is not None else []
+    pids = [pid for pid in (*ranks, *launcher) if _uid(pid) == os.geteuid()]
+    if not any(pid in ranks for pid in pids):
+        return []
+    names = {own: ranks.get(pid) for pid in pids for own in _own_pids(pid)}
+    since = run.started_at - SLACK_S if run.started_at is not None else 0.0
+    certain: dict[Path, int | None] = {}
+    for pid in pids:
+        for owner in (pid, *_children(pid)):
+            certain.update({path: ranks.get(pid) for path in _open_files(owner)})
+    walked = walk(_folders(run, pids), since, os.geteuid())
+    files = dict(walked.files) | {path: kind for path in certain if (kind := kind_of(path.name))}
+    for path in [path for path, kind in files.items() if kind is TENSORBOARD]:
+        written_by = _EVENT_FILE.fullmatch(path.name)
+        if written_by is None:
+            continue
+        if int(written_by["pid"]) in names and _same_host(written_by["host"], pids[0]):
+            certain[path] = names[int(written_by["pid"])]
+        elif path not in certain:
+            del files[path]
+    shared = {folder for pid in tracked if (folder := _folder_of(pid)) is not None}
+    found = list(grouped(files, certain))
+    found += [Found(MLFLOW, root, dict.fromkeys(paths, ""), None, False) for root, paths in walked.runs_of_mlflow.items()]
+    return [
+        item._replace(contested=not item.certain and any(folder in item.root.parents for folder in shared)) for item in found
+    ]
+
+
+def grouped(files: Mapping[Path, Kind], certain: Mapping[Path, int | None]) -> Iterable[Found]:
+    """Yield files that belong together as one source: TensorBoard's of one folder tree, the Trainer's of one output."""
+    alone: list[tuple[Path, Kind]] = []
+    events: dict[tuple[bool, int | None], list[Path]] = defaultdict(list)
+    states: dict[Path, list[Path]] = defaultdict(list)
+    for path, kind in sorted(files.items()):
+        if kind is TENSORBOARD:
+            events[path in certain, certain.get(path)].append(path)
+        elif kind is TRAINER_STATE:
+            states[path.parent.parent if path.parent.name.startswith("checkpoint-") else path.parent].append(path)
+        else:
+            alone.append((path, kind))
+    for (known, rank), paths in events.items():
+        for root, members in _trees(paths).items():
+            yield Found(TENSORBOARD, root, members, rank, known)
+    for path, kind in alone:
+        yield Found(kind, path, {path: ""}, certain.get(path), path in certain)
+    for root, paths in states.items():
+        newest = sorted(paths, key=_written_at)
+        owner = next((path for path in paths if path in certain), None)
+        yield Found(TRAINER_STATE, root, dict.fromkeys(newest, ""), certain.get(owner) if owner else None, owner is not None)
+
+
+def _trees(paths: Sequence[Path]) -> dict[Path, dict[Path, str]]:
+    """Return root -> its files, each with the prefix that tells it from files in other folders below that root."""
+    roots: list[Path] = []
+    found: dict[Path, dict[Path, str]] = {}
+    for path in sorted(paths, key=lambda path: (len(path.parts), path)):
+        folder = path.parent
+        own = folder.parent if folder.name in _SPLITS else folder
+        root = next((root for root in roots if root == own or root in own.parents), own)
+        if root not in found:
+            roots.append(root)
+        inner = folder.relative_to(root).as_posix()
+        found.setdefault(root, {})[path] = "" if inner == "." else f"{inner}/"
+    return found
+
+
+def _folders(run: ProcessRun, pids: Sequence[int]) -> list[Path]:
+    """Return where to look: what the environment and the command line name, then where the processes work."""
+    working = list(dict.fromkeys(folder for pid in pids if (folder := _folder_of(pid)) is not None))
+    named = [word for pid in pids[:1] for word in _named_in_environment(pid)]
+    named += [part for word in run.command for part in (word.partition("=")[2] or word,)]
+    found: list[Path] = []
+    for word in named:
+        for base in working[:1]:
+            path = (
+                Path(os.path.realpath(base / word.removeprefix("file://")))
+                if 0 < len(word) < 1000 and "\0" not in word
+                else None
+            )
+            if path is not None and not path.is_dir():
+                path = path.parent if path.suffix and path.parent.is_dir() and "/" in word else None
+            if path is not None and str(path) not in _TOO_GENERAL and path not in base.parents:
+                found.append(path)
+    return list(dict.fromkeys([*found[:FOLDERS], *working[:FOLDERS]]))
+
+
+def _named_in_environment(pid: int) -> list[str]:
+    try:
+        values = procfs.read_environ(pid) or {}
+    except OSError:
+        return []
+    return [values[name] for name in _ENVIRONMENT if name in values]
+
+
+def _uid(pid: int) -> int | None:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+
+
+def _folder_of(pid: int) -> Path | None:
+    """Return the working directory of a process; None if it is deleted, hidden, or in another root."""
+    try:
+        path, here = os.readlink(f"/proc/{pid}/cwd"), os.stat(f"/proc/{pid}/cwd")
+        there = os.stat(path)
+    except OSError:
+        return None
+    return Path(path) if (here.st_dev, here.st_ino) == (there.st_dev, there.st_ino) else None
+
+
+def _own_pids(pid: int) -> list[int]:
+    """Return a process's PID here and in the PID namespaces of the containers that it runs in."""
+    try:
+        data = procfs.read_of_process(f"/proc/{pid}/status") or b""
+    except OSError:
+        return [pid]
+    _, _, rest = data.partition(b"\nNSpid:")
+    return [pid, *(int(word) for word in rest.partition(b"\n")[0].split() if word.isdigit())]
+
+
+def _same_host(host: str, pid: int) -> bool:
+    """Return whether a process of this machine may give ``host`` as its name: one in a container has a name of its own."""
+    if host == os.uname().nodename:
+        return True
+    try:
+        return os.readlink(f"/proc/{pid}/ns/uts") != os.readlink("/proc/self/ns/uts")
+    except OSError:
+        return False
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of a process: wandb writes its file in one."""
+    try:
+        data = procfs.read_of_process(f"/proc/{pid}/task/{pid}/children") or b""
+    except OSError:
+        return []
+    return [int(word) for word in data.split()[:100] if word.isdigit()]
+
+
+def _open_files(pid: int) -> list[Path]:
+    """Return the files of a known kind that a process has open for writing and that lie where it says."""
+    found = []
+    try:
+        handles = os.listdir(f"/proc/{pid}/fd")[:HANDLES]
+    except OSError:
+        return []
+    for handle in handles:
+        link = f"/proc/{pid}/fd/{handle}"
+        try:
+            path = os.readlink(link)
+            if handle in ("0", "1", "2") or kind_of(os.path.basename(path)) is None:
+                continue
+            opened, here = os.stat(link), os.lstat(path)
+            writable = os.lstat(link).st_mode & stat.S_IWUSR
+        except OSError:
+            continue
+        if writable and stat.S_ISREG(here.st_mode) and (opened.st_dev, opened.st_ino) == (here.st_dev, here.st_ino):
+            found.append(Path(path))
+    return found
+
+
+def _written_at(path: Path) -> float:
+    try:
+        return path.lstat().st_mtime
+    except OSError:
+        return 0.0

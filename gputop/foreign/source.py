@@ -1,0 +1,104 @@
+"""One source of a curve: files of one kind that belong together, read as they grow."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+from gputop.foreign.files.values import Value, metric_name
+from gputop.foreign.kinds import TRAINER_STATE, Kind
+from gputop.jobs.output.follower import FileFollower
+
+
+class CurveFile:
+    """One file. Written anew with the values that it had, it passes on only those that come after them."""
+
+    def __init__(self, path: Path, kind: Kind, prefix: str = "") -> None:
+        self.path = path
+        self._kind = kind
+        self._prefix = prefix
+        self._passed_on: Counter[str] = Counter()
+        self._begin(path)
+
+    def _begin(self, path: Path) -> None:
+        self.path = path
+        self._follower = FileFollower(path, self._kind.backlog)
+        self._restart()
+
+    def _restart(self) -> None:
+        self._parser = self._kind.parser(self.path)
+        self._again = Counter(self._passed_on) if self._kind.rewritten else Counter()
+
+    def move_to(self, path: Path) -> None:
+        """Go on with another file that holds the same values and later ones."""
+        if path != self.path:
+            self._begin(path)
+
+    def read(self, finished: bool = False) -> tuple[list[Value], bool]:
+        """Return new values, each with a time, and whether the file is read to its end. Never raises for what it holds.
+
+        A value without a time gets that at which the file was last written. ``finished``: nobody writes the file any more.
+        """
+        if self._parser.refused:
+            return [], True
+        look = self._follower.look(self._kind.read_bytes, finished)
+        if look.restarted:
+            self._restart()
+        if look.skipped_bytes:
+            self._parser.skip(look.skipped_bytes)
+        found = self._parser.feed(look.data) if look.data else []
+        if look.complete:
+            found += self._parser.end()
+        at = look.written_at if look.written_at is not None else time.time()
+        return [self._complete(value, at) for value in found if self._is_new(value.name)], look.at_end
+
+    def _is_new(self, name: str) -> bool:
+        if not self._kind.rewritten:
+            return True
+        if self._again[name] > 0:
+            self._again[name] -= 1
+            return False
+        self._passed_on[name] += 1
+        return True
+
+    def _complete(self, value: Value, at: float) -> Value:
+        name = (metric_name(self._prefix + value.name) or value.name) if self._prefix else value.name
+        return value._replace(name=name, time=at if value.time is None else value.time)
+
+
+class Source:
+    """The files of one kind that make one curve of one rank. ``paths``: path -> what its metrics' names begin with."""
+
+    def __init__(self, kind: Kind, paths: Mapping[Path, str]) -> None:
+        self.kind = kind
+        self._files: dict[Path, CurveFile] = {}
+        self.update(paths)
+
+    def update(self, paths: Mapping[Path, str]) -> None:
+        """Take in which files there are now; a file that is gone is kept no longer."""
+        if self.kind is TRAINER_STATE:
+            newest = next(reversed(tuple(paths)), None)
+            if newest is not None:
+                file = next(iter(self._files.values()), None) or CurveFile(newest, self.kind)
+                file.move_to(newest)
+                self._files = {newest: file}
+            return
+        known = self._files
+        self._files = {path: known.get(path) or CurveFile(path, self.kind, prefix) for path, prefix in paths.items()}
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files."""
+        return tuple(self._files)
+
+    def read(self, finished: bool = False) -> tuple[list[Value], bool]:
+        """Return the new values of one piece of each file, and whether all are read to their end."""
+        found: list[Value] = []
+        at_end = True
+        for file in self._files.values():
+            values, ended = file.read(finished)
+            found += values
+            at_end = at_end and ended
+        return found, at_end

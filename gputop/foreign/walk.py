@@ -1,0 +1,101 @@
+"""Looks for files that may hold a run's curve below some folders: bounded in depth, number and time; follows no link."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gputop.foreign.kinds import METRICS_DIR, Kind, kind_of
+
+COST_MAX = 10
+"""A level costs 2, one with a likely name 1. Hydra's ``outputs/DATE/TIME/lightning_logs/version_N`` costs 8."""
+ENTRIES = 20_000
+SECONDS = 2.0
+FILES = 200
+METRICS = 200
+_LIKELY = re.compile(
+    r"runs?|logs?|.*_logs|logging|wandb|(?:offline-)?run-.*|mlruns|tb.*|tensorboard.*|outputs?|results?|exp.*|ckpt.*|checkpoint.*"
+)
+"""Such folders come first."""
+_PASSED_OVER = re.compile(r"\..*|__pycache__|site-packages|node_modules|venv|env|conda.*|proc|sys|dev")
+
+
+@dataclass(slots=True)
+class Walked:
+    """What a search found. ``runs_of_mlflow``: the folder of a run -> the files of its metrics."""
+
+    files: list[tuple[Path, Kind]] = field(default_factory=list)
+    runs_of_mlflow: dict[Path, list[Path]] = field(default_factory=dict)
+
+
+def walk(folders: Sequence[Path], since: float, uid: int) -> Walked:
+    """Return the files of ``uid`` below the folders that were written at or after ``since`` (wall clock, seconds)."""
+    found, seen, left = Walked(), set[tuple[int, int]](), ENTRIES
+    until = time.monotonic() + SECONDS
+    waiting = [(0, place, str(folder)) for place, folder in enumerate(folders)]
+    heapq.heapify(waiting)
+    order = len(waiting)
+    while waiting and left > 0 and len(found.files) < FILES and time.monotonic() < until:
+        cost, _, folder = heapq.heappop(waiting)
+        try:
+            here = os.stat(folder, follow_symlinks=False)
+            if (here.st_dev, here.st_ino) in seen:
+                continue
+            seen.add((here.st_dev, here.st_ino))
+            with os.scandir(folder) as listing:
+                entries = [entry for entry, _ in zip(listing, range(left), strict=False)]
+        except OSError:
+            continue
+        left -= len(entries)
+        names = {entry.name for entry in entries}
+        for entry in entries:
+            kind = kind_of(entry.name)
+            if kind is not None:
+                if _is_fresh(entry, since, uid):
+                    found.files.append((Path(entry.path), kind))
+            elif entry.name == METRICS_DIR and "meta.yaml" in names:
+                metrics = _metrics(entry.path, since, uid)
+                if metrics:
+                    found.runs_of_mlflow[Path(folder)] = metrics
+            elif cost < COST_MAX and not _PASSED_OVER.fullmatch(entry.name) and _is_folder(entry):
+                order += 1
+                heapq.heappush(waiting, (cost + 2 - bool(_LIKELY.fullmatch(entry.name)), order, entry.path))
+    return found
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return False
+
+
+def _is_fresh(entry: os.DirEntry[str], since: float, uid: int) -> bool:
+    try:
+        if not entry.is_file(follow_symlinks=False):
+            return False
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return found.st_mtime >= since and found.st_uid == uid
+
+
+def _metrics(folder: str, since: float, uid: int, depth: int = 3) -> list[Path]:
+    """Return the files of the metrics of a run of MLflow; a name with "/" is a file in a folder."""
+    found: list[Path] = []
+    try:
+        with os.scandir(folder) as listing:
+            entries = [entry for entry, _ in zip(listing, range(METRICS), strict=False)]
+    except OSError:
+        return []
+    for entry in sorted(entries, key=lambda entry: entry.name):
+        if _is_fresh(entry, since, uid):
+            found.append(Path(entry.path))
+        elif depth and _is_folder(entry):
+            found += _metrics(entry.path, since, uid, depth - 1)
+    return found[:METRICS]

@@ -1,0 +1,42 @@
+"""The values of one rank as they are read from files: the newest of each metric, and the points since the last call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gputop.snapshot import Points
+from gputop.tracking.reader.decimate import Decimator
+from gputop.tracking.reader.runs import POLL_POINTS
+
+METRICS_MAX = 1000
+"""Values of further metrics are left out: no run shows so many."""
+
+
+@dataclass(slots=True)
+class Collected:
+    """What is known of one rank's metrics. Times are wall clock, in seconds since the epoch."""
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    fresh: dict[str, Decimator] = field(default_factory=dict)
+    step: int | None = None
+    last_log_at: float | None = None
+
+    def add(self, step: int, metrics: Mapping[str, float], at: float, points_max: int = POLL_POINTS) -> None:
+        """Take in the values of one step; ``points_max``: how many points of a metric are kept until they are taken."""
+        self.step, self.last_log_at = max(step, self.step or 0), max(at, self.last_log_at or at)
+        for name, value in metrics.items():
+            if name not in self.metrics and len(self.metrics) >= METRICS_MAX:
+                continue
+            self.metrics[name] = value
+            series = self.fresh.setdefault(name, Decimator(points_max))
+            series.extend((step,), (int(at * 1e9),), (value,), _seconds)
+
+    def take_points(self, run_id: str, rank: int) -> list[Points]:
+        """Return the points since the last call."""
+        fresh, self.fresh = self.fresh, {}
+        return [Points(run_id, rank, name, *tuple(zip(*series.points(), strict=True))[1:]) for name, series in fresh.items()]
+
+
+def _seconds(time_ns: int) -> float:
+    return time_ns / 1e9

@@ -1,0 +1,293 @@
+"""The curves of untracked runs from the files that training libraries write: real processes, real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.foreign import curves as curves_module
+from gputop.foreign import followed
+from gputop.foreign.curves import Curves, ForeignCurves
+from gputop.process import Ancestor, ProcessRank, ProcessRun
+from gputop.snapshot import Run
+from tests.foreign.files.writers import WandbFile, event, event_file, simple
+from tests.real_processes import eventually
+
+WAITS = """
+import os, sys, time
+parent = os.getppid()
+held = [open(path, "ab") for path in sys.argv[1:] if path.startswith(os.sep)]
+print("ready", flush=True)
+while os.getppid() == parent:
+    time.sleep(0.05)
+"""
+LOSSES = {step: 1 / (step + 1) for step in range(50)}
+HOST = os.uname().nodename
+
+
+class Trainings:
+    """Starts processes that wait in a folder, as trainings of which only the files are seen."""
+
+    def __init__(self) -> None:
+        self._started: list[subprocess.Popen[bytes]] = []
+
+    def start(self, folder: Path, *words: str) -> int:
+        folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, "-c", WAITS, *words]
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        self._started.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        return process.pid
+
+    def end(self) -> None:
+        for process in self._started:
+            process.kill()
+            process.wait()
+            assert process.stdout is not None
+            process.stdout.close()
+
+
+@pytest.fixture
+def trainings() -> Iterator[Trainings]:
+    started = Trainings()
+    yield started
+    started.end()
+
+
+def run_of(*pids: int, launcher: int | None = None, command: tuple[str, ...] = ("train.py",)) -> ProcessRun:
+    ranks = tuple(ProcessRank(pid, place if len(pids) > 1 else None) for place, pid in enumerate(pids))
+    above = Ancestor(launcher, "torchrun") if launcher is not None else None
+    return ProcessRun(f"pid:{pids[0]}", "train.py", ranks, above, started_at=time.time() - 20, command=command)
+
+
+def write_wandb(folder: Path) -> Path:
+    file = WandbFile()
+    for step, value in LOSSES.items():
+        file.history(step, {"train/loss": value, "_timestamp": time.time()})
+    path = folder / "wandb" / "offline-run-20260101_101010-ab12" / "run-ab12.wandb"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(file.data))
+    (folder / "wandb" / "latest-run").symlink_to(path.parent)
+    return path
+
+
+def write_csv(folder: Path) -> Path:
+    path = folder / "lightning_logs" / "version_0" / "metrics.csv"
+    path.parent.mkdir(parents=True)
+    path.write_text("epoch,step,train_loss\n" + "".join(f"0,{step},{value}\n" for step, value in LOSSES.items()))
+    return path
+
+
+def write_state(folder: Path) -> Path:
+    for end in (20, 50):
+        path = folder / "out" / f"checkpoint-{end}" / "trainer_state.json"
+        path.parent.mkdir(parents=True)
+        history = [{"step": step, "epoch": 0.1, "loss": LOSSES[step]} for step in range(end)]
+        path.write_text(json.dumps({"global_step": end, "log_history": history}))
+        os.utime(path, (time.time() - 10 + end / 10,) * 2)
+    return path
+
+
+def write_lines(folder: Path) -> Path:
+    path = folder / "output" / "metrics.json"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(json.dumps({"iteration": step, "total_loss": value}) + "\n" for step, value in LOSSES.items()))
+    return path
+
+
+def write_mlflow(folder: Path) -> Path:
+    path = folder / "mlruns" / "0" / "0a1b" / "metrics" / "train" / "loss"
+    path.parent.mkdir(parents=True)
+    path.parents[2].joinpath("meta.yaml").write_text("run_id: 0a1b\n")
+    path.write_text("".join(f"{int(time.time() * 1000)} {value} {step}\n" for step, value in LOSSES.items()))
+    return path
+
+
+def write_events(folder: Path, pid: int, scale: float = 1.0, inner: str = "runs/exp1") -> Path:
+    return event_file(folder / inner, pid, {step: scale * value for step, value in LOSSES.items()}, at=time.time(), host=HOST)
+
+
+def until_known(reader: ForeignCurves, runs: list[ProcessRun], ready: Callable[[Curves], bool]) -> Curves:
+    return eventually(lambda: reader.poll(runs), ready)
+
+
+def loss_of(run: Run) -> tuple[str, int | None, float]:
+    (rank,) = run.ranks
+    ((name, value),) = [(name, value) for name, value in rank.metrics.items() if name != "epoch"]
+    return name, run.step, value
+
+
+def test_files_of_every_kind_become_the_curve_of_the_run_in_whose_folder_they_lie(trainings: Trainings, tmp_path: Path) -> None:
+    kinds: dict[str, tuple[str, Callable[[Path], Path]]] = {
+        "W&B": ("train/loss", write_wandb),
+        "CSV": ("train_loss", write_csv),
+        "Trainer state": ("loss", write_state),
+        "JSON lines": ("total_loss", write_lines),
+        "MLflow": ("train/loss", write_mlflow),
+    }
+    runs, files = {}, {}
+    for label, (_, write) in kinds.items():
+        folder = tmp_path / f"é {label}"
+        runs[label] = run_of(trainings.start(folder))
+        files[label] = write(folder)
+    pid = trainings.start(tmp_path / "here")
+    runs["TensorBoard"] = run_of(pid, command=("train.py", f"--log_dir={tmp_path / 'else where'}"))
+    files["TensorBoard"] = write_events(tmp_path / "else where", pid)
+    reader, points = ForeignCurves(), {}
+
+    def poll() -> Curves:
+        found = reader.poll(list(runs.values()))
+        points.update({(item.run_id, item.metric): item for item in found.points})
+        return found
+
+    found = eventually(poll, lambda found: len(found.runs) == len(runs))
+    by_id = {run.run_id: run for run in found.runs}
+    for (label, expected), shown in zip(runs.items(), found.process_runs, strict=True):
+        (curve,) = shown.curves
+        assert (curve.source, curve.files, curve.shared) == (label, (str(files[label]),), False)
+        assert (shown.run_id, shown.outputs) == (curve.run_id, curve.files)
+        run = by_id[curve.run_id]
+        name, step, value = loss_of(run)
+        assert (name, step, value) == (kinds.get(label, ("loss",))[0], 49, pytest.approx(1 / 50, abs=1e-6))
+        assert (run.ranks[0].pid, run.ranks[0].facts["source"]) == (expected.ranks[0].pid, label)
+        series = points[curve.run_id, name]
+        assert (len(series.steps), series.steps[-1]) == (50, 49)
+        assert all(abs(at - time.time()) < 600 for at in series.times)
+    assert [run.run_id for run in until_known(ForeignCurves(), [runs["CSV"]], lambda found: bool(found.runs)).runs] == [
+        found.process_runs[1].run_id
+    ]
+
+
+def test_a_curve_is_followed_and_found_late(trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed, "LOOK_S", 0.0)
+    monkeypatch.setattr(followed, "LOOK_SHARE", 0)
+    pid = trainings.start(tmp_path)
+    reader, run = ForeignCurves(), run_of(pid)
+    assert reader.poll([run]).runs == ()
+    path = write_events(tmp_path, pid)
+    first = until_known(reader, [run], lambda found: bool(found.runs)).runs[0]
+    with path.open("ab") as file:
+        file.write(event(time.time(), 50, simple("loss", 0.001)))
+    last = until_known(reader, [run], lambda found: found.runs[0].step == 50).runs[0]
+    assert last.run_id == first.run_id
+    write_csv(tmp_path)
+    both = until_known(reader, [run], lambda found: len(found.runs) == 2)
+    assert [curve.source for curve in both.process_runs[0].curves] == ["TensorBoard", "CSV"]
+    assert both.process_runs[0].run_id == first.run_id
+    path.unlink()
+    left = until_known(reader, [run], lambda found: len(found.runs) == 1)
+    assert [curve.source for curve in left.process_runs[0].curves] == ["CSV"]
+
+
+def test_what_is_not_its_own_is_no_curve(trainings: Trainings, tmp_path: Path) -> None:
+    here, other = tmp_path / "here", tmp_path / "other"
+    pid, their = trainings.start(here), trainings.start(other)
+    old = write_csv(here)
+    os.utime(old, (time.time() - 3600,) * 2)
+    write_events(here, their)
+    event_file(here / "runs", pid, LOSSES, at=time.time(), host="another-machine")
+    write_csv(other)
+    (here / "link").symlink_to(other)
+    (here / "logs.csv").symlink_to(other / "lightning_logs" / "version_0" / "metrics.csv")
+    (here / "data.csv").write_text("image,label\na.png,3\n")
+    reader = ForeignCurves()
+    for _ in range(3):
+        assert reader.poll([run_of(pid)]).runs == ()
+
+
+def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Trainings, tmp_path: Path) -> None:
+    held = write_wandb(tmp_path)
+    first, second = trainings.start(tmp_path), trainings.start(tmp_path, str(held))
+    path = write_csv(tmp_path)
+    write_events(tmp_path, second)
+    runs = [run_of(first), run_of(second)]
+    found = until_known(ForeignCurves(), runs, lambda found: len(found.runs) == 3)
+    one, two = found.process_runs
+    assert [(curve.source, curve.shared) for curve in two.curves] == [("TensorBoard", False), ("W&B", False), ("CSV", True)]
+    assert [(curve.source, curve.files, curve.shared) for curve in one.curves if curve.source == "CSV"] == [
+        ("CSV", (str(path),), True)
+    ]
+    assert one.run_id is None
+    shared = next(run for run in found.runs if run.run_id == two.curves[2].run_id)
+    assert [rank.pid for rank in shared.ranks] == [None]
+    assert sum(points.run_id == shared.run_id for points in found.points) <= 1
+
+
+def test_a_tracked_run_in_the_same_folder_may_write_the_file_as_well(trainings: Trainings, tmp_path: Path) -> None:
+    pid, tracked = trainings.start(tmp_path), trainings.start(tmp_path)
+    write_csv(tmp_path)
+    reader = ForeignCurves()
+    found = eventually(lambda: reader.poll([run_of(pid)], [tracked]), lambda found: bool(found.runs))
+    assert (found.process_runs[0].run_id, found.process_runs[0].curves[0].shared) == (None, True)
+
+
+def test_ranks_and_folders_of_one_run_are_one_curve(trainings: Trainings, tmp_path: Path) -> None:
+    pids = [trainings.start(tmp_path) for _ in range(2)]
+    for rank, pid in enumerate(pids):
+        write_events(tmp_path, pid, rank + 1.0, f"tb/rank{rank}/train")
+        write_events(tmp_path, pid, rank + 3.0, f"tb/rank{rank}/validation")
+    run = run_of(*pids, launcher=trainings.start(tmp_path))
+    (found,) = until_known(ForeignCurves(), [run], lambda found: len(found.runs) == 1 and len(found.runs[0].ranks) == 2).runs
+    last = pytest.approx(1 / 50, rel=1e-4)
+    assert [dict(rank.metrics) for rank in found.ranks] == [
+        {"train/loss": last, "validation/loss": pytest.approx(3 / 50, rel=1e-4)},
+        {"train/loss": pytest.approx(2 / 50, rel=1e-4), "validation/loss": pytest.approx(4 / 50, rel=1e-4)},
+    ]
+    assert [rank.pid for rank in found.ranks] == pids
+
+
+def test_a_file_system_that_hangs_holds_up_nothing_else(
+    trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs, sound = trainings.start(tmp_path / "hangs"), trainings.start(tmp_path / "sound")
+    write_csv(tmp_path / "sound")
+    answer, search = threading.Event(), followed.search
+
+    def search_or_hang(run: ProcessRun, tracked: object = ()) -> object:
+        if run.ranks[0].pid == hangs:
+            answer.wait()
+        return search(run)
+
+    monkeypatch.setattr(followed, "search", search_or_hang)
+    monkeypatch.setattr(curves_module, "RUNS_MAX", 2)
+    reader = ForeignCurves()
+    try:
+        found = until_known(reader, [run_of(hangs), run_of(sound)], lambda found: bool(found.runs))
+        assert [bool(run.curves) for run in found.process_runs] == [False, True]
+        assert len(reader.poll([run_of(sound)]).runs) == 1, "the run on the hanging file system has ended"
+        more = trainings.start(tmp_path / "more")
+        write_csv(tmp_path / "more")
+        for _ in range(3):
+            assert len(reader.poll([run_of(sound), run_of(more)]).runs) == 1, "its thread still counts"
+    finally:
+        answer.set()
+    until_known(reader, [run_of(sound), run_of(more)], lambda found: len(found.runs) == 2)
+
+
+def test_an_unexpected_error_in_one_run_is_told_and_spares_the_others(
+    trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, sound = trainings.start(tmp_path / "broken"), trainings.start(tmp_path / "sound")
+    write_csv(tmp_path / "sound")
+    search = followed.search
+
+    def search_or_fail(run: ProcessRun, tracked: object = ()) -> object:
+        if run.ranks[0].pid == broken:
+            raise ValueError("a bug")
+        return search(run)
+
+    monkeypatch.setattr(followed, "search", search_or_fail)
+    told: list[Exception] = []
+    reader = ForeignCurves()
+    runs = [run_of(broken), run_of(sound)]
+    eventually(lambda: reader.poll(runs, (), told.append), lambda found: len(found.runs) == 1 and bool(told))
+    assert str(told[0]) == "a bug"
