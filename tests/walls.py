@@ -14,8 +14,8 @@ from pathlib import Path
 
 GROUND = frozenset(
     (
-        *("command_line", "errors", "facts", "frameworks", "groups", "losses", "places", "preflight", "process", "snapshot"),
-        *("terminal_text", "units", "wire"),
+        *("command_line", "errors", "facts", "frameworks", "groups", "losses", "places", "preflight", "process", "run_filter"),
+        *("snapshot", "terminal_text", "units", "wire"),
     )
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
@@ -34,6 +34,7 @@ _TABLE = {
     "groups": "command_line process",
     "snapshot": "losses process wire",
     "units": "errors",
+    "run_filter": "errors losses snapshot units",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
     "tracking": "facts places terminal_text tracking/journal",

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from gputop.errors import describe_unexpected
+from gputop.facts.table import Facts
 from gputop.places import runs_dir as default_runs_dir
 from gputop.snapshot import FormatError, Points, Rank, Run
 from gputop.tracking.journal import places
 from gputop.tracking.reader import labels as run_labels
 from gputop.tracking.reader.labels import Labels
+from gputop.tracking.reader.launched import recipe_of
 from gputop.tracking.reader.rank_log import RankLog, Text, merged
 from gputop.tracking.reader.stopped import as_job_ended, worst
 
@@ -319,11 +321,13 @@ def _describe(followed: _Followed) -> Run:
     ends = [log.ended_at() for log in logs]
     worlds = [rank.world_size for rank in ranks if rank.world_size is not None]
     every = sorted(followed.logs.items())
+    job_id = first.text("job_id")
+    own_tags = next((tags for rank in ranks if (tags := Facts(rank.facts).tags)), ())
     run = Run(
         run_id=followed.run_id,
         name=followed.labels.name or first.text("name") or followed.run_id,
         project=first.text("project"),
-        job_id=first.text("job_id"),
+        job_id=job_id,
         state=worst(rank.state for rank in ranks),
         created_at=min(log.identity.created_ns for _, log in every) / 1e9,
         ended_at=max((end for end in ends if end is not None), default=None) if all(ends) else None,
@@ -331,6 +335,8 @@ def _describe(followed: _Followed) -> Run:
         config=merged([log.config for log in logs]),
         command=first.command,
         ranks=ranks,
+        tags=tuple(followed.labels.tags(own_tags)),
+        recipe=recipe_of(job_id) if job_id is not None else None,
     )
     followed.finished = run if ended else None
     return as_job_ended(run)
