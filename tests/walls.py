@@ -15,7 +15,7 @@ from pathlib import Path
 GROUND = frozenset(
     (
         *("command_line", "errors", "facts", "frameworks", "groups", "losses", "places", "preflight", "process", "run_filter"),
-        *("snapshot", "terminal_text", "units", "wire"),
+        *("run_questions", "snapshot", "terminal_text", "units", "wire"),
     )
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
@@ -34,6 +34,7 @@ _TABLE = {
     "groups": "command_line process",
     "snapshot": "losses process wire",
     "units": "errors",
+    "run_questions": "process snapshot wire",
     "run_filter": "errors losses snapshot units",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
@@ -86,9 +87,10 @@ _TABLE = {
     "tui/drawing/charts": "",
     "tui/drawing": "ground doctor/findings history tui/drawing/charts tui/state",
     "tui/drawing/gpus": "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/state",
+    "tui/drawing/runs": "ground tui/drawing tui/state",
     "tui/drawing/untracked": "ground tui/drawing tui/state",
-    "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/untracked tui/state",
-    "tui/screens": "ground doctor/findings history jobs tui/drawing tui/drawing/gpus tui/state tui/widgets",
+    "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/runs tui/drawing/untracked tui/state",
+    "tui/screens": "ground doctor/findings history jobs tui/drawing tui/drawing/gpus tui/drawing/runs tui/state tui/widgets",
     "tui/screens/launch": ("ground doctor/findings jobs jobs/output recipes tui/drawing tui/screens tui/state tui/widgets"),
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from gputop.process import ProcessAnswer, ProcessQuestion
+    from gputop.run_questions import Answer, Question
     from gputop.snapshot import Snapshot
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
@@ -40,10 +40,10 @@ class Feed(Protocol):
     def drain(self) -> list[Snapshot]:
         """Return what has arrived since the last call, oldest first."""
 
-    def ask(self, question: ProcessQuestion) -> None:
-        """Ask about one process and return at once. A replay never answers; a live feed answers only the newest question."""
+    def ask(self, question: Question) -> None:
+        """Ask and return at once. A replay never answers; a live feed answers only the newest question of each kind."""
 
-    def take_answers(self) -> list[ProcessAnswer]:
+    def take_answers(self) -> list[Answer]:
         """Return the answers that have arrived since the last call, oldest first."""
 
     def problem(self) -> str | None:
@@ -67,13 +67,13 @@ class Inbox:
 
     def __init__(self, snapshots_max: int | None = None) -> None:
         self._pending: deque[Snapshot] = deque(maxlen=snapshots_max)
-        self._answers: deque[ProcessAnswer] = deque(maxlen=ANSWERS_MAX)
+        self._answers: deque[Answer] = deque(maxlen=ANSWERS_MAX)
 
     def drain(self) -> list[Snapshot]:
         """Return the snapshots that have arrived since the last call, oldest first."""
         return _taken(self._pending)
 
-    def take_answers(self) -> list[ProcessAnswer]:
+    def take_answers(self) -> list[Answer]:
         """Return the answers that have arrived since the last call, oldest first; a recording has none."""
         return _taken(self._answers)
 
@@ -169,7 +169,7 @@ class ReplayFeed(Inbox):
             self._speed = speed
             self._wake.notify()
 
-    def ask(self, question: ProcessQuestion) -> None:
+    def ask(self, question: Question) -> None:
         """Do nothing: a recording holds only its snapshots."""
 
     def problem(self) -> str | None:

@@ -8,6 +8,7 @@ nor any source's library, and imports the records only when it reads, so that th
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import select
@@ -24,7 +25,7 @@ from gputop.errors import GputopError
 from gputop.wire import LINE_MAX_BYTES
 
 if TYPE_CHECKING:
-    from gputop.process import ProcessQuestion
+    from gputop.run_questions import Question
 
 PENDING_MAX = 3600
 MUTE_S = 15.0
@@ -147,12 +148,14 @@ class LiveFeed(Inbox):
     def _take(self, line: bytes) -> bool:
         """Store what a line holds; return whether it is a snapshot. A line that cannot be read is skipped."""
         from gputop.process import ProcessAnswer
+        from gputop.run_questions import RunsAnswer
         from gputop.snapshot import FormatError, Snapshot
 
-        if ProcessAnswer.is_in(line):
-            with contextlib.suppress(FormatError):  # the screen asks again
-                self._answers.append(ProcessAnswer.from_json(line))
-            return False
+        for kind in (ProcessAnswer, RunsAnswer):
+            if kind.is_in(line):
+                with contextlib.suppress(FormatError):  # the screen asks again
+                    self._answers.append(kind.from_json(line))
+                return False
         try:
             snapshot = Snapshot.from_json(line)
         except FormatError as error:
@@ -163,9 +166,11 @@ class LiveFeed(Inbox):
         self._pending.append(snapshot)
         return True
 
-    def ask(self, question: ProcessQuestion) -> None:
+    def ask(self, question: Question) -> None:
         """Send the question to the agent."""
-        self._send({"process": {"pid": question.pid, "environment": question.environment}})
+        from gputop.process import ProcessQuestion
+
+        self._send({"process" if isinstance(question, ProcessQuestion) else "runs": dataclasses.asdict(question)})
 
     def problem(self) -> str | None:
         """Return what is wrong with the sampler, and what happens next."""

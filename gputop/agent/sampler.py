@@ -22,11 +22,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
 from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.agent.process_reader import ProcessReader
+from gputop.agent.run_shelf import RunShelf
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.facts.table import Facts
 from gputop.foreign.found import process_runs
 from gputop.places import jobs_dir
 from gputop.process import ProcessAnswer, ProcessQuestion
+from gputop.run_questions import Answer, RunsAnswer, RunsQuestion
 from gputop.snapshot import (
     LIVE_STATES,
     NOT_READ,
@@ -57,7 +59,7 @@ if TYPE_CHECKING:
     from gputop.jobs.output.printed_runs import PrintedRuns
 
 T = TypeVar("T")
-Inbox: TypeAlias = "queue.Queue[dict[str, Any] | ProcessAnswer | None]"
+Inbox: TypeAlias = "queue.Queue[dict[str, Any] | Answer | None]"
 """The queue that ``serve`` waits on: commands, answers to write, and None after the last command."""
 WARM_UP_S = 0.25
 """Time between the two readings of ``--once`` on virtual GPUs, whose utilization is a difference."""
@@ -370,16 +372,17 @@ def serve(
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
     Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput also where that costs something)
-    and ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``). Answers are written as soon as they arrive. A late tick is
-    skipped, never caught up.
+    and ``{"process": {"pid": 4242}}`` or ``{"runs": {}}`` (a ``ProcessQuestion``, a ``RunsQuestion``). Answers are written as
+    soon as they arrive. A late tick is skipped, never caught up.
     """
     processes = ProcessReader(inbox.put) if inbox is not None else None
+    shelf = RunShelf(inbox.put) if inbox is not None else None
     due = time.monotonic()
     while True:
         write(sampler.take().to_json(compact))
         due = max(due + sampler.interval_s, time.monotonic())
         while (wait := due - time.monotonic()) > 0:
-            if inbox is None or processes is None:
+            if inbox is None or processes is None or shelf is None:
                 time.sleep(wait)
                 continue
             try:
@@ -388,17 +391,21 @@ def serve(
                 continue
             if item is None:
                 return
-            if isinstance(item, ProcessAnswer):
+            if isinstance(item, ProcessAnswer | RunsAnswer):
                 write(item.to_json())
-            elif apply(sampler, processes, item):
+            elif apply(sampler, processes, shelf, item):
                 due = time.monotonic()
 
 
-def apply(sampler: Sampler, processes: ProcessReader, command: Mapping[str, Any]) -> bool:
+def apply(sampler: Sampler, processes: ProcessReader, shelf: RunShelf, command: Mapping[str, Any]) -> bool:
     """Execute one command; return True if a snapshot should follow at once. Ignore anything that is not a command."""
     if "process" in command:
         with contextlib.suppress(FormatError):
             processes.ask(decode(ProcessQuestion, command["process"]))
+        return False
+    if "runs" in command:
+        with contextlib.suppress(FormatError):
+            shelf.ask(decode(RunsQuestion, command["runs"]))
         return False
     if isinstance(command.get("pcie"), bool):
         sampler.source.want_pcie(command["pcie"])

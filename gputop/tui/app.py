@@ -34,6 +34,7 @@ from gputop.tui.widgets.requests import (
     ProcessChosen,
     RunChosen,
     RunOpened,
+    RunsAsked,
     SettingsChanged,
 )
 
@@ -200,6 +201,10 @@ class GputopApp(App[None]):
         """Pass a screen's question about a process to the feed."""
         self.feed.ask(message.question)
 
+    def on_runs_asked(self, message: RunsAsked) -> None:
+        """Pass a screen's question about stored runs to the feed."""
+        self.feed.ask(message.question)
+
     async def on_process_chosen(self, message: ProcessChosen) -> None:
         """Open the details of a process from the dashboard's table."""
         found = self._latest.processes if self._latest else ()
@@ -279,6 +284,10 @@ class GputopApp(App[None]):
     async def action_help(self) -> None:
         """Open the help screen."""
         await self._open("help")
+
+    async def action_runs(self) -> None:
+        """Open the list of runs."""
+        await self._open("run")
 
     async def action_launch(self) -> None:
         """Open the launch screen."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, TypeAlias
@@ -75,8 +75,16 @@ class _Followed:
 class RunReader:
     """Follows the runs below a directory: the newest ``recent_runs``, and all live ones."""
 
-    def __init__(self, runs_dir: Path | None = None, *, backlog_points: int = 2000, recent_runs: int = 20) -> None:
-        """Read nothing yet: ``poll`` does, and directories may be created later."""
+    def __init__(
+        self,
+        runs_dir: Path | None = None,
+        *,
+        backlog_points: int = 2000,
+        recent_runs: int = 20,
+        only: Container[str] | None = None,
+    ) -> None:
+        """Read nothing yet: ``poll`` does, and directories may be created later. With ``only``, follow no other run ids."""
+        self._only = only
         self._runs_dir = Path(os.path.abspath(runs_dir or default_runs_dir()))
         self._backlog_points = backlog_points
         self._recent_runs = recent_runs
@@ -176,7 +184,7 @@ class RunReader:
                 continue
             for entry in _entries(root):
                 try:
-                    if entry.is_dir(follow_symlinks=False):
+                    if self._wanted(entry.name) and entry.is_dir(follow_symlinks=False):
                         found[entry.name] = (entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path))
                 except OSError:
                     continue
@@ -193,6 +201,9 @@ class RunReader:
                 for log in followed.logs.values():
                     log.close()
                 self._mtimes.pop(found[run_id][1], None)
+
+    def _wanted(self, run_id: str) -> bool:
+        return self._only is None or run_id in self._only
 
     def _find_ranks(self, followed: _Followed, directory: Path) -> None:
         if not self._changed(directory) and not self._unsettled(followed):
@@ -260,6 +271,9 @@ class RunReader:
         partner = log.reader.header.partner
         if partner and (os.path.exists(partner) or not log.alive):
             self._leave_to_archive(log, path, Path(partner))
+            return
+        if not self._wanted(log.identity.run_id):
+            log.close()
             return
         followed = self._followed.setdefault(log.identity.run_id, _Followed(log.identity.run_id))
         key = (log.identity.rank, log.identity.attempt)

@@ -6,25 +6,44 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 
-from gputop import units
 from gputop.history.series import X_MAX
 from gputop.history.smoothing import next_smoothing
+from gputop.run_questions import Answer, RunsAnswer
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart, run_numbers, training
 from gputop.tui.drawing.line import Line, Span, clean
-from gputop.tui.drawing.line import width as line_width
 from gputop.tui.drawing.prose import pairs, wrapped
 from gputop.tui.drawing.ranks import STATE_STYLES, draw_ranks
-from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.drawing.runs.listing import ordered
+from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
+from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
+from gputop.tui.screens.stored import StoredRuns
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
-from gputop.tui.widgets.lines import LinesWidget, Pane
+from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.requests import RunsAsked
+from gputop.tui.widgets.ruled import RuledPane
+from gputop.tui.widgets.run_list import RunList
 
 _MAX_CURVES = 16
+RANK_LINES, RANK_LINES_LOW = 11, 6
+"""Most lines of the table of ranks below the charts, and on a low screen."""
+WIDE_COLUMNS = 120
+"""From this width on, the list of runs stands beside the charts."""
+ASK_EVERY_S = 3.0
+"""A question or its answer may get lost: the sampler answers only the newest question."""
+LIST_HINTS = (
+    KeyHint("Up/Down", "choose"),
+    KeyHint("Enter", "charts", "screen.open"),
+    KeyHint("/", "filter", "screen.filter"),
+    KeyHint("t", "table", "screen.table"),
+    KeyHint("k", "stop", "screen.stop"),
+)
 
 
 class RunScreen(SubScreen):
@@ -33,14 +52,22 @@ class RunScreen(SubScreen):
     NAME = "run"
     DEFAULT_CSS = """
     RunScreen #summary { height: 2; }
+    RunScreen #side { width: 38; }
+    RunScreen #config { height: 1fr; max-height: 40%; }
     RunScreen #metric { height: 2fr; }
     RunScreen #use { height: 1fr; }
-    RunScreen #below { height: 12; }
-    RunScreen.low #below { height: 7; }
-    RunScreen.low #use { height: 8; }
-    RunScreen.small #below { display: none; }
-    RunScreen.table #below { display: block; height: 1fr; }
+    RunScreen #use.empty { height: 3; }
+    RunScreen.low #use { height: 7; }
+    RunScreen.small #ranks { display: none; }
+    RunScreen.table #ranks { display: block; }
     RunScreen.table ChartPane { display: none; }
+    RunScreen.narrow #side { display: none; }
+    RunScreen.narrow.list #side { display: block; width: 1fr; }
+    RunScreen.narrow.list #main { display: none; }
+    RunScreen.narrow.list #config { display: none; }
+    RunScreen.narrow.table #side { display: block; width: 1fr; }
+    RunScreen.narrow.table #runs { display: none; }
+    RunScreen.narrow.table #config { max-height: 100%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "log_axis", show=False),
@@ -51,9 +78,16 @@ class RunScreen(SubScreen):
         Binding("left", "metric(-1)", show=False),
         Binding("right", "metric(1)", show=False),
         Binding("t", "table", show=False),
+        Binding("o", "list", show=False),
+        Binding("slash", "filter", show=False),
+        Binding("n", "run(1)", show=False),
+        Binding("N", "run(-1)", show=False),
         Binding("k,f9", "stop", show=False),
+        Binding("enter", "open", show=False),
     ]
     HINTS = (
+        KeyHint("o", "runs", "screen.list"),
+        KeyHint("/", "filter", "screen.filter"),
         KeyHint("Left/Right", "metric", "screen.metric(1)"),
         KeyHint("y", "log", "screen.log_axis"),
         KeyHint("[ ]", "smooth", "screen.smooth(1)"),
@@ -63,26 +97,85 @@ class RunScreen(SubScreen):
         KeyHint("k", "stop", "screen.stop"),
     )
 
-    def __init__(self, run_id: str, view: View | None = None, change: Callable[[Settings], None] | None = None) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        view: View | None = None,
+        change: Callable[[Settings], None] | None = None,
+        *,
+        listed: bool = False,
+    ) -> None:
         super().__init__(view)
         self.run_id = run_id
+        self.stored = StoredRuns()
+        self.set_class(listed, "list")
+        self._list_first = listed
         self.change = change
         self.settings = view.settings if view else Settings()
         self.metric_name: str | None = None
         self.x_kind = "time"
         self._own: dict[str, Any] | None = None
         """Chart settings that a key changed on this screen; used only when there is no ``change`` to report them to."""
-        self._last: Run | None = None
         self._uuids: tuple[str, ...] = ()
 
     def compose_body(self) -> ComposeResult:
         """Yield the summary, the charts and the tables."""
         yield LinesWidget(id="summary")
-        yield ChartPane(id="metric")
-        yield ChartPane(id="use")
-        with Horizontal(id="below"):
-            yield Pane("Ranks", id="ranks")
-            yield Pane("Configuration", id="config")
+        with Horizontal(id="body"):
+            with Vertical(id="side"):
+                yield RunList()
+                yield RuledPane("Configuration", id="config")
+            with Vertical(id="main"):
+                yield ChartPane(id="metric")
+                yield ChartPane(id="use")
+                yield RuledPane("Ranks", id="ranks")
+
+    def on_mount(self) -> None:
+        """Ask for the stored runs, and again while an answer is missing."""
+        super().on_mount()
+        self._ask()
+        self.set_interval(ASK_EVERY_S, self._ask)
+
+    def show(self, view: View) -> None:
+        """Take the newest view and its chart settings."""
+        first = self.view is None
+        if self.change is not None or self._own is None:
+            self.settings = view.settings
+        else:
+            self.settings = replace(view.settings, **self._own)
+        super().show(view)
+        if first:
+            self._ask()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Put the list beside the charts, or in their place."""
+        self.set_class(event.size.width < WIDE_COLUMNS, "narrow")
+        super().on_resize(event)
+        self._focus_first()
+
+    def _focus_first(self) -> None:
+        """Focus the list where it is visible."""
+        visible = not self.has_class("narrow") or self.has_class("list")
+        runs = self.query_one(RunList)
+        if visible and not runs.has_focus:
+            runs.focus()
+        elif not visible and runs.has_focus:
+            self.set_focus(None)
+
+    def _ask(self) -> None:
+        if self.is_current and self.view is not None:
+            question = self.stored.question((self.run_id,), self.view)
+            if question is not None:
+                self.post_message(RunsAsked(question))
+
+    def take_answer(self, answer: Answer) -> None:
+        """Take in stored runs."""
+        if isinstance(answer, RunsAnswer) and self.view is not None:
+            self.stored.take(answer, self.view.history)
+            if answer.problem:
+                self.app.notify(answer.problem, severity="warning")
+            self._ask()
+            self.show(self.view)
 
     def head_text(self, view: View) -> Line:
         """Show the run's name, rank count and state."""
@@ -93,30 +186,29 @@ class RunScreen(SubScreen):
         return (Span(clean(run.name), "value"), Span(ranks), Span(f"  {run.state}", STATE_STYLES.get(run.state, "text")))
 
     def _run(self, view: View) -> Run | None:
-        now = next((run for run in view.snapshot.runs if run.run_id == self.run_id), None)
-        self._last = now or self._last
-        return self._last
+        return self.stored.find(self.run_id, view)
 
-    def show(self, view: View) -> None:
-        """Take the newest view and its chart settings."""
-        if self.change is not None or self._own is None:
-            self.settings = view.settings
-        else:
-            self.settings = replace(view.settings, **self._own)
-        super().show(view)
+    def _runs(self, view: View) -> tuple[Run, ...]:
+        return ordered(view.snapshot.runs, self.stored.listed)
 
     def draw(self, view: View) -> None:
         """Draw everything."""
         run = self._run(view)
+        if run is None and not self.run_id and (runs := self._runs(view)):
+            run = runs[0]
+            self.run_id = run.run_id
+        self._draw_list(view)
+        self.query_one(KeyBar).set_hints((KeyHint("Esc", "back", "screen.back"), *self._hints()))
         if run is None:
-            gone = wrapped("This run is not listed any more.", 60, "warn")
+            text = "This run is not listed any more." if self.run_id else "No run yet: l launches a demo."
+            gone = wrapped(text, 60, "warn")
             self.query_one("#metric", ChartPane).show_words(gone, title=(Span("Run", "title"),))
             return
         self._uuids = run_numbers.device_uuids(run, view.snapshot) or self._uuids
         names = self.metric_names(view)
         if self.metric_name not in names:
             self.metric_name = names[0] if names else None
-        self.query_one("#summary", LinesWidget).set_lines(_summary(run, view, self.size.width))
+        self.query_one("#summary", LinesWidget).set_lines(summary_lines(run, view, self.size.width))
         span = self._draw_metric(run, view, names)
         self._draw_use(view, span)
         self._draw_ranks(run, view)
@@ -134,7 +226,7 @@ class RunScreen(SubScreen):
         series = view.history.metric(self.run_id, self.metric_name) if self.metric_name else {}
         span = large_chart.span_of(series, self.x_kind)
         if span is None:
-            pane.show_words(_no_metric_lines(run, pane.inner_size.width), title=title)
+            pane.show_words(no_metric_lines(run, pane.inner_size.width), title=title)
             return None
         if self.x_kind == "time" and run.state in LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
             span = (span[0], max(span[1], view.snapshot.time))
@@ -173,6 +265,11 @@ class RunScreen(SubScreen):
         parts.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
         return (Span(", ".join(parts), "dim"),)
 
+    def _draw_list(self, view: View) -> None:
+        runs = self.query_one(RunList)
+        if runs.display and runs.size:
+            runs.set_runs(self._runs(view), self.run_id, {}, view.snapshot.time, complete=self.stored.is_complete(view))
+
     def _draw_use(self, view: View, span: tuple[float, float] | None) -> None:
         pane = self.query_one("#use", ChartPane)
         title: Line = (Span("GPU utilization of this run's GPUs", "title"),)
@@ -184,8 +281,10 @@ class RunScreen(SubScreen):
         ]
         if not series:
             text = "No GPU of this machine is known to belong to this run: its processes have ended, or run elsewhere."
+            pane.add_class("empty")
             pane.show_words(wrapped(text, max(20, pane.inner_size.width), "dim"), title=title)
             return
+        pane.remove_class("empty")
         if self.x_kind == "step" or span is None:
             spans = [seen for _, item in series if (seen := item.span()) is not None]
             span = (min(start for start, _ in spans), max(end for _, end in spans))
@@ -208,21 +307,22 @@ class RunScreen(SubScreen):
         pane.show_chart(chart, title=title)
 
     def _draw_ranks(self, run: Run, view: View) -> None:
-        pane = self.query_one("#ranks", Pane)
+        pane = self.query_one("#ranks", RuledPane)
         pane.header_lines = 1
-        pane.set_content(
-            draw_ranks(
-                run,
-                view.snapshot,
-                max(20, pane.inner_size.width),
-                metric=self.metric_name or "",
-                marked=view.involved_pids,
-                ascii_only=self.settings.ascii,
-            )
+        lines = draw_ranks(
+            run,
+            view.snapshot,
+            max(20, pane.inner_size.width),
+            metric=self.metric_name or "",
+            marked=view.involved_pids,
+            ascii_only=self.settings.ascii,
         )
+        most = RANK_LINES_LOW if self.has_class("low") else RANK_LINES
+        pane.styles.height = "1fr" if self.has_class("table") else min(most, 1 + len(lines))
+        pane.set_content(lines)
 
     def _draw_config(self, run: Run) -> None:
-        pane = self.query_one("#config", Pane)
+        pane = self.query_one("#config", RuledPane)
         width = max(20, pane.inner_size.width)
         rows = [("run id", run.run_id)]
         if run.job_id:
@@ -230,6 +330,58 @@ class RunScreen(SubScreen):
         if run.command:
             rows.append(("command", " ".join(run.command)))
         pane.set_content(pairs([*rows, *run_numbers.config_rows(run.config)], width, indent=""))
+
+    # The list
+
+    def _hints(self) -> tuple[KeyHint, ...]:
+        if not self.has_class("narrow"):
+            return (KeyHint("Up/Down", "run"), *self.HINTS[1:])
+        return LIST_HINTS if self.has_class("list") else self.HINTS
+
+    def on_run_list_chosen(self, event: RunList.Chosen) -> None:
+        """Show the chosen run."""
+        event.stop()
+        self.run_id = event.run_id
+        self._uuids = ()
+        if event.opened and self.has_class("list"):
+            self.action_list()
+        self._ask()
+        if self.view is not None:
+            self.show(self.view)
+
+    def action_list(self) -> None:
+        """Switch between the list and the charts, where there is no room for both."""
+        self.toggle_class("list")
+        self.remove_class("table")
+        self._focus_first()
+        self.draw_after_layout()
+
+    def action_open(self) -> None:
+        """Show the charts of the run under the cursor."""
+        if self.has_class("list"):
+            self.action_list()
+
+    def action_filter(self) -> None:
+        """Start typing a filter of the runs."""
+        if self.has_class("narrow") and not self.has_class("list"):
+            self.action_list()
+        runs = self.query_one(RunList)
+        runs.focus()
+        runs.start_typing()
+
+    def action_back(self) -> None:
+        """Clear the filter, else go back to the screen below."""
+        runs = self.query_one(RunList)
+        if runs.filter_text() and runs.has_focus:
+            runs.set_filter("")
+        elif self.has_class("narrow") and self.has_class("list") and not self._list_first:
+            self.action_list()
+        else:
+            super().action_back()
+
+    def action_run(self, by: int) -> None:
+        """Show the next or previous run of the list."""
+        self.query_one(RunList).choose_next(by)
 
     # Keys
 
@@ -278,54 +430,9 @@ class RunScreen(SubScreen):
         """Ask whether to stop the run."""
         from gputop.tui.screens.stop import open_stop, target_of_run
 
-        if self.view is not None and self._last is not None:
-            open_stop(self.app, target_of_run(self._last, self.view), self.view)
-
-
-def _summary(run: Run, view: View, width: int) -> list[Line]:
-    step, total = run.step, run_numbers.total_steps(run)
-    loss = run_numbers.loss_name(run) or "loss"
-    since = run_numbers.not_finite_since(run, view.history)
-    parts = [("step", _steps(step, total))]
-    if step is not None and total:
-        parts.append(("done", units.percent(100 * step / total)))
-    left = run_numbers.seconds_left(run, view.history)
-    if left is not None:
-        parts.append(("left", units.duration(left)))
-    if run.created_at is not None:
-        parts.append(("so far", units.duration(max(0.0, (run.ended_at or view.snapshot.time) - run.created_at))))
-    speed = run_numbers.speed(run)
-    if speed is not None:
-        parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))
-    for name in ("epoch", "lr", loss):
-        value = run_numbers.latest(run, name)
-        if value is not None:
-            parts.append((name, units.metric(value) + (f" since step {units.count(since)}" if name == loss and since else "")))
-    rows: list[Line] = [(Span(" "),)]
-    for name, text in parts:
-        shown = (Span(f"{name} ", "dim"), Span(text, "bad" if name == loss and since is not None else "value"), Span("   "))
-        if len(rows) == 1 and line_width(rows[0]) + line_width(shown) > width:
-            rows.append((Span(" "),))
-        rows[-1] = (*rows[-1], *shown)
-    if len(rows) == 1:
-        rows.append((Span(f" {clean(' '.join(run.command))}" if run.command else "", "dim"),))
-    return rows
-
-
-def _steps(step: int | None, total: int | None) -> str:
-    """Return "1 240/5 000", or how many steps there will be before the first is known; "N/A" if that is unknown too."""
-    if step is None:
-        return f"none of {units.count(total)} yet" if total else units.UNKNOWN
-    return units.count(step) + (f"/{units.count(total)}" if total else "")
-
-
-def _no_metric_lines(run: Run, width: int) -> tuple[Line, ...]:
-    text = "No metric yet. " + (
-        "The run is starting; the first values come with its first steps."
-        if run.state == "starting"
-        else "A script logs one with gputop.log(loss=loss); gputop run -- … finds the loss by itself."
-    )
-    return wrapped(text, max(20, width), "dim")
+        run = self._run(self.view) if self.view is not None else None
+        if self.view is not None and run is not None:
+            open_stop(self.app, target_of_run(run, self.view), self.view)
 
 
 def _hidden_ranks(total: int, shown: int) -> Line:

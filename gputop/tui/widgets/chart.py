@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gputop.tui.drawing.large_chart import Chart, draw, legend
 from gputop.tui.drawing.line import Line
-from gputop.tui.widgets.lines import Pane
+from gputop.tui.widgets.ruled import RuledPane
 
 
-class ChartPane(Pane):
+class ChartPane(RuledPane):
     """Shows a ``Chart`` below its legend."""
 
     def __init__(self, title: str = "", *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name

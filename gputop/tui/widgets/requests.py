@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.message import Message
 
 from gputop.process import ProcessQuestion
+from gputop.run_questions import RunsQuestion
 from gputop.tui.state.view import Settings
 
 
@@ -20,6 +21,14 @@ class ProcessAsked(Message):
     """A screen asks about one process. The answer goes to ``take_answer`` of whichever screen is visible when it arrives."""
 
     def __init__(self, question: ProcessQuestion) -> None:
+        super().__init__()
+        self.question = question
+
+
+class RunsAsked(Message):
+    """A screen asks about stored runs. The answer goes to ``take_answer``, too."""
+
+    def __init__(self, question: RunsQuestion) -> None:
         super().__init__()
         self.question = question
 

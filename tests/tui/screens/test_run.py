@@ -205,7 +205,7 @@ async def test_another_metric_is_an_arrow_away() -> None:
         assert "metric 1 of 2" in text_of(app)
         await pilot.press("right")
         await pilot.pause()
-        assert "╭ accuracy" in text_of(app)
+        assert "─ accuracy ─" in text_of(app)
 
 
 async def test_a_chart_is_not_drawn_again_while_nothing_changed() -> None:
