@@ -84,13 +84,16 @@ _TABLE = {
     # The screen: draws what the stream and the doctor say.
     "history": "ground",
     "tui/state": "ground agent doctor doctor/findings history",
-    "tui/drawing/charts": "",
+    "tui/drawing/charts": "units",
     "tui/drawing": "ground doctor/findings history tui/drawing/charts tui/state",
     "tui/drawing/gpus": "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/state",
-    "tui/drawing/runs": "ground tui/drawing tui/state",
+    "tui/drawing/runs": "ground history tui/drawing tui/drawing/charts tui/state",
     "tui/drawing/untracked": "ground tui/drawing tui/state",
     "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/runs tui/drawing/untracked tui/state",
-    "tui/screens": "ground doctor/findings history jobs tui/drawing tui/drawing/gpus tui/drawing/runs tui/state tui/widgets",
+    "tui/screens": (
+        "ground doctor/findings history jobs tui/drawing tui/drawing/charts tui/drawing/gpus tui/drawing/runs tui/state"
+        " tui/widgets"
+    ),
     "tui/screens/launch": ("ground doctor/findings jobs jobs/output recipes tui/drawing tui/screens tui/state tui/widgets"),
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.

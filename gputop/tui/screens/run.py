@@ -11,17 +11,20 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 
-from gputop.history.series import X_MAX
 from gputop.history.smoothing import next_smoothing
 from gputop.run_questions import Answer, RunsAnswer
-from gputop.snapshot import LIVE_STATES, Run
-from gputop.tui.drawing import large_chart, run_numbers, training
+from gputop.snapshot import Run
+from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import Line, Span, clean
-from gputop.tui.drawing.prose import pairs, wrapped
+from gputop.tui.drawing.prose import wrapped
 from gputop.tui.drawing.ranks import STATE_STYLES, draw_ranks
+from gputop.tui.drawing.runs.differences import config_lines
 from gputop.tui.drawing.runs.listing import ordered
+from gputop.tui.drawing.runs.overlay import HUES, moved
+from gputop.tui.drawing.runs.positions import positions
 from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
 from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
+from gputop.tui.screens.run_chart import RunChart
 from gputop.tui.screens.stored import StoredRuns
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
@@ -30,7 +33,6 @@ from gputop.tui.widgets.requests import RunsAsked
 from gputop.tui.widgets.ruled import RuledPane
 from gputop.tui.widgets.run_list import RunList
 
-_MAX_CURVES = 16
 RANK_LINES, RANK_LINES_LOW = 11, 6
 """Most lines of the table of ranks below the charts, and on a low screen."""
 WIDE_COLUMNS = 120
@@ -40,6 +42,8 @@ ASK_EVERY_S = 3.0
 LIST_HINTS = (
     KeyHint("Up/Down", "choose"),
     KeyHint("Enter", "charts", "screen.open"),
+    KeyHint("Space", "overlay", "screen.mark"),
+    KeyHint("u", "unmark all", "screen.unmark"),
     KeyHint("/", "filter", "screen.filter"),
     KeyHint("t", "table", "screen.table"),
     KeyHint("k", "stop", "screen.stop"),
@@ -52,7 +56,7 @@ class RunScreen(SubScreen):
     NAME = "run"
     DEFAULT_CSS = """
     RunScreen #summary { height: 2; }
-    RunScreen #side { width: 38; }
+    RunScreen #side { width: 42; }
     RunScreen #config { height: 1fr; max-height: 40%; }
     RunScreen #metric { height: 2fr; }
     RunScreen #use { height: 1fr; }
@@ -75,8 +79,8 @@ class RunScreen(SubScreen):
         Binding("right_square_bracket", "smooth(1)", show=False),
         Binding("r", "per_rank", show=False),
         Binding("x", "x_axis", show=False),
-        Binding("left", "metric(-1)", show=False),
-        Binding("right", "metric(1)", show=False),
+        Binding("M", "metric(-1)", show=False),
+        Binding("m", "metric(1)", show=False),
         Binding("t", "table", show=False),
         Binding("o", "list", show=False),
         Binding("slash", "filter", show=False),
@@ -84,15 +88,18 @@ class RunScreen(SubScreen):
         Binding("N", "run(-1)", show=False),
         Binding("k,f9", "stop", show=False),
         Binding("enter", "open", show=False),
+        Binding("space", "mark", show=False),
+        Binding("u", "unmark", show=False),
     ]
     HINTS = (
         KeyHint("o", "runs", "screen.list"),
+        KeyHint("Space", "overlay", "screen.mark"),
         KeyHint("/", "filter", "screen.filter"),
-        KeyHint("Left/Right", "metric", "screen.metric(1)"),
+        KeyHint("m", "metric", "screen.metric(1)"),
+        KeyHint("x", "axis", "screen.x_axis"),
         KeyHint("y", "log", "screen.log_axis"),
         KeyHint("[ ]", "smooth", "screen.smooth(1)"),
         KeyHint("r", "ranks", "screen.per_rank"),
-        KeyHint("x", "steps", "screen.x_axis"),
         KeyHint("t", "table", "screen.table"),
         KeyHint("k", "stop", "screen.stop"),
     )
@@ -112,8 +119,9 @@ class RunScreen(SubScreen):
         self._list_first = listed
         self.change = change
         self.settings = view.settings if view else Settings()
-        self.metric_name: str | None = None
-        self.x_kind = "time"
+        self.chart = RunChart()
+        self.marked: dict[str, str] = {}
+        """Ids of the runs whose curves stay while others are chosen -> style of the curve."""
         self._own: dict[str, Any] | None = None
         """Chart settings that a key changed on this screen; used only when there is no ``change`` to report them to."""
         self._uuids: tuple[str, ...] = ()
@@ -164,7 +172,7 @@ class RunScreen(SubScreen):
 
     def _ask(self) -> None:
         if self.is_current and self.view is not None:
-            question = self.stored.question((self.run_id,), self.view)
+            question = self.stored.question((self.run_id, *self.marked), self.view)
             if question is not None:
                 self.post_message(RunsAsked(question))
 
@@ -205,72 +213,41 @@ class RunScreen(SubScreen):
             self.query_one("#metric", ChartPane).show_words(gone, title=(Span("Run", "title"),))
             return
         self._uuids = run_numbers.device_uuids(run, view.snapshot) or self._uuids
-        names = self.metric_names(view)
-        if self.metric_name not in names:
-            self.metric_name = names[0] if names else None
+        self.chart.take_names(self.run_id, view.history)
         self.query_one("#summary", LinesWidget).set_lines(summary_lines(run, view, self.size.width))
-        span = self._draw_metric(run, view, names)
-        self._draw_use(view, span)
+        self._draw_metric(run, view)
+        self._draw_use(run, view)
         self._draw_ranks(run, view)
-        self._draw_config(run)
+        self._draw_config(view)
 
-    def metric_names(self, view: View) -> tuple[str, ...]:
-        """Return the run's metrics, the loss first."""
-        names = view.history.metrics(self.run_id)
-        first = training.loss_name(names)
-        return tuple(sorted(names, key=lambda name: name != first))
+    def overlaid(self, view: View) -> list[tuple[Run, str]]:
+        """Return the run on the screen and the marked ones, each with the style of its curve."""
+        ids = dict.fromkeys((self.run_id, *self.marked))
+        return [(run, self.marked.get(run_id, "accent")) for run_id in ids if (run := self.stored.find(run_id, view))]
 
-    def _draw_metric(self, run: Run, view: View, names: tuple[str, ...]) -> tuple[float, float] | None:
+    def _draw_metric(self, run: Run, view: View) -> None:
         pane = self.query_one("#metric", ChartPane)
-        title = (Span(clean(self.metric_name or "metrics"), "title"),)
-        series = view.history.metric(self.run_id, self.metric_name) if self.metric_name else {}
-        span = large_chart.span_of(series, self.x_kind)
-        if span is None:
+        title = (Span(clean(self.chart.metric or "metrics"), "title"),)
+        chart = self.chart.chart(self.overlaid(view), view, self.settings, *pane.chart_size())
+        if chart is None:
             pane.show_words(no_metric_lines(run, pane.inner_size.width), title=title)
-            return None
-        if self.x_kind == "time" and run.state in LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
-            span = (span[0], max(span[1], view.snapshot.time))
-        width, height = pane.chart_size()
-        shown = dict(sorted(series.items())[:_MAX_CURVES]) if self.settings.per_rank else series
-        curves, marks = large_chart.curves_of(
-            shown,
-            x_kind=self.x_kind,
-            start=span[0],
-            end=span[1],
-            columns=large_chart.columns_for(width),
-            per_rank=self.settings.per_rank,
-            smoothing=self.settings.smoothing,
-        )
-        chart = large_chart.Chart(
-            width,
-            height,
-            curves,
-            span[0],
-            span[1],
-            self.x_kind,
-            marks,
-            log=self.settings.log_axis,
-            ascii=self.settings.ascii,
-            plain=not self.settings.color,
-        )
+            return
+        ranks = len(view.history.metric(self.run_id, self.chart.metric or ""))
         pane.show_chart(
-            chart, title=title, subtitle=self._chart_description(names), footer=_hidden_ranks(len(series), len(shown))
+            chart,
+            title=title,
+            subtitle=self.chart.description(self.settings),
+            footer=self.chart.hidden_ranks(ranks, self.settings),
         )
-        return span
-
-    def _chart_description(self, names: tuple[str, ...]) -> Line:
-        number = names.index(self.metric_name) + 1 if self.metric_name in names else 0
-        parts = [f"metric {number} of {len(names)}", "log" if self.settings.log_axis else "linear"]
-        parts.append(f"smoothing {self.settings.smoothing:g}" if self.settings.smoothing else "not smoothed")
-        parts.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
-        return (Span(", ".join(parts), "dim"),)
 
     def _draw_list(self, view: View) -> None:
         runs = self.query_one(RunList)
         if runs.display and runs.size:
-            runs.set_runs(self._runs(view), self.run_id, {}, view.snapshot.time, complete=self.stored.is_complete(view))
+            runs.set_runs(
+                self._runs(view), self.run_id, self.marked, view.snapshot.time, complete=self.stored.is_complete(view)
+            )
 
-    def _draw_use(self, view: View, span: tuple[float, float] | None) -> None:
+    def _draw_use(self, run: Run, view: View) -> None:
         pane = self.query_one("#use", ChartPane)
         title: Line = (Span("GPU utilization of this run's GPUs", "title"),)
         indices = {device.uuid: device.index for device in view.snapshot.devices}
@@ -285,24 +262,31 @@ class RunScreen(SubScreen):
             pane.show_words(wrapped(text, max(20, pane.inner_size.width), "dim"), title=title)
             return
         pane.remove_class("empty")
-        if self.x_kind == "step" or span is None:
+        kind = self.chart.x_kind if self.chart.x_kind in ("time", "clock") else "time"
+        where = positions(kind, run, view.history) or positions("clock", run, view.history)
+        assert where is not None
+        if kind == self.chart.x_kind and self.chart.whole is not None:
+            start, end = self.chart.window.visible(self.chart.whole)
+        else:
             spans = [seen for _, item in series if (seen := item.span()) is not None]
-            span = (min(start for start, _ in spans), max(end for _, end in spans))
+            start, end = where.to_x(min(start for start, _ in spans)), where.to_x(max(end for _, end in spans))
             title = (*title, Span(" (over time)", "dim"))
         width, height = pane.chart_size()
         columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
         per_device = len(series) <= 8
-        curves = large_chart.device_curves(series, span[0], span[1], columns, per_device)
+        curves = large_chart.device_curves(series, where.of_x(start), where.of_x(end), columns, per_device)
         chart = large_chart.Chart(
             width,
             height,
-            curves,
-            span[0],
-            span[1],
+            tuple(moved(curve, where) for curve in curves),
+            start,
+            end,
+            kind,
             y_range=(0.0, 100.0),
             unit="%",
             ascii=self.settings.ascii,
             plain=not self.settings.color,
+            cursor=self.chart.window.cursor if kind == self.chart.x_kind else None,
         )
         pane.show_chart(chart, title=title)
 
@@ -313,7 +297,7 @@ class RunScreen(SubScreen):
             run,
             view.snapshot,
             max(20, pane.inner_size.width),
-            metric=self.metric_name or "",
+            metric=self.chart.metric or "",
             marked=view.involved_pids,
             ascii_only=self.settings.ascii,
         )
@@ -321,15 +305,12 @@ class RunScreen(SubScreen):
         pane.styles.height = "1fr" if self.has_class("table") else min(most, 1 + len(lines))
         pane.set_content(lines)
 
-    def _draw_config(self, run: Run) -> None:
+    def _draw_config(self, view: View) -> None:
         pane = self.query_one("#config", RuledPane)
-        width = max(20, pane.inner_size.width)
-        rows = [("run id", run.run_id)]
-        if run.job_id:
-            rows.append(("job", run.job_id))
-        if run.command:
-            rows.append(("command", " ".join(run.command)))
-        pane.set_content(pairs([*rows, *run_numbers.config_rows(run.config)], width, indent=""))
+        runs = self.overlaid(view)
+        title = "Configuration" if len(runs) == 1 else "Configuration, differences first"
+        lines = config_lines(runs, max(20, pane.inner_size.width), self.settings.ascii)
+        pane.set_content(lines, title=(Span(title, "title"),))
 
     # The list
 
@@ -346,6 +327,23 @@ class RunScreen(SubScreen):
         if event.opened and self.has_class("list"):
             self.action_list()
         self._ask()
+        if self.view is not None:
+            self.show(self.view)
+
+    def action_mark(self) -> None:
+        """Keep the curve of the run under the cursor while others are chosen, or no longer."""
+        if self.marked.pop(self.run_id, None) is None and self.run_id:
+            free = next((hue for hue in HUES if hue not in self.marked.values()), None)
+            if free is None:
+                self.app.notify(f"{len(HUES)} runs are marked: more curves could not be told apart.")
+                return
+            self.marked[self.run_id] = free
+        if self.view is not None:
+            self.show(self.view)
+
+    def action_unmark(self) -> None:
+        """Draw the run under the cursor alone."""
+        self.marked.clear()
         if self.view is not None:
             self.show(self.view)
 
@@ -406,19 +404,16 @@ class RunScreen(SubScreen):
         self._change(per_rank=not self.settings.per_rank)
 
     def action_x_axis(self) -> None:
-        """Switch between time and steps."""
-        self.x_kind = "step" if self.x_kind == "time" else "time"
-        if self.view is not None:
+        """Switch between time since the start, steps, epochs and the time of day."""
+        run = self._run(self.view) if self.view is not None else None
+        if self.view is not None and run is not None:
+            self.chart.next_axis(run, self.view.history)
             self.draw(self.view)
 
     def action_metric(self, by: int) -> None:
         """Show the next or previous metric."""
-        if self.view is None:
-            return
-        names = self.metric_names(self.view)
-        if names:
-            at = names.index(self.metric_name) if self.metric_name in names else 0
-            self.metric_name = names[(at + by) % len(names)]
+        self.chart.next_metric(by)
+        if self.view is not None:
             self.draw(self.view)
 
     def action_table(self) -> None:
@@ -433,9 +428,3 @@ class RunScreen(SubScreen):
         run = self._run(self.view) if self.view is not None else None
         if self.view is not None and run is not None:
             open_stop(self.app, target_of_run(run, self.view), self.view)
-
-
-def _hidden_ranks(total: int, shown: int) -> Line:
-    if shown >= total:
-        return ()
-    return (Span(f"ranks 0-{shown - 1} of {total}; r: mean and spread of all", "warn"),)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gputop.tui.drawing.large_chart import Chart, draw, legend
 from gputop.tui.drawing.line import Line
+from gputop.tui.drawing.runs.overlay import readout
 from gputop.tui.widgets.ruled import RuledPane
 
 
@@ -26,7 +27,7 @@ class ChartPane(RuledPane):
         if chart != self.chart:
             self.chart = chart
             self.drawings += 1
-            lines = (legend(chart), *draw(chart))
+            lines = (readout(chart) or legend(chart), *draw(chart))
         self.set_content(lines, title=title, subtitle=subtitle, footer=footer)
 
     def show_words(self, lines: tuple[Line, ...], *, title: Line) -> None:

@@ -197,13 +197,13 @@ async def test_a_key_changes_the_apps_settings_when_it_listens() -> None:
     assert heard[-1].log_axis
 
 
-async def test_another_metric_is_an_arrow_away() -> None:
+async def test_another_metric_is_a_key_away() -> None:
     more = tuple(replace(points, metric="accuracy") for points in samples.loss_points())
     app = ScreenApp(RunScreen("run-1"), view_of(samples.snapshot(points=samples.loss_points() + more)))
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
         assert "metric 1 of 2" in text_of(app)
-        await pilot.press("right")
+        await pilot.press("m")
         await pilot.pause()
         assert "─ accuracy ─" in text_of(app)
 

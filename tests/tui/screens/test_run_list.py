@@ -11,6 +11,7 @@ from gputop.run_questions import RunsAnswer, RunsQuestion
 from gputop.snapshot import Points, Run
 from gputop.tui.screens.run import RunScreen
 from gputop.tui.state.view import Settings
+from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.requests import RunsAsked
 from gputop.tui.widgets.run_list import RunList
 from tests import samples
@@ -150,6 +151,37 @@ async def test_where_there_is_no_room_for_both_a_key_shows_the_list_or_the_chart
         await settle(pilot)
         assert "4 of 6" in text_of(app)
         assert app.screen.query_one(RunList).has_focus
+
+
+async def test_marked_runs_stay_in_the_chart_and_their_configurations_are_compared() -> None:
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        screen.take_answer(LISTED)
+        await pilot.press("space", "down", "space", "down", "x")
+        await settle(pilot)
+        assert app.asked[-1] == RunsQuestion(("old-1", "old-0"))
+        points = tuple(
+            Points(f"old-{number}", 0, "loss", tuple(range(50)), tuple(1e9 + step for step in range(50)), (0.5 + number,) * 50)
+            for number in range(2)
+        )
+        screen.take_answer(RunsAnswer(RunsQuestion(("old-0", "old-1")), (stored(0), stored(1)), points))
+        await settle(pilot)
+        shown = text_of(app)
+        for words in ("lenet 1", "━ resnet18-ddp", "━ lenet 0", "━ lenet 1", "differences first", "over steps"):
+            assert words in shown, words
+        differing = next(line[:42].split() for line in shown.splitlines() if line.startswith(" lr "))
+        assert differing == ["lr", "0.1", "0.1", "0.0"]
+        styles = [curve.style for curve in screen.query_one("#metric", ChartPane).chart.curves]
+        assert len(set(styles)) == 3
+        await pilot.press("u")
+        await settle(pilot)
+        assert "━ lenet 0" not in text_of(app)
+        assert "differences" not in text_of(app)
+        await pilot.press(*["space", "down"] * 6)
+        await settle(pilot)
+        assert len(screen.marked) <= 7
 
 
 async def test_a_replay_asks_nothing_and_lists_what_the_recording_holds() -> None:
