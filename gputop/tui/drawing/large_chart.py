@@ -50,6 +50,8 @@ class Curve:
     marker: str
     points: tuple[tuple[float, float], ...]
     spread: Spread = Spread()
+    last: float | None = None
+    """The newest value, where it is known: the last point is the mean of a column."""
 
 
 @dataclass(frozen=True, slots=True)

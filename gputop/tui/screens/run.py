@@ -29,6 +29,7 @@ from gputop.tui.screens.stored import StoredRuns
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.metric_grid import MetricGrid
 from gputop.tui.widgets.requests import RunsAsked
 from gputop.tui.widgets.ruled import RuledPane
 from gputop.tui.widgets.run_list import RunList
@@ -48,6 +49,16 @@ LIST_HINTS = (
     KeyHint("t", "table", "screen.table"),
     KeyHint("k", "stop", "screen.stop"),
 )
+GRID_HINTS = (
+    KeyHint("arrows", "choose"),
+    KeyHint("Enter", "large", "screen.open"),
+    KeyHint("/", "search", "screen.filter"),
+    KeyHint("PgUp/PgDn", "page"),
+    KeyHint("g", "one metric", "screen.grid"),
+    KeyHint("x", "axis", "screen.x_axis"),
+    KeyHint("y", "log", "screen.log_axis"),
+    KeyHint("[ ]", "smooth", "screen.smooth(1)"),
+)
 
 
 class RunScreen(SubScreen):
@@ -61,6 +72,9 @@ class RunScreen(SubScreen):
     RunScreen #metric { height: 2fr; }
     RunScreen #use { height: 1fr; }
     RunScreen #use.empty { height: 3; }
+    RunScreen #grid { display: none; }
+    RunScreen.grid #grid { display: block; }
+    RunScreen.grid ChartPane, RunScreen.grid #ranks { display: none; }
     RunScreen.low #use { height: 7; }
     RunScreen.small #ranks { display: none; }
     RunScreen.table #ranks { display: block; }
@@ -79,6 +93,7 @@ class RunScreen(SubScreen):
         Binding("right_square_bracket", "smooth(1)", show=False),
         Binding("r", "per_rank", show=False),
         Binding("x", "x_axis", show=False),
+        Binding("g", "grid", show=False),
         Binding("M", "metric(-1)", show=False),
         Binding("m", "metric(1)", show=False),
         Binding("t", "table", show=False),
@@ -96,6 +111,7 @@ class RunScreen(SubScreen):
         KeyHint("Space", "overlay", "screen.mark"),
         KeyHint("/", "filter", "screen.filter"),
         KeyHint("m", "metric", "screen.metric(1)"),
+        KeyHint("g", "all metrics", "screen.grid"),
         KeyHint("x", "axis", "screen.x_axis"),
         KeyHint("y", "log", "screen.log_axis"),
         KeyHint("[ ]", "smooth", "screen.smooth(1)"),
@@ -136,6 +152,7 @@ class RunScreen(SubScreen):
             with Vertical(id="main"):
                 yield ChartPane(id="metric")
                 yield ChartPane(id="use")
+                yield MetricGrid()
                 yield RuledPane("Ranks", id="ranks")
 
     def on_mount(self) -> None:
@@ -165,6 +182,8 @@ class RunScreen(SubScreen):
         """Focus the list where it is visible."""
         visible = not self.has_class("narrow") or self.has_class("list")
         runs = self.query_one(RunList)
+        if self.has_class("grid"):
+            return
         if visible and not runs.has_focus:
             runs.focus()
         elif not visible and runs.has_focus:
@@ -215,10 +234,19 @@ class RunScreen(SubScreen):
         self._uuids = run_numbers.device_uuids(run, view.snapshot) or self._uuids
         self.chart.take_names(self.run_id, view.history)
         self.query_one("#summary", LinesWidget).set_lines(summary_lines(run, view, self.size.width))
+        self._draw_config(view)
+        if self.has_class("grid"):
+            self._draw_grid(view)
+            return
         self._draw_metric(run, view)
         self._draw_use(run, view)
         self._draw_ranks(run, view)
-        self._draw_config(view)
+
+    def _draw_grid(self, view: View) -> None:
+        runs = self.overlaid(view)
+        self.query_one(MetricGrid).set_metrics(
+            self.chart.names, lambda name, width, height: self.chart.small(name, runs, view, self.settings, width, height)
+        )
 
     def overlaid(self, view: View) -> list[tuple[Run, str]]:
         """Return the run on the screen and the marked ones, each with the style of its curve."""
@@ -315,6 +343,8 @@ class RunScreen(SubScreen):
     # The list
 
     def _hints(self) -> tuple[KeyHint, ...]:
+        if self.has_class("grid"):
+            return GRID_HINTS
         if not self.has_class("narrow"):
             return (KeyHint("Up/Down", "run"), *self.HINTS[1:])
         return LIST_HINTS if self.has_class("list") else self.HINTS
@@ -350,17 +380,40 @@ class RunScreen(SubScreen):
     def action_list(self) -> None:
         """Switch between the list and the charts, where there is no room for both."""
         self.toggle_class("list")
-        self.remove_class("table")
+        self.remove_class("table", "grid")
         self._focus_first()
         self.draw_after_layout()
 
     def action_open(self) -> None:
-        """Show the charts of the run under the cursor."""
-        if self.has_class("list"):
+        """Show the charts of the run under the cursor, or the chosen metric of the grid."""
+        if self.has_class("grid"):
+            self.query_one(MetricGrid).action_open()
+        elif self.has_class("list"):
             self.action_list()
 
+    def action_grid(self) -> None:
+        """Switch between one metric and small charts of all."""
+        self.toggle_class("grid")
+        self.remove_class("table", "list")
+        if self.has_class("grid"):
+            grid = self.query_one(MetricGrid)
+            grid.chosen = self.chart.metric or ""
+            grid.focus()
+        else:
+            self._focus_first()
+        self.draw_after_layout()
+
+    def on_metric_grid_opened(self, event: MetricGrid.Opened) -> None:
+        """Show the chosen metric large."""
+        event.stop()
+        self.chart.metric = event.metric
+        self.action_grid()
+
     def action_filter(self) -> None:
-        """Start typing a filter of the runs."""
+        """Start typing a filter of the runs, or a search in the grid of metrics."""
+        if self.has_class("grid") and not self.query_one(RunList).has_focus:
+            self.query_one(MetricGrid).start_typing()
+            return
         if self.has_class("narrow") and not self.has_class("list"):
             self.action_list()
         runs = self.query_one(RunList)
@@ -369,9 +422,12 @@ class RunScreen(SubScreen):
 
     def action_back(self) -> None:
         """Clear the filter, else go back to the screen below."""
-        runs = self.query_one(RunList)
-        if runs.filter_text() and runs.has_focus:
-            runs.set_filter("")
+        runs, grid = self.query_one(RunList), self.query_one(MetricGrid)
+        focused = next((pane for pane in (runs, grid) if pane.has_focus), None)
+        if focused is not None and focused.filter_text():
+            focused.set_filter("")
+        elif self.has_class("grid"):
+            self.action_grid()
         elif self.has_class("narrow") and self.has_class("list") and not self._list_first:
             self.action_list()
         else:
@@ -419,6 +475,7 @@ class RunScreen(SubScreen):
     def action_table(self) -> None:
         """Switch between the charts and full-screen tables."""
         self.toggle_class("table")
+        self.remove_class("grid")
         self.draw_after_layout()
 
     def action_stop(self) -> None:

@@ -44,13 +44,25 @@ class RunChart:
         """Return the chart of these runs, the one on the screen first, each with its curve's style; None without values."""
         layers = layers_of(runs, self.metric, self.x_kind, view.history) if self.metric is not None else []
         self.whole = self._whole(layers, view)
-        if self.whole is None:
+        self.columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
+        return self._chart(layers, self.whole, settings, width, height)
+
+    def small(
+        self, metric: str, runs: Sequence[tuple[Run, str]], view: View, settings: Settings, width: int, height: int
+    ) -> Chart | None:
+        """Return the chart of one of many metrics, along the same axis."""
+        layers = layers_of(runs, metric, self.x_kind, view.history)
+        return self._chart(layers, self._whole(layers, view), settings, width, height)
+
+    def _chart(
+        self, layers: list[Layer], whole: tuple[float, float] | None, settings: Settings, width: int, height: int
+    ) -> Chart | None:
+        if whole is None:
             return None
         if settings.per_rank and len(layers) == 1:
             held = layers[0]
             layers = [Layer(held.run, dict(sorted(held.series.items())[:MAX_CURVES]), held.where, held.style, held.marker)]
-        start, end = self.window.visible(self.whole)
-        self.columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
+        start, end = self.window.visible(whole)
         curves, marks = curves_of(
             layers,
             start,

@@ -67,6 +67,7 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("n  N", "next or previous run of the list", "run"),
     KeyHelp("x", "time since the start, steps, epochs, or time of day along the axis", "run"),
     KeyHelp("m  M", "next or previous metric", "run"),
+    KeyHelp("g", "all metrics in small charts: arrows choose, Enter opens one, / searches, PgUp PgDn page", "run"),
     KeyHelp("t", "ranks and configuration instead of the charts", "run"),
     KeyHelp("Up  Down  [  ]", "previous or next GPU", "GPU"),
     KeyHelp("left  right", "shorter or longer range: 1, 5, 30 minutes, the whole run", "GPU"),

@@ -78,6 +78,9 @@ def curves_of(
             per_rank=per_rank and alone,
             smoothing=smoothing,
         )
+        if not (per_rank and alone):
+            lasts = [item.by_step.last for item in layer.series.values() if item.by_step.last is not None]
+            drawn = (replace(drawn[0], last=units.mean(lasts) if lasts else None),)
         curves += [moved(curve, layer.where) for curve in drawn] if alone else [_named(moved(drawn[0], layer.where), layer)]
         marks.update(map(layer.where.to_x, odd))
     return tuple(curves), tuple(sorted(marks))
@@ -102,12 +105,22 @@ def readout(chart: Chart) -> Line:
         return ()
     letters = chart.ascii or chart.plain
     spans = [Span(x_text(chart.x_kind, chart.cursor), "value"), Span("  ")]
-    for curve in chart.curves:
-        nearest = min(curve.points, key=lambda point: abs(point[0] - (chart.cursor or 0.0)), default=None)
+    for curve, style, value in values_at(chart):
         spans += [
-            Span(curve.marker if letters else "━", curve.style),
+            Span(curve.marker if letters else "━", style),
             Span(f" {curve.label} ", "dim"),
-            Span(units.metric(nearest[1] if nearest is not None else None), "value"),
+            Span(units.metric(value), "value"),
             Span("  "),
         ]
     return tuple(spans)
+
+
+def values_at(chart: Chart) -> list[tuple[Curve, str, float | None]]:
+    """Return each curve, its style, and its value at the cursor: the nearest one drawn. Without a cursor, its last value."""
+    at = chart.cursor
+    if at is None:
+        return [(curve, curve.style, curve.last) for curve in chart.curves]
+    nearest = [min(curve.points, key=lambda point: abs(point[0] - at), default=None) for curve in chart.curves]
+    return [
+        (curve, curve.style, None if point is None else point[1]) for curve, point in zip(chart.curves, nearest, strict=True)
+    ]
