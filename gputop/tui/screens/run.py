@@ -23,6 +23,7 @@ from gputop.tui.drawing.runs.listing import ordered
 from gputop.tui.drawing.runs.overlay import HUES, moved
 from gputop.tui.drawing.runs.positions import positions
 from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
+from gputop.tui.drawing.runs.window import Window
 from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
 from gputop.tui.screens.run_chart import RunChart
 from gputop.tui.screens.stored import StoredRuns
@@ -40,6 +41,22 @@ WIDE_COLUMNS = 120
 """From this width on, the list of runs stands beside the charts."""
 ASK_EVERY_S = 3.0
 """A question or its answer may get lost: the sampler answers only the newest question."""
+CHART_HINTS = (
+    KeyHint("arrows", "read", "screen.read(-1)"),
+    KeyHint("+ -", "zoom", "screen.zoom(0.5)"),
+    KeyHint("m", "metric", "screen.metric(1)"),
+    KeyHint("g", "all", "screen.grid"),
+    KeyHint("x", "axis", "screen.x_axis"),
+    KeyHint("y", "log", "screen.log_axis"),
+)
+CHANGED_HINT = KeyHint("0", "whole", "screen.whole")
+RUN_HINTS = (KeyHint("Space", "overlay", "screen.mark"), KeyHint("/", "filter", "screen.filter"))
+MORE_HINTS = (
+    KeyHint("[ ]", "smooth", "screen.smooth(1)"),
+    KeyHint("r", "ranks", "screen.per_rank"),
+    KeyHint("t", "table", "screen.table"),
+    KeyHint("k", "stop", "screen.stop"),
+)
 LIST_HINTS = (
     KeyHint("Up/Down", "choose"),
     KeyHint("Enter", "charts", "screen.open"),
@@ -93,6 +110,13 @@ class RunScreen(SubScreen):
         Binding("right_square_bracket", "smooth(1)", show=False),
         Binding("r", "per_rank", show=False),
         Binding("x", "x_axis", show=False),
+        Binding("left", "read(-1)", show=False),
+        Binding("right", "read(1)", show=False),
+        Binding("shift+left", "read(-10)", show=False),
+        Binding("shift+right", "read(10)", show=False),
+        Binding("plus,equals_sign", "zoom(0.5)", show=False),
+        Binding("minus", "zoom(2.0)", show=False),
+        Binding("0", "whole", show=False),
         Binding("g", "grid", show=False),
         Binding("M", "metric(-1)", show=False),
         Binding("m", "metric(1)", show=False),
@@ -106,19 +130,6 @@ class RunScreen(SubScreen):
         Binding("space", "mark", show=False),
         Binding("u", "unmark", show=False),
     ]
-    HINTS = (
-        KeyHint("o", "runs", "screen.list"),
-        KeyHint("Space", "overlay", "screen.mark"),
-        KeyHint("/", "filter", "screen.filter"),
-        KeyHint("m", "metric", "screen.metric(1)"),
-        KeyHint("g", "all metrics", "screen.grid"),
-        KeyHint("x", "axis", "screen.x_axis"),
-        KeyHint("y", "log", "screen.log_axis"),
-        KeyHint("[ ]", "smooth", "screen.smooth(1)"),
-        KeyHint("r", "ranks", "screen.per_rank"),
-        KeyHint("t", "table", "screen.table"),
-        KeyHint("k", "stop", "screen.stop"),
-    )
 
     def __init__(
         self,
@@ -343,11 +354,15 @@ class RunScreen(SubScreen):
     # The list
 
     def _hints(self) -> tuple[KeyHint, ...]:
+        """Return the keys of what is visible, the most useful first: a narrow screen drops the last."""
         if self.has_class("grid"):
             return GRID_HINTS
+        changed = (CHANGED_HINT,) if self.chart.window != Window() else ()
         if not self.has_class("narrow"):
-            return (KeyHint("Up/Down", "run"), *self.HINTS[1:])
-        return LIST_HINTS if self.has_class("list") else self.HINTS
+            return (KeyHint("Up/Down", "run"), *RUN_HINTS, *changed, *CHART_HINTS, *MORE_HINTS)
+        if self.has_class("list"):
+            return LIST_HINTS
+        return (KeyHint("o", "runs", "screen.list"), *changed, *CHART_HINTS, *RUN_HINTS, *MORE_HINTS)
 
     def on_run_list_chosen(self, event: RunList.Chosen) -> None:
         """Show the chosen run."""
@@ -436,6 +451,44 @@ class RunScreen(SubScreen):
     def action_run(self, by: int) -> None:
         """Show the next or previous run of the list."""
         self.query_one(RunList).choose_next(by)
+
+    # What part of the chart is visible, and where values are read
+
+    def _look(self, window: Window) -> None:
+        self.chart.window = window
+        if self.view is not None:
+            self.draw(self.view)
+
+    def on_chart_pane_pointed(self, event: ChartPane.Pointed) -> None:
+        """Read the values at the clicked position."""
+        event.stop()
+        self._look(self.chart.window.pointed(event.x))
+
+    def on_chart_pane_selected(self, event: ChartPane.Selected) -> None:
+        """Show the selected range."""
+        event.stop()
+        if self.chart.whole is not None:
+            self._look(self.chart.window.selected(self.chart.whole, event.first, event.last))
+
+    def on_chart_pane_zoomed(self, event: ChartPane.Zoomed) -> None:
+        """Zoom around the mouse."""
+        event.stop()
+        if self.chart.whole is not None:
+            self._look(self.chart.window.zoomed(self.chart.whole, event.factor, event.x))
+
+    def action_read(self, by: int) -> None:
+        """Move the position at which values are read."""
+        if self.chart.whole is not None:
+            self._look(self.chart.window.moved(self.chart.whole, self.chart.columns, by))
+
+    def action_zoom(self, factor: float) -> None:
+        """Zoom around the position that is read, else around the middle."""
+        if self.chart.whole is not None:
+            self._look(self.chart.window.zoomed(self.chart.whole, factor))
+
+    def action_whole(self) -> None:
+        """Show the whole axis, and read no values."""
+        self._look(Window())
 
     # Keys
 

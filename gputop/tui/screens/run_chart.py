@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gputop.history.series import X_MAX, History
-from gputop.losses import loss_metric
+from gputop.losses import AUTOMATIC_PREFIX, loss_metric
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart
 from gputop.tui.drawing.charts.axis import first_step
@@ -34,9 +34,11 @@ class RunChart:
 
     def take_names(self, run_id: str, history: History) -> None:
         """Take the run's metrics, the loss first; another run keeps the chosen metric if it has it."""
-        names = history.metrics(run_id)
+        known = set(names := history.metrics(run_id))
         first = loss_metric(names)
-        self.names = tuple(sorted(names, key=lambda name: name != first))
+        # An automatic value stands in where a rank logs none of its own (``History.metric``).
+        shown = (name for name in names if (own := name.removeprefix(AUTOMATIC_PREFIX)) == name or own not in known)
+        self.names = tuple(sorted(shown, key=lambda name: name != first))
         if self.metric not in self.names:
             self.metric = self.names[0] if self.names else None
 
@@ -82,7 +84,7 @@ class RunChart:
             log=settings.log_axis,
             ascii=settings.ascii,
             plain=not settings.color,
-            cursor=self.window.cursor,
+            cursor=self.window.cursor if self.window.cursor is not None and start <= self.window.cursor <= end else None,
         )
 
     def _whole(self, layers: Sequence[Layer], view: View) -> tuple[float, float] | None:
