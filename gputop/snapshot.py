@@ -265,6 +265,10 @@ class Run:
     config: Mapping[str, Any] = field(default_factory=dict)
     command: tuple[str, ...] | None = None
     ranks: tuple[Rank, ...] = ()
+    tags: tuple[str, ...] = ()
+    """The script's own tags, and those that the user added or removed."""
+    recipe: str | None = None
+    """Id of the recipe that gputop launched it by; None if it was started otherwise."""
 
     @property
     def step(self) -> int | None:

@@ -31,6 +31,13 @@ _STATES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
+class WhereQuestion:
+    """A screen's question where the ranks of a run are."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class RankPlace:
     """One rank, or one process where there are no ranks. Times are wall clock, seconds since the epoch."""
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 GROUND = frozenset(
     (
-        *("command_line", "errors", "facts", "frameworks", "groups", "losses", "places", "preflight", "process", "snapshot"),
-        *("terminal_text", "units", "whereabouts", "wire"),
+        *("command_line", "errors", "facts", "frameworks", "groups", "losses", "places", "preflight", "process", "questions"),
+        *("run_filter", "run_questions", "snapshot", "terminal_text", "units", "whereabouts", "wire"),
     )
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
@@ -35,6 +35,9 @@ _TABLE = {
     "snapshot": "losses process wire",
     "units": "errors",
     "whereabouts": "units wire",
+    "run_questions": "snapshot wire",
+    "questions": "process run_questions whereabouts wire",
+    "run_filter": "errors losses snapshot units",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
     "tracking/standing": "facts tracking/journal wire",
@@ -90,16 +93,20 @@ _TABLE = {
     # It finds the families by walking its folder.
     "doctor/rules": "doctor/rules/support",
     "doctor": "ground doctor/evidence doctor/findings doctor/preflight doctor/rules doctor/rules/support",
-    # The screen: draws what the stream and the doctor say.
     "selftest": "ground agent doctor gputop sources sources/nvml",
+    # The screen: draws what the stream and the doctor say.
     "history": "ground",
     "tui/state": "ground agent doctor doctor/findings history",
-    "tui/drawing/charts": "",
+    "tui/drawing/charts": "units",
     "tui/drawing": "ground doctor/findings history tui/drawing/charts tui/state",
     "tui/drawing/gpus": "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/state",
+    "tui/drawing/runs": "ground history tui/drawing tui/drawing/charts tui/state",
     "tui/drawing/untracked": "ground tui/drawing tui/state",
-    "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/untracked tui/state",
-    "tui/screens": "ground doctor/findings history jobs tui/drawing tui/drawing/gpus tui/state tui/widgets",
+    "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/runs tui/drawing/untracked tui/state",
+    "tui/screens": (
+        "ground doctor/findings history jobs tui/drawing tui/drawing/charts tui/drawing/gpus tui/drawing/runs tui/state"
+        " tui/widgets"
+    ),
     "tui/screens/launch": ("ground doctor/findings jobs jobs/output recipes tui/drawing tui/screens tui/state tui/widgets"),
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.

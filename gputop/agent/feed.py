@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from gputop.process import ProcessAnswer, ProcessQuestion
+    from gputop.questions import Answer, Question
     from gputop.snapshot import Snapshot
-    from gputop.whereabouts import Whereabouts
 
 SPEEDS = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0)
 MAX_GAP_S = 10.0
@@ -41,13 +40,10 @@ class Feed(Protocol):
     def drain(self) -> list[Snapshot]:
         """Return what has arrived since the last call, oldest first."""
 
-    def ask(self, question: ProcessQuestion) -> None:
-        """Ask about one process and return at once. A replay never answers; a live feed answers only the newest question."""
+    def ask(self, question: Question) -> None:
+        """Ask and return at once. A replay never answers; a live feed answers only the newest question of each kind."""
 
-    def ask_where(self, run_id: str) -> None:
-        """Ask where the ranks of a run are, and return at once; a question is dropped while another one is open."""
-
-    def take_answers(self) -> list[ProcessAnswer | Whereabouts]:
+    def take_answers(self) -> list[Answer]:
         """Return the answers that have arrived since the last call, oldest first."""
 
     def problem(self) -> str | None:
@@ -71,13 +67,13 @@ class Inbox:
 
     def __init__(self, snapshots_max: int | None = None) -> None:
         self._pending: deque[Snapshot] = deque(maxlen=snapshots_max)
-        self._answers: deque[ProcessAnswer | Whereabouts] = deque(maxlen=ANSWERS_MAX)
+        self._answers: deque[Answer] = deque(maxlen=ANSWERS_MAX)
 
     def drain(self) -> list[Snapshot]:
         """Return the snapshots that have arrived since the last call, oldest first."""
         return _taken(self._pending)
 
-    def take_answers(self) -> list[ProcessAnswer | Whereabouts]:
+    def take_answers(self) -> list[Answer]:
         """Return the answers that have arrived since the last call, oldest first; a recording has none."""
         return _taken(self._answers)
 
@@ -173,11 +169,8 @@ class ReplayFeed(Inbox):
             self._speed = speed
             self._wake.notify()
 
-    def ask(self, question: ProcessQuestion) -> None:
+    def ask(self, question: Question) -> None:
         """Do nothing: a recording holds only its snapshots."""
-
-    def ask_where(self, run_id: str) -> None:
-        """Do nothing: the ranks of a recording are of the past."""
 
     def problem(self) -> str | None:
         """Return why the file could not be read further."""

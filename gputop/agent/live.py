@@ -24,7 +24,7 @@ from gputop.errors import GputopError
 from gputop.wire import LINE_MAX_BYTES
 
 if TYPE_CHECKING:
-    from gputop.process import ProcessQuestion
+    from gputop.questions import Question
 
 PENDING_MAX = 3600
 MUTE_S = 15.0
@@ -45,7 +45,6 @@ HEALTHY_S = 60.0
 """After this long, a sampler counts as good, and the next failure as the first."""
 KILL_PATIENCE_S = 2.0
 _STOPPED_STATES = ("T", "t")
-_WHERE_START = b'{"whereabouts":'
 """How a line with ``Whereabouts`` begins; that module is imported with the first one."""
 
 
@@ -148,18 +147,15 @@ class LiveFeed(Inbox):
 
     def _take(self, line: bytes) -> bool:
         """Store what a line holds; return whether it is a snapshot. A line that cannot be read is skipped."""
-        from gputop.process import ProcessAnswer
+        from gputop.questions import answer_in
         from gputop.snapshot import FormatError, Snapshot
 
-        if ProcessAnswer.is_in(line):
-            with contextlib.suppress(FormatError):  # the screen asks again
-                self._answers.append(ProcessAnswer.from_json(line))
-            return False
-        if line.startswith(_WHERE_START):
-            from gputop.whereabouts import Whereabouts
-
-            with contextlib.suppress(FormatError):  # as above
-                self._answers.append(Whereabouts.from_json(line))
+        try:
+            answer = answer_in(line)
+        except FormatError:
+            return False  # the screen asks again
+        if answer is not None:
+            self._answers.append(answer)
             return False
         try:
             snapshot = Snapshot.from_json(line)
@@ -171,13 +167,11 @@ class LiveFeed(Inbox):
         self._pending.append(snapshot)
         return True
 
-    def ask(self, question: ProcessQuestion) -> None:
+    def ask(self, question: Question) -> None:
         """Send the question to the agent."""
-        self._send({"process": {"pid": question.pid, "environment": question.environment}})
+        from gputop.questions import command_of
 
-    def ask_where(self, run_id: str) -> None:
-        """Send the question to the agent."""
-        self._send({"where": run_id})
+        self._send(command_of(question))
 
     def problem(self) -> str | None:
         """Return what is wrong with the sampler, and what happens next."""

@@ -20,13 +20,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
+from gputop.agent.answering import Answering
 from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
-from gputop.agent.process_reader import ProcessReader
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.facts.table import Facts
 from gputop.foreign.found import process_runs
 from gputop.places import jobs_dir
-from gputop.process import ProcessAnswer, ProcessQuestion
+from gputop.questions import Answer, question_in
 from gputop.snapshot import (
     LIVE_STATES,
     NOT_READ,
@@ -49,17 +49,15 @@ from gputop.sources.nccl.ras import RasWatch
 from gputop.tracking.reader import leftovers
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
-from gputop.wire import FormatError, decode, parse_json
+from gputop.wire import FormatError, parse_json
 
 if TYPE_CHECKING:
-    from gputop.agent.where_reader import WhereReader
     from gputop.foreign.curves import Curves, ForeignCurves
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
-    from gputop.whereabouts import Whereabouts
 
 T = TypeVar("T")
-Inbox: TypeAlias = "queue.Queue[dict[str, Any] | ProcessAnswer | Whereabouts | None]"
+Inbox: TypeAlias = "queue.Queue[dict[str, Any] | Answer | None]"
 """The queue that ``serve`` waits on: commands, answers to write, and None after the last command."""
 WARM_UP_S = 0.25
 """Time between the two readings of ``--once`` on virtual GPUs, whose utilization is a difference."""
@@ -382,16 +380,16 @@ def serve(
     """Write a snapshot per interval until ``write`` fails or the commands end (a ``None`` in ``inbox``).
 
     Commands are objects: ``{"interval_s": 2.0}``, ``{"pcie": true}`` (measure its throughput also where that costs something),
-    ``{"process": {"pid": 4242}}`` (a ``ProcessQuestion``) and ``{"where": "RUN_ID"}``. Answers are written as soon as they
+    and the questions of ``gputop/questions.py``, such as ``{"process": {"pid": 4242}}``. Answers are written as soon as they
     arrive. A late tick is skipped, never caught up.
     """
-    readers = Readers(inbox) if inbox is not None else None
+    answering = Answering(inbox.put) if inbox is not None else None
     due = time.monotonic()
     while True:
         write(sampler.take().to_json(compact))
         due = max(due + sampler.interval_s, time.monotonic())
         while (wait := due - time.monotonic()) > 0:
-            if inbox is None or readers is None:
+            if inbox is None or answering is None:
                 time.sleep(wait)
                 continue
             try:
@@ -402,35 +400,18 @@ def serve(
                 return
             if not isinstance(item, dict):
                 write(item.to_json())
-            elif apply(sampler, readers, item):
+            elif apply(sampler, answering, item):
                 due = time.monotonic()
 
 
-class Readers:
-    """What answers a screen's questions; the answers go to ``inbox``."""
-
-    def __init__(self, inbox: Inbox) -> None:
-        self.processes = ProcessReader(inbox.put)
-        self._inbox = inbox
-        self._where: WhereReader | None = None
-
-    def ask_where(self, run_id: object, runs: Sequence[Run]) -> None:
-        """Ask the ranks of a run where they are."""
-        if self._where is None:
-            from gputop.agent.where_reader import WhereReader
-
-            self._where = WhereReader(self._inbox.put)
-        self._where.ask(run_id, runs)
-
-
-def apply(sampler: Sampler, readers: Readers, command: Mapping[str, Any]) -> bool:
+def apply(sampler: Sampler, answering: Answering, command: Mapping[str, Any]) -> bool:
     """Execute one command; return True if a snapshot should follow at once. Ignore anything that is not a command."""
-    if "process" in command:
-        with contextlib.suppress(FormatError):
-            readers.processes.ask(decode(ProcessQuestion, command["process"]))
+    try:
+        question = question_in(command)
+    except FormatError:
         return False
-    if "where" in command:
-        readers.ask_where(command["where"], sampler.listed_runs)
+    if question is not None:
+        answering.ask(question, sampler.listed_runs)
         return False
     if isinstance(command.get("pcie"), bool):
         sampler.source.want_pcie(command["pcie"])

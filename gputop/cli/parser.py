@@ -151,7 +151,18 @@ def _jobs(commands: Any) -> None:
 
 def _runs(commands: Any) -> None:
     own = add_command(
-        commands, "runs", "list tracked runs, and live ones that are not tracked", ("gputop runs", "list runs, newest first")
+        commands,
+        "runs",
+        "list tracked runs, and live ones that are not tracked",
+        ("gputop runs", "list runs, newest first"),
+        ("gputop runs --filter 'tag:ablation lr>1e-3 loss<0.5'", "of all runs, those that match every term"),
+        ("gputop runs --filter 'state:failed duration>2h'", "failed runs that took longer than two hours"),
+    )
+    own.add_argument(
+        "--filter",
+        metavar="TEXT",
+        help="words, /regex/, name: tag: state: recipe: project: id:, and comparisons on configuration, metrics, step, ranks, "
+        "duration, age; ! before a term excludes",
     )
     runs = own.add_subparsers(dest="runs_command", metavar="COMMAND", parser_class=Parser)
     show = add_command(

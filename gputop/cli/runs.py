@@ -9,15 +9,17 @@ import argparse
 import csv
 import json
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gputop import units
+from gputop import run_filter, units
 from gputop.cli.shelf import EVERYTHING, Shelf, points_of
 from gputop.cli.table import table
 from gputop.cli.terminal import print_colored
 from gputop.errors import EXIT_OK
-from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Run, encode, loss_metric
+from gputop.run_filter import RunFilter
+from gputop.snapshot import LOSS_METRICS, Points, ProcessRun, Rank, Run, encode, loss_metric
 from gputop.terminal_text import printable
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 LISTED = 50
 NOT_TRACKED = "not tracked"
+NONE = "-"
 
 
 def runs(
@@ -70,33 +73,52 @@ def runs(
 
         prune(options.older_than, options.keep, yes=options.yes)
     else:
-        shelf = Shelf(recent_runs=LISTED, backlog_points=2)
-        found = shelf.poll().runs
+        wanted = run_filter.parse(options.filter) if options.filter else None
+        shelf = Shelf(recent_runs=LISTED if wanted is None else EVERYTHING, backlog_points=2)
+        found = shelf.read_all()
         sampler = make_sampler(options)
         snapshot = sampler.take()
-        print(list_text(found, snapshot.process_runs, snapshot.runs))
+        print(list_text(found, snapshot.process_runs, snapshot.runs, wanted))
         shelf.tell_unreadable()
         if sampler.source.name == "nvml":  # only a driver's threads can hang
             return exit_with(sampler, EXIT_OK)
     return EXIT_OK
 
 
-def list_text(found: tuple[Run, ...], untracked: Sequence[ProcessRun] = (), curves: Sequence[Run] = ()) -> str:
+def list_text(
+    found: tuple[Run, ...],
+    untracked: Sequence[ProcessRun] = (),
+    curves: Sequence[Run] = (),
+    wanted: RunFilter | None = None,
+) -> str:
     """Return the runs as a table: live ones that gputop does not track, then the tracked ones, newest first.
 
-    ``curves`` holds what is known of the untracked ones' metrics, by ``ProcessRun.run_id``.
+    ``curves`` holds what is known of the untracked ones' metrics, by ``ProcessRun.run_id``. Only runs that ``wanted`` keeps
+    are listed.
     """
     if not found and not untracked:
         return "No runs yet. A script makes one with gputop.init(), and l in gputop launches a demo."
+    now = time.time()
     rows = []
     by_id = {run.run_id: run for run in curves}
     for other in untracked:
-        step, loss = _progress(by_id.get(other.run_id or ""))
-        rows.append((_pid_text(other), other.name, NOT_TRACKED, str(len(other.ranks)), step, loss, _started(other.started_at)))
+        run = by_id.get(other.run_id or "")
+        if wanted is None or wanted.keeps(run or _as_run(other), now):
+            tail = (*_progress(run), _started(other.started_at), NONE)
+            rows.append((_pid_text(other), other.name, NOT_TRACKED, str(len(other.ranks)), *tail))
     for run in found:
-        step, loss = _progress(run)
-        rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), step, loss, _started(run.created_at)))
-    return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED"), rows))
+        if wanted is None or wanted.keeps(run, now):
+            tail = (*_progress(run), _started(run.created_at), ", ".join(run.tags) or NONE)
+            rows.append((run.run_id, run.name, run.state, str(len(run.ranks)), *tail))
+    if not rows:
+        return f"None of {len(found) + len(untracked)} runs matches this filter."
+    return "\n".join(table(("RUN", "NAME", "STATE", "RANKS", "STEP", "LOSS", "STARTED", "TAGS"), rows))
+
+
+def _as_run(other: ProcessRun) -> Run:
+    """Return what a filter can look at of a run that gputop does not track."""
+    ranks = tuple(Rank(rank.rank or 0, pid=rank.pid, state="running") for rank in other.ranks)
+    return Run(other.run_id or _pid_text(other), other.name, state="running", created_at=other.started_at, ranks=ranks)
 
 
 def _progress(run: Run | None) -> tuple[str, str]:

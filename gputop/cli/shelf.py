@@ -27,6 +27,14 @@ class Shelf:
         """Read what is new; a run that fails hides no other."""
         return self.reader.poll(lambda run_id, error: self._lost.setdefault(run_id, describe_unexpected(error)))
 
+    def read_all(self) -> tuple[Run, ...]:
+        """Return all runs as their journals leave them, however much there is to read: one poll reads only so much."""
+        began = time.time()
+        update = self.poll()
+        while any(points.times[0] <= began for points in update.points):
+            update = self.poll()
+        return update.runs
+
     def unreadable(self) -> dict[str, str]:
         """Return run id -> why it, or one of its ranks, cannot be read."""
         return {**self._lost, **self.reader.unreadable()}

@@ -55,7 +55,7 @@ def show(shelf: Shelf, run: Run, found: Iterable[Points], *, as_json: bool, ever
     On a terminal the configuration is cut, unless ``everything``.
     """
     metrics = _metrics(run, found)
-    tags, texts = shelf.reader.labels(run.run_id).tags(own_tags(run)), shelf.reader.texts(run.run_id)
+    tags, texts = list(run.tags), shelf.reader.texts(run.run_id)
     if as_json:
         return json.dumps(_record(run, metrics, tags, texts))
     uncut = everything or not sys.stdout.isatty()

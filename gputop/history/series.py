@@ -139,6 +139,13 @@ class History:
             self._add(points)
         self._forget(snapshot.runs)
 
+    def recall(self, points: Iterable[Points]) -> None:
+        """Add the past of runs that the stream does not carry; a run whose metrics are known keeps them."""
+        known = set(self._metrics)
+        for found in points:
+            if found.run_id not in known:
+                self._add(found)
+
     def _add(self, points: Points) -> None:
         ranks = self._metrics.setdefault(points.run_id, {}).setdefault(points.metric, {})
         series = ranks.get(points.rank)

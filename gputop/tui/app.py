@@ -15,7 +15,6 @@ from textual.notifications import SeverityLevel
 
 from gputop.agent.feed import Feed, ReplayFeed
 from gputop.history.series import History
-from gputop.process import ProcessAnswer
 from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
 from gputop.tui.lazy_doctor import LateDoctor
@@ -35,9 +34,11 @@ from gputop.tui.widgets.requests import (
     ProcessChosen,
     RunChosen,
     RunOpened,
+    RunsAsked,
     SettingsChanged,
     WhereAsked,
 )
+from gputop.whereabouts import WhereQuestion
 
 STALE_AFTER_INTERVALS = 3
 INTERVALS_S = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
@@ -106,7 +107,7 @@ class GputopApp(App[None]):
         if not self._paused:
             self.refresh_view()
         for answer in self.feed.take_answers():
-            take = getattr(self.screen, "take_answer" if isinstance(answer, ProcessAnswer) else "take_whereabouts", None)
+            take = getattr(self.screen, "take_answer", None)
             if take is not None:
                 take(answer)
 
@@ -204,7 +205,11 @@ class GputopApp(App[None]):
 
     def on_where_asked(self, message: WhereAsked) -> None:
         """Pass a screen's question about a run's ranks to the feed."""
-        self.feed.ask_where(message.run_id)
+        self.feed.ask(WhereQuestion(message.run_id))
+
+    def on_runs_asked(self, message: RunsAsked) -> None:
+        """Pass a screen's question about stored runs to the feed."""
+        self.feed.ask(message.question)
 
     async def on_process_chosen(self, message: ProcessChosen) -> None:
         """Open the details of a process from the dashboard's table."""
@@ -285,6 +290,10 @@ class GputopApp(App[None]):
     async def action_help(self) -> None:
         """Open the help screen."""
         await self._open("help")
+
+    async def action_runs(self) -> None:
+        """Open the list of runs."""
+        await self._open("run")
 
     async def action_launch(self) -> None:
         """Open the launch screen."""

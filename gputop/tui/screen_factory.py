@@ -9,7 +9,7 @@ from textual.screen import Screen
 
 from gputop.snapshot import Device, Process, Run
 from gputop.tui.state.settings import Settings
-from gputop.tui.state.view import View
+from gputop.tui.state.view import View, newest_run
 
 AnyScreen = Screen[Any]
 
@@ -89,6 +89,11 @@ def _where(app: Host, view: View | None) -> AnyScreen | None:
     return WhereScreen(run, view)
 
 
+def _runs(app: Host, view: View | None) -> AnyScreen | None:
+    shown = None if view is None else view.run or newest_run(view.snapshot.runs)
+    return run_screen(app, shown.run_id if shown is not None else "", view, listed=True)
+
+
 OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
     "help": _help,
     "launch": _launch,
@@ -97,6 +102,7 @@ OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
     "environment": _environment,
     "stop": _stop,
     "where": _where,
+    "run": _runs,
 }
 """Screen name -> its factory, which returns None after telling the user why the key does nothing now."""
 
@@ -108,11 +114,11 @@ def process_screen(process: Process, view: View | None) -> AnyScreen:
     return ProcessScreen(process, view)
 
 
-def run_screen(app: Host, run_id: str, view: View | None) -> AnyScreen:
-    """Return the run screen of this run."""
+def run_screen(app: Host, run_id: str, view: View | None, *, listed: bool = False) -> AnyScreen:
+    """Return the run screen of this run; ``listed`` also where the list of runs hides its charts."""
     from gputop.tui.screens.run import RunScreen
 
-    return RunScreen(run_id, view, app.change_settings)
+    return RunScreen(run_id, view, app.change_settings, listed=listed)
 
 
 def gpu_screen(device: Device, view: View | None) -> AnyScreen:

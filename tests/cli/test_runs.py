@@ -177,3 +177,27 @@ def test_labels_are_bounded(tmp_path: Path, lenet: Home, capsys: pytest.CaptureF
     (lenet.runs / "first" / labels.FILE).symlink_to(tmp_path / "elsewhere")
     assert said(capsys, "rename", "lenet", "mine") == "first: mine\n"
     assert not (tmp_path / "elsewhere").exists(), "a link is replaced, not followed"
+
+
+def test_runs_are_listed_with_tags_and_by_a_filter(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    script = (
+        "import gputop\n"
+        "for name, lr, tags in (('slow', 1e-4, ['paper']), ('fast', 0.1, ['paper', 'ablation']), ('plain', 0.1, [])):\n"
+        "    with gputop.init(name=name, id=name, config={'lr': lr}, tags=tags) as run:\n"
+        "        run.log(loss=lr * 10)\n"
+    )
+    assert home.run(script)[0] == 0
+    rows = {line.split()[1]: line for line in said(capsys).splitlines()[1:]}
+    assert rows["fast"].endswith("  paper, ablation")
+    assert rows["plain"].endswith("  -")
+    assert said(capsys, "tag", "plain", "late").endswith("late\n")
+
+    def names(text: str) -> set[str]:
+        return {line.split()[1] for line in said(capsys, "--filter", text).splitlines()[1:]}
+
+    assert names("tag:paper") == {"slow", "fast"}
+    assert names("lr>1e-3") == {"fast", "plain"}
+    assert names("tag:late") == {"plain"}
+    assert names("loss<0.5 state:finished duration<1h !/^pl/") == {"slow"}
+    assert "None of 3 runs matches" in said(capsys, "--filter", "nobody")
+    assert "lr> needs a value after it." in said(capsys, "--filter", "lr>", code=2)

@@ -45,7 +45,7 @@ async def test_wide_screen_shows_all_four_panes() -> None:
         ):
             assert row_with(app, part)
         assert "✗ A07 Only GPU 0 works: all 4 ranks run on it" in row_with(app, "✗")
-        assert row_with(app, "q quit").startswith(" l launch  d doctor  enter details  / filter  s sort")
+        assert row_with(app, "q quit").startswith(" l launch  d doctor  o runs  enter details  / filter  s sort")
 
 
 async def test_a_medium_screen_holds_all_four_panes() -> None:
@@ -276,7 +276,7 @@ def test_key_bar_keeps_help_and_quit() -> None:
         kept = [hint.key for hint in hints_for(columns)]
         assert kept[-2:] == ["?", "q"]
         assert sum(len(hint.key) + len(hint.what) + 3 for hint in hints_for(columns)) <= max(columns, 20)
-    assert len(hints_for(100)) == 9
+    assert len(hints_for(100)) == 10
 
 
 async def test_header_of_a_stale_simulated_machine() -> None:

@@ -127,6 +127,7 @@ def _run(job: Job, followed: _Followed) -> Run:
         config=dict(job.values),
         command=job.argv,
         ranks=ranks,
+        recipe=job.recipe_id,
     )
 
 

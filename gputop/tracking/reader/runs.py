@@ -10,17 +10,19 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
 from gputop.errors import describe_unexpected
+from gputop.facts.table import Facts
 from gputop.places import runs_dir as default_runs_dir
 from gputop.snapshot import FormatError, Points, Rank, Run
 from gputop.tracking.journal import places
 from gputop.tracking.reader import labels as run_labels
 from gputop.tracking.reader.labels import Labels
+from gputop.tracking.reader.launched import recipe_of
 from gputop.tracking.reader.rank_log import RankLog, Text, merged
 from gputop.tracking.reader.stopped import as_job_ended, worst
 
@@ -73,8 +75,16 @@ class _Followed:
 class RunReader:
     """Follows the runs below a directory: the newest ``recent_runs``, and all live ones."""
 
-    def __init__(self, runs_dir: Path | None = None, *, backlog_points: int = 2000, recent_runs: int = 20) -> None:
-        """Read nothing yet: ``poll`` does, and directories may be created later."""
+    def __init__(
+        self,
+        runs_dir: Path | None = None,
+        *,
+        backlog_points: int = 2000,
+        recent_runs: int = 20,
+        only: Container[str] | None = None,
+    ) -> None:
+        """Read nothing yet: ``poll`` does, and directories may be created later. With ``only``, follow no other run ids."""
+        self._only = only
         self._runs_dir = Path(os.path.abspath(runs_dir or default_runs_dir()))
         self._backlog_points = backlog_points
         self._recent_runs = recent_runs
@@ -174,7 +184,7 @@ class RunReader:
                 continue
             for entry in _entries(root):
                 try:
-                    if entry.is_dir(follow_symlinks=False):
+                    if self._wanted(entry.name) and entry.is_dir(follow_symlinks=False):
                         found[entry.name] = (entry.stat(follow_symlinks=False).st_mtime_ns, Path(entry.path))
                 except OSError:
                     continue
@@ -191,6 +201,9 @@ class RunReader:
                 for log in followed.logs.values():
                     log.close()
                 self._mtimes.pop(found[run_id][1], None)
+
+    def _wanted(self, run_id: str) -> bool:
+        return self._only is None or run_id in self._only
 
     def _find_ranks(self, followed: _Followed, directory: Path) -> None:
         if not self._changed(directory) and not self._unsettled(followed):
@@ -259,6 +272,9 @@ class RunReader:
         if partner and (os.path.exists(partner) or not log.alive):
             self._leave_to_archive(log, path, Path(partner))
             return
+        if not self._wanted(log.identity.run_id):
+            log.close()
+            return
         followed = self._followed.setdefault(log.identity.run_id, _Followed(log.identity.run_id))
         key = (log.identity.rank, log.identity.attempt)
         while key in followed.logs:
@@ -319,11 +335,13 @@ def _describe(followed: _Followed) -> Run:
     ends = [log.ended_at() for log in logs]
     worlds = [rank.world_size for rank in ranks if rank.world_size is not None]
     every = sorted(followed.logs.items())
+    job_id = first.text("job_id")
+    own_tags = next((tags for rank in ranks if (tags := Facts(rank.facts).tags)), ())
     run = Run(
         run_id=followed.run_id,
         name=followed.labels.name or first.text("name") or followed.run_id,
         project=first.text("project"),
-        job_id=first.text("job_id"),
+        job_id=job_id,
         state=worst(rank.state for rank in ranks),
         created_at=min(log.identity.created_ns for _, log in every) / 1e9,
         ended_at=max((end for end in ends if end is not None), default=None) if all(ends) else None,
@@ -331,6 +349,8 @@ def _describe(followed: _Followed) -> Run:
         config=merged([log.config for log in logs]),
         command=first.command,
         ranks=ranks,
+        tags=tuple(followed.labels.tags(own_tags)),
+        recipe=recipe_of(job_id) if job_id is not None else None,
     )
     followed.finished = run if ended else None
     return as_job_ended(run)

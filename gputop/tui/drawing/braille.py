@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gputop.tui.drawing.charts.axis import YAxis, y_axis
 from gputop.tui.drawing.line import Line, Span, fit
@@ -46,6 +46,15 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """A mark and a text for a dot column."""
+
+    column: int
+    text: str
+    style: str = "dim"
+
+
+@dataclass(frozen=True, slots=True)
 class Axes:
     """Axes chosen by the caller.
 
@@ -71,6 +80,8 @@ def chart(
     *,
     axes: Axes | None = None,
     crosses: Iterable[int] = (),
+    rule: int | None = None,
+    notes: Iterable[Note] = (),
     log: bool = False,
     ascii_only: bool = False,
     letters: bool = False,
@@ -86,6 +97,8 @@ def chart(
         height: Lines.
         axes: The axes; without them, round numbers around all values, and no x axis.
         crosses: Dot columns to mark in addition to those of the traces.
+        rule: Dot column of a vertical line; curves stay in front of it.
+        notes: What to name in the top row, where nothing is drawn.
         log: The y axis is logarithmic.
         ascii_only: Draw curves and axes with ASCII characters.
         letters: Draw curves with the marks of their traces, so that they differ without color.
@@ -106,6 +119,8 @@ def chart(
     for number, trace in enumerate(traces):
         raster.add(trace, number)
     raster.crosses.update(column // raster.per_cell for column in crosses)
+    raster.rule = None if rule is None else rule // raster.per_cell
+    raster.notes = [replace(note, column=note.column // raster.per_cell) for note in notes]
     lines = [
         (_axis(labels.get(row), row in labels, label_cells, ascii_only), *drawn) for row, drawn in enumerate(raster.finished())
     ]
@@ -168,6 +183,8 @@ class _Raster:
         self.band = [0] * self.columns
         self.lines: list[tuple[list[int], str, str]] = []
         self.crosses: set[int] = set()
+        self.rule: int | None = None
+        self.notes: list[Note] = []
 
     def place(self, value: float) -> int | None:
         """Return the dot row of a value, 0 at the top; None if a logarithmic axis cannot show it."""
@@ -213,6 +230,22 @@ class _Raster:
             if upper is not None:
                 masks[column] |= _stretch(upper, self.dots - 1 if lower is None else lower)
 
+    def _add_rule(self, cell: int, characters: list[list[str]], styles: list[list[str]]) -> None:
+        """Draw a vertical line where no curve is."""
+        for row in range(self.rows):
+            if characters[row][cell] in (" ", BAND, "."):
+                characters[row][cell], styles[row][cell] = ("|" if self.ascii_only else "│"), "text"
+
+    def _add_notes(self, characters: list[str], styles: list[str]) -> None:
+        """Write each note's mark into the top row, and its text where that covers nothing."""
+        marked = [note for note in self.notes if characters[note.column] == " "]
+        for note in marked:
+            characters[note.column], styles[note.column] = ("v" if self.ascii_only else "▾"), note.style
+        for note in marked:
+            start, end = note.column + 1, note.column + 1 + len(note.text)
+            if end < self.cells and not "".join(characters[start : end + 1]).strip():
+                characters[start:end], styles[start:end] = list(note.text), [note.style] * len(note.text)
+
     def cells_of(self, masks: list[int]) -> Iterator[tuple[int, int, int]]:
         """Yield (row, cell, dots of the cell) only for cells with dots: a curve touches few cells."""
         if self.letters:
@@ -251,6 +284,9 @@ class _Raster:
         for cell in self.crosses:
             characters[0][cell] = "x" if self.ascii_only else "×"
             styles[0][cell] = "bad"
+        self._add_notes(characters[0], styles[0])
+        if self.rule is not None:
+            self._add_rule(self.rule, characters, styles)
         return [_spans(*row) for row in zip(characters, styles, strict=True)]
 
 

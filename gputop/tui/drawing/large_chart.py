@@ -16,15 +16,14 @@ from gputop.history.buckets import Bucket
 from gputop.history.series import MetricSeries, Series
 from gputop.history.smoothing import smooth
 from gputop.tui.drawing import braille
-from gputop.tui.drawing.charts.axis import first_step, fixed_axis, step_ticks, y_axis
+from gputop.tui.drawing.charts.axis import first_step, fixed_axis, y_axis
+from gputop.tui.drawing.charts.x_axis import x_ticks
 from gputop.tui.drawing.line import STYLES, Line, Span
 
 LABEL_COLUMNS = 8
 """Width of the y axis labels: fixed, so that stacked charts share their x axis."""
 _RANK_STYLES = tuple(style for style in STYLES if style.startswith("rank"))
 _RANK_MARKERS = "0123456789abcdefghijklmnopqrstuvwxyz"
-_TIME_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400)
-_COLUMNS_PER_TICK = 14
 SMALLEST = (24, 5)
 """Columns and rows of the smallest chart."""
 
@@ -51,14 +50,26 @@ class Curve:
     marker: str
     points: tuple[tuple[float, float], ...]
     spread: Spread = Spread()
+    last: float | None = None
+    """The newest value, where it is known: the last point is the mean of a column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that happened at ``x``: an epoch, a checkpoint, a finding. An empty text leaves the mark alone."""
+
+    x: float
+    text: str
+    style: str = "dim"
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
     """Everything that a drawing depends on; equal charts give equal drawings.
 
-    ``x_kind`` is "time" (seconds, shown since ``x_start``) or "step". ``marks`` are the x of NaN or infinite values. ``plain``
-    distinguishes the curves by their characters, for terminals without color. ``y_range`` fixes the y axis.
+    ``x_kind`` is one of those of ``charts.x_axis``. ``marks`` are the x of NaN or infinite values. ``plain`` distinguishes the
+    curves by their characters, for terminals without color. ``y_range`` fixes the y axis. ``cursor`` is the x of a vertical
+    line; ``notes`` name positions in the top row.
     """
 
     width: int
@@ -73,6 +84,16 @@ class Chart:
     unit: str = ""
     ascii: bool = False
     plain: bool = False
+    cursor: float | None = None
+    notes: tuple[Note, ...] = ()
+
+    def share_of(self, x: float) -> float:
+        """Return how far right of the axis a position lies: 0 to 1 within the chart."""
+        return (x - self.x_start) / (_wide_enough(self.x_start, self.x_end) - self.x_start)
+
+    def x_at(self, share: float) -> float:
+        """Return the position that lies so far right."""
+        return self.x_start + share * (_wide_enough(self.x_start, self.x_end) - self.x_start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +220,8 @@ def scale_of(chart: Chart) -> Scale:
     else:
         values = _values(chart)
         axis = y_axis(min(values), max(values), rows, dots=1 if chart.ascii or chart.plain else 4, log=chart.log)
-    return Scale(start, end, axis.low, axis.high, tuple(_x_ticks(chart, start, end)), axis.ticks)
+    ticks = x_ticks(chart.x_kind, start, end, chart.width - LABEL_COLUMNS - 1)
+    return Scale(start, end, axis.low, axis.high, ticks, axis.ticks)
 
 
 def draw(chart: Chart) -> tuple[Line, ...]:
@@ -223,7 +245,11 @@ def draw(chart: Chart) -> tuple[Line, ...]:
         chart.width,
         chart.height,
         axes=axes,
-        crosses=[column.of(x) for x in chart.marks],
+        crosses=[column.of(x) for x in chart.marks if scale.start <= x <= scale.end],
+        rule=None if chart.cursor is None else column.of(chart.cursor),
+        notes=[
+            braille.Note(column.of(note.x), note.text, note.style) for note in chart.notes if scale.start <= note.x <= scale.end
+        ],
         log=chart.log,
         ascii_only=chart.ascii,
         letters=letters,
@@ -321,16 +347,6 @@ def _values(chart: Chart) -> list[float]:
     values = [y for curve in chart.curves for _, y in curve.points]
     values += [y for curve in chart.curves for _, *ends in curve.spread.points for y in ends]
     return [value for value in values if value > 0] if chart.log else values
-
-
-def _x_ticks(chart: Chart, start: float, end: float) -> list[tuple[float, str]]:
-    if chart.x_kind == "step":
-        return list(step_ticks(start, end, chart.width - LABEL_COLUMNS - 1))
-    most = max(1, (chart.width - LABEL_COLUMNS) // _COLUMNS_PER_TICK)
-    step = next((step for step in _TIME_STEPS_S if (end - start) / step <= most), None)
-    if step is None:
-        step = 86400 * math.ceil((end - start) / 86400 / most)
-    return [(start + number * step, units.duration(number * step)) for number in range(int((end - start) // step) + 1)]
 
 
 def _sentence(chart: Chart, sentence: Span) -> tuple[Line, ...]:

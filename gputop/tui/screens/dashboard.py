@@ -22,10 +22,10 @@ from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
 from gputop.tui.widgets.header import Header
-from gputop.tui.widgets.lines import ViewPane
 from gputop.tui.widgets.private_textual import install_compositor
 from gputop.tui.widgets.processes import ProcessesPane
 from gputop.tui.widgets.requests import RunChosen, SettingsChanged
+from gputop.tui.widgets.ruled import ViewPane
 from gputop.tui.widgets.tab_bar import TabBar
 from gputop.tui.widgets.training import TrainingPane
 
@@ -42,6 +42,7 @@ _HINTS = (
     # (hint, order in which hints are dropped from a narrow line: highest number first; 0 is kept)
     (KeyHint("l", "launch", "app.launch"), 1),
     (KeyHint("d", "doctor", "app.doctor"), 2),
+    (KeyHint("o", "runs", "app.runs"), 3),
     (KeyHint("enter", "details", "screen.open"), 3),
     (KeyHint("/", "filter", "screen.filter"), 5),
     (KeyHint("s", "sort", "screen.sort(1)"), 6),

@@ -12,6 +12,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 
 from gputop.process import ProcessAnswer, ProcessQuestion
+from gputop.questions import Answer
 from gputop.snapshot import Process, ProcessDetails
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.process_text import environment_lines, process_lines
@@ -65,9 +66,9 @@ class ProcessScreen(SubScreen):
         if self.is_current and self.view is not None and not self.gone and not why_not_asked(self.process, self.view):
             self.post_message(ProcessAsked(self.question))
 
-    def take_answer(self, answer: ProcessAnswer) -> None:
+    def take_answer(self, answer: Answer) -> None:
         """Show the details; the last ones remain after the process ends."""
-        if answer.question != self.question:
+        if not isinstance(answer, ProcessAnswer) or answer.question != self.question:
             return
         self.details = answer.details or self.details
         self.problem = answer.problem
@@ -130,9 +131,9 @@ class EnvironmentScreen(SubScreen):
         if self.is_current and self.view is not None and self.answer is None and not why_not_asked(self.process, self.view):
             self.post_message(ProcessAsked(self.question))
 
-    def take_answer(self, answer: ProcessAnswer) -> None:
+    def take_answer(self, answer: Answer) -> None:
         """Show the environment, or why it is missing."""
-        if answer.question != self.question:
+        if not isinstance(answer, ProcessAnswer) or answer.question != self.question:
             return
         self.answer = answer
         if self.view is not None:

@@ -6,25 +6,78 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 
-from gputop import units
-from gputop.history.series import X_MAX
 from gputop.history.smoothing import next_smoothing
-from gputop.snapshot import LIVE_STATES, Run
-from gputop.tui.drawing import large_chart, run_numbers, training
+from gputop.questions import Answer
+from gputop.run_questions import RunsAnswer
+from gputop.snapshot import Run
+from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import Line, Span, clean
-from gputop.tui.drawing.line import width as line_width
-from gputop.tui.drawing.prose import pairs, wrapped
+from gputop.tui.drawing.prose import wrapped
 from gputop.tui.drawing.ranks import STATE_STYLES, draw_ranks
-from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.drawing.runs.differences import config_lines
+from gputop.tui.drawing.runs.listing import ordered
+from gputop.tui.drawing.runs.overlay import HUES, moved
+from gputop.tui.drawing.runs.positions import positions
+from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
+from gputop.tui.drawing.runs.window import Window
+from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
+from gputop.tui.screens.run_chart import RunChart
+from gputop.tui.screens.stored import StoredRuns
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
-from gputop.tui.widgets.lines import LinesWidget, Pane
+from gputop.tui.widgets.lines import LinesWidget
+from gputop.tui.widgets.metric_grid import MetricGrid
+from gputop.tui.widgets.requests import RunsAsked
+from gputop.tui.widgets.ruled import RuledPane
+from gputop.tui.widgets.run_list import RunList
 
-_MAX_CURVES = 16
+RANK_LINES, RANK_LINES_LOW = 11, 6
+"""Most lines of the table of ranks below the charts, and on a low screen."""
+WIDE_COLUMNS = 120
+"""From this width on, the list of runs stands beside the charts."""
+ASK_EVERY_S = 3.0
+"""A question or its answer may get lost: the sampler answers only the newest question."""
+CHART_HINTS = (
+    KeyHint("arrows", "read", "screen.read(-1)"),
+    KeyHint("+ -", "zoom", "screen.zoom(0.5)"),
+    KeyHint("m", "metric", "screen.metric(1)"),
+    KeyHint("g", "all", "screen.grid"),
+    KeyHint("x", "axis", "screen.x_axis"),
+    KeyHint("y", "log", "screen.log_axis"),
+)
+CHANGED_HINT = KeyHint("0", "whole", "screen.whole")
+RUN_HINTS = (KeyHint("Space", "overlay", "screen.mark"), KeyHint("/", "filter", "screen.filter"))
+MORE_HINTS = (
+    KeyHint("[ ]", "smooth", "screen.smooth(1)"),
+    KeyHint("r", "ranks", "screen.per_rank"),
+    KeyHint("t", "table", "screen.table"),
+    KeyHint("w", "where", "app.where"),
+    KeyHint("k", "stop", "screen.stop"),
+)
+LIST_HINTS = (
+    KeyHint("Up/Down", "choose"),
+    KeyHint("Enter", "charts", "screen.open"),
+    KeyHint("Space", "overlay", "screen.mark"),
+    KeyHint("u", "unmark all", "screen.unmark"),
+    KeyHint("/", "filter", "screen.filter"),
+    KeyHint("t", "table", "screen.table"),
+    KeyHint("k", "stop", "screen.stop"),
+)
+GRID_HINTS = (
+    KeyHint("arrows", "choose"),
+    KeyHint("Enter", "large", "screen.open"),
+    KeyHint("/", "search", "screen.filter"),
+    KeyHint("PgUp/PgDn", "page"),
+    KeyHint("g", "one metric", "screen.grid"),
+    KeyHint("x", "axis", "screen.x_axis"),
+    KeyHint("y", "log", "screen.log_axis"),
+    KeyHint("[ ]", "smooth", "screen.smooth(1)"),
+)
 
 
 class RunScreen(SubScreen):
@@ -33,14 +86,25 @@ class RunScreen(SubScreen):
     NAME = "run"
     DEFAULT_CSS = """
     RunScreen #summary { height: 2; }
+    RunScreen #side { width: 42; }
+    RunScreen #config { height: 1fr; max-height: 40%; }
     RunScreen #metric { height: 2fr; }
     RunScreen #use { height: 1fr; }
-    RunScreen #below { height: 12; }
-    RunScreen.low #below { height: 7; }
-    RunScreen.low #use { height: 8; }
-    RunScreen.small #below { display: none; }
-    RunScreen.table #below { display: block; height: 1fr; }
+    RunScreen #use.empty { height: 3; }
+    RunScreen #grid { display: none; }
+    RunScreen.grid #grid { display: block; }
+    RunScreen.grid ChartPane, RunScreen.grid #ranks { display: none; }
+    RunScreen.low #use { height: 7; }
+    RunScreen.small #ranks { display: none; }
+    RunScreen.table #ranks { display: block; }
     RunScreen.table ChartPane { display: none; }
+    RunScreen.narrow #side { display: none; }
+    RunScreen.narrow.list #side { display: block; width: 1fr; }
+    RunScreen.narrow.list #main { display: none; }
+    RunScreen.narrow.list #config { display: none; }
+    RunScreen.narrow.table #side { display: block; width: 1fr; }
+    RunScreen.narrow.table #runs { display: none; }
+    RunScreen.narrow.table #config { max-height: 100%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "log_axis", show=False),
@@ -48,42 +112,110 @@ class RunScreen(SubScreen):
         Binding("right_square_bracket", "smooth(1)", show=False),
         Binding("r", "per_rank", show=False),
         Binding("x", "x_axis", show=False),
-        Binding("left", "metric(-1)", show=False),
-        Binding("right", "metric(1)", show=False),
+        Binding("left", "read(-1)", show=False),
+        Binding("right", "read(1)", show=False),
+        Binding("shift+left", "read(-10)", show=False),
+        Binding("shift+right", "read(10)", show=False),
+        Binding("plus,equals_sign", "zoom(0.5)", show=False),
+        Binding("minus", "zoom(2.0)", show=False),
+        Binding("0", "whole", show=False),
+        Binding("g", "grid", show=False),
+        Binding("M", "metric(-1)", show=False),
+        Binding("m", "metric(1)", show=False),
         Binding("t", "table", show=False),
+        Binding("o", "list", show=False),
+        Binding("slash", "filter", show=False),
+        Binding("n", "run(1)", show=False),
+        Binding("N", "run(-1)", show=False),
         Binding("k,f9", "stop", show=False),
+        Binding("enter", "open", show=False),
+        Binding("space", "mark", show=False),
+        Binding("u", "unmark", show=False),
     ]
-    HINTS = (
-        KeyHint("Left/Right", "metric", "screen.metric(1)"),
-        KeyHint("y", "log", "screen.log_axis"),
-        KeyHint("[ ]", "smooth", "screen.smooth(1)"),
-        KeyHint("r", "ranks", "screen.per_rank"),
-        KeyHint("x", "steps", "screen.x_axis"),
-        KeyHint("t", "table", "screen.table"),
-        KeyHint("w", "where", "app.where"),
-        KeyHint("k", "stop", "screen.stop"),
-    )
 
-    def __init__(self, run_id: str, view: View | None = None, change: Callable[[Settings], None] | None = None) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        view: View | None = None,
+        change: Callable[[Settings], None] | None = None,
+        *,
+        listed: bool = False,
+    ) -> None:
         super().__init__(view)
         self.run_id = run_id
+        self.stored = StoredRuns()
+        self.set_class(listed, "list")
+        self._list_first = listed
         self.change = change
         self.settings = view.settings if view else Settings()
-        self.metric_name: str | None = None
-        self.x_kind = "time"
+        self.chart = RunChart()
+        self.marked: dict[str, str] = {}
+        """Ids of the runs whose curves stay while others are chosen -> style of the curve."""
         self._own: dict[str, Any] | None = None
         """Chart settings that a key changed on this screen; used only when there is no ``change`` to report them to."""
-        self._last: Run | None = None
         self._uuids: tuple[str, ...] = ()
 
     def compose_body(self) -> ComposeResult:
         """Yield the summary, the charts and the tables."""
         yield LinesWidget(id="summary")
-        yield ChartPane(id="metric")
-        yield ChartPane(id="use")
-        with Horizontal(id="below"):
-            yield Pane("Ranks", id="ranks")
-            yield Pane("Configuration", id="config")
+        with Horizontal(id="body"):
+            with Vertical(id="side"):
+                yield RunList()
+                yield RuledPane("Configuration", id="config")
+            with Vertical(id="main"):
+                yield ChartPane(id="metric")
+                yield ChartPane(id="use")
+                yield MetricGrid()
+                yield RuledPane("Ranks", id="ranks")
+
+    def on_mount(self) -> None:
+        """Ask for the stored runs, and again while an answer is missing."""
+        super().on_mount()
+        self._ask()
+        self.set_interval(ASK_EVERY_S, self._ask)
+
+    def show(self, view: View) -> None:
+        """Take the newest view and its chart settings."""
+        first = self.view is None
+        if self.change is not None or self._own is None:
+            self.settings = view.settings
+        else:
+            self.settings = replace(view.settings, **self._own)
+        super().show(view)
+        if first:
+            self._ask()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Put the list beside the charts, or in their place."""
+        self.set_class(event.size.width < WIDE_COLUMNS, "narrow")
+        super().on_resize(event)
+        self._focus_first()
+
+    def _focus_first(self) -> None:
+        """Focus the list where it is visible."""
+        visible = not self.has_class("narrow") or self.has_class("list")
+        runs = self.query_one(RunList)
+        if self.has_class("grid"):
+            return
+        if visible and not runs.has_focus:
+            runs.focus()
+        elif not visible and runs.has_focus:
+            self.set_focus(None)
+
+    def _ask(self) -> None:
+        if self.is_current and self.view is not None:
+            question = self.stored.question((self.run_id, *self.marked), self.view)
+            if question is not None:
+                self.post_message(RunsAsked(question))
+
+    def take_answer(self, answer: Answer) -> None:
+        """Take in stored runs."""
+        if isinstance(answer, RunsAnswer) and self.view is not None:
+            self.stored.take(answer, self.view.history)
+            if answer.problem:
+                self.app.notify(answer.problem, severity="warning")
+            self._ask()
+            self.show(self.view)
 
     def head_text(self, view: View) -> Line:
         """Show the run's name, rank count and state."""
@@ -96,90 +228,72 @@ class RunScreen(SubScreen):
     @property
     def chosen_run(self) -> Run | None:
         """The run shown."""
-        return self._last
+        return None if self.view is None else self._run(self.view)
 
     def _run(self, view: View) -> Run | None:
-        now = next((run for run in view.snapshot.runs if run.run_id == self.run_id), None)
-        self._last = now or self._last
-        return self._last
+        return self.stored.find(self.run_id, view)
 
-    def show(self, view: View) -> None:
-        """Take the newest view and its chart settings."""
-        if self.change is not None or self._own is None:
-            self.settings = view.settings
-        else:
-            self.settings = replace(view.settings, **self._own)
-        super().show(view)
+    def _runs(self, view: View) -> tuple[Run, ...]:
+        return ordered(view.snapshot.runs, self.stored.listed)
 
     def draw(self, view: View) -> None:
         """Draw everything."""
         run = self._run(view)
+        if run is None and not self.run_id and (runs := self._runs(view)):
+            run = runs[0]
+            self.run_id = run.run_id
+        self._draw_list(view)
+        self.query_one(KeyBar).set_hints((KeyHint("Esc", "back", "screen.back"), *self._hints()))
         if run is None:
-            gone = wrapped("This run is not listed any more.", 60, "warn")
+            text = "This run is not listed any more." if self.run_id else "No run yet: l launches a demo."
+            gone = wrapped(text, 60, "warn")
             self.query_one("#metric", ChartPane).show_words(gone, title=(Span("Run", "title"),))
             return
         self._uuids = run_numbers.device_uuids(run, view.snapshot) or self._uuids
-        names = self.metric_names(view)
-        if self.metric_name not in names:
-            self.metric_name = names[0] if names else None
-        self.query_one("#summary", LinesWidget).set_lines(_summary(run, view, self.size.width))
-        span = self._draw_metric(run, view, names)
-        self._draw_use(view, span)
+        self.chart.take_names(self.run_id, view.history)
+        self.query_one("#summary", LinesWidget).set_lines(summary_lines(run, view, self.size.width))
+        self._draw_config(view)
+        if self.has_class("grid"):
+            self._draw_grid(view)
+            return
+        self._draw_metric(run, view)
+        self._draw_use(run, view)
         self._draw_ranks(run, view)
-        self._draw_config(run)
 
-    def metric_names(self, view: View) -> tuple[str, ...]:
-        """Return the run's metrics, the loss first."""
-        names = view.history.metrics(self.run_id)
-        first = training.loss_name(names)
-        return tuple(sorted(names, key=lambda name: name != first))
+    def _draw_grid(self, view: View) -> None:
+        runs = self.overlaid(view)
+        self.query_one(MetricGrid).set_metrics(
+            self.chart.names, lambda name, width, height: self.chart.small(name, runs, view, self.settings, width, height)
+        )
 
-    def _draw_metric(self, run: Run, view: View, names: tuple[str, ...]) -> tuple[float, float] | None:
+    def overlaid(self, view: View) -> list[tuple[Run, str]]:
+        """Return the run on the screen and the marked ones, each with the style of its curve."""
+        ids = dict.fromkeys((self.run_id, *self.marked))
+        return [(run, self.marked.get(run_id, "accent")) for run_id in ids if (run := self.stored.find(run_id, view))]
+
+    def _draw_metric(self, run: Run, view: View) -> None:
         pane = self.query_one("#metric", ChartPane)
-        title = (Span(clean(self.metric_name or "metrics"), "title"),)
-        series = view.history.metric(self.run_id, self.metric_name) if self.metric_name else {}
-        span = large_chart.span_of(series, self.x_kind)
-        if span is None:
-            pane.show_words(_no_metric_lines(run, pane.inner_size.width), title=title)
-            return None
-        if self.x_kind == "time" and run.state in LIVE_STATES and abs(view.snapshot.time) <= X_MAX:
-            span = (span[0], max(span[1], view.snapshot.time))
-        width, height = pane.chart_size()
-        shown = dict(sorted(series.items())[:_MAX_CURVES]) if self.settings.per_rank else series
-        curves, marks = large_chart.curves_of(
-            shown,
-            x_kind=self.x_kind,
-            start=span[0],
-            end=span[1],
-            columns=large_chart.columns_for(width),
-            per_rank=self.settings.per_rank,
-            smoothing=self.settings.smoothing,
-        )
-        chart = large_chart.Chart(
-            width,
-            height,
-            curves,
-            span[0],
-            span[1],
-            self.x_kind,
-            marks,
-            log=self.settings.log_axis,
-            ascii=self.settings.ascii,
-            plain=not self.settings.color,
-        )
+        title = (Span(clean(self.chart.metric or "metrics"), "title"),)
+        chart = self.chart.chart(self.overlaid(view), view, self.settings, *pane.chart_size())
+        if chart is None:
+            pane.show_words(no_metric_lines(run, pane.inner_size.width), title=title)
+            return
+        ranks = len(view.history.metric(self.run_id, self.chart.metric or ""))
         pane.show_chart(
-            chart, title=title, subtitle=self._chart_description(names), footer=_hidden_ranks(len(series), len(shown))
+            chart,
+            title=title,
+            subtitle=self.chart.description(self.settings),
+            footer=self.chart.hidden_ranks(ranks, self.settings),
         )
-        return span
 
-    def _chart_description(self, names: tuple[str, ...]) -> Line:
-        number = names.index(self.metric_name) + 1 if self.metric_name in names else 0
-        parts = [f"metric {number} of {len(names)}", "log" if self.settings.log_axis else "linear"]
-        parts.append(f"smoothing {self.settings.smoothing:g}" if self.settings.smoothing else "not smoothed")
-        parts.append(f"over {'time' if self.x_kind == 'time' else 'steps'}")
-        return (Span(", ".join(parts), "dim"),)
+    def _draw_list(self, view: View) -> None:
+        runs = self.query_one(RunList)
+        if runs.display and runs.size:
+            runs.set_runs(
+                self._runs(view), self.run_id, self.marked, view.snapshot.time, complete=self.stored.is_complete(view)
+            )
 
-    def _draw_use(self, view: View, span: tuple[float, float] | None) -> None:
+    def _draw_use(self, run: Run, view: View) -> None:
         pane = self.query_one("#use", ChartPane)
         title: Line = (Span("GPU utilization of this run's GPUs", "title"),)
         indices = {device.uuid: device.index for device in view.snapshot.devices}
@@ -190,52 +304,198 @@ class RunScreen(SubScreen):
         ]
         if not series:
             text = "No GPU of this machine is known to belong to this run: its processes have ended, or run elsewhere."
+            pane.add_class("empty")
             pane.show_words(wrapped(text, max(20, pane.inner_size.width), "dim"), title=title)
             return
-        if self.x_kind == "step" or span is None:
+        pane.remove_class("empty")
+        kind = self.chart.x_kind if self.chart.x_kind in ("time", "clock") else "time"
+        where = positions(kind, run, view.history) or positions("clock", run, view.history)
+        assert where is not None
+        if kind == self.chart.x_kind and self.chart.whole is not None:
+            start, end = self.chart.window.visible(self.chart.whole)
+        else:
             spans = [seen for _, item in series if (seen := item.span()) is not None]
-            span = (min(start for start, _ in spans), max(end for _, end in spans))
+            start, end = where.to_x(min(start for start, _ in spans)), where.to_x(max(end for _, end in spans))
             title = (*title, Span(" (over time)", "dim"))
         width, height = pane.chart_size()
         columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
         per_device = len(series) <= 8
-        curves = large_chart.device_curves(series, span[0], span[1], columns, per_device)
+        curves = large_chart.device_curves(series, where.of_x(start), where.of_x(end), columns, per_device)
         chart = large_chart.Chart(
             width,
             height,
-            curves,
-            span[0],
-            span[1],
+            tuple(moved(curve, where) for curve in curves),
+            start,
+            end,
+            kind,
             y_range=(0.0, 100.0),
             unit="%",
             ascii=self.settings.ascii,
             plain=not self.settings.color,
+            cursor=self.chart.window.cursor if kind == self.chart.x_kind else None,
         )
         pane.show_chart(chart, title=title)
 
     def _draw_ranks(self, run: Run, view: View) -> None:
-        pane = self.query_one("#ranks", Pane)
+        pane = self.query_one("#ranks", RuledPane)
         pane.header_lines = 1
-        pane.set_content(
-            draw_ranks(
-                run,
-                view.snapshot,
-                max(20, pane.inner_size.width),
-                metric=self.metric_name or "",
-                marked=view.involved_pids,
-                ascii_only=self.settings.ascii,
-            )
+        lines = draw_ranks(
+            run,
+            view.snapshot,
+            max(20, pane.inner_size.width),
+            metric=self.chart.metric or "",
+            marked=view.involved_pids,
+            ascii_only=self.settings.ascii,
         )
+        most = RANK_LINES_LOW if self.has_class("low") else RANK_LINES
+        pane.styles.height = "1fr" if self.has_class("table") else min(most, 1 + len(lines))
+        pane.set_content(lines)
 
-    def _draw_config(self, run: Run) -> None:
-        pane = self.query_one("#config", Pane)
-        width = max(20, pane.inner_size.width)
-        rows = [("run id", run.run_id)]
-        if run.job_id:
-            rows.append(("job", run.job_id))
-        if run.command:
-            rows.append(("command", " ".join(run.command)))
-        pane.set_content(pairs([*rows, *run_numbers.config_rows(run.config)], width, indent=""))
+    def _draw_config(self, view: View) -> None:
+        pane = self.query_one("#config", RuledPane)
+        runs = self.overlaid(view)
+        title = "Configuration" if len(runs) == 1 else "Configuration, differences first"
+        lines = config_lines(runs, max(20, pane.inner_size.width), self.settings.ascii)
+        pane.set_content(lines, title=(Span(title, "title"),))
+
+    # The list
+
+    def _hints(self) -> tuple[KeyHint, ...]:
+        """Return the keys of what is visible, the most useful first: a narrow screen drops the last."""
+        if self.has_class("grid"):
+            return GRID_HINTS
+        changed = (CHANGED_HINT,) if self.chart.window != Window() else ()
+        if not self.has_class("narrow"):
+            return (KeyHint("Up/Down", "run"), *RUN_HINTS, *changed, *CHART_HINTS, *MORE_HINTS)
+        if self.has_class("list"):
+            return LIST_HINTS
+        return (KeyHint("o", "runs", "screen.list"), *changed, *CHART_HINTS, *RUN_HINTS, *MORE_HINTS)
+
+    def on_run_list_chosen(self, event: RunList.Chosen) -> None:
+        """Show the chosen run."""
+        event.stop()
+        self.run_id = event.run_id
+        self._uuids = ()
+        if event.opened and self.has_class("list"):
+            self.action_list()
+        self._ask()
+        if self.view is not None:
+            self.show(self.view)
+
+    def action_mark(self) -> None:
+        """Keep the curve of the run under the cursor while others are chosen, or no longer."""
+        if self.marked.pop(self.run_id, None) is None and self.run_id:
+            free = next((hue for hue in HUES if hue not in self.marked.values()), None)
+            if free is None:
+                self.app.notify(f"{len(HUES)} runs are marked: more curves could not be told apart.")
+                return
+            self.marked[self.run_id] = free
+        if self.view is not None:
+            self.show(self.view)
+
+    def action_unmark(self) -> None:
+        """Draw the run under the cursor alone."""
+        self.marked.clear()
+        if self.view is not None:
+            self.show(self.view)
+
+    def action_list(self) -> None:
+        """Switch between the list and the charts, where there is no room for both."""
+        self.toggle_class("list")
+        self.remove_class("table", "grid")
+        self._focus_first()
+        self.draw_after_layout()
+
+    def action_open(self) -> None:
+        """Show the charts of the run under the cursor, or the chosen metric of the grid."""
+        if self.has_class("grid"):
+            self.query_one(MetricGrid).action_open()
+        elif self.has_class("list"):
+            self.action_list()
+
+    def action_grid(self) -> None:
+        """Switch between one metric and small charts of all."""
+        self.toggle_class("grid")
+        self.remove_class("table", "list")
+        if self.has_class("grid"):
+            grid = self.query_one(MetricGrid)
+            grid.chosen = self.chart.metric or ""
+            grid.focus()
+        else:
+            self._focus_first()
+        self.draw_after_layout()
+
+    def on_metric_grid_opened(self, event: MetricGrid.Opened) -> None:
+        """Show the chosen metric large."""
+        event.stop()
+        self.chart.metric = event.metric
+        self.action_grid()
+
+    def action_filter(self) -> None:
+        """Start typing a filter of the runs, or a search in the grid of metrics."""
+        if self.has_class("grid") and not self.query_one(RunList).has_focus:
+            self.query_one(MetricGrid).start_typing()
+            return
+        if self.has_class("narrow") and not self.has_class("list"):
+            self.action_list()
+        runs = self.query_one(RunList)
+        runs.focus()
+        runs.start_typing()
+
+    def action_back(self) -> None:
+        """Clear the filter, else go back to the screen below."""
+        runs, grid = self.query_one(RunList), self.query_one(MetricGrid)
+        focused = next((pane for pane in (runs, grid) if pane.has_focus), None)
+        if focused is not None and focused.filter_text():
+            focused.set_filter("")
+        elif self.has_class("grid"):
+            self.action_grid()
+        elif self.has_class("narrow") and self.has_class("list") and not self._list_first:
+            self.action_list()
+        else:
+            super().action_back()
+
+    def action_run(self, by: int) -> None:
+        """Show the next or previous run of the list."""
+        self.query_one(RunList).choose_next(by)
+
+    # What part of the chart is visible, and where values are read
+
+    def _look(self, window: Window) -> None:
+        self.chart.window = window
+        if self.view is not None:
+            self.draw(self.view)
+
+    def on_chart_pane_pointed(self, event: ChartPane.Pointed) -> None:
+        """Read the values at the clicked position."""
+        event.stop()
+        self._look(self.chart.window.pointed(event.x))
+
+    def on_chart_pane_selected(self, event: ChartPane.Selected) -> None:
+        """Show the selected range."""
+        event.stop()
+        if self.chart.whole is not None:
+            self._look(self.chart.window.selected(self.chart.whole, event.first, event.last))
+
+    def on_chart_pane_zoomed(self, event: ChartPane.Zoomed) -> None:
+        """Zoom around the mouse."""
+        event.stop()
+        if self.chart.whole is not None:
+            self._look(self.chart.window.zoomed(self.chart.whole, event.factor, event.x))
+
+    def action_read(self, by: int) -> None:
+        """Move the position at which values are read."""
+        if self.chart.whole is not None:
+            self._look(self.chart.window.moved(self.chart.whole, self.chart.columns, by))
+
+    def action_zoom(self, factor: float) -> None:
+        """Zoom around the position that is read, else around the middle."""
+        if self.chart.whole is not None:
+            self._look(self.chart.window.zoomed(self.chart.whole, factor))
+
+    def action_whole(self) -> None:
+        """Show the whole axis, and read no values."""
+        self._look(Window())
 
     # Keys
 
@@ -260,81 +520,28 @@ class RunScreen(SubScreen):
         self._change(per_rank=not self.settings.per_rank)
 
     def action_x_axis(self) -> None:
-        """Switch between time and steps."""
-        self.x_kind = "step" if self.x_kind == "time" else "time"
-        if self.view is not None:
+        """Switch between time since the start, steps, epochs and the time of day."""
+        run = self._run(self.view) if self.view is not None else None
+        if self.view is not None and run is not None:
+            self.chart.next_axis(run, self.view.history)
             self.draw(self.view)
 
     def action_metric(self, by: int) -> None:
         """Show the next or previous metric."""
-        if self.view is None:
-            return
-        names = self.metric_names(self.view)
-        if names:
-            at = names.index(self.metric_name) if self.metric_name in names else 0
-            self.metric_name = names[(at + by) % len(names)]
+        self.chart.next_metric(by)
+        if self.view is not None:
             self.draw(self.view)
 
     def action_table(self) -> None:
         """Switch between the charts and full-screen tables."""
         self.toggle_class("table")
+        self.remove_class("grid")
         self.draw_after_layout()
 
     def action_stop(self) -> None:
         """Ask whether to stop the run."""
         from gputop.tui.screens.stop import open_stop, target_of_run
 
-        if self.view is not None and self._last is not None:
-            open_stop(self.app, target_of_run(self._last, self.view), self.view)
-
-
-def _summary(run: Run, view: View, width: int) -> list[Line]:
-    step, total = run.step, run_numbers.total_steps(run)
-    loss = run_numbers.loss_name(run) or "loss"
-    since = run_numbers.not_finite_since(run, view.history)
-    parts = [("step", _steps(step, total))]
-    if step is not None and total:
-        parts.append(("done", units.percent(100 * step / total)))
-    left = run_numbers.seconds_left(run, view.history)
-    if left is not None:
-        parts.append(("left", units.duration(left)))
-    if run.created_at is not None:
-        parts.append(("so far", units.duration(max(0.0, (run.ended_at or view.snapshot.time) - run.created_at))))
-    speed = run_numbers.speed(run)
-    if speed is not None:
-        parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))
-    for name in ("epoch", "lr", loss):
-        value = run_numbers.latest(run, name)
-        if value is not None:
-            parts.append((name, units.metric(value) + (f" since step {units.count(since)}" if name == loss and since else "")))
-    rows: list[Line] = [(Span(" "),)]
-    for name, text in parts:
-        shown = (Span(f"{name} ", "dim"), Span(text, "bad" if name == loss and since is not None else "value"), Span("   "))
-        if len(rows) == 1 and line_width(rows[0]) + line_width(shown) > width:
-            rows.append((Span(" "),))
-        rows[-1] = (*rows[-1], *shown)
-    if len(rows) == 1:
-        rows.append((Span(f" {clean(' '.join(run.command))}" if run.command else "", "dim"),))
-    return rows
-
-
-def _steps(step: int | None, total: int | None) -> str:
-    """Return "1 240/5 000", or how many steps there will be before the first is known; "N/A" if that is unknown too."""
-    if step is None:
-        return f"none of {units.count(total)} yet" if total else units.UNKNOWN
-    return units.count(step) + (f"/{units.count(total)}" if total else "")
-
-
-def _no_metric_lines(run: Run, width: int) -> tuple[Line, ...]:
-    text = "No metric yet. " + (
-        "The run is starting; the first values come with its first steps."
-        if run.state == "starting"
-        else "A script logs one with gputop.log(loss=loss); gputop run -- … finds the loss by itself."
-    )
-    return wrapped(text, max(20, width), "dim")
-
-
-def _hidden_ranks(total: int, shown: int) -> Line:
-    if shown >= total:
-        return ()
-    return (Span(f"ranks 0-{shown - 1} of {total}; r: mean and spread of all", "warn"),)
+        run = self._run(self.view) if self.view is not None else None
+        if self.view is not None and run is not None:
+            open_stop(self.app, target_of_run(run, self.view), self.view)

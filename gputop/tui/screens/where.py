@@ -1,13 +1,14 @@
 """Where every rank of a run is, asked again and again while the screen is open.
 
 The sampler asks, on the machine where the ranks run: the screen posts ``WhereAsked``, and the app hands it the answer in
-``take_whereabouts``.
+``take_answer``.
 """
 
 from __future__ import annotations
 
 from textual.app import ComposeResult
 
+from gputop.questions import Answer
 from gputop.snapshot import Run
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import wrapped
@@ -50,9 +51,9 @@ class WhereScreen(SubScreen):
         if self.is_current and self.view is not None and self.view.feed == "live" and not self.view.paused:
             self.post_message(WhereAsked(self.run_shown.run_id))
 
-    def take_whereabouts(self, answer: Whereabouts) -> None:
+    def take_answer(self, answer: Answer) -> None:
         """Show the answer."""
-        if answer.run_id != self.run_shown.run_id:
+        if not isinstance(answer, Whereabouts) or answer.run_id != self.run_shown.run_id:
             return
         self.answer = answer
         if self.view is not None:

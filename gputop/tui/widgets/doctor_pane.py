@@ -9,7 +9,7 @@ from textual.binding import Binding, BindingType
 from gputop.tui.drawing.doctor import draw_doctor
 from gputop.tui.drawing.line import Drawing
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import ViewPane
+from gputop.tui.widgets.ruled import ViewPane
 
 
 class DoctorPane(ViewPane):

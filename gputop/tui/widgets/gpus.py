@@ -10,8 +10,9 @@ from gputop.snapshot import Device
 from gputop.tui.drawing.gpus.pane import Place, draw_gpus, places
 from gputop.tui.drawing.line import Drawing, Line, Span, cut, fit
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import LinesWidget, ViewPane
+from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.requests import GpuOpened
+from gputop.tui.widgets.ruled import ViewPane
 
 
 class GpusPane(ViewPane):

@@ -18,7 +18,6 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gputop.tui.drawing.line import (
-    Drawing,
     Line,
     Span,
     ascii_line,
@@ -28,15 +27,13 @@ from gputop.tui.drawing.line import (
     cut,
     fit,
     full_row,
-    joined,
     width,
 )
-from gputop.tui.state.view import View
 from gputop.tui.widgets.painting import CellPainter, look_of, styles_of
 from gputop.tui.widgets.palette import THEMES, palette, theme_name
 from gputop.tui.widgets.private_textual import crops_left
 
-__all__ = ["THEMES", "LinesWidget", "Pane", "ViewPane", "palette", "theme_name"]
+__all__ = ["THEMES", "LinesWidget", "Pane", "palette", "theme_name"]
 
 WHEEL_LINES = 3
 BRIDGE_CELLS = 3
@@ -263,8 +260,6 @@ class LinesWidget(Widget):
         return (shown[y][0], x) if 0 <= y < len(shown) else (None, x)
 
 
-TAIL_CELLS_MIN = 12
-"""Less of a note than this says nothing."""
 _ROUND = ("╭", "╮", "╰", "╯", "─", "│", "▸")
 _ASCII = ("+", "+", "+", "+", "-", "|", ">")
 
@@ -372,84 +367,3 @@ class Pane(LinesWidget):
         """Show in the frame whether the pane has the focus. (``on_focus`` would run before Textual sets ``has_focus``.)"""
         super().watch_has_focus(has_focus)
         self.repaint()
-
-
-class ViewPane(Pane):
-    """A pane that draws itself from the view: ``drawing`` returns its lines for the current size.
-
-    A rule with its title stands above the lines instead of a box around them, which saves a row and two columns. It holds what
-    a box has in its lower edge, too.
-    """
-
-    @property
-    def inner_size(self) -> Size:
-        """Space below the rule, with one blank cell on each side."""
-        return Size(max(0, self.size.width - 2), max(0, self.size.height - 1))
-
-    def build_rows(self) -> list[Line]:
-        """Return the rule and the rows below it."""
-        columns, height = self.size
-        if height < 1 or columns < 8:
-            return [fit(line, columns) for line in (self.title, *self.lines)[:height]]
-        edge = "accent" if self.has_focus else "track"
-        return [self._rule(edge), *((Span(" "), *row, Span(" ")) for row in LinesWidget.build_rows(self))]
-
-    def _rule(self, edge: str) -> Line:
-        bar, mark = ("-", ">") if self.ascii else ("─", "▸")
-        start = (Span(mark if self.has_focus else bar, edge), Span(f" {self.digit} ", "key"))
-        room = self.size.width - width(start) - 1
-        parts = [part for part in (self.footer, self.subtitle, self._position()) if part]
-        tail: Line = ()
-        # What does not fit beside the title is left out, the last part first.
-        for count in range(len(parts), 0, -1):
-            tail = joined(parts[:count], Span("  "))
-            if width(self.title) + width(tail) + 4 <= room:
-                break
-            tail = ()
-        if not tail and parts:
-            tail = clip(parts[0], max(0, room - width(self.title) - 4))
-            tail = tail if width(tail) >= TAIL_CELLS_MIN else ()
-        end = (Span(" "), *tail, Span(f" {bar}", edge)) if tail else ()
-        title = clip(self.title, max(0, room - width(end)))
-        fill = room - width(title) - width(end) + 1
-        return (*start, *title, Span(" " + bar * (fill - 1), edge), *end) if fill > 0 else (*start, *title, *end)
-
-    def line_at(self, x: int, y: int) -> tuple[int | None, int]:
-        """Return the line at a position, taking the rule into account."""
-        return LinesWidget.line_at(self, x - 1, y - 1)
-
-    def __init__(self, title: str, digit: str, *, id: str | None = None) -> None:  # noqa: A002 - Textual's own name
-        super().__init__(title, digit, id=id)
-        self.view: View | None = None
-
-    def show(self, view: View) -> None:
-        """Draw this view; a hidden pane only stores it."""
-        self.view = view
-        if self.display and self.is_mounted and self.size:
-            self.form(view)
-            self.repaint()
-
-    def show_again(self) -> None:
-        """Redraw the current view after the pane's own state changed."""
-        if self.view is not None:
-            self.show(self.view)
-
-    def resized(self) -> None:
-        """Lay out the lines for the new size."""
-        if self.view is not None:
-            self.form(self.view)
-
-    def form(self, view: View) -> None:
-        """Take the lines from the view without painting."""
-        self.ascii = view.settings.ascii
-        drawing = self.drawing(view, *self.inner_size)
-        self.title, self.subtitle, self.footer = drawing.title, drawing.subtitle, drawing.footer
-        self.take_lines(drawing.lines or self.empty_lines(), self.cursor_for(drawing))
-
-    def drawing(self, view: View, columns: int, rows: int) -> Drawing:
-        """Return what to show in ``columns`` cells and ``rows`` lines."""
-        raise NotImplementedError
-
-    def cursor_for(self, drawing: Drawing) -> int | None:
-        """Return the cursor's line; None for a pane without a cursor."""
-        return None

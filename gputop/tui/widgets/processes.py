@@ -5,21 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import ClassVar
 
-from textual import events
 from textual.binding import Binding, BindingType
 
 from gputop.snapshot import Process, Snapshot
-from gputop.tui.drawing.line import Drawing, Line, clean, line
+from gputop.tui.drawing.line import Drawing
 from gputop.tui.drawing.processes import SORTABLE, Order, Row, columns_for, draw_processes, process_rows
 from gputop.tui.drawing.table import column_at
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import LinesWidget, ViewPane
+from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.requests import ProcessChosen, RunOpened
+from gputop.tui.widgets.ruled import ViewPane
+from gputop.tui.widgets.typed_filter import TypedFilter
 
-_KEPT_WHILE_TYPING = ("tab", "shift+tab", "ctrl+c")
 
-
-class ProcessesPane(ViewPane):
+class ProcessesPane(TypedFilter, ViewPane):
     """Every process that uses a device or belongs to a run. The cursor stays on its process when the order changes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
@@ -27,7 +26,6 @@ class ProcessesPane(ViewPane):
     def __init__(self) -> None:
         super().__init__("Processes", "3", id="processes")
         self.order = Order()
-        self.typing = False
         self._rows_shown: tuple[Row, ...] = ()
         self._last_rows: tuple[tuple[Snapshot, Order], tuple[Row, ...]] | None = None
         self._chosen: tuple[str, str] | None = None
@@ -39,7 +37,7 @@ class ProcessesPane(ViewPane):
         self._rows_shown = self._rows_in(view)
         self.header_lines = 1 if self._rows_shown else 0
         drawing = draw_processes(view, self._rows_shown, self.order, columns)
-        return drawing._replace(footer=self._input_line()) if self.typing else drawing
+        return drawing._replace(footer=self.input_line()) if self.typing else drawing
 
     def lines_wanted(self, view: View, columns: int) -> int:
         """Return how many lines the table fills, without the notes below it."""
@@ -123,48 +121,10 @@ class ProcessesPane(ViewPane):
 
     # The filter
 
-    def start_typing(self) -> None:
-        """Let the user type a filter; it applies from the first letter."""
-        self.typing = True
-        self.show_again()
+    def filter_text(self) -> str:
+        """Return the filter of the order."""
+        return self.order.filter
 
-    def stop_typing(self, keep: bool = True) -> None:
-        """Stop typing; unless ``keep`` is True, clear the filter."""
-        self.typing = False
-        self.set_order(self.order if keep else replace(self.order, filter=""))
-
-    def _input_line(self) -> Line:
-        return line(("filter: ", "key"), (clean(self.order.filter) + "_", "value"), ("  Enter keeps, Esc clears", "dim"))
-
-    def on_key(self, event: events.Key) -> None:
-        """Capture every key while a filter is typed, so that letters do not trigger actions."""
-        if not self.typing or event.key in _KEPT_WHILE_TYPING:
-            return
-        event.stop()
-        event.prevent_default()
-        if event.key == "enter":
-            self.stop_typing()
-        elif event.key == "escape":
-            self.stop_typing(keep=False)
-        elif event.key in ("backspace", "ctrl+h"):
-            self._type(self.order.filter[:-1])
-        elif event.key in ("ctrl+u", "ctrl+w"):
-            self._type("")
-        elif event.key in ("up", "down"):
-            self.action_line(-1 if event.key == "up" else 1)
-        elif event.is_printable and event.character:
-            self._type(self.order.filter + event.character)
-
-    def on_paste(self, event: events.Paste) -> None:
-        """Append the first line of a paste to the filter being typed."""
-        if self.typing:
-            event.stop()
-            self._type(self.order.filter + clean((event.text.splitlines() or [""])[0]))
-
-    def _type(self, text: str) -> None:
+    def set_filter(self, text: str) -> None:
+        """Show the processes that a filter keeps."""
         self.set_order(replace(self.order, filter=text))
-
-    def on_blur(self) -> None:
-        """Keep the filter when the pane loses the focus."""
-        self.typing = False
-        self.show_again()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textual.message import Message
 
 from gputop.process import ProcessQuestion
+from gputop.run_questions import RunsQuestion
 from gputop.tui.state.view import Settings
 
 
@@ -25,11 +26,19 @@ class ProcessAsked(Message):
 
 
 class WhereAsked(Message):
-    """A screen asks where the ranks of a run are. The answer goes to ``take_whereabouts`` of the visible screen."""
+    """A screen asks where the ranks of a run are. The answer goes to ``take_answer``, too."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__()
         self.run_id = run_id
+
+
+class RunsAsked(Message):
+    """A screen asks about stored runs. The answer goes to ``take_answer``, too."""
+
+    def __init__(self, question: RunsQuestion) -> None:
+        super().__init__()
+        self.question = question
 
 
 class RunChosen(Message):

@@ -11,8 +11,8 @@ from gputop.tui.drawing.loss import LossChart
 from gputop.tui.drawing.training import draw_training
 from gputop.tui.drawing.untracked.pane import draw_its_curve, draw_process_runs, untracked_run
 from gputop.tui.state.view import View
-from gputop.tui.widgets.lines import ViewPane
 from gputop.tui.widgets.requests import RunOpened
+from gputop.tui.widgets.ruled import ViewPane
 
 
 class TrainingPane(ViewPane):

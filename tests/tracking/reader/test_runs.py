@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gputop import places
 from gputop.snapshot import Run
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
@@ -20,10 +21,10 @@ from tests.tracking.kit import Home, home
 assert home
 
 
-def open_rank(home: Home, run_id: str, rank: int = 0, world: int = 1) -> OpenJournal:
+def open_rank(home: Home, run_id: str, rank: int = 0, world: int = 1, job_id: str | None = None) -> OpenJournal:
     opened = OpenJournal(identity.identify(identity.Place(rank, rank, world, 0), run_id), home.runs)
     opened.journal.state(
-        "card", "run", {"name": f"name-{run_id}", "project": None, "job_id": None, "command": ["python", "x.py"]}
+        "card", "run", {"name": f"name-{run_id}", "project": None, "job_id": job_id, "command": ["python", "x.py"]}
     )
     return opened
 
@@ -200,3 +201,17 @@ def test_rings_of_dead_processes_are_freed_also_when_their_run_is_not_followed(h
     assert runs["kept"].state == "killed"
     assert runs["kept"].ranks[0].metrics == {"loss": 1.0}
     assert "deleted" not in runs
+
+
+def test_a_run_names_the_recipe_that_it_was_launched_by(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPUTOP_DIR", str(home.state))
+    specs = {"demo": '{"id": "demo", "recipe_id": "faults/dp"}', "own": '{"id": "own", "recipe_id": null}', "odd": "[1]"}
+    for job_id, spec in specs.items():
+        (places.jobs_dir() / job_id).mkdir(parents=True)
+        (places.jobs_dir() / job_id / "spec.json").write_text(spec)
+    for job_id in (*specs, "missing", "../demo"):
+        opened = open_rank(home, job_id.replace("../", "outside-"), job_id=job_id)
+        opened.journal.log(loss=1.0)
+        opened.finish(form.FINISHED, None)
+    found = {run_id: run.recipe for run_id, run in by_id(RunReader(home.runs).poll()).items()}
+    assert found == {"demo": "faults/dp", "own": None, "odd": None, "missing": None, "outside-demo": None}

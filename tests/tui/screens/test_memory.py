@@ -10,7 +10,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gputop.process import ProcessAnswer, ProcessQuestion
+from gputop.questions import Answer, Question
 from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.state.settings import Settings
@@ -53,13 +53,10 @@ class SampleFeed:
         found, self._waiting = self._waiting, []
         return found
 
-    def ask(self, question: ProcessQuestion) -> None:
+    def ask(self, question: Question) -> None:
         pass
 
-    def ask_where(self, run_id: str) -> None:
-        pass
-
-    def take_answers(self) -> list[ProcessAnswer]:
+    def take_answers(self) -> list[Answer]:
         return []
 
     def problem(self) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual import events
 
 from gputop.history.series import History, MetricSeries, Series
 from gputop.snapshot import Points
@@ -197,15 +198,15 @@ async def test_a_key_changes_the_apps_settings_when_it_listens() -> None:
     assert heard[-1].log_axis
 
 
-async def test_another_metric_is_an_arrow_away() -> None:
+async def test_another_metric_is_a_key_away() -> None:
     more = tuple(replace(points, metric="accuracy") for points in samples.loss_points())
     app = ScreenApp(RunScreen("run-1"), view_of(samples.snapshot(points=samples.loss_points() + more)))
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.pause()
         assert "metric 1 of 2" in text_of(app)
-        await pilot.press("right")
+        await pilot.press("m")
         await pilot.pause()
-        assert "╭ accuracy" in text_of(app)
+        assert "─ accuracy ─" in text_of(app)
 
 
 async def test_a_chart_is_not_drawn_again_while_nothing_changed() -> None:
@@ -254,3 +255,65 @@ async def test_ascii_and_no_colour_come_from_the_view() -> None:
         assert shown.isascii()
         assert "?" not in shown
         assert "3333" in shown
+
+
+async def test_values_are_read_and_a_range_is_shown_by_keys() -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("x", "left", "left")
+        await pilot.pause()
+        shown = text_of(app)
+        assert "step 196" in shown
+        assert "lowest and highest" not in shown, "the values take the place of the legend"
+        await pilot.press("shift+left", "plus", "plus")
+        await pilot.pause()
+        shown = text_of(app)
+        assert "zoomed" in shown
+        assert "step 178" in shown
+        assert app.screen.view.settings.interval_s == 1.0, "the keys zoom, and do not change the interval"
+        await pilot.press("minus", "0")
+        await pilot.pause()
+        shown = text_of(app)
+        assert "zoomed" not in shown
+        assert "step 178" not in shown
+
+
+async def test_the_mouse_reads_values_selects_a_range_and_zooms() -> None:
+    screen = RunScreen("run-1")
+    app = ScreenApp(screen, view_of())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        await pilot.press("x")
+        await pilot.pause()
+        pane = screen.query_one("#metric", ChartPane)
+        cells = pane.chart.width - large_chart.LABEL_COLUMNS - 1
+        left = 1 + large_chart.LABEL_COLUMNS + 1
+        await pilot.click("#metric", offset=(left + cells // 2, 8))
+        await pilot.pause()
+        assert f"step {round(199 * (cells // 2 + 0.5) / cells)}" in text_of(app)
+        await pilot.mouse_down("#metric", offset=(left + cells // 2, 8))
+        await pilot.mouse_up("#metric", offset=(left + cells // 4, 8))
+        await pilot.pause()
+        start, end = screen.chart.window.visible(screen.chart.whole)
+        assert (start, end) == pytest.approx((199 / 4, 199 / 2), abs=1.5)
+        pane.post_message(events.MouseScrollDown(pane, left + 3, 8, 0, 1, 0, False, False, False))
+        await pilot.pause()
+        await pilot.pause()
+        wider = screen.chart.window.visible(screen.chart.whole)
+        assert wider[1] - wider[0] == pytest.approx(1.5 * (end - start))
+        for _ in range(9):
+            pane.post_message(events.MouseScrollDown(pane, left + 3, 8, 0, 1, 0, False, False, False))
+        await pilot.pause()
+        await pilot.pause()
+        assert screen.chart.window.part is None
+
+
+async def test_a_run_without_epochs_skips_their_axis() -> None:
+    app = ScreenApp(RunScreen("run-1"), view_of())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.pause()
+        for words in ("over steps", "over time of day", "over time since start"):
+            await pilot.press("x")
+            await pilot.pause()
+            assert words in text_of(app)

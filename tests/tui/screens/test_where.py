@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 from textual.pilot import Pilot
 
+from gputop.questions import Question
 from gputop.tui.app import GputopApp
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.screens.where import WhereScreen
 from gputop.tui.state.view import Settings
 from gputop.tui.widgets.requests import WhereAsked
-from gputop.whereabouts import Whereabouts
+from gputop.whereabouts import Whereabouts, WhereQuestion
 from tests.tui.kit import ScreenApp, text_of, view_of
 from tests.tui.screens.test_memory import SampleFeed
 from tests.where.test_whereabouts import NOW, elsewhere, waiting
@@ -51,10 +52,10 @@ async def test_it_asks_and_shows_who_is_behind() -> None:
     async with app.run_test(size=(100, 30)) as pilot:
         await until_shown(app, pilot, "asking the ranks")
         assert app.asked == (RUN.run_id,)
-        screen.take_whereabouts(answer("another run"))
+        screen.take_answer(answer("another run"))
         await pilot.pause()
         assert "asking the ranks" in text_of(app)
-        screen.take_whereabouts(answer())
+        screen.take_answer(answer())
         await until_shown(app, pilot, "Rank 3")
         shown = " ".join(text_of(app).split())
         assert "Ranks 0-2, 4-7 wait in all_reduce #412 for rank 3" in shown
@@ -78,9 +79,10 @@ class AskedFeed(SampleFeed):
         super().__init__()
         self.answers: list[Whereabouts] = []
 
-    def ask_where(self, run_id: str) -> None:
-        self.answers.append(answer(run_id))
-        self.push()
+    def ask(self, question: Question) -> None:
+        if isinstance(question, WhereQuestion):
+            self.answers.append(answer(question.run_id))
+            self.push()
 
     def take_answers(self) -> list[Whereabouts]:  # type: ignore[override]
         found, self.answers = self.answers, []

@@ -1,0 +1,43 @@
+"""Hands a screen's questions to what answers them, each in a thread of its own. What a question needs is imported with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from gputop.agent.process_reader import ProcessReader
+from gputop.process import ProcessQuestion
+from gputop.questions import Answer, Question
+from gputop.run_questions import RunsQuestion
+from gputop.snapshot import Run
+
+if TYPE_CHECKING:
+    from gputop.agent.run_shelf import RunShelf
+    from gputop.agent.where_reader import WhereReader
+
+
+class Answering:
+    """Answers questions through ``deliver``, which any thread may call."""
+
+    def __init__(self, deliver: Callable[[Answer], object]) -> None:
+        self._deliver = deliver
+        self._processes = ProcessReader(deliver)
+        self._shelf: RunShelf | None = None
+        self._where: WhereReader | None = None
+
+    def ask(self, question: Question, runs: Sequence[Run]) -> None:
+        """Queue the question and return at once. ``runs`` are those of the last snapshot."""
+        if isinstance(question, ProcessQuestion):
+            self._processes.ask(question)
+        elif isinstance(question, RunsQuestion):
+            if self._shelf is None:
+                from gputop.agent.run_shelf import RunShelf
+
+                self._shelf = RunShelf(self._deliver)
+            self._shelf.ask(question)
+        else:
+            if self._where is None:
+                from gputop.agent.where_reader import WhereReader
+
+                self._where = WhereReader(self._deliver)
+            self._where.ask(question.run_id, runs)

@@ -1,0 +1,79 @@
+"""Answers a screen's questions about stored runs, in a thread: a thousand journals take longer than a screen may wait.
+
+The newest question wins: it replaces one that is still waiting.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from gputop.errors import describe_unexpected
+from gputop.run_questions import RunsAnswer, RunsQuestion
+from gputop.snapshot import Points, Run
+from gputop.tracking.reader.runs import RunReader
+
+ALL = 1 << 62
+LISTED_POINTS, WHOLE_POINTS = 2, 2000
+"""Points to read of each metric and rank: for a list, which shows none, and for a chart."""
+
+
+class RunShelf:
+    """Answers one question at a time; calls ``deliver`` with each answer in the thread that read it."""
+
+    def __init__(self, deliver: Callable[[RunsAnswer], object]) -> None:
+        self._deliver = deliver
+        self._lock = threading.Lock()
+        self._waiting: RunsQuestion | None = None
+        self._busy = False
+
+    def ask(self, question: RunsQuestion) -> None:
+        """Queue the question and return at once."""
+        with self._lock:
+            self._waiting = question
+            if self._busy:
+                return
+            self._busy = True
+        threading.Thread(target=self._run, daemon=True, name="runs").start()
+
+    def _run(self) -> None:
+        while (question := self._take()) is not None:
+            self._deliver(answer_to(question))
+
+    def _take(self) -> RunsQuestion | None:
+        """Take the waiting question; without one, this thread ends."""
+        with self._lock:
+            question, self._waiting = self._waiting, None
+            self._busy = question is not None
+            return question
+
+
+def answer_to(question: RunsQuestion) -> RunsAnswer:
+    """Read the answer from the disk. A run that cannot be read hides no other."""
+    wanted = frozenset(question.run_ids)
+    try:
+        runs, points = _read(wanted)
+    except Exception as error:  # noqa: BLE001 - the screen shows the error, and the next question is still answered
+        return RunsAnswer(question, problem=f"gputop could not read the runs: {describe_unexpected(error)}.")
+    return RunsAnswer(question, runs, points) if wanted else RunsAnswer(question, tuple(map(_short, runs)))
+
+
+def _read(wanted: frozenset[str]) -> tuple[tuple[Run, ...], tuple[Points, ...]]:
+    began = time.time()
+    reader = RunReader(recent_runs=ALL, backlog_points=WHOLE_POINTS if wanted else LISTED_POINTS, only=wanted or None)
+    points: list[Points] = []
+    try:
+        update = reader.poll(lambda run_id, error: None)
+        # One poll reads only so much; what a live run logs meanwhile comes with the stream.
+        while any(found.times[0] <= began for found in update.points):
+            points += update.points if wanted else ()
+            update = reader.poll(lambda run_id, error: None)
+        return update.runs, tuple(points)
+    finally:
+        reader.close()
+
+
+def _short(run: Run) -> Run:
+    return replace(run, ranks=tuple(replace(rank, facts={}) for rank in run.ranks))

@@ -1,0 +1,46 @@
+"""What a screen can ask the sampler: the questions as commands, and the answers as lines of their own between the snapshots."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from gputop.process import ProcessAnswer, ProcessQuestion
+from gputop.run_questions import RunsAnswer, RunsQuestion
+from gputop.whereabouts import Whereabouts, WhereQuestion
+from gputop.wire import decode
+
+Question: TypeAlias = ProcessQuestion | RunsQuestion | WhereQuestion
+Answer: TypeAlias = ProcessAnswer | RunsAnswer | Whereabouts
+
+_QUESTIONS: Mapping[str, type[Question]] = {"process": ProcessQuestion, "runs": RunsQuestion, "where": WhereQuestion}
+"""The command's only key -> what it holds."""
+_ANSWERS: tuple[type[Answer], ...] = (ProcessAnswer, RunsAnswer, Whereabouts)
+
+
+def command_of(question: Question) -> dict[str, Any]:
+    """Return the question as a command for the sampler."""
+    (key,) = (key for key, kind in _QUESTIONS.items() if isinstance(question, kind))
+    return {key: dataclasses.asdict(question)}
+
+
+def question_in(command: Mapping[str, Any]) -> Question | None:
+    """Return the question that a command asks; None if it asks none.
+
+    Raises:
+        FormatError: the question is not well formed.
+    """
+    for key, kind in _QUESTIONS.items():
+        if key in command:
+            return decode(kind, command[key])
+    return None
+
+
+def answer_in(line: bytes) -> Answer | None:
+    """Return the answer that a line of the stream carries; None, without parsing the line, if it carries none.
+
+    Raises:
+        FormatError: the answer is not well formed.
+    """
+    return next((kind.from_json(line) for kind in _ANSWERS if kind.is_in(line)), None)

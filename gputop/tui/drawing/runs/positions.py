@@ -1,0 +1,70 @@
+"""Where a run's values stand along the x axis: steps, time since its start, epochs, or the time of day. Pure."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gputop.history.series import History
+from gputop.snapshot import Run
+
+X_KINDS = ("time", "step", "epoch", "clock")
+"""In the order in which a key switches them."""
+X_WORDS = {"time": "time since start", "step": "steps", "epoch": "epochs", "clock": "time of day"}
+EPOCH_METRIC = "epoch"
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """How the x of a chart follows from where a series keeps its values: at steps, or at wall-clock seconds."""
+
+    base: str
+    """"step" or "time": which of the series of a metric."""
+    to_x: Callable[[float], float]
+    of_x: Callable[[float], float]
+
+
+def positions(kind: str, run: Run, history: History) -> Positions | None:
+    """Return a run's positions on an axis of this kind; None if the run tells nothing for it."""
+    if kind in ("step", "clock"):
+        return Positions("step" if kind == "step" else "time", _same, _same)
+    if kind == "time":
+        start = run.created_at or _first_time(run, history)
+        return None if start is None else Positions("time", lambda at: at - start, lambda x: x + start)
+    ends = _epochs(run, history)
+    if len(ends) < 2:
+        return None
+    steps, epochs = [step for step, _ in ends], [epoch for _, epoch in ends]
+    return Positions("step", lambda step: _between(step, steps, epochs), lambda epoch: _between(epoch, epochs, steps))
+
+
+def _same(x: float) -> float:
+    return x
+
+
+def _first_time(run: Run, history: History) -> float | None:
+    spans = [
+        span[0]
+        for name in history.metrics(run.run_id)
+        for series in history.metric(run.run_id, name).values()
+        if (span := series.by_time.span()) is not None
+    ]
+    return min(spans, default=None)
+
+
+def _epochs(run: Run, history: History) -> list[tuple[float, float]]:
+    """Return (step, epoch) where a new epoch begins, or at each value if a run logs fractions; both ascend."""
+    series = next(iter(history.metric(run.run_id, EPOCH_METRIC).values()), None)
+    found: list[tuple[float, float]] = []
+    for bucket in series.by_step.buckets if series is not None else ():
+        if bucket.count and (not found or (bucket.low > found[-1][1] and bucket.x_first > found[-1][0])):
+            found.append((bucket.x_first, bucket.low))
+    return found
+
+
+def _between(x: float, xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Interpolate between known points; beyond them, at the pace of the nearest two."""
+    place = min(max(1, bisect.bisect_left(xs, x)), len(xs) - 1)
+    share = (x - xs[place - 1]) / (xs[place] - xs[place - 1])
+    return ys[place - 1] + share * (ys[place] - ys[place - 1])

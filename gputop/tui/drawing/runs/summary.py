@@ -1,0 +1,59 @@
+"""The numbers of one run in two lines, and what its screen says while there is nothing to draw. Pure."""
+
+from __future__ import annotations
+
+from gputop import units
+from gputop.snapshot import Run
+from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.line import Line, Span, clean
+from gputop.tui.drawing.line import width as line_width
+from gputop.tui.drawing.prose import wrapped
+from gputop.tui.state.view import View
+
+
+def summary_lines(run: Run, view: View, width: int) -> list[Line]:
+    """Return two lines: progress, time, pace, and the newest values."""
+    step, total = run.step, run_numbers.total_steps(run)
+    loss = run_numbers.loss_name(run) or "loss"
+    since = run_numbers.not_finite_since(run, view.history)
+    parts = [("step", _steps(step, total))]
+    if step is not None and total:
+        parts.append(("done", units.percent(100 * step / total)))
+    left = run_numbers.seconds_left(run, view.history)
+    if left is not None:
+        parts.append(("left", units.duration(left)))
+    if run.created_at is not None:
+        parts.append(("so far", units.duration(max(0.0, (run.ended_at or view.snapshot.time) - run.created_at))))
+    speed = run_numbers.speed(run)
+    if speed is not None:
+        parts.append((speed[0].replace("_per_s", "/s"), units.count(speed[1])))
+    for name in ("epoch", "lr", loss):
+        value = run_numbers.latest(run, name)
+        if value is not None:
+            parts.append((name, units.metric(value) + (f" since step {units.count(since)}" if name == loss and since else "")))
+    rows: list[Line] = [(Span(" "),)]
+    for name, text in parts:
+        shown = (Span(f"{name} ", "dim"), Span(text, "bad" if name == loss and since is not None else "value"), Span("   "))
+        if len(rows) == 1 and line_width(rows[0]) + line_width(shown) > width:
+            rows.append((Span(" "),))
+        rows[-1] = (*rows[-1], *shown)
+    if len(rows) == 1:
+        rows.append((Span(f" {clean(' '.join(run.command))}" if run.command else "", "dim"),))
+    return rows
+
+
+def _steps(step: int | None, total: int | None) -> str:
+    """Return "1 240/5 000", or how many steps there will be before the first is known; "N/A" if that is unknown too."""
+    if step is None:
+        return f"none of {units.count(total)} yet" if total else units.UNKNOWN
+    return units.count(step) + (f"/{units.count(total)}" if total else "")
+
+
+def no_metric_lines(run: Run, width: int) -> tuple[Line, ...]:
+    """Return how to log a metric, for a run without one."""
+    text = "No metric yet. " + (
+        "The run is starting; the first values come with its first steps."
+        if run.state == "starting"
+        else "A script logs one with gputop.log(loss=loss); gputop run -- … finds the loss by itself."
+    )
+    return wrapped(text, max(20, width), "dim")

@@ -1,0 +1,129 @@
+"""What the chart of a run's screen shows: which metric, of which runs, along which axis, and which part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.history.series import X_MAX, History
+from gputop.losses import AUTOMATIC_PREFIX, loss_metric
+from gputop.snapshot import LIVE_STATES, Run
+from gputop.tui.drawing import large_chart
+from gputop.tui.drawing.charts.axis import first_step
+from gputop.tui.drawing.large_chart import Chart
+from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.runs.overlay import Layer, curves_of, layers_of, span_of
+from gputop.tui.drawing.runs.positions import X_KINDS, X_WORDS, positions
+from gputop.tui.drawing.runs.window import Window
+from gputop.tui.state.view import Settings, View
+
+MAX_CURVES = 16
+"""More ranks than this are drawn as their mean and spread."""
+
+
+class RunChart:
+    """The chosen metric, axis and window; ``chart`` draws nothing, it says what to draw."""
+
+    def __init__(self) -> None:
+        self.metric: str | None = None
+        self.x_kind = "time"
+        self.window = Window()
+        self.whole: tuple[float, float] | None = None
+        """From the first x to the last of what was drawn last."""
+        self.columns = 1
+        self.names: tuple[str, ...] = ()
+
+    def take_names(self, run_id: str, history: History) -> None:
+        """Take the run's metrics, the loss first; another run keeps the chosen metric if it has it."""
+        known = set(names := history.metrics(run_id))
+        first = loss_metric(names)
+        # An automatic value stands in where a rank logs none of its own (``History.metric``).
+        shown = (name for name in names if (own := name.removeprefix(AUTOMATIC_PREFIX)) == name or own not in known)
+        self.names = tuple(sorted(shown, key=lambda name: name != first))
+        if self.metric not in self.names:
+            self.metric = self.names[0] if self.names else None
+
+    def chart(self, runs: Sequence[tuple[Run, str]], view: View, settings: Settings, width: int, height: int) -> Chart | None:
+        """Return the chart of these runs, the one on the screen first, each with its curve's style; None without values."""
+        layers = layers_of(runs, self.metric, self.x_kind, view.history) if self.metric is not None else []
+        self.whole = self._whole(layers, view)
+        self.columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
+        return self._chart(layers, self.whole, settings, width, height)
+
+    def small(
+        self, metric: str, runs: Sequence[tuple[Run, str]], view: View, settings: Settings, width: int, height: int
+    ) -> Chart | None:
+        """Return the chart of one of many metrics, along the same axis."""
+        layers = layers_of(runs, metric, self.x_kind, view.history)
+        return self._chart(layers, self._whole(layers, view), settings, width, height)
+
+    def _chart(
+        self, layers: list[Layer], whole: tuple[float, float] | None, settings: Settings, width: int, height: int
+    ) -> Chart | None:
+        if whole is None:
+            return None
+        if settings.per_rank and len(layers) == 1:
+            held = layers[0]
+            layers = [Layer(held.run, dict(sorted(held.series.items())[:MAX_CURVES]), held.where, held.style, held.marker)]
+        start, end = self.window.visible(whole)
+        curves, marks = curves_of(
+            layers,
+            start,
+            end,
+            large_chart.columns_for(width),
+            per_rank=settings.per_rank,
+            smoothing=settings.smoothing,
+        )
+        return Chart(
+            width,
+            height,
+            curves,
+            start,
+            end,
+            self.x_kind,
+            marks,
+            log=settings.log_axis,
+            ascii=settings.ascii,
+            plain=not settings.color,
+            cursor=self.window.cursor if self.window.cursor is not None and start <= self.window.cursor <= end else None,
+        )
+
+    def _whole(self, layers: Sequence[Layer], view: View) -> tuple[float, float] | None:
+        span = span_of(layers)
+        if span is None:
+            return None
+        start, end = span
+        if self.x_kind == "time":
+            start = first_step(start, end)
+        if self.x_kind in ("time", "clock") and abs(view.snapshot.time) <= X_MAX:
+            now = [layer.where.to_x(view.snapshot.time) for layer in layers if layer.run.state in LIVE_STATES]
+            end = max([end, *now])
+        return start, end
+
+    def hidden_ranks(self, layers: int, settings: Settings) -> Line:
+        """Return a note where only some of so many ranks are drawn."""
+        if not settings.per_rank or layers <= MAX_CURVES:
+            return ()
+        return (Span(f"ranks 0-{MAX_CURVES - 1} of {layers}; r: mean and spread of all", "warn"),)
+
+    def description(self, settings: Settings) -> Line:
+        """Return what is drawn and how, in words."""
+        number = self.names.index(self.metric) + 1 if self.metric in self.names else 0
+        parts = [f"metric {number} of {len(self.names)}", "log" if settings.log_axis else "linear"]
+        parts.append(f"smoothing {settings.smoothing:g}" if settings.smoothing else "not smoothed")
+        parts.append(f"over {X_WORDS[self.x_kind]}")
+        if self.window.part is not None:
+            parts.append("zoomed (0: whole)")
+        return (Span(", ".join(parts), "dim"),)
+
+    def next_metric(self, by: int) -> None:
+        """Choose the next or previous metric."""
+        if self.names:
+            held = self.names.index(self.metric) if self.metric in self.names else 0
+            self.metric = self.names[(held + by) % len(self.names)]
+
+    def next_axis(self, run: Run, history: History) -> None:
+        """Choose the next axis that the run tells enough for, and show all of it."""
+        held = X_KINDS.index(self.x_kind)
+        others = (X_KINDS[(held + more) % len(X_KINDS)] for more in range(1, len(X_KINDS)))
+        self.x_kind = next((kind for kind in others if positions(kind, run, history) is not None), self.x_kind)
+        self.window = Window()

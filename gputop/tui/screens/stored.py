@@ -1,0 +1,57 @@
+"""Runs that the stream does not carry: what was asked of the sampler, and what it answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gputop.history.series import History
+from gputop.run_questions import RunsAnswer, RunsQuestion
+from gputop.snapshot import Run
+from gputop.tui.state.view import View
+
+
+class StoredRuns:
+    """Knows the stored runs of one screen. A replay has none: its recording holds what there was."""
+
+    def __init__(self) -> None:
+        self.listed: tuple[Run, ...] = ()
+        self._answered = False
+        self._whole: dict[str, Run] = {}
+        self._gone: set[str] = set()
+        self._last: dict[str, Run] = {}
+
+    def is_complete(self, view: View) -> bool:
+        """Return whether the list is known."""
+        return self._answered or view.feed != "live"
+
+    def question(self, wanted: Iterable[str], view: View) -> RunsQuestion | None:
+        """Return what to ask next, so that the list and the points of ``wanted`` runs are known; None if they are."""
+        if view.feed != "live":
+            return None
+        streamed = {run.run_id for run in view.snapshot.runs}
+        missing = tuple(run_id for run_id in wanted if run_id and run_id not in streamed and not self._has(run_id, view))
+        if missing:
+            return RunsQuestion(missing)
+        return None if self._answered else RunsQuestion()
+
+    def _has(self, run_id: str, view: View) -> bool:
+        run = self._whole.get(run_id)
+        logged = run is not None and any(rank.metrics for rank in run.ranks)
+        return run_id in self._gone or (run is not None and (not logged or bool(view.history.metrics(run_id))))
+
+    def take(self, answer: RunsAnswer, history: History) -> None:
+        """Take in an answer; points go to the history."""
+        if not answer.question.run_ids:
+            self.listed, self._answered = answer.runs, True
+            return
+        self._whole.update((run.run_id, run) for run in answer.runs)
+        self._gone.update(set(answer.question.run_ids) - {run.run_id for run in answer.runs})
+        history.recall(answer.points)
+
+    def find(self, run_id: str, view: View) -> Run | None:
+        """Return a run as the stream has it, else as it is stored, else as it was last seen; None if it is unknown."""
+        found = next((run for run in view.snapshot.runs if run.run_id == run_id), None) or self._whole.get(run_id)
+        found = found or next((run for run in self.listed if run.run_id == run_id), None)
+        if found is not None:
+            self._last[run_id] = found
+        return self._last.get(run_id)

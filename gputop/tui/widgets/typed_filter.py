@@ -1,0 +1,68 @@
+"""What panes with a typed filter share: every key goes to the filter while it is typed, so that letters trigger no action."""
+
+from __future__ import annotations
+
+from textual import events
+
+from gputop.tui.drawing.line import Line, clean, line
+from gputop.tui.widgets.lines import Pane
+
+_KEPT_WHILE_TYPING = ("tab", "shift+tab", "ctrl+c")
+
+
+class TypedFilter(Pane):
+    """A pane whose lines a filter narrows down as it is typed."""
+
+    typing = False
+
+    def filter_text(self) -> str:
+        """Return the filter as typed so far."""
+        raise NotImplementedError
+
+    def set_filter(self, text: str) -> None:
+        """Take a filter, also one that is wrong, and redraw."""
+        raise NotImplementedError
+
+    def input_line(self) -> Line:
+        """Return the line that shows what is typed."""
+        return line(("filter: ", "key"), (clean(self.filter_text()) + "_", "value"), ("  Enter keeps, Esc clears", "dim"))
+
+    def start_typing(self) -> None:
+        """Let the user type a filter; it applies from the first letter."""
+        self.typing = True
+        self.set_filter(self.filter_text())
+
+    def stop_typing(self, keep: bool = True) -> None:
+        """Stop typing; unless ``keep`` is True, clear the filter."""
+        self.typing = False
+        self.set_filter(self.filter_text() if keep else "")
+
+    def on_key(self, event: events.Key) -> None:
+        """Capture every key while a filter is typed."""
+        if not self.typing or event.key in _KEPT_WHILE_TYPING:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "enter":
+            self.stop_typing()
+        elif event.key == "escape":
+            self.stop_typing(keep=False)
+        elif event.key in ("backspace", "ctrl+h"):
+            self.set_filter(self.filter_text()[:-1])
+        elif event.key in ("ctrl+u", "ctrl+w"):
+            self.set_filter("")
+        elif event.key in ("up", "down"):
+            self.action_line(-1 if event.key == "up" else 1)
+        elif event.is_printable and event.character:
+            self.set_filter(self.filter_text() + event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Append the first line of a paste to the filter being typed."""
+        if self.typing:
+            event.stop()
+            self.set_filter(self.filter_text() + clean((event.text.splitlines() or [""])[0]))
+
+    def on_blur(self) -> None:
+        """Keep the filter when the pane loses the focus."""
+        if self.typing:
+            self.stop_typing()

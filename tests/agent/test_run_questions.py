@@ -1,0 +1,70 @@
+"""Questions about stored runs: the real agent answers them from the disk, beside its snapshots."""
+
+from __future__ import annotations
+
+import pytest
+
+from gputop.agent.run_shelf import answer_to
+from gputop.process import ProcessAnswer
+from gputop.run_questions import RunsAnswer, RunsQuestion
+from gputop.snapshot import FormatError, Snapshot
+from tests.agent.test_sampler import Agent
+from tests.tracking.kit import Home, home
+
+assert home
+
+RUNS = """
+import gputop
+for number in range(25):
+    with gputop.init(name=f"run {number}", id=f"r{number:02}", config={"lr": 0.1 * number}, tags=["even"][number % 2:]) as run:
+        for step in range(30):
+            run.log(step=step, loss=number - step / 30)
+"""
+
+
+@pytest.fixture
+def many(home: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
+    monkeypatch.setenv("GPUTOP_DIR", str(home.state))
+    assert home.run(RUNS)[0] == 0
+    return home
+
+
+def answer_of(agent: Agent, *run_ids: str) -> RunsAnswer:
+    agent.send(runs={"run_ids": list(run_ids)})
+    for _ in range(1000):
+        line = agent.process.stdout.readline()
+        if RunsAnswer.is_in(line):
+            return RunsAnswer.from_json(line)
+        Snapshot.from_json(line)
+    raise AssertionError("no answer came")
+
+
+def test_the_agent_lists_all_runs_and_reads_one_whole(many: Home) -> None:
+    with Agent("-i", "100ms", "--virtual", "1") as agent:
+        assert len(Snapshot.from_json(agent.process.stdout.readline()).runs) == 20
+        listed = answer_of(agent)
+        found = {run.run_id: run for run in listed.runs}
+        assert sorted(found) == [f"r{number:02}" for number in range(25)]
+        run = found["r04"]
+        assert (run.name, run.state, run.step, run.tags, run.config) == ("run 4", "finished", 29, ("even",), {"lr": 0.4})
+        assert [(rank.metrics["loss"], rank.facts) for rank in run.ranks] == [(pytest.approx(4 - 29 / 30), {})]
+        assert listed.points == ()
+        whole = answer_of(agent, "r00", "r01", "gone")
+        assert {run.run_id for run in whole.runs} == {"r00", "r01"}
+        assert all(rank.facts for run in whole.runs for rank in run.ranks)
+        losses = {points.run_id: points for points in whole.points if points.metric == "loss"}
+        assert losses["r01"].steps == tuple(range(30))
+        assert losses["r01"].values[:2] == (1.0, pytest.approx(1 - 1 / 30))
+
+
+def test_an_answer_survives_its_line_and_damage_is_told(many: Home) -> None:
+    (many.runs / "r03" / "rank-00000.gpr").write_bytes(b"no journal")
+    answer = answer_to(RunsQuestion(("r02", "r03")))
+    assert [run.run_id for run in answer.runs] == ["r02"]
+    line = answer.to_json()
+    assert RunsAnswer.is_in(line.encode())
+    assert not ProcessAnswer.is_in(line.encode())
+    assert RunsAnswer.from_json(line) == answer
+    for wrong in ("{}", "[]", '{"runs_answer":7}', "x"):
+        with pytest.raises(FormatError, match="not an answer about runs"):
+            RunsAnswer.from_json(wrong)

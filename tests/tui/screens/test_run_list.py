@@ -1,0 +1,196 @@
+"""The list of runs on the run's screen: live and stored runs, the filter, and what is asked of the sampler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from textual.pilot import Pilot
+
+from gputop.run_questions import RunsAnswer, RunsQuestion
+from gputop.snapshot import Points, Run
+from gputop.tui.screens.run import RunScreen
+from gputop.tui.state.view import Settings
+from gputop.tui.widgets.chart import ChartPane
+from gputop.tui.widgets.requests import RunsAsked
+from gputop.tui.widgets.run_list import RunList
+from tests import samples
+from tests.tui.kit import ScreenApp, text_of, view_of
+
+
+class AskingApp(ScreenApp):
+    """Also keeps what the screen asks."""
+
+    def __init__(self, screen: RunScreen) -> None:
+        super().__init__(screen, view_of())
+        self.asked: list[RunsQuestion] = []
+
+    def on_runs_asked(self, message: RunsAsked) -> None:
+        self.asked.append(message.question)
+
+
+def stored(number: int, **changes: object) -> Run:
+    """A run of last week, of which a list knows no facts."""
+    run = samples.run(world_size=1, step=90 + number, state="finished", run_id=f"old-{number}")
+    rank = replace(run.ranks[0], facts={}, metrics={"loss": 0.5 + number, "extra": 1.0})
+    held: dict[str, object] = {
+        "name": f"lenet {number}",
+        "created_at": samples.EPOCH - 600_000 - number,
+        "ended_at": samples.EPOCH - 599_000,
+        "ranks": (rank,),
+        "tags": ("sweep",) if number % 2 else (),
+        "config": {"lr": 0.1 * number},
+    }
+    return replace(run, **(held | changes))  # type: ignore[arg-type]
+
+
+LISTED = RunsAnswer(RunsQuestion(), tuple(stored(number) for number in range(5)))
+
+
+async def settle(pilot: Pilot[None]) -> None:
+    for _ in range(4):
+        await pilot.pause()
+
+
+def rows(app: ScreenApp) -> list[str]:
+    """The first cells of each line of the list."""
+    return [line[:38].strip() for line in text_of(app).splitlines()]
+
+
+async def type_text(pilot: Pilot[None], text: str) -> None:
+    names = {" ": "space", ":": "colon", "<": "less_than_sign", ">": "greater_than_sign", "!": "exclamation_mark"}
+    await pilot.press(*(names.get(char, char) for char in text))
+
+
+async def test_live_and_stored_runs_are_one_list_and_a_stored_one_is_read_when_chosen() -> None:
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        assert app.asked == [RunsQuestion()]
+        assert "reading …" in text_of(app)
+        screen.take_answer(LISTED)
+        await settle(pilot)
+        names = [row for row in rows(app)[1:] if "resnet18-ddp" in row or "lenet" in row]
+        assert [name.split()[1] for name in names] == ["resnet18-ddp", *["lenet"] * 5]
+        assert "reading" not in text_of(app)
+        await pilot.press("down")
+        await settle(pilot)
+        assert screen.run_id == "old-0"
+        assert app.asked[-1] == RunsQuestion(("old-0",))
+        points = Points("old-0", 0, "loss", tuple(range(50)), tuple(1e9 + step for step in range(50)), (0.5,) * 50)
+        other = Points("old-0", 0, "extra", (0, 1), (1e9, 1e9 + 1), (1.0, 2.0))
+        whole = replace(stored(0), ranks=(replace(stored(0).ranks[0], facts={"progress": {"total_steps": 777}}),))
+        screen.take_answer(RunsAnswer(RunsQuestion(("old-0",)), (whole,), (points, other)))
+        await settle(pilot)
+        shown = text_of(app)
+        assert "metric 1 of 2" in shown
+        assert "90/777" in shown
+        asked = len(app.asked)
+        await pilot.press("N", "n")
+        await settle(pilot)
+        assert screen.run_id == "old-0"
+        assert app.asked[asked:] == [], "what was read once is not asked again"
+
+
+async def test_the_filter_narrows_the_list_as_it_is_typed_and_says_what_is_wrong() -> None:
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        screen.take_answer(LISTED)
+        await pilot.press("slash")
+        await type_text(pilot, "lenet tag:sweep")
+        await settle(pilot)
+        assert sum("lenet" in row for row in rows(app)) == 3, "the filter itself and two runs"
+        assert "2 of 6" in text_of(app)
+        await type_text(pilot, " l<")
+        await settle(pilot)
+        assert "l< needs a value" in text_of(app)
+        assert "2 of 6" in text_of(app), "the last filter that was right stays"
+        await type_text(pilot, "2q")
+        await settle(pilot)
+        assert app.is_running, "q is typed, and does not quit"
+        assert "'2q', which is no" in text_of(app)
+        await pilot.press(*["backspace"] * 4)
+        await type_text(pilot, "loss<2")
+        await pilot.press("enter", "down")
+        await settle(pilot)
+        assert "1 of 6" in text_of(app)
+        assert screen.run_id == "old-1"
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.screen is screen
+        assert "6 / filter" in text_of(app)
+        await pilot.press("escape")
+        await settle(pilot)
+        assert app.screen is not screen
+
+
+@pytest.mark.parametrize("size", [(118, 40), (80, 24)])
+async def test_where_there_is_no_room_for_both_a_key_shows_the_list_or_the_charts(size: tuple[int, int]) -> None:
+    screen = RunScreen("run-1", listed=True)
+    app = AskingApp(screen)
+    async with app.run_test(size=size) as pilot:
+        await settle(pilot)
+        screen.take_answer(LISTED)
+        await settle(pilot)
+        assert "STATE" in text_of(app)
+        assert "linear" not in text_of(app)
+        await pilot.press("down", "down", "up", "enter")
+        await settle(pilot)
+        assert screen.run_id == "old-0"
+        assert "STARTED" not in text_of(app)
+        assert "metric" in text_of(app)
+        await pilot.press("o")
+        await settle(pilot)
+        assert "STARTED" in text_of(app)
+        await pilot.press("slash")
+        await type_text(pilot, "state:finished !old-3")
+        await pilot.press("enter")
+        await settle(pilot)
+        assert "4 of 6" in text_of(app)
+        assert app.screen.query_one(RunList).has_focus
+
+
+async def test_marked_runs_stay_in_the_chart_and_their_configurations_are_compared() -> None:
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        screen.take_answer(LISTED)
+        await pilot.press("space", "down", "space", "down", "x")
+        await settle(pilot)
+        assert app.asked[-1] == RunsQuestion(("old-1", "old-0"))
+        points = tuple(
+            Points(f"old-{number}", 0, "loss", tuple(range(50)), tuple(1e9 + step for step in range(50)), (0.5 + number,) * 50)
+            for number in range(2)
+        )
+        screen.take_answer(RunsAnswer(RunsQuestion(("old-0", "old-1")), (stored(0), stored(1)), points))
+        await settle(pilot)
+        shown = text_of(app)
+        for words in ("lenet 1", "━ resnet18-ddp", "━ lenet 0", "━ lenet 1", "differences first", "over steps"):
+            assert words in shown, words
+        differing = next(line[:42].split() for line in shown.splitlines() if line.startswith(" lr "))
+        assert differing == ["lr", "0.1", "0.1", "0.0"]
+        styles = [curve.style for curve in screen.query_one("#metric", ChartPane).chart.curves]
+        assert len(set(styles)) == 3
+        await pilot.press("u")
+        await settle(pilot)
+        assert "━ lenet 0" not in text_of(app)
+        assert "differences" not in text_of(app)
+        await pilot.press(*["space", "down"] * 6)
+        await settle(pilot)
+        assert len(screen.marked) <= 7
+
+
+async def test_a_replay_asks_nothing_and_lists_what_the_recording_holds() -> None:
+    app = AskingApp(RunScreen(""))
+    app.view = view_of(feed="replay", settings=Settings(ascii=True))
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        shown = text_of(app)
+        assert app.asked == []
+        assert "resnet18-ddp" in shown
+        assert "reading" not in shown
+        assert shown.isascii()
