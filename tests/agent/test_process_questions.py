@@ -80,7 +80,7 @@ def test_a_damaged_question_costs_itself_alone(command: dict[str, Any]) -> None:
 def test_the_agent_answers_where_a_run_is() -> None:
     with Agent("-i", "100ms", "--virtual", "1") as agent:
         agent.send(where=7)
-        agent.send(where="no such run")
+        agent.send(where={"run_id": "no such run"})
         assert agent.process.stdout is not None
         lines = iter(agent.process.stdout.readline, b"")
         found = Whereabouts.from_json(next(line for line in lines if Whereabouts.is_in(line)))
