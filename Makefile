@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 JOBS ?= auto
 
-.PHONY: run install test test-pythons fuzz soak check format docs bench picture clean
+.PHONY: run install test test-pythons fuzz second-nvml soak check format docs bench picture clean
 
 run: $(INSTALLED)
 	@$(BIN)/gputop $(ARGS)
@@ -41,6 +41,11 @@ test-pythons:
 TIMES ?= 20
 fuzz: $(VENV)/.developed
 	FUZZ=$(TIMES) $(BIN)/python -m pytest -n $(JOBS) -m "hypothesis and not alone" --timeout 0 --ignore tests/tui
+
+# The NVML source against a simulation that is not ours. Needs git, a C compiler and a network; takes some minutes once.
+second-nvml: $(VENV)/.developed
+	tests/nvml_sim/build-second .mocknvml
+	$(BIN)/python -m pytest tests/sources/nvml/test_second_simulation.py
 
 # Whether memory, descriptors, threads and CPU stay flat while much happens.
 HOURS ?= 1

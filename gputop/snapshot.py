@@ -100,7 +100,7 @@ NOT_READ = "not_read"
 class Problem:
     """Something that could not be read, in words for the user.
 
-    ``code`` is one of: no_gpu, no_driver, driver_mismatch, library_not_found, no_permission, gpu_lost,
+    ``code`` is one of: no_gpu, no_driver, driver_mismatch, library_not_found, library_unusable, no_permission, gpu_lost,
     reset_required, hung, unified_memory, not_read, other.
     """
 

@@ -12,6 +12,8 @@ from typing import Any
 
 import pynvml
 
+from gputop.sources.nvml.library import open_library
+
 SUCCESS = 0
 INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
@@ -96,7 +98,13 @@ class DeviceGoneError(Exception):
 
 
 def initialize() -> int:
-    """Load the library and initialize it; return NVML's code. May hang with the driver."""
+    """Load the library and initialize it; return NVML's code. May hang with the driver.
+
+    Raises:
+        NoGpuError: there is no library, or it cannot be loaded.
+    """
+    if pynvml.nvmlLib is None:
+        pynvml.nvmlLib = open_library()  # pynvml says the same of a library that is missing and of one that is broken
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError as error:

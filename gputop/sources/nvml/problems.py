@@ -19,11 +19,6 @@ START: dict[int, tuple[str, str, str]] = {
         "The NVIDIA driver is not loaded.",
         "Load it with sudo modprobe nvidia; if that fails, install the driver that fits this kernel and reboot.",
     ),
-    12: (
-        "library_not_found",
-        "There is no NVIDIA driver here: libnvidia-ml.so.1 is missing.",
-        "Install the NVIDIA driver; in a container, start it with its GPUs (docker run --gpus all).",
-    ),
     15: ("gpu_lost", "The GPU has fallen off the bus.", "Look for Xid 79 in dmesg, check power and seating, then reboot."),
     17: (
         "no_permission",

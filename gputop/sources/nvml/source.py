@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from gputop.errors import NoGpuError
 from gputop.snapshot import Device, DeviceUse, HostSource, Problem
 from gputop.sources.base import Claim, Reading
 from gputop.sources.nvml import problems
@@ -34,6 +35,7 @@ class _Machine:
     """What the driver reports at start."""
 
     code: int = SUCCESS
+    error: NoGpuError | None = None
     driver_version: str | None = None
     cuda_version: str | None = None
     gpu_count: int = 0
@@ -168,8 +170,11 @@ def _start_driver() -> _Machine:
     done = threading.Event()
 
     def ask() -> None:
-        machine.code = initialize()
-        if machine.code == SUCCESS:
+        try:
+            machine.code = initialize()
+        except NoGpuError as error:
+            machine.error = error
+        if machine.error is None and machine.code == SUCCESS:
             calls = Calls()
             machine.driver_version = calls.text("nvmlSystemGetDriverVersion")[1]
             number = ctypes.c_int()
@@ -184,6 +189,8 @@ def _start_driver() -> _Machine:
     threading.Thread(target=ask, name="nvml-start", daemon=True).start()
     if not done.wait(INIT_DEADLINE_S):
         raise problems.driver_hangs(INIT_DEADLINE_S)
+    if machine.error is not None:
+        raise machine.error
     if machine.code != SUCCESS:
         raise problems.cannot_start(machine.code)
     if not machine.gpu_count:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from gputop.sources.base import Reading
+from gputop.sources.nvml import library
 from tests.nvml_sim import (
     Scenario,
     all_na,
+    build,
     driver_mismatch,
     driver_not_loaded,
     environment,
@@ -55,12 +58,71 @@ def test_a_driver_that_cannot_be_used_says_why_and_what_to_do(
     assert words[1] in told["hint"]
 
 
-def test_no_library(tmp_path: Path) -> None:
-    # An empty file is no library, and it hides one that this machine may have.
-    (tmp_path / "libnvidia-ml.so.1").touch()
+ELF_32 = b"\x7fELF\x01\x01\x01" + bytes(9) + b"\x03\x00\x03\x00" + bytes(64)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason", "hint"),
+    [
+        (b"", "file too short", "docker run --gpus all"),
+        (
+            b"a stand-in that an image left here; long enough for a header" * 4,
+            "ELF",
+            "--gpus all",
+        ),
+        (ELF_32, "wrong ELF class", "same architecture"),
+    ],
+    ids=["empty", "no-library", "32-bit"],
+)
+def test_a_library_that_is_there_and_cannot_be_loaded(tmp_path: Path, content: bytes, reason: str, hint: str) -> None:
+    (tmp_path / "libnvidia-ml.so.1").write_bytes(content)
     with Watch(tmp_path / "s", environ=dict(os.environ) | {"LD_LIBRARY_PATH": str(tmp_path)}) as watch:
-        assert watch.started["code"] == "library_not_found"
-        assert "libnvidia-ml.so.1" in watch.started["message"]
+        told = watch.started
+    assert told["code"] == "library_unusable"
+    assert "libnvidia-ml.so.1 cannot be loaded: " in told["message"]
+    assert reason in told["message"]
+    assert hint in told["hint"]
+
+
+def test_a_library_that_lacks_what_it_needs(tmp_path: Path) -> None:
+    source = tmp_path / "broken.c"
+    source.write_text("extern int not_anywhere(void); int nvmlInit_v2(void) { return not_anywhere(); }")
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "libnvidia-ml.so.1", source], check=True)
+    environ = dict(os.environ) | {"LD_LIBRARY_PATH": str(tmp_path), "LD_BIND_NOW": "1"}
+    with Watch(tmp_path / "s", environ=environ) as watch:
+        assert watch.started["code"] == "library_unusable"
+        assert "undefined symbol: not_anywhere" in watch.started["message"]
+        assert "reinstall the driver" in watch.started["hint"]
+
+
+def test_no_library(tmp_path: Path) -> None:
+    problem = library.missing(tmp_path)
+    assert problem.code == "library_not_found"
+    assert "libnvidia-ml.so.1 is missing" in problem.message
+    assert "Install the NVIDIA driver" in problem.hint
+
+
+@pytest.mark.parametrize(
+    ("file", "words", "hint"),
+    [
+        ("dev/dxg", "WSL", "on Windows"),
+        ("proc/driver/nvidia/version", "driver is loaded", "NVIDIA_DRIVER_CAPABILITIES"),
+    ],
+)
+def test_no_library_where_there_should_be_one(tmp_path: Path, file: str, words: str, hint: str) -> None:
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / file).touch()
+    problem = library.missing(tmp_path)
+    assert problem.code == "library_not_found"
+    assert words in problem.message
+    assert hint in problem.hint
+
+
+def test_a_library_outside_the_loaders_path_is_found(tmp_path: Path) -> None:
+    place = tmp_path / "usr/lib/wsl/lib"
+    place.mkdir(parents=True)
+    (place / library.NAME).symlink_to(build() / library.NAME)
+    assert library.open_library("libno-such-name.so.1", tmp_path) is not None
 
 
 def test_a_driver_that_hangs_when_it_starts(tmp_path: Path) -> None:

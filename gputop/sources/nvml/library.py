@@ -1,0 +1,75 @@
+"""Finds and loads the driver's library, and says in words why there is none. Imports no pynvml."""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+from gputop.errors import NoGpuError
+
+NAME = "libnvidia-ml.so.1"
+ELSEWHERE = ("usr/lib/wsl/lib", "run/opengl-driver/lib", "usr/local/nvidia/lib64", "usr/local/nvidia/lib")
+"""Where the library is, and the loader often does not look: WSL 2, NixOS, and containers of Kubernetes."""
+_ROOT = Path("/")
+
+
+def open_library(name: str = NAME, root: Path = _ROOT) -> ctypes.CDLL:
+    """Load the library, as the system's loader finds it, else from a place that is known.
+
+    Raises:
+        NoGpuError: there is none ("library_not_found"), or it cannot be loaded ("library_unusable").
+    """
+    try:
+        return ctypes.CDLL(name)
+    except OSError as error:
+        reason = str(error)
+    if not _is_missing(reason, name):
+        raise unusable(reason)
+    for place in ELSEWHERE:
+        path = root / place / NAME
+        if path.exists():
+            try:
+                return ctypes.CDLL(str(path))
+            except OSError as error:
+                raise unusable(str(error)) from error
+    raise missing(root)
+
+
+def _is_missing(reason: str, name: str) -> bool:
+    """Return whether the loader found no such file; it says the same of a library that this one needs, with that name."""
+    return reason.startswith(f"{name}: ") and "No such file" in reason
+
+
+def missing(root: Path = _ROOT) -> NoGpuError:
+    """Return the error for a machine without the library; ``root`` is where its files are."""
+    if (root / "dev/dxg").exists():
+        return NoGpuError(
+            f"This is WSL, and {NAME} is missing.",
+            "Install the NVIDIA driver on Windows, not in Linux, then run wsl --shutdown and start WSL again.",
+            "library_not_found",
+        )
+    if (root / "proc/driver/nvidia/version").exists():
+        return NoGpuError(
+            f"The NVIDIA driver is loaded, and {NAME} is missing here.",
+            "In a container: docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; else reinstall the driver.",
+            "library_not_found",
+        )
+    return NoGpuError(
+        f"There is no NVIDIA driver here: {NAME} is missing.",
+        "Install the NVIDIA driver; in a container, start it with its GPUs (docker run --gpus all).",
+        "library_not_found",
+    )
+
+
+def unusable(reason: str) -> NoGpuError:
+    """Return the error for a library that the system's loader refuses; ``reason`` is what the loader says."""
+    path, _, why = reason.partition(": ")
+    if "wrong ELF class" in why or "cannot open shared object file: Exec format" in why:
+        hint = "The library and this Python are not of the same architecture: use a 64-bit Python for this machine."
+    elif "file too short" in why or "invalid ELF header" in why:
+        hint = "It is a stand-in or damaged. Start a container with its GPUs (docker run --gpus all), or reinstall the driver."
+    elif "Permission denied" in why:
+        hint = "This user may not read it: check its permissions and those of its directory."
+    else:
+        hint = "It does not fit this system: reinstall the driver; in a container, use an image with a newer system."
+    return NoGpuError(f"{path} cannot be loaded: {why or 'no reason given'}.", hint, "library_unusable")
