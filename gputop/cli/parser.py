@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gputop.cli import completion as completion_command
 from gputop.cli import doctor as doctor_command
 from gputop.cli import selftest as selftest_command
 from gputop.cli.help import Parser, add_command
@@ -61,6 +62,7 @@ def build_parser() -> argparse.ArgumentParser:
     _pick(commands)
     _shared(selftest_command.add_parser(commands))
     _recordings(commands)
+    completion_command.add_parser(commands)
     agent = add_command(
         commands,
         "agent",
@@ -338,6 +340,7 @@ def _dispatch(options: argparse.Namespace) -> int:
         "runs": _command_runs,
         "doctor": _command_doctor,
         "selftest": _command_selftest,
+        "completion": lambda given: completion_command.completion(given, build_parser()),
         "where": _command_where,
         "pick": _command_pick,
         "record": _command_record,
