@@ -6,11 +6,13 @@ import os
 import random
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.mapping import private
+from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.standing import page
 from gputop.tracking.standing.stack import Frame, where
 from tests.facts.checks import assert_facts
@@ -95,6 +97,10 @@ def told(ring: Path, until: str) -> page.Page:
     return eventually(find, "it says where it is")
 
 
+def passed_on(reader: RunReader, pid: int) -> dict[str, Any] | None:
+    return next((rank.facts.get("standing") for run in reader.poll().runs for rank in run.ranks if rank.pid == pid), None)
+
+
 def test_a_rank_tells_its_line_without_torch_and_takes_nothing_that_is_the_scripts(home: Home) -> None:
     processes = [home.start(STANDS.format(before=before, after=""), GPUTOP_WHERE=switch) for before, switch in
                  (("", "1"), (TAKEN, "1"), ("", "0"))]  # fmt: skip
@@ -106,6 +112,10 @@ def test_a_rank_tells_its_line_without_torch_and_takes_nothing_that_is_the_scrip
     assert found.said["line"].startswith("script0.py:")
     assert found.thread == processes[0].pid
     assert_facts({"standing": found.said}, ())
+    reader = RunReader(home.runs)
+    found_by_reader = eventually(lambda: passed_on(reader, processes[0].pid), "readers pass on where it stands")
+    reader.close()
+    assert found_by_reader["line"] == found.said["line"]
     asked = page.ask(rings[processes[0].pid])
     eventually(lambda: told(rings[processes[0].pid], "stand").answered_ns >= asked, "it answers")
     number = told(rings[processes[1].pid], "stand").signal
