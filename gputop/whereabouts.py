@@ -75,6 +75,8 @@ class RankPlace:
     @property
     def waits(self) -> bool:
         """Whether it is in a collective, or in backward, where gradients are exchanged."""
+        if self.state == "silent":  # its counts are old, its stack is not
+            return self.source == "signal" and self.operation is not None
         pending = self.begun is not None and self.completed is not None and self.begun > self.completed
         return self.state == "answers" and (self.operation is not None or self.phase == "backward" or pending)
 
@@ -151,7 +153,7 @@ def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | Non
     gone = [place for place in places if place.state == "ended"]
     if gone:
         return gone, f"{who(waiting)} {_wait(waiting)} for {who(gone)}, which {_verb(gone, 'has', 'have')} ended"
-    mute = [place for place in places if place.state in ("silent", "stopped", "traced", "disk")]
+    mute = [place for place in places if place.state in ("silent", "stopped", "traced", "disk") and not place.waits]
     if mute:
         return mute, f"{who(waiting)} {_wait(waiting)} for {who(mute)}, which {_together(mute)}"
     late = _late(places)

@@ -114,8 +114,11 @@ def ranks(home: Home, tmp_path: Path) -> Iterator[Ranks]:
 assert home
 
 
-def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks) -> None:
+def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
     # One launch for all scenes: it takes as long as they do together.
+    signals = []
+    kill = os.kill
+    monkeypatch.setattr("gputop.where.last_words.os.kill", lambda pid, number: (signals.append(pid), kill(pid, number)))
     ranks.scene("branch")
     found = ranks.until(behind("BRANCH"))
     late = found.ranks[1]
@@ -133,12 +136,15 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks) 
     assert done.returncode == 1, done.stderr
     assert json.loads(done.stdout)["behind"] == [1]
 
+    assert signals == [], "a rank that answers gets none"
     ranks.scene("lock")
     found = ranks.until(behind("LOCK"))
     late = found.ranks[1]
     assert (late.state, late.source, late.function) == ("silent", "signal", "hold_the_lock")
     ahead(found)
     (ranks.folder / "fifo").write_text("x")
+    assert set(signals) == {late.pid}
+    signals.clear()
 
     writer = os.open(ranks.folder / "fifo", os.O_RDWR)  # so that opening it waits for nobody
     ranks.scene("reads")
@@ -153,16 +159,17 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks) 
     before = ranks.steps()
     eventually(lambda: ranks.steps() > before, "they train again: no signal and no question has harmed them")
     pid = ranks.pid(1)
-    os.kill(pid, signal.SIGSTOP)
+    kill(pid, signal.SIGSTOP)
     found = ranks.until(lambda found: found.behind == (1,))
     assert (found.ranks[1].state, found.ranks[1].process_state) == ("stopped", "T")
-    os.kill(pid, signal.SIGCONT)
+    kill(pid, signal.SIGCONT)
 
     ranks.scene("mismatch")
     found = ranks.until(lambda found: found.verdict is not None and "different collectives" in found.verdict)
     assert found.verdict == "The ranks wait for one another in different collectives: rank 0 in all_reduce; rank 1 in barrier"
     assert found.ranks[1].line == LINES["BARRIER"]
     assert found.behind == (0, 1)
+    assert signals == []
     for rank in (0, 1):
         status = Path(f"/proc/{ranks.pid(rank)}/status").read_text()
         assert "TracerPid:\t0\n" in status

@@ -58,6 +58,12 @@ def test_a_rank_that_cannot_answer_is_the_one_that_is_waited_for(late: RankPlace
     assert (found.behind, found.verdict) == ((1,), f"rank 0 waits for {words}")
 
 
+def test_a_rank_that_waits_and_cannot_answer_is_not_the_one_that_is_waited_for() -> None:
+    mute = elsewhere(1, state="silent", source="signal")
+    found = ask(waiting(0, 410, state="silent", source="signal"), mute)
+    assert (found.behind, found.verdict) == ((1,), "rank 0 waits for rank 1, which does not answer")
+
+
 def test_without_counts_the_ranks_outside_the_collective_are_named() -> None:
     found = ask(waiting(0, None), waiting(1, None), elsewhere(2, begun=None, completed=None))
     assert (found.behind, found.verdict) == ((2,), "ranks 0, 1 wait in all_reduce, rank 2 is elsewhere")

@@ -440,7 +440,7 @@ def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> l
     monkeypatch.setenv("GPUTOP_STALL_S", "0.9")
     told = _Told()
     last = SimpleNamespace(reached=step, marked=time.perf_counter())
-    steps = SimpleNamespace(recent_s=[0.002, longest_s], run=told, thread=0, stepping=False)
+    steps = SimpleNamespace(recent_s=[0.002, longest_s], run=told, journal=None, thread=0, stepping=False)
     stall = Stall(steps, last, lambda: False, lambda: None)  # type: ignore[arg-type]
     stall.start()
     try:
