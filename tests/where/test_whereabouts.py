@@ -105,6 +105,16 @@ def test_what_is_said_where_nobody_is_behind() -> None:
     assert summary(ask(elsewhere(0))) is None
 
 
+def test_a_process_that_cannot_be_asked_is_told_by_what_proc_shows() -> None:
+    known = RankPlace(0, 4000, state="untracked", process_state="S", kernel_function="futex_do_wait")
+    unasked = "cannot be asked: gputop does not track it"
+    assert sentence([known], NOW) == f"{unasked}, it waits in futex_do_wait"
+    assert sentence([replace(known, process_state="R")], NOW) == f"{unasked}, it runs"
+    assert sentence([replace(known, doing="sleeps")], NOW) == f"{unasked}, sleeps"
+    assert sentence([replace(known, source="py-spy", line="train.py:3", function="main")], NOW) == "train.py:3 in main"
+    assert sentence([RankPlace(1, 4001, state="elsewhere")], NOW) == "runs on another machine: ask there"
+
+
 def test_an_answer_survives_its_line_and_garbage_does_not() -> None:
     found = ask(waiting(0, groups={"77": (2, 9)}), RankPlace(1, 4001, state="ended", exit_code=3))
     line = found.to_json().encode()
