@@ -19,6 +19,8 @@ from gputop.whereabouts import RankPlace, Whereabouts
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 SCRIPT = Path(__file__).with_name("standstills.py")
+LAUNCH_S = 120.0
+"""Three processes import torch."""
 LINES = {
     mark: f"standstills.py:{number}"
     for number, line in enumerate(SCRIPT.read_text().splitlines(), 1)
@@ -47,7 +49,7 @@ class Ranks:
         )
         home.started.append(self.process)
         try:
-            eventually(lambda: len(home.archives()) == 2 and self.steps() > 3, "both ranks train")
+            eventually(lambda: len(home.archives()) == 2 and self.steps() > 3, "both ranks train", LAUNCH_S)
         except BaseException:
             self.close()
             raise
@@ -133,7 +135,7 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, 
         [sys.executable, "-m", "gputop", "where", "--json"],
         env=clean_environment(ranks.home.state), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     assert json.loads(done.stdout)["behind"] == [1]
 
     assert signals == [], "a rank that answers gets none"

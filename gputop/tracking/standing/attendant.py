@@ -63,6 +63,8 @@ class Attendant:
         self._pid = os.getpid()
         self._answered_ns = -1
         self._due_s = 0.0
+        self._begun = 0
+        """The last count of collectives that was read."""
         self._place: tuple[Any, ...] = ()
         self._since_s = 0.0
         self._off = os.environ.get("GPUTOP_WHERE") == "0"
@@ -98,8 +100,10 @@ class Attendant:
         found = where(frames_of(frame), self._known)
         phase = trainer.phase_of(frame) if trainer is not None else "other"
         del frame  # it would keep the script's objects alive
-        self._counters.read(now)
-        self._note_place((found.line, found.function, found.operation, step, self._counters.begun), now)
+        self._counters.read(now, asked=asked_ns != self._answered_ns)
+        if self._counters.begun is not None:
+            self._begun = self._counters.begun
+        self._note_place((found.line, found.function, found.operation, step, self._begun), now)
         wall_ns = time.time_ns()
         standing = self._standing(found, phase, step, wall_ns / 1e9, now, stepped_s)
         if asked_ns != self._answered_ns or now - self._since_s > page.STILL_S:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import struct
+import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +18,7 @@ from gputop.tracking.journal import format as form
 from gputop.tracking.journal.mapping import private
 from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.standing import page
+from gputop.tracking.standing.counters import Counters
 from gputop.tracking.standing.stack import Frame, where
 from tests.facts.checks import assert_facts
 from tests.tracking.kit import Home, eventually, home
@@ -61,6 +66,27 @@ def test_the_collective_is_the_one_that_the_script_has_called() -> None:
     assert where([own], lambda path: False).operation is None
     nothing = where([Frame("<frozen x>", 1, "f")], lambda path: False)
     assert (nothing.line, nothing.function) == (None, None)
+
+
+def test_counts_that_are_not_due_are_not_told_as_if_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"last_enqueued_collective": "15", "last_completed_collective": "14"}
+    asked = []
+
+    def slow(entries: bool, active: bool) -> bytes:
+        asked.append((entries, active))
+        time.sleep(0.01)
+        return json.dumps({"pg_status": {"0": said}}).encode()
+
+    world = SimpleNamespace(pg_map={"group": ("gloo", None)})
+    monkeypatch.setitem(sys.modules, "torch.distributed.distributed_c10d", SimpleNamespace(_world=world))
+    monkeypatch.setitem(sys.modules, "torch._C._distributed_c10d", SimpleNamespace(_dump_fr_trace_json=slow))
+    counters = Counters()
+    counters.read(100.0, asked=False)
+    assert (counters.begun, counters.completed, asked) == (15, 14, [(False, False)])
+    counters.read(101.0, asked=False)
+    assert (counters.begun, counters.completed, len(asked)) == (None, None, 1)
+    counters.read(102.0, asked=True)
+    assert (counters.begun, counters.completed, len(asked)) == (15, 14, 2)
 
 
 STANDS = """
