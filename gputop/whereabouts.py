@@ -82,6 +82,8 @@ class RankPlace:
     @property
     def waits(self) -> bool:
         """Whether it is in a collective, or in backward, where gradients are exchanged."""
+        if self.state == "silent":  # its counts are old, its stack is not
+            return self.source == "signal" and self.operation is not None
         pending = self.begun is not None and self.completed is not None and self.begun > self.completed
         return self.state == "answers" and (self.operation is not None or self.phase == "backward" or pending)
 
@@ -158,7 +160,7 @@ def _behind(places: Sequence[RankPlace]) -> tuple[Sequence[RankPlace], str | Non
     gone = [place for place in places if place.state == "ended"]
     if gone:
         return gone, f"{who(waiting)} {_wait(waiting)} for {who(gone)}, which {_verb(gone, 'has', 'have')} ended"
-    mute = [place for place in places if place.state in ("silent", "stopped", "traced", "disk")]
+    mute = [place for place in places if place.state in ("silent", "stopped", "traced", "disk") and not place.waits]
     if mute:
         return mute, f"{who(waiting)} {_wait(waiting)} for {who(mute)}, which {_together(mute)}"
     late = _late(places)
@@ -239,7 +241,7 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
     if place.state == "ended":
         parts = [f"ended with exit code {place.exit_code}" if place.exit_code is not None else "its process is gone"]
     elif place.state == "untracked":
-        parts += [] if parts or place.doing else [_STATES["untracked"]]
+        parts += [] if parts else [_STATES["untracked"], *_seen(place)]
     elif place.state != "answers":
         parts = [_silence(place), *(f"last seen at {part}" if place.source == "rank" else f"at {part}" for part in parts)]
     elif place.waits:
@@ -253,6 +255,15 @@ def sentence(places: Sequence[RankPlace], now: float) -> str:
     since = [item.since for item in places if item.since is not None]
     stands_s = max(0.0, now - max(since)) if since and place.is_there else 0.0
     return ", ".join(parts) + (f", for {units.duration(stands_s)}" if stands_s >= SHOWN_FROM_S else "")
+
+
+def _seen(place: RankPlace) -> list[str]:
+    """Return what /proc shows of a process that cannot be asked, unless it shows what it does."""
+    if place.doing is not None or place.process_state is None:
+        return []
+    if place.process_state == "R":
+        return ["it runs"]
+    return [f"it waits in {place.kernel_function}" if place.kernel_function is not None else f"state {place.process_state}"]
 
 
 def _silence(place: RankPlace) -> str:

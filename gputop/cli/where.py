@@ -15,7 +15,7 @@ from gputop.where.asking import ask_run
 from gputop.where.foreign import ask_process
 from gputop.whereabouts import Whereabouts, folded, judged, sentence, summary, who
 
-_MARK = "→ "
+_MARK = "> "
 
 
 def where(options: argparse.Namespace) -> int:

@@ -357,7 +357,7 @@ class Stalled(Record):
 
 
 class Standing(Record):
-    """Where a rank is. Readers take it from the ring of a rank that has been at one place for 4 s; no journal keeps it."""
+    """Where a rank is. Readers take it from the ring of a rank that has stood or been mute for 4 s; no journal keeps it."""
 
     at = number("When this was written, in seconds since the epoch.")
     since = number("Since when it is there, in seconds since the epoch; seen every 2 s.")

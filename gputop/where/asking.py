@@ -147,5 +147,6 @@ def _by_signal(place: RankPlace, ring: Ring, page: Page) -> RankPlace:
         operation=found.operation,
         phase=None,
         since=place.since if same else place.at,
+        at=time.time(),
         stack=found.stack,
     )

@@ -19,6 +19,8 @@ from gputop.whereabouts import RankPlace, Whereabouts
 from tests.tracking.kit import Home, clean_environment, eventually, home
 
 SCRIPT = Path(__file__).with_name("standstills.py")
+LAUNCH_S = 120.0
+"""Three processes import torch."""
 LINES = {
     mark: f"standstills.py:{number}"
     for number, line in enumerate(SCRIPT.read_text().splitlines(), 1)
@@ -47,7 +49,7 @@ class Ranks:
         )
         home.started.append(self.process)
         try:
-            eventually(lambda: len(home.archives()) == 2 and self.steps() > 3, "both ranks train")
+            eventually(lambda: len(home.archives()) == 2 and self.steps() > 3, "both ranks train", LAUNCH_S)
         except BaseException:
             self.close()
             raise
@@ -114,8 +116,11 @@ def ranks(home: Home, tmp_path: Path) -> Iterator[Ranks]:
 assert home
 
 
-def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks) -> None:
+def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, monkeypatch: pytest.MonkeyPatch) -> None:
     # One launch for all scenes: it takes as long as they do together.
+    signals = []
+    kill = os.kill
+    monkeypatch.setattr("gputop.where.last_words.os.kill", lambda pid, number: (signals.append(pid), kill(pid, number)))
     ranks.scene("branch")
     found = ranks.until(behind("BRANCH"))
     late = found.ranks[1]
@@ -130,15 +135,18 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks) 
         [sys.executable, "-m", "gputop", "where", "--json"],
         env=clean_environment(ranks.home.state), capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
-    assert done.returncode == 1, done.stderr
+    assert done.returncode == 1, done.stdout + done.stderr
     assert json.loads(done.stdout)["behind"] == [1]
 
+    assert signals == [], "a rank that answers gets none"
     ranks.scene("lock")
     found = ranks.until(behind("LOCK"))
     late = found.ranks[1]
     assert (late.state, late.source, late.function) == ("silent", "signal", "hold_the_lock")
     ahead(found)
     (ranks.folder / "fifo").write_text("x")
+    assert set(signals) == {late.pid}
+    signals.clear()
 
     writer = os.open(ranks.folder / "fifo", os.O_RDWR)  # so that opening it waits for nobody
     ranks.scene("reads")
@@ -153,16 +161,17 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks) 
     before = ranks.steps()
     eventually(lambda: ranks.steps() > before, "they train again: no signal and no question has harmed them")
     pid = ranks.pid(1)
-    os.kill(pid, signal.SIGSTOP)
+    kill(pid, signal.SIGSTOP)
     found = ranks.until(lambda found: found.behind == (1,))
     assert (found.ranks[1].state, found.ranks[1].process_state) == ("stopped", "T")
-    os.kill(pid, signal.SIGCONT)
+    kill(pid, signal.SIGCONT)
 
     ranks.scene("mismatch")
     found = ranks.until(lambda found: found.verdict is not None and "different collectives" in found.verdict)
     assert found.verdict == "The ranks wait for one another in different collectives: rank 0 in all_reduce; rank 1 in barrier"
     assert found.ranks[1].line == LINES["BARRIER"]
     assert found.behind == (0, 1)
+    assert signals == []
     for rank in (0, 1):
         status = Path(f"/proc/{ranks.pid(rank)}/status").read_text()
         assert "TracerPid:\t0\n" in status

@@ -58,6 +58,12 @@ def test_a_rank_that_cannot_answer_is_the_one_that_is_waited_for(late: RankPlace
     assert (found.behind, found.verdict) == ((1,), f"rank 0 waits for {words}")
 
 
+def test_a_rank_that_waits_and_cannot_answer_is_not_the_one_that_is_waited_for() -> None:
+    mute = elsewhere(1, state="silent", source="signal")
+    found = ask(waiting(0, 410, state="silent", source="signal"), mute)
+    assert (found.behind, found.verdict) == ((1,), "rank 0 waits for rank 1, which does not answer")
+
+
 def test_without_counts_the_ranks_outside_the_collective_are_named() -> None:
     found = ask(waiting(0, None), waiting(1, None), elsewhere(2, begun=None, completed=None))
     assert (found.behind, found.verdict) == ((2,), "ranks 0, 1 wait in all_reduce, rank 2 is elsewhere")
@@ -97,6 +103,16 @@ def test_what_is_said_where_nobody_is_behind() -> None:
     assert summary(ask(elsewhere(0), elsewhere(1, state="untracked"))) == "which rank is behind is not known"
     assert summary(ask(RankPlace(0, state="ended"), RankPlace(1, state="elsewhere"))) == "no rank is alive on this machine"
     assert summary(ask(elsewhere(0))) is None
+
+
+def test_a_process_that_cannot_be_asked_is_told_by_what_proc_shows() -> None:
+    known = RankPlace(0, 4000, state="untracked", process_state="S", kernel_function="futex_do_wait")
+    unasked = "cannot be asked: gputop does not track it"
+    assert sentence([known], NOW) == f"{unasked}, it waits in futex_do_wait"
+    assert sentence([replace(known, process_state="R")], NOW) == f"{unasked}, it runs"
+    assert sentence([replace(known, doing="sleeps")], NOW) == f"{unasked}, sleeps"
+    assert sentence([replace(known, source="py-spy", line="train.py:3", function="main")], NOW) == "train.py:3 in main"
+    assert sentence([RankPlace(1, 4001, state="elsewhere")], NOW) == "runs on another machine: ask there"
 
 
 def test_an_answer_survives_its_line_and_garbage_does_not() -> None:

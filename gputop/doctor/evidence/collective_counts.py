@@ -1,16 +1,22 @@
-"""Find the rank that has not entered a collective operation that the others have begun, by NCCL's own counts. Pure.
+"""Find the rank that has not entered a collective operation that the others have begun, by counts of collectives. Pure.
 
-Counts normally differ while a job runs; they are conclusive only once none of the job's communicators moves
-(docs/rules.md#measures). gputop polls RAS every 5 s: three equal readings take 15 s, and one more is on its way.
+NCCL's own counts come from its RAS service, and torch's from the ranks themselves (the fact ``standing``). Counts normally
+differ while a job runs; they are conclusive only once none of the job's communicators moves (docs/rules.md#measures). gputop
+polls RAS every 5 s: three equal readings take 15 s, and one more is on its way.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from gputop.doctor.evidence import stacks
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.snapshot import Communicator, CommunicatorRank
+from gputop.doctor.facts.stated import facts_of
+from gputop.facts.table import Standing
+from gputop.snapshot import Communicator, CommunicatorRank, Rank
 
 STILL_S = 20.0
 _OF_PAIRS = ("send", "recv")
@@ -26,10 +32,16 @@ class Behind:
     ahead: tuple[CommunicatorRank, ...]
     behind: tuple[CommunicatorRank, ...]
     still_s: float
+    standing: Mapping[int, Standing] = field(default_factory=dict)
+    """Where the ranks say they are, if the counts are torch's."""
 
 
 def behind(evidence: Evidence, job: Job) -> Behind | None:
     """Return the ranks that are behind; None while a count moves, if all are equal, or if ranks are ahead crosswise."""
+    return _by_nccl(evidence, job) or _by_torch(evidence, job)
+
+
+def _by_nccl(evidence: Evidence, job: Job) -> Behind | None:
     found = [item for item in evidence.communicators(job) if len(item.ranks) > 1]
     still = [evidence.still.counts_s(item) for item in found]
     if not found or min(still) < STILL_S:
@@ -57,3 +69,34 @@ def _late(item: Communicator) -> tuple[str, int, tuple[CommunicatorRank, ...], t
     most = max(rank.counts.get(name, 0) for rank in ranks)
     ahead = tuple(rank for rank in ranks if rank.rank not in slow)
     return name, most, ahead, tuple(rank for rank in ranks if rank.rank in slow)
+
+
+def _by_torch(evidence: Evidence, job: Job) -> Behind | None:
+    """Return the ranks that are behind by torch's counts; None also where one of them evaluates, writes or compiles."""
+    ranks = [member.journal for member in job.members if member.journal is not None]
+    told = {rank.rank: stands for rank in ranks if (stands := facts_of(rank).standing) is not None}
+    begun = {rank: stands.begun for rank, stands in told.items() if stands.begun is not None and stands.since is not None}
+    if evidence.snapshot is None or len(ranks) < 2 or len(begun) < len(ranks):
+        return None
+    most = max(begun.values())
+    ahead = [rank for rank in ranks if begun[rank.rank] == most]
+    slow = [rank for rank in ranks if begun[rank.rank] < most]
+    still_s = evidence.snapshot.time - max(stands.since for stands in told.values() if stands.since is not None)
+    if not slow or still_s < STILL_S or not all(_waits(told[rank.rank]) for rank in ahead):
+        return None
+    if any(stacks.pauses(told[rank.rank]) or stacks.compiles(told[rank.rank]) for rank in slow):
+        return None
+    operations = Counter(told[rank.rank].operation or _UNNAMED[told[rank.rank].phase == "backward"] for rank in ahead)
+    return Behind(operations.most_common(1)[0][0], most, _counted(ahead), _counted(slow), still_s, told)
+
+
+_UNNAMED = ("a collective operation", "the exchange of gradients")
+
+
+def _waits(stands: Standing) -> bool:
+    pending = stands.begun is not None and stands.completed is not None and stands.begun > stands.completed
+    return stands.operation is not None or stands.phase == "backward" or pending
+
+
+def _counted(ranks: Sequence[Rank]) -> tuple[CommunicatorRank, ...]:
+    return tuple(CommunicatorRank(rank.rank, rank.pid, rank.hostname) for rank in ranks)

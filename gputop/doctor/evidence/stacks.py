@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from gputop.doctor.facts.stated import facts_of
-from gputop.facts.table import Stalled
+from gputop.facts.table import Stalled, Standing
 from gputop.snapshot import Rank
 
 COLLECTIVE_FILES = re.compile(
@@ -40,12 +40,12 @@ def communicates(stall: Stalled) -> bool:
     )
 
 
-def pauses(stall: Stalled) -> bool:
+def pauses(stall: Stalled | Standing) -> bool:
     """Return whether a rank evaluates or writes a checkpoint, by its phase or by a function name on its stack."""
     return stall.phase in _PAUSES or any(_PAUSING.search(frame) for frame in stall.stack)
 
 
-def compiles(stall: Stalled) -> bool:
+def compiles(stall: Stalled | Standing) -> bool:
     """Return whether torch.compile is at work: a model's first calls, or those with new shapes, take minutes."""
     return any(_COMPILER.search(frame) and not _COMPILED_CODE_RUNS.search(frame) for frame in stall.stack)
 

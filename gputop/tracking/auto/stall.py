@@ -77,6 +77,8 @@ class Stall:
     def start(self) -> None:
         """Start polling, at first or where a fork ended it; skip it if the process cannot start another thread."""
         attendant.introduce(self)
+        if self._steps.journal is not None:
+            self._steps.journal.revive()
         self._worker.start()
 
     def end(self) -> bool:

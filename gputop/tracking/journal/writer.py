@@ -257,6 +257,11 @@ class Journal(Turns, Schemas):
             self._anchor_shift = shift
             self._event(form.EVENT, {"type": "anchor", "name": "clock", "value": shift}, ("anchor", "clock"))
 
+    def revive(self) -> None:
+        """Start the flusher's thread again if a fork has ended it; without a record, nothing else would."""
+        if not self.closed and self._start_flusher is not None:
+            self._start_flusher()
+
     def want_attention(self) -> None:
         """Make the next ``log`` start the flusher if it ended, and ``attend``; called on the flusher's thread."""
         self._wants_attention = True

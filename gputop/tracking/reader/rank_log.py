@@ -95,7 +95,7 @@ class RankLog:
     def _keep_standing(self, found: page.Page | None) -> None:
         """Keep where the rank is as a fact while it stands still; whoever needs it at other times asks."""
         said = Standing.of(found.said) if found is not None else None
-        if said is None or said.at is None or said.since is None or said.at - said.since < page.STILL_S:
+        if said is None or said.at is None or said.since is None or time.time() - said.since < page.STILL_S:
             said = None
         if said is not None and said.stated != self.facts.get(STANDING):
             self.facts[STANDING], self._rank = dict(said.stated), None

@@ -63,6 +63,8 @@ class Attendant:
         self._pid = os.getpid()
         self._answered_ns = -1
         self._due_s = 0.0
+        self._begun = 0
+        """The last count of collectives that was read."""
         self._place: tuple[Any, ...] = ()
         self._since_s = 0.0
         self._off = os.environ.get("GPUTOP_WHERE") == "0"
@@ -98,15 +100,17 @@ class Attendant:
         found = where(frames_of(frame), self._known)
         phase = trainer.phase_of(frame) if trainer is not None else "other"
         del frame  # it would keep the script's objects alive
-        self._counters.read(now)
-        self._note_place((found.line, found.function, found.operation, step, self._counters.begun), now)
+        self._counters.read(now, asked=asked_ns != self._answered_ns)
+        if self._counters.begun is not None:
+            self._begun = self._counters.begun
+        self._note_place((found.line, found.function, found.operation, step, self._begun), now)
         wall_ns = time.time_ns()
         standing = self._standing(found, phase, step, wall_ns / 1e9, now, stepped_s)
         if asked_ns != self._answered_ns or now - self._since_s > page.STILL_S:
             standing["groups"] = self._counters.groups()
-        self._fit(standing)
+        text = _fitting(standing)
         native = next((item.native_id for item in threading.enumerate() if item.ident == thread), None) or 0
-        page.write(ring, page.Page(asked_ns, wall_ns, native, self._words.signal, self._words.descriptor, standing))
+        page.write(ring, page.Page(asked_ns, wall_ns, native, self._words.signal, self._words.descriptor, standing), text)
 
     def _standing(
         self, found: Where, phase: str, step: int | None, wall: float, now: float, stepped_s: float | None
@@ -135,15 +139,17 @@ class Attendant:
             known = self._library[path] = self._is_library(path)
         return known
 
-    def _fit(self, standing: dict[str, Any]) -> None:
-        """Leave out the outer calls, then the last groups, until the page holds the rest."""
-        while len(page.text_of(standing)) > page.TEXT_BYTES:
-            if len(standing["stack"]) > 1:
-                standing["stack"].pop()
-            elif standing.get("groups"):
-                standing["groups"].pop()
-            else:
-                return
+
+def _fitting(standing: dict[str, Any]) -> bytes:
+    """Return the text of what is said, without the outer calls and the last groups that the page has no room for."""
+    while len(text := page.text_of(standing)) > page.TEXT_BYTES:
+        if len(standing["stack"]) > 1:
+            standing["stack"].pop()
+        elif standing.get("groups"):
+            standing["groups"].pop()
+        else:
+            break
+    return text
 
 
 def _shortened(text: str | None) -> str | None:

@@ -13,10 +13,11 @@ import sys
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-SHARE = 10_000
-"""Counting takes at most this part of the time: groups by the hundred make it slow."""
+SHARE = 1000
+"""Unasked, counting takes at most this part of the time: groups by the hundred make it slow."""
 GROUPS_MAX = 6
 _DEFAULT_GROUP = "0"
 
@@ -29,19 +30,18 @@ class Counters:
         self.completed: int | None = None
         self._due_s = 0.0
 
-    def read(self, now_s: float) -> None:
-        """Read the counts of the group of all ranks; they stay None where torch does not tell."""
+    def read(self, now_s: float, asked: bool) -> None:
+        """Read the counts of the group of all ranks; None where torch does not tell, or while it is not due.
+
+        Old counts would be worse than none: they make a rank seem behind.
+        """
+        self.begun = self.completed = None
         world = _world()
-        if world is None:
-            self.begun = self.completed = None
-            return
-        if now_s < self._due_s:
+        if world is None or (now_s < self._due_s and not asked):
             return
         started = time.perf_counter()
-        try:
+        with suppress(Exception):  # torch's own interface, which changes with its version
             self.begun, self.completed = _recorded(_recorder(world))
-        except Exception:  # noqa: BLE001 - torch's own interface, which changes with its version
-            self.begun = self.completed = None
         self._due_s = now_s + SHARE * (time.perf_counter() - started)
 
     def groups(self) -> list[list[int]]:

@@ -46,9 +46,12 @@ class Page:
     said: dict[str, Any]
 
 
-def write(ring: memoryview[int], page: Page) -> bool:
-    """Write the page into a ring; return False if its text is longer than ``TEXT_BYTES``. One thread writes."""
-    text = text_of(page.said)
+def write(ring: memoryview[int], page: Page, fitting: bytes | None = None) -> bool:
+    """Write the page into a ring; return False if its text is longer than ``TEXT_BYTES``. One thread writes.
+
+    ``fitting`` is the text of what is said, if it has been made already.
+    """
+    text = text_of(page.said) if fitting is None else fitting
     if len(text) > TEXT_BYTES:
         return False
     at = form.STANDING_OFFSET

@@ -17,6 +17,7 @@ from tests.doctor.scenes.hangs import (
     FAULTS,
     HEALTHY,
     all_poll,
+    behind_by_torch,
     breakpoint_on_one,
     counted,
     in_a_debugger,
@@ -28,6 +29,7 @@ from tests.doctor.scenes.hangs import (
     may_wait_for_rank_2,
     may_work,
     may_write,
+    mute_by_torch,
     no_batch,
     none_begins,
     one_dead_by_nccl,
@@ -63,6 +65,20 @@ def test_nccl_names_the_rank_that_is_behind_its_process_and_its_gpu() -> None:
     assert finding.devices == (samples.device(2).uuid,)
     assert "fewer AllReduce operations than ranks 0, 1, 3 (500)" in finding.evidence[0].text
     assert "py-spy dump --pid 4002" in finding.fix
+
+
+def test_torchs_counts_name_the_rank_that_is_behind_and_its_line() -> None:
+    finding = verdict(behind_by_torch, 40)
+    assert finding.confidence == "certain"
+    assert finding.title == "The training hangs: ranks 0, 1, 3 wait in the exchange of gradients for rank 2"
+    assert finding.pids == (4002,)
+    said = " ".join(fact.text for fact in finding.evidence)
+    assert "rank 2 has begun 499 collective operations and ranks 0, 1, 3 500" in said
+    assert "rank 2 is at train.py:44 in report" in said
+    assert f"gputop where {behind_by_torch(0).runs[0].run_id}" in finding.fix
+    mute = verdict(mute_by_torch, 40)
+    assert (mute.title, mute.confidence) == (finding.title, "certain")
+    assert "rank 2 has not said where it is for 3" in " ".join(fact.text for fact in mute.evidence)
 
 
 def test_from_outside_a_rank_whose_gpu_idles_is_named_and_one_that_works_is_possible_only() -> None:

@@ -155,6 +155,49 @@ one_computes_on = counted(500, 500, 499, 500, cpu=True)
 counts_move = counted(500, 500, 499, 500, moving=True)
 one_dead_by_nccl = counted(500, 500, 500, 500, dead=2)
 
+# ---- by torch's counts, which ranks tell of themselves
+
+
+def told(*counts: int, moving: bool = False, mute: bool = False, stack: tuple[str, ...] = (), **changes: Any) -> Scene:
+    """Ranks that say where they are; those behind are in ``stack``, or say nothing any more if ``mute``."""
+    most = max(counts)
+
+    def scene(second: int) -> Snapshot:
+        def each(number: int, step: int) -> dict[str, Any]:
+            late = counts[number] < most
+            since = EPOCH + (second if moving and late else 0)
+            said = {
+                "at": since + 1 if mute and late else EPOCH + second,
+                "since": since,
+                "line": "train.py:44" if late else "train.py:31",
+                "function": "report" if late else "train_step",
+                "phase": "other" if late else "backward",
+                "operation": None,
+                "begun": counts[number],
+                "completed": counts[number] - (not late),
+                "step": step,
+                "stepped": EPOCH,
+                "stack": list(stack or ("threading.py:320 wait", "train.py:44 report")) if late else ["train.py:31 train_step"],
+                "groups": [],
+            }
+            stands = {"since": EPOCH, "at": EPOCH + 30, "step": step, "phase": "backward", "stack": ["train.py:31 train_step"]}
+            return {"standing": said, **({} if late else {"stalled": stands})}
+
+        late = [number for number, count in enumerate(counts) if count < most]
+        busy = gpus([number for number in range(len(counts)) if number not in late], len(counts))
+        base = ddp(second, world=len(counts), each=each, frozen=True, devices=busy)
+        processes = tuple(replace(_quiet(p), **changes) if p.rank in late else p for p in base.processes)
+        return replace(base, processes=processes)
+
+    return scene
+
+
+behind_by_torch = told(500, 500, 499, 500)
+mute_by_torch = told(500, 500, 499, 500, mute=True)
+validates_by_torch = told(500, 500, 499, 500, stack=("train.py:80 validate", "train.py:99 main"))
+moves_by_torch = told(500, 500, 499, 500, moving=True)
+computes_by_torch = told(500, 500, 499, 500, cpu_percent=99.0, state="R")
+
 # ---- without a journal, by the GPUs
 
 
@@ -251,6 +294,8 @@ FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
     ("G01", "stopped with Ctrl-Z", suspended_alone, 20),
     ("G01", "one rank behind, by NCCL's counts", one_not_entered, 50),
     ("G01", "one rank behind, tracked", one_not_entered_tracked, 50),
+    ("G01", "one rank behind, by torch's counts", behind_by_torch, 40),
+    ("G01", "one rank behind that is mute, by torch's counts", mute_by_torch, 40),
     ("G01", "others poll for a rank whose GPU idles, from outside", waits_for_an_idle_rank, 110),
     ("G01", "one of two polls for the other, from outside", waits_for_one_of_two, 110),
     ("G04", "a rank that NCCL calls dead", one_dead_by_nccl, 30),
@@ -266,6 +311,9 @@ HEALTHY: tuple[tuple[str, Scene, int], ...] = (
     ("a batch that takes its workers long", slow_batch, 60),
     ("rank 0 tests, the others wait", rank_0_tests, 60),
     ("one rank works on while the others wait", one_computes_on, 60),
+    ("one rank validates, by torch's counts", validates_by_torch, 60),
+    ("one rank moves on, by torch's counts", moves_by_torch, 55),
+    ("one rank computes while the others wait, by torch's counts", computes_by_torch, 60),
     ("counts that differ and move", counts_move, 60),
     ("rank 0 downloads the data", rank_0_downloads, 60),
     ("the others poll while rank 0 saves", waits_for_a_save, 110),

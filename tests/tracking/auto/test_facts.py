@@ -442,7 +442,7 @@ def _standing(monkeypatch: pytest.MonkeyPatch, step: int, longest_s: float) -> l
     monkeypatch.setenv("GPUTOP_STALL_S", "0.9")
     told = _Told()
     steps = SimpleNamespace(
-        recent_s=[0.002, longest_s], run=told, thread=0, stepping=False, reached=step, marked=time.perf_counter()
+        recent_s=[0.002, longest_s], run=told, journal=None, thread=0, stepping=False, reached=step, marked=time.perf_counter()
     )
     stall = Stall(steps, lambda: False, lambda: None, lambda: None)  # type: ignore[arg-type]
     stall.start()

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import struct
+import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.mapping import private
+from gputop.tracking.reader.runs import RunReader
 from gputop.tracking.standing import page
+from gputop.tracking.standing.counters import Counters
 from gputop.tracking.standing.stack import Frame, where
 from tests.facts.checks import assert_facts
 from tests.tracking.kit import Home, eventually, home
@@ -61,6 +68,27 @@ def test_the_collective_is_the_one_that_the_script_has_called() -> None:
     assert (nothing.line, nothing.function) == (None, None)
 
 
+def test_counts_that_are_not_due_are_not_told_as_if_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {"last_enqueued_collective": "15", "last_completed_collective": "14"}
+    asked = []
+
+    def slow(entries: bool, active: bool) -> bytes:
+        asked.append((entries, active))
+        time.sleep(0.01)
+        return json.dumps({"pg_status": {"0": said}}).encode()
+
+    world = SimpleNamespace(pg_map={"group": ("gloo", None)})
+    monkeypatch.setitem(sys.modules, "torch.distributed.distributed_c10d", SimpleNamespace(_world=world))
+    monkeypatch.setitem(sys.modules, "torch._C._distributed_c10d", SimpleNamespace(_dump_fr_trace_json=slow))
+    counters = Counters()
+    counters.read(100.0, asked=False)
+    assert (counters.begun, counters.completed, asked) == (15, 14, [(False, False)])
+    counters.read(101.0, asked=False)
+    assert (counters.begun, counters.completed, len(asked)) == (None, None, 1)
+    counters.read(102.0, asked=True)
+    assert (counters.begun, counters.completed, len(asked)) == (15, 14, 2)
+
+
 STANDS = """
 import faulthandler, os, signal, sys, threading, time, gputop
 {before}
@@ -95,6 +123,10 @@ def told(ring: Path, until: str) -> page.Page:
     return eventually(find, "it says where it is")
 
 
+def passed_on(reader: RunReader, pid: int) -> dict[str, Any] | None:
+    return next((rank.facts.get("standing") for run in reader.poll().runs for rank in run.ranks if rank.pid == pid), None)
+
+
 def test_a_rank_tells_its_line_without_torch_and_takes_nothing_that_is_the_scripts(home: Home) -> None:
     processes = [home.start(STANDS.format(before=before, after=""), GPUTOP_WHERE=switch) for before, switch in
                  (("", "1"), (TAKEN, "1"), ("", "0"))]  # fmt: skip
@@ -106,6 +138,10 @@ def test_a_rank_tells_its_line_without_torch_and_takes_nothing_that_is_the_scrip
     assert found.said["line"].startswith("script0.py:")
     assert found.thread == processes[0].pid
     assert_facts({"standing": found.said}, ())
+    reader = RunReader(home.runs)
+    found_by_reader = eventually(lambda: passed_on(reader, processes[0].pid), "readers pass on where it stands")
+    reader.close()
+    assert found_by_reader["line"] == found.said["line"]
     asked = page.ask(rings[processes[0].pid])
     eventually(lambda: told(rings[processes[0].pid], "stand").answered_ns >= asked, "it answers")
     number = told(rings[processes[1].pid], "stand").signal

@@ -28,6 +28,8 @@ STALL_HOLD_S = 3.0
 EARLY_STILL_S = 5.0
 PAUSE_HOLD_S = 30.0
 """A rank that evaluates enters a collective now and then; the journal reports its place again every 10 s."""
+MUTE_S = 10.0
+"""Ranks say where they are every 2 s."""
 SILENT_S = 60.0
 """A rank silent for this long while all others wait is the culprit."""
 BUSY_PERCENT = 80.0
@@ -63,13 +65,13 @@ G01 = Rule(
     title="The training hangs",
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: stalled of every rank", "NCCL RAS", "/proc", "NVML"),
+    needs=("journal: stalled of every rank, standing", "NCCL RAS", "/proc", "NVML"),
     window_s=3.0,
     every_s=EVERY_SNAPSHOT,
     threshold=(
         "a rank reports no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation "
-        "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's "
-        f"counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from outside: "
+        "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's or "
+        f"torch's counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from outside: "
         f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
         "(possible), while the GPUs and processes of other ranks idle (likely)"
     ),
@@ -172,21 +174,16 @@ def _stopped(job: Job, stopped: Sequence[Member]) -> Judgement:
 
 
 def _judge_counts(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -> Judgement:
-    """Judge by NCCL's counts, which have stopped: some ranks have begun an operation that others have not entered."""
+    """Judge by counts that have stopped: some ranks have begun an operation that others have not entered."""
     ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
     working = [rank for rank in late.behind if _has_other_work(evidence, job, rank, stalls)]
-    facts = [
-        Fact(
-            f"{words.ranks(slow)} {'has' if len(slow) == 1 else 'have'} begun fewer {late.operation} operations than "
-            f"{words.ranks(ahead)} ({late.most}), and no count has moved for {late.still_s:.0f} s",
-            late.most,
-            "NCCL RAS",
-        )
-    ]
+    facts = _told_facts(evidence, late) if late.standing else [_count_fact(late)]
     facts += [_stall_fact(rank, stall) for rank, (_, stall) in stalls.items()]
     facts += utilization(evidence, tracked.used_devices(job))
     pids = [rank.pid for rank in late.behind if rank.pid is not None]
     dump = f"py-spy dump --pid {pids[0]}" if pids else "py-spy dump --pid PID"
+    if late.standing and job.run is not None:
+        dump = f"gputop where {job.run.run_id}"
     finding = tracked.about(
         job,
         "G01",
@@ -203,6 +200,37 @@ def _judge_counts(evidence: Evidence, job: Job, late: Behind, stalls: _Stalls) -
         pids or None,
     )
     return Suspicion(finding, STALL_HOLD_S)
+
+
+def _count_fact(late: Behind) -> Fact:
+    ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
+    text = (
+        f"{words.ranks(slow)} {'has' if len(slow) == 1 else 'have'} begun fewer {late.operation} operations than "
+        f"{words.ranks(ahead)} ({late.most}), and no count has moved for {late.still_s:.0f} s"
+    )
+    return Fact(text, late.most, "NCCL RAS")
+
+
+def _told_facts(evidence: Evidence, late: Behind) -> list[Fact]:
+    """Return what the ranks say of themselves: torch's counts, and where those are that are behind."""
+    ahead, slow = [rank.rank for rank in late.ahead], [rank.rank for rank in late.behind]
+    least = min(stands.begun for rank, stands in late.standing.items() if rank in slow and stands.begun is not None)
+    text = (
+        f"{words.ranks(slow)} {'has' if len(slow) == 1 else 'have'} begun {least} collective operations and "
+        f"{words.ranks(ahead)} {late.most}, and no count has moved for {late.still_s:.0f} s"
+    )
+    facts = [Fact(text, late.most, "the ranks: standing")]
+    now = evidence.snapshot.time if evidence.snapshot is not None else 0.0
+    for rank in slow:
+        stands = late.standing[rank]
+        place = f"{stands.line} in {stands.function}" if stands.line is not None else "none of the script's lines"
+        silent_s = now - stands.at if stands.at is not None else 0.0
+        if silent_s > MUTE_S:
+            text = f"rank {rank} has not said where it is for {silent_s:.0f} s: its Python does not run; it was at {place}"
+        else:
+            text = f"rank {rank} is at {place}"
+        facts.append(Fact(text, list(stands.stack), "the ranks: standing"))
+    return facts
 
 
 def _mains(job: Job, pids: Sequence[int]) -> set[str | None]:
