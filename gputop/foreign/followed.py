@@ -21,9 +21,11 @@ from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.process import ProcessRun
 
 LOOK_S = 10.0
-"""How often to look which files a run writes: a launcher may start its ranks anew, and a library its first file late."""
-LOOK_SHARE = 50
-"""A search that takes long comes after so many times as long."""
+"""How often to look which files a run writes: a launcher may start its ranks anew, and a library another file."""
+FIRST_LOOK_S = 2.0
+"""How often to look while none of its files is known."""
+LOOK_SHARE = 20
+"""Between two searches passes so many times the time that one takes."""
 TURN_S = 0.5
 """A turn that reads longer leaves the rest to the next one."""
 BACKLOG_POINTS = 2000
@@ -129,7 +131,7 @@ class FollowedRun:
             own = {file.path for files in printed.values() for file in files}
             found = [item for item in search(run, tracked) if own.isdisjoint(item.paths)]
             took = time.monotonic() - began
-            self._due_s = began + max(LOOK_S, LOOK_SHARE * took)
+            self._due_s = began + max(LOOK_S if found else FIRST_LOOK_S, LOOK_SHARE * took)
             with self.lock:
                 self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
                 self._take_in_output(printed)

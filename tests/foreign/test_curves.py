@@ -169,6 +169,7 @@ def test_files_of_every_kind_become_the_curve_of_the_run_in_whose_folder_they_li
 
 def test_a_curve_is_followed_and_found_late(trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed, "LOOK_S", 0.0)
+    monkeypatch.setattr(followed, "FIRST_LOOK_S", 0.0)
     monkeypatch.setattr(followed, "LOOK_SHARE", 0)
     pid = trainings.start(tmp_path)
     reader, run = ForeignCurves(), run_of(pid)
