@@ -48,7 +48,7 @@ _TABLE = {
     "sources": "ground sources/host",
     "sources/nvml": "ground sources sources/host",
     "foreign/files": "ground tracking",
-    "foreign": "ground foreign/files jobs/output sources/host",
+    "foreign": "ground foreign/files jobs/output sources/host tracking/journal",
     "recipes": "ground",
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
@@ -93,8 +93,8 @@ _TABLE = {
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.
     "cli": (
-        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules gputop history jobs jobs/output recipes"
-        " sources tracking/journal tracking/reader tui tui/drawing tui/state"
+        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules foreign gputop history jobs jobs/output"
+        " recipes sources tracking/journal tracking/reader tui tui/drawing tui/state"
     ),
     "__main__": "cli",
 }

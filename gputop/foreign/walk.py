@@ -9,20 +9,29 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from gputop.foreign.kinds import METRICS_DIR, Kind, kind_of
 
 COST_MAX = 10
 """A level costs 2, one with a likely name 1. Hydra's ``outputs/DATE/TIME/lightning_logs/version_N`` costs 8."""
-ENTRIES = 20_000
-SECONDS = 2.0
-FILES = 200
-METRICS = 200
+METRICS = 500
 _LIKELY = re.compile(
     r"runs?|logs?|.*_logs|logging|wandb|(?:offline-)?run-.*|mlruns|tb.*|tensorboard.*|outputs?|results?|exp.*|ckpt.*|checkpoint.*"
 )
 """Such folders come first."""
 _PASSED_OVER = re.compile(r"\..*|__pycache__|site-packages|node_modules|venv|env|conda.*|proc|sys|dev")
+
+
+class Bounds(NamedTuple):
+    """When a search ends."""
+
+    entries: int
+    seconds: float
+    files: int
+
+
+LIVE = Bounds(entries=20_000, seconds=2.0, files=200)
 
 
 @dataclass(slots=True)
@@ -33,14 +42,17 @@ class Walked:
     runs_of_mlflow: dict[Path, list[Path]] = field(default_factory=dict)
 
 
-def walk(folders: Sequence[Path], since: float, uid: int) -> Walked:
-    """Return the files of ``uid`` below the folders that were written at or after ``since`` (wall clock, seconds)."""
-    found, seen, left = Walked(), set[tuple[int, int]](), ENTRIES
-    until = time.monotonic() + SECONDS
+def walk(folders: Sequence[Path], since: float, uid: int | None, bounds: Bounds = LIVE) -> Walked:
+    """Return the files below the folders that were written at or after ``since`` (wall clock, seconds).
+
+    ``uid``: only files of this user; None for anybody's.
+    """
+    found, seen, left = Walked(), set[tuple[int, int]](), bounds.entries
+    until = time.monotonic() + bounds.seconds
     waiting = [(0, place, str(folder)) for place, folder in enumerate(folders)]
     heapq.heapify(waiting)
     order = len(waiting)
-    while waiting and left > 0 and len(found.files) < FILES and time.monotonic() < until:
+    while waiting and left > 0 and len(found.files) < bounds.files and time.monotonic() < until:
         cost, _, folder = heapq.heappop(waiting)
         try:
             here = os.stat(folder, follow_symlinks=False)
@@ -75,17 +87,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_fresh(entry: os.DirEntry[str], since: float, uid: int) -> bool:
+def _is_fresh(entry: os.DirEntry[str], since: float, uid: int | None) -> bool:
     try:
         if not entry.is_file(follow_symlinks=False):
             return False
         found = entry.stat(follow_symlinks=False)
     except OSError:
         return False
-    return found.st_mtime >= since and found.st_uid == uid
+    return found.st_mtime >= since and uid in (None, found.st_uid)
 
 
-def _metrics(folder: str, since: float, uid: int, depth: int = 3) -> list[Path]:
+def _metrics(folder: str, since: float, uid: int | None, depth: int = 3) -> list[Path]:
     """Return the files of the metrics of a run of MLflow; a name with "/" is a file in a folder."""
     found: list[Path] = []
     try:
