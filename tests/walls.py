@@ -48,7 +48,7 @@ _TABLE = {
     "sources": "ground sources/host",
     "sources/nvml": "ground sources sources/host",
     "foreign/files": "ground tracking",
-    "foreign": "ground foreign/files jobs/output sources/host tracking/journal",
+    "foreign": "ground foreign/files jobs/output sources/host tracking tracking/journal",
     "recipes": "ground",
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",

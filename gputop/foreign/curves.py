@@ -59,8 +59,8 @@ class ForeignCurves:
             if run.key in known:
                 known[run.key].ask(run, tracked)
         for followed in known.values():
-            if not followed.turns:
-                followed.wait(1, max(0.0, until - time.monotonic()))
+            if followed.is_new:
+                followed.wait(max(0.0, until - time.monotonic()))
             failure, followed.failure = followed.failure, None
             if failure is not None and lost is not None:
                 lost(failure)

@@ -251,7 +251,7 @@ def test_a_file_system_that_hangs_holds_up_nothing_else(
 ) -> None:
     hangs, sound = trainings.start(tmp_path / "hangs"), trainings.start(tmp_path / "sound")
     write_csv(tmp_path / "sound")
-    answer, search = threading.Event(), followed.search
+    answer, search, wait = threading.Event(), followed.search, followed.FollowedRun.wait
 
     def search_or_hang(run: ProcessRun, tracked: object = ()) -> object:
         if run.ranks[0].pid == hangs:
@@ -260,10 +260,13 @@ def test_a_file_system_that_hangs_holds_up_nothing_else(
 
     monkeypatch.setattr(followed, "search", search_or_hang)
     monkeypatch.setattr(curves_module, "RUNS_MAX", 2)
+    waits: list[float] = []
+    monkeypatch.setattr(followed.FollowedRun, "wait", lambda self, seconds: waits.append(seconds) or wait(self, seconds))
     reader = ForeignCurves()
     try:
         found = until_known(reader, [run_of(hangs), run_of(sound)], lambda found: bool(found.runs))
         assert [bool(run.curves) for run in found.process_runs] == [False, True]
+        assert len(waits) == 2, "only the first poll of a run waits for it"
         assert len(reader.poll([run_of(sound)]).runs) == 1, "the run on the hanging file system has ended"
         more = trainings.start(tmp_path / "more")
         write_csv(tmp_path / "more")

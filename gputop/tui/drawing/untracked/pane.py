@@ -70,6 +70,8 @@ def _origin(view: View, run: ProcessRun) -> str:
     named = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
     if curve is None or is_output:
         return f"from {named}"
+    if not files:
+        return f"from {curve.source}"
     if not curve.shared:
         return f"from {curve.source}, {named}"
     pids = [other.ranks[0].pid for other in view.snapshot.process_runs if curve.run_id in other.curve_ids]
