@@ -26,7 +26,7 @@ from gputop.tracking.journal import places
 from gputop.tracking.journal.files import OpenJournal
 
 TAG = "imported"
-BOUNDS = Bounds(entries=1_000_000, seconds=60.0, files=10_000)
+BOUNDS = Bounds(entries=1_000_000, entries_of_a_folder=1_000_000, seconds=60.0, files=10_000)
 
 
 class Stored(NamedTuple):
