@@ -25,7 +25,7 @@ LOOK_S = 10.0
 """How often to look which files a run writes: a launcher may start its ranks anew, and a library another file."""
 FIRST_LOOK_S = 2.0
 """How often to look while none of its files is known."""
-LOOK_SHARE = 20
+LOOK_SHARE = 50
 """Between two searches passes so many times the time that one takes."""
 TURN_S = 0.5
 """A turn that reads longer leaves the rest to the next one."""

@@ -206,19 +206,21 @@ def test_what_is_not_its_own_is_no_curve(trainings: Trainings, tmp_path: Path) -
 
 
 def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Trainings, tmp_path: Path) -> None:
-    held = write_wandb(tmp_path)
-    first, second = trainings.start(tmp_path), trainings.start(tmp_path, str(held))
+    held = write_wandb(tmp_path), write_lines(tmp_path)
+    first, second = trainings.start(tmp_path), trainings.start(tmp_path, *map(str, held))
     path = write_csv(tmp_path)
-    write_events(tmp_path, second)
+    write_state(tmp_path)
+    event_file(tmp_path / "runs", second, {0: 1.0}, at=time.time(), host=HOST)
     runs = [run_of(first), run_of(second)]
-    found = until_known(ForeignCurves(), runs, lambda found: len(found.runs) == 3)
+    found = until_known(ForeignCurves(), runs, lambda found: len(found.runs) == 5)
     one, two = found.process_runs
-    assert [(curve.source, curve.shared) for curve in two.curves] == [("TensorBoard", False), ("W&B", False), ("CSV", True)]
+    expected = [("TensorBoard", False), ("W&B", False), ("JSON lines", False), ("CSV", True), ("Trainer state", True)]
+    assert [(curve.source, curve.shared) for curve in two.curves] == expected
     assert [(curve.source, curve.files, curve.shared) for curve in one.curves if curve.source == "CSV"] == [
         ("CSV", (str(path),), True)
     ]
     assert one.run_id is None
-    shared = next(run for run in found.runs if run.run_id == two.curves[2].run_id)
+    shared = next(run for run in found.runs if run.run_id == two.curves[3].run_id)
     assert [rank.pid for rank in shared.ranks] == [None]
     assert sum(points.run_id == shared.run_id for points in found.points) <= 1
 
