@@ -6,6 +6,7 @@ same run, which is written anew only if they have changed.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -116,6 +117,8 @@ def _write(item: Found, run_id: str, name: str, folder: Path) -> Path | None:
     if opened is None:
         return None
     opened.finish(form.FINISHED, None)
+    if opened.journal.archive_state != form.ARCHIVE_GOOD:
+        raise OSError(errno.EIO, "not all values could be stored", str(folder.parent))
     return opened.archive_path
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -85,3 +86,16 @@ def test_a_single_file_and_what_is_none(home: Home, tmp_path: Path, capsys: pyte
         said(capsys, "import", str(nothing), code=2)
     (tmp_path / "model.pt").write_bytes(b"")
     assert "holds no curve" in said(capsys, "import", str(tmp_path / "model.pt"), code=2)
+
+
+def test_a_disk_that_is_full_leaves_no_half_of_a_run(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_csv(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))  # the header fits, and some of the values
+    try:
+        assert "cannot be written" in said(capsys, "import", str(path), code=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert stored(home) == {}
+    assert "imported" in said(capsys, "import", str(path))
+    assert stored(home)["version_0"].step == 49
