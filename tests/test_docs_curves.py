@@ -19,7 +19,8 @@ def test_the_page_lists_every_kind_of_file() -> None:
     assert {kind.label for kind in KINDS} < set(ORDER)
     for name in search._ENVIRONMENT:
         assert f"`{name}`" in PAGE
-    assert f"{walk.ENTRIES:,} entries or {walk.SECONDS:g} seconds" in PAGE
+    assert f"{walk.LIVE.entries:,} entries or {walk.LIVE.seconds:g} seconds" in PAGE
+    assert f"more than {walk.LIVE.entries_of_a_folder:,} entries" in PAGE
 
 
 def test_each_kind_is_recognized_by_the_names_that_the_page_gives() -> None:

@@ -139,6 +139,11 @@ def test_the_sampler_loads_no_screen(name: str) -> None:
     assert name not in loaded_by("import gputop.agent.sampler, gputop.cli.parser, gputop.cli.once")
 
 
+def test_readers_of_foreign_files_are_loaded_only_once_there_is_an_untracked_run() -> None:
+    loaded = {name for name in loaded_by("import gputop.agent.sampler") if name.startswith("gputop.foreign")}
+    assert loaded == {"gputop.foreign", "gputop.foreign.found"}
+
+
 def test_a_training_process_loads_no_reader() -> None:
     loaded = loaded_by("import gputop, gputop.tracking.session, gputop.tracking.auto.install")
     assert not {name for name in loaded if name.startswith(("gputop.tracking.reader", "gputop.snapshot", "gputop.doctor"))}

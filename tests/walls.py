@@ -61,7 +61,7 @@ _TABLE = {
     "sources/nvml": "ground sources sources/host",
     "where": "ground sources/host tracking/journal tracking/standing",
     "foreign/files": "ground tracking",
-    "foreign": "ground foreign/files jobs/output sources/host",
+    "foreign": "ground foreign/files jobs/output sources/host tracking tracking/journal",
     "recipes": "ground",
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
@@ -111,8 +111,8 @@ _TABLE = {
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.
     "cli": (
-        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules gputop history jobs jobs/output recipes"
-        " selftest sources tracking/journal tracking/reader tui tui/drawing tui/state where"
+        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules foreign gputop history jobs jobs/output"
+        " recipes selftest sources tracking/journal tracking/reader tui tui/drawing tui/state where"
     ),
     "__main__": "cli",
 }

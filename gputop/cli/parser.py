@@ -197,6 +197,13 @@ def _runs(commands: Any) -> None:
         "print a run's metrics as CSV or JSON",
         ("gputop runs export resnet18 --csv", "one line per value"),
     )
+    imports = add_command(
+        runs,
+        "import",
+        "make runs of the files of ended trainings: TensorBoard, W&B, MLflow, CSV, JSON lines, Trainer state",
+        ("gputop runs import runs/ wandb/", "all that lies below these folders"),
+    )
+    imports.add_argument("paths", nargs="+", metavar="PATH", help="a file or a folder")
     for parser in (show, plot, export, rename, tag):
         parser.add_argument("run", help="a run's id, or a name: the newest run of that name")
     show.add_argument("--all", action="store_true", help="the whole configuration, also on a terminal")

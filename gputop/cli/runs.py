@@ -1,4 +1,4 @@
-"""``gputop runs``: lists, shows, plots, exports, names and prunes tracked runs.
+"""``gputop runs``: lists, shows, plots, exports, names, imports and prunes tracked runs.
 
 Imports only the standard library and gputop's records; what else a command needs is imported there.
 """
@@ -35,7 +35,7 @@ def runs(
     make_sampler: Callable[[argparse.Namespace], Sampler],
     exit_with: Callable[[Sampler, int], int],
 ) -> int:
-    """List the runs; show, plot, export, rename or tag one; or delete old ones.
+    """List the runs; show, plot, export, rename or tag one; import some; or delete old ones.
 
     ``exit_with`` ends the process without waiting for a thread that hangs in the driver.
     """
@@ -68,6 +68,10 @@ def runs(
                 ascii_only=options.ascii,
             )
         )
+    elif options.runs_command == "import":
+        from gputop.cli.importing import import_runs
+
+        import_runs(options.paths)
     elif options.runs_command == "prune":
         from gputop.cli.prune import prune
 

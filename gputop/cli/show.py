@@ -192,8 +192,9 @@ def _record(run: Run, metrics: Mapping[str, Metric], tags: list[str], texts: Seq
 
 
 def _origin(run: Run) -> str:
-    if _fact(run, lambda facts: facts.source) == "log":
-        return "read from what the script printed"
+    source = _fact(run, lambda facts: facts.source)
+    if source is not None:
+        return "read from what the script printed" if source == "log" else f"read from {source}"
     return "recorded by automatic tracking" if _fact(run, lambda facts: facts.settings) else "what the script logged"
 
 

@@ -59,8 +59,8 @@ class ForeignCurves:
             if run.key in known:
                 known[run.key].ask(run, tracked)
         for followed in known.values():
-            if not followed.turns:
-                followed.wait(1, max(0.0, until - time.monotonic()))
+            if followed.is_new:
+                followed.wait(max(0.0, until - time.monotonic()))
             failure, followed.failure = followed.failure, None
             if failure is not None and lost is not None:
                 lost(failure)
@@ -125,16 +125,23 @@ def _curves_of(
     points: list[Points],
 ) -> list[ProcessCurve]:
     """Return a run's curves, the best first, and add them to ``runs`` and ``points``; leave out those without a value."""
+
+    def is_shared(curve: Curve) -> bool:
+        return not curve.certain and (curve.contested or claims[curve.key.root] > 1)
+
     found = []
     with followed.lock:
-        for curve in sorted(followed.curves.values(), key=lambda curve: (ORDER.index(curve.key.label), curve.key.root)):
+        in_order = sorted(
+            followed.curves.values(), key=lambda curve: (is_shared(curve), ORDER.index(curve.key.label), curve.key.root)
+        )
+        for curve in in_order:
             if not any(collected.metrics for collected in curve.ranks.values()):
                 continue
             if not curve.certain and any(path in owned for paths in curve.files.values() for path in paths):
                 continue  # another run is known to write it
             if any(claims[identity] > 1 for identity in curve.identities):
                 continue  # two runs print into one file: whose line is whose cannot be told
-            shared = not curve.certain and (curve.contested or claims[curve.key.root] > 1)
+            shared = is_shared(curve)
             run_id = _curve_id(followed.run_id, curve, shared)
             files = tuple(str(path) for number in sorted(curve.files) for path in curve.files[number])
             found.append(ProcessCurve(run_id, curve.key.label, files, shared))

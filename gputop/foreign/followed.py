@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from gputop.foreign.kinds import OUTPUT, TERMINAL
 from gputop.foreign.outputs import READ_BYTES, TAIL, OutputFile, files_of
+from gputop.foreign.panes import PaneReader, pane_of
 from gputop.foreign.search import Found, search
 from gputop.foreign.source import Source
 from gputop.jobs.output.collected import Collected
@@ -21,13 +22,17 @@ from gputop.jobs.output.printed_rank import PrintedFile, PrintedRank
 from gputop.process import ProcessRun
 
 LOOK_S = 10.0
-"""How often to look which files a run writes: a launcher may start its ranks anew, and a library its first file late."""
+"""How often to look which files a run writes: a launcher may start its ranks anew, and a library another file."""
+FIRST_LOOK_S = 2.0
+"""How often to look while none of its files is known."""
 LOOK_SHARE = 50
-"""A search that takes long comes after so many times as long."""
+"""Between two searches passes so many times the time that one takes."""
 TURN_S = 0.5
 """A turn that reads longer leaves the rest to the next one."""
 BACKLOG_POINTS = 2000
 SOURCES = 16
+PANE_S = 5.0
+"""How often a pane of tmux is read: each time costs a process."""
 
 
 class Key(NamedTuple):
@@ -47,7 +52,7 @@ class Curve:
     ranks: dict[int, Collected] = field(default_factory=dict)
     files: dict[int, tuple[Path, ...]] = field(default_factory=dict)
     identities: frozenset[tuple[int, int]] = frozenset()
-    """Of output files: device and inode, to notice that two runs print into one."""
+    """Of output files and terminals: device and inode, to notice that two runs print into one."""
 
 
 @dataclass(slots=True)
@@ -71,16 +76,19 @@ class FollowedRun:
         self._reads: dict[tuple[str, Path], _Read] = {}
         self._printed: dict[int, PrintedRank] = {}
         self._due_s = 0.0
+        self._pane: PaneReader | None = None
+        self._pane_due_s = 0.0
         self._turn = threading.Condition()
         self._asked: tuple[ProcessRun, Collection[int]] | None = None
         self._turns = 0
+        self._waited = False
         self._ended = False
         self._thread: threading.Thread | None = None
 
     @property
-    def turns(self) -> int:
-        """How many turns are done."""
-        return self._turns
+    def is_new(self) -> bool:
+        """Whether nobody has waited for its first turn yet."""
+        return not self._waited
 
     @property
     def is_stuck(self) -> bool:
@@ -96,10 +104,11 @@ class FollowedRun:
                 self._thread.start()
             self._turn.notify_all()
 
-    def wait(self, turns: int, seconds: float) -> None:
-        """Wait until so many turns are done, but not longer than ``seconds``."""
+    def wait(self, seconds: float) -> None:
+        """Wait until the first turn is done, but not longer than ``seconds``."""
+        self._waited = True
         with self._turn:
-            self._turn.wait_for(lambda: self._turns >= turns, seconds)
+            self._turn.wait_for(lambda: self._turns > 0, seconds)
 
     def end(self) -> None:
         """Tell the thread to end."""
@@ -129,7 +138,7 @@ class FollowedRun:
             own = {file.path for files in printed.values() for file in files}
             found = [item for item in search(run, tracked) if own.isdisjoint(item.paths)]
             took = time.monotonic() - began
-            self._due_s = began + max(LOOK_S, LOOK_SHARE * took)
+            self._due_s = began + max(LOOK_S if found else FIRST_LOOK_S, LOOK_SHARE * took)
             with self.lock:
                 self._take_in(found, min((rank.rank or 0 for rank in run.ranks), default=0))
                 self._take_in_output(printed)
@@ -140,6 +149,28 @@ class FollowedRun:
                 steps, at = file.read(False, READ_BYTES)
                 with self.lock:
                     rank.take_in(file, steps, at)
+        if began >= self._pane_due_s and not self._has_values():
+            self._pane_due_s = began + PANE_S
+            self._read_pane(run)
+
+    def _has_values(self) -> bool:
+        """Return whether there is a curve other than that of a pane."""
+        others = [curve for key, curve in self.curves.items() if key.label != TERMINAL]
+        return any(collected.metrics for curve in others for collected in curve.ranks.values())
+
+    def _read_pane(self, run: ProcessRun) -> None:
+        pane = pane_of(run)
+        if pane is None:
+            return
+        if self._pane is None or self._pane.pane != pane:
+            self._pane = PaneReader(pane)
+        steps, at = self._pane.read(), time.time()
+        key = Key(TERMINAL, pane.name)
+        with self.lock:
+            curve = self.curves.setdefault(key, Curve(key, identities=frozenset((pane.identity,))))
+            rank = curve.ranks.setdefault(min((rank.rank or 0 for rank in run.ranks), default=0), PrintedRank())
+            for step, metrics in steps:
+                rank.add(step, metrics, at)
 
     def _read_sources(self, until: float) -> None:
         for read in list(self._reads.values()):

@@ -73,7 +73,8 @@ def search(run: ProcessRun, tracked: Collection[int] = ()) -> list[Found]:
     found = list(grouped(files, certain))
     found += [Found(MLFLOW, root, dict.fromkeys(paths, ""), None, False) for root, paths in walked.runs_of_mlflow.items()]
     return [
-        item._replace(contested=not item.certain and any(folder in item.root.parents for folder in shared)) for item in found
+        item._replace(contested=not item.certain and any(folder in (item.root, *item.root.parents) for folder in shared))
+        for item in found
     ]
 
 

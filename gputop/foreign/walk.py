@@ -5,24 +5,38 @@ from __future__ import annotations
 import heapq
 import os
 import re
+import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from gputop.foreign.kinds import METRICS_DIR, Kind, kind_of
 
-COST_MAX = 10
-"""A level costs 2, one with a likely name 1. Hydra's ``outputs/DATE/TIME/lightning_logs/version_N`` costs 8."""
-ENTRIES = 20_000
-SECONDS = 2.0
-FILES = 200
-METRICS = 200
+DEPTH_MAX = 10
+UNLIKELY_MAX = 5
+"""How many levels below the start, and how many of them without a likely name."""
+METRICS = 500
 _LIKELY = re.compile(
     r"runs?|logs?|.*_logs|logging|wandb|(?:offline-)?run-.*|mlruns|tb.*|tensorboard.*|outputs?|results?|exp.*|ckpt.*|checkpoint.*"
+    r"|version_\d+|\d[\dT._:-]*"
 )
 """Such folders come first."""
 _PASSED_OVER = re.compile(r"\..*|__pycache__|site-packages|node_modules|venv|env|conda.*|proc|sys|dev")
+
+
+class Bounds(NamedTuple):
+    """When a search ends."""
+
+    entries: int
+    entries_of_a_folder: int
+    """A folder with more of them holds a data set."""
+    seconds: float
+    files: int
+
+
+LIVE = Bounds(entries=20_000, entries_of_a_folder=3000, seconds=2.0, files=200)
 
 
 @dataclass(slots=True)
@@ -33,22 +47,25 @@ class Walked:
     runs_of_mlflow: dict[Path, list[Path]] = field(default_factory=dict)
 
 
-def walk(folders: Sequence[Path], since: float, uid: int) -> Walked:
-    """Return the files of ``uid`` below the folders that were written at or after ``since`` (wall clock, seconds)."""
-    found, seen, left = Walked(), set[tuple[int, int]](), ENTRIES
-    until = time.monotonic() + SECONDS
-    waiting = [(0, place, str(folder)) for place, folder in enumerate(folders)]
+def walk(folders: Sequence[Path], since: float, uid: int | None, bounds: Bounds = LIVE) -> Walked:
+    """Return the files below the folders that were written at or after ``since`` (wall clock, seconds).
+
+    ``uid``: only files of this user; None for anybody's.
+    """
+    found, seen, left = Walked(), set[tuple[int, int]](), bounds.entries
+    until = time.monotonic() + bounds.seconds
+    waiting = [(0, place, 0, str(folder)) for place, folder in enumerate(folders)]
     heapq.heapify(waiting)
     order = len(waiting)
-    while waiting and left > 0 and len(found.files) < FILES and time.monotonic() < until:
-        cost, _, folder = heapq.heappop(waiting)
+    while waiting and left > 0 and len(found.files) < bounds.files and time.monotonic() < until:
+        unlikely, _, depth, folder = heapq.heappop(waiting)
         try:
             here = os.stat(folder, follow_symlinks=False)
-            if (here.st_dev, here.st_ino) in seen:
+            if (here.st_dev, here.st_ino) in seen or not stat.S_ISDIR(here.st_mode):
                 continue
             seen.add((here.st_dev, here.st_ino))
             with os.scandir(folder) as listing:
-                entries = [entry for entry, _ in zip(listing, range(left), strict=False)]
+                entries = [entry for entry, _ in zip(listing, range(min(left, bounds.entries_of_a_folder)), strict=False)]
         except OSError:
             continue
         left -= len(entries)
@@ -62,9 +79,11 @@ def walk(folders: Sequence[Path], since: float, uid: int) -> Walked:
                 metrics = _metrics(entry.path, since, uid)
                 if metrics:
                     found.runs_of_mlflow[Path(folder)] = metrics
-            elif cost < COST_MAX and not _PASSED_OVER.fullmatch(entry.name) and _is_folder(entry):
-                order += 1
-                heapq.heappush(waiting, (cost + 2 - bool(_LIKELY.fullmatch(entry.name)), order, entry.path))
+            elif depth < DEPTH_MAX and not _PASSED_OVER.fullmatch(entry.name) and _is_folder(entry):
+                steps = unlikely + (not _LIKELY.fullmatch(entry.name))
+                if steps <= UNLIKELY_MAX:
+                    order += 1
+                    heapq.heappush(waiting, (steps, order, depth + 1, entry.path))
     return found
 
 
@@ -75,17 +94,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_fresh(entry: os.DirEntry[str], since: float, uid: int) -> bool:
+def _is_fresh(entry: os.DirEntry[str], since: float, uid: int | None) -> bool:
     try:
         if not entry.is_file(follow_symlinks=False):
             return False
         found = entry.stat(follow_symlinks=False)
     except OSError:
         return False
-    return found.st_mtime >= since and found.st_uid == uid
+    return found.st_mtime >= since and uid in (None, found.st_uid)
 
 
-def _metrics(folder: str, since: float, uid: int, depth: int = 3) -> list[Path]:
+def _metrics(folder: str, since: float, uid: int | None, depth: int = 3) -> list[Path]:
     """Return the files of the metrics of a run of MLflow; a name with "/" is a file in a folder."""
     found: list[Path] = []
     try:

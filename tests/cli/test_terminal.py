@@ -92,6 +92,7 @@ def cases(folder: Path) -> dict[str, list[list[str]]]:
         "gputop runs tag": [["runs", "tag", "evil", "tag"], ["runs", "tag", EVIL, EVIL], ["runs", "tag", "evil", EVIL]],
         "gputop runs plot": [["runs", "plot", "evil"], ["runs", "plot", "evil", EVIL, "--width", "40"], ["runs", "plot", EVIL]],
         "gputop runs export": [["runs", "export", "evil", form_] for form_ in ("--csv", "--json")],
+        "gputop runs import": [["runs", "import", log], ["runs", "import", EVIL]],
         "gputop runs prune": [["runs", "prune", "--keep", "0"], ["runs", "prune", "--older-than", EVIL]],
         "gputop doctor": [
             *(["doctor", "--for", "300ms", "-i", "100ms"], ["doctor", "--for", "100ms", "-i", "100ms", "--json"]),

@@ -169,6 +169,7 @@ def test_files_of_every_kind_become_the_curve_of_the_run_in_whose_folder_they_li
 
 def test_a_curve_is_followed_and_found_late(trainings: Trainings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(followed, "LOOK_S", 0.0)
+    monkeypatch.setattr(followed, "FIRST_LOOK_S", 0.0)
     monkeypatch.setattr(followed, "LOOK_SHARE", 0)
     pid = trainings.start(tmp_path)
     reader, run = ForeignCurves(), run_of(pid)
@@ -205,19 +206,21 @@ def test_what_is_not_its_own_is_no_curve(trainings: Trainings, tmp_path: Path) -
 
 
 def test_a_file_that_two_runs_may_write_is_shown_as_one_of_either(trainings: Trainings, tmp_path: Path) -> None:
-    held = write_wandb(tmp_path)
-    first, second = trainings.start(tmp_path), trainings.start(tmp_path, str(held))
+    held = write_wandb(tmp_path), write_lines(tmp_path)
+    first, second = trainings.start(tmp_path), trainings.start(tmp_path, *map(str, held))
     path = write_csv(tmp_path)
-    write_events(tmp_path, second)
+    write_state(tmp_path)
+    event_file(tmp_path / "runs", second, {0: 1.0}, at=time.time(), host=HOST)
     runs = [run_of(first), run_of(second)]
-    found = until_known(ForeignCurves(), runs, lambda found: len(found.runs) == 3)
+    found = until_known(ForeignCurves(), runs, lambda found: len(found.runs) == 5)
     one, two = found.process_runs
-    assert [(curve.source, curve.shared) for curve in two.curves] == [("TensorBoard", False), ("W&B", False), ("CSV", True)]
+    expected = [("TensorBoard", False), ("W&B", False), ("JSON lines", False), ("CSV", True), ("Trainer state", True)]
+    assert [(curve.source, curve.shared) for curve in two.curves] == expected
     assert [(curve.source, curve.files, curve.shared) for curve in one.curves if curve.source == "CSV"] == [
         ("CSV", (str(path),), True)
     ]
     assert one.run_id is None
-    shared = next(run for run in found.runs if run.run_id == two.curves[2].run_id)
+    shared = next(run for run in found.runs if run.run_id == two.curves[3].run_id)
     assert [rank.pid for rank in shared.ranks] == [None]
     assert sum(points.run_id == shared.run_id for points in found.points) <= 1
 
@@ -250,7 +253,7 @@ def test_a_file_system_that_hangs_holds_up_nothing_else(
 ) -> None:
     hangs, sound = trainings.start(tmp_path / "hangs"), trainings.start(tmp_path / "sound")
     write_csv(tmp_path / "sound")
-    answer, search = threading.Event(), followed.search
+    answer, search, wait = threading.Event(), followed.search, followed.FollowedRun.wait
 
     def search_or_hang(run: ProcessRun, tracked: object = ()) -> object:
         if run.ranks[0].pid == hangs:
@@ -259,10 +262,13 @@ def test_a_file_system_that_hangs_holds_up_nothing_else(
 
     monkeypatch.setattr(followed, "search", search_or_hang)
     monkeypatch.setattr(curves_module, "RUNS_MAX", 2)
+    waits: list[float] = []
+    monkeypatch.setattr(followed.FollowedRun, "wait", lambda self, seconds: waits.append(seconds) or wait(self, seconds))
     reader = ForeignCurves()
     try:
         found = until_known(reader, [run_of(hangs), run_of(sound)], lambda found: bool(found.runs))
         assert [bool(run.curves) for run in found.process_runs] == [False, True]
+        assert len(waits) == 2, "only the first poll of a run waits for it"
         assert len(reader.poll([run_of(sound)]).runs) == 1, "the run on the hanging file system has ended"
         more = trainings.start(tmp_path / "more")
         write_csv(tmp_path / "more")

@@ -12,7 +12,11 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield (number, content) of each field: an int for a varint, the raw bytes for the other kinds."""
     at, size = 0, len(data)
     while at < size:
-        key, at = _varint(data, at)
+        key = data[at]
+        if key < 0x80:  # most keys and lengths are one byte
+            at += 1
+        else:
+            key, at = _varint(data, at)
         kind = key & 7
         if kind == _VARINT:
             found, at = _varint(data, at)
@@ -21,7 +25,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int | bytes]]:
             yield key >> 3, found
             continue
         if kind == _BYTES:
-            length, at = _varint(data, at)
+            length, at = (data[at], at + 1) if at < size and data[at] < 0x80 else _varint(data, at)
         elif kind == _FIXED64:
             length = 8
         elif kind == _FIXED32:

@@ -29,7 +29,9 @@ class Collected:
             if name not in self.metrics and len(self.metrics) >= METRICS_MAX:
                 continue
             self.metrics[name] = value
-            series = self.fresh.setdefault(name, Decimator(points_max))
+            series = self.fresh.get(name)
+            if series is None:
+                series = self.fresh[name] = Decimator(points_max)
             series.extend((step,), (int(at * 1e9),), (value,), _seconds)
 
     def take_points(self, run_id: str, rank: int) -> list[Points]:

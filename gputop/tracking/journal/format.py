@@ -112,6 +112,7 @@ class Identity:
     restart_count: int
     attempt: int
     pid: int
+    """0 if it is not known: an imported run."""
     start_ticks: int
     pid_namespace: int
     uid: int
@@ -203,7 +204,7 @@ def unpack_header(page: bytes) -> Header:
     numbers = _IDENTITY.unpack_from(page, _IDENTITY_OFFSET)
     texts = [page[offset : offset + size].rstrip(b"\0").decode("utf-8", "replace") for offset, size in _STRINGS]
     pid, start_ticks, namespace, uid, rank, local_rank, world_size, restarts, attempt, created_ns = numbers
-    if not _FILE_NAME.fullmatch(texts[1]) or not 0 <= rank < 2**31 or not 0 <= attempt < 2**31 or pid <= 0:
+    if not _FILE_NAME.fullmatch(texts[1]) or not 0 <= rank < 2**31 or not 0 <= attempt < 2**31 or pid < 0:
         raise FormatError("damaged header: no run or rank")
     identity = Identity(
         run_id=texts[1],

@@ -190,7 +190,7 @@ class RankLog:
             who = self.identity
             self._rank = Rank(
                 rank=who.rank,
-                pid=who.pid,
+                pid=who.pid or None,
                 hostname=who.hostname or None,
                 local_rank=who.local_rank,
                 world_size=who.world_size,

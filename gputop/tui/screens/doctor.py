@@ -173,7 +173,7 @@ def _count(findings: tuple[Finding, ...]) -> Line:
 
 
 def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
-    runs = len(view.snapshot.runs)
+    runs = len({run.run_id for run in view.snapshot.runs} - view.snapshot.untracked_ids) + len(view.snapshot.process_runs)
     watched = "Watched: " + ", ".join(
         f"{number} {word}{'' if number == 1 else ending}"
         for number, word, ending in (

@@ -77,7 +77,7 @@ def test_a_curve_from_the_output_is_shown_with_its_source_and_what_the_processes
     run = untracked_run(view)
     assert run is not None
     drawing = draw_its_curve(view, run, LossChart(), 78, 12)
-    assert plain(drawing.title) == "Training: train.py · not tracked, from nohup.out, err.log · step 1240"
+    assert plain(drawing.title) == "Training: train.py · step 1240 · not tracked, from nohup.out, err.log"
     first, second, *chart = (plain(row) for row in drawing.lines)
     assert first.rstrip() == "torchrun, 4 ranks  GPU 0-3  up 1d02h  local rank 4 not seen on this machine  …"
     assert second.startswith("loss 0.431")
@@ -102,12 +102,12 @@ def test_a_curve_from_files_names_what_wrote_them_and_whose_they_may_be() -> Non
     assert (
         titles[0]
         == titles[2]
-        == "Training: train.py · not tracked, from TensorBoard, runs/exp1/events.out.tfevents.170… · step 1240"
+        == "Training: train.py · step 1240 · not tracked, from TensorBoard, runs/exp1/events.out.tfevents.170…"
     )
     first, other = RUN.ranks[0].pid, OTHER.ranks[0].pid
     assert [title.partition("perhaps from ")[2] for title in (titles[1], titles[3])] == [
-        f"CSV, lightning_logs/version_0/metrics?[2J.csv (PID {first} or another) · step 1240",
-        f"CSV, lightning_logs/version_0/metrics?[2J.csv (PID {first} or {other}) · step 1240",
+        f"CSV, lightning_logs/version_0/metrics?[2J.csv (PID {first} or another)",
+        f"CSV, lightning_logs/version_0/metrics?[2J.csv (PID {first} or {other})",
     ]
 
 

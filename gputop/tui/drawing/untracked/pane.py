@@ -52,12 +52,10 @@ def draw_its_curve(view: View, run: ProcessRun, chart: LossChart, width: int, he
     parts += [line((text, "warn")) for text in absent(run)]
     drawing = draw_training(view, chart, width, max(1, height - 1))
     step = view.run.step if view.run is not None else None
-    title = [
-        line(("Training: ", "title"), (clean(run.name), "title")),
-        line((NOT_TRACKED, "warn"), (f", {_origin(view, run)}", "dim")),
-    ]
+    title = [line(("Training: ", "title"), (clean(run.name), "title"))]
     if step is not None:
         title.append(line((f"step {step}", "text")))
+    title.append(line((NOT_TRACKED, "warn"), (f", {_origin(view, run)}", "dim")))
     return drawing._replace(
         title=joined(title, Span(" · ", "dim")), lines=(clip(joined(parts, _GAP), width), *drawing.lines)[: max(1, height)]
     )
@@ -72,6 +70,8 @@ def _origin(view: View, run: ProcessRun) -> str:
     named = ", ".join(names[:NAMED]) + (" …" if len(names) > NAMED else "")
     if curve is None or is_output:
         return f"from {named}"
+    if not files:
+        return f"from {curve.source}"
     if not curve.shared:
         return f"from {curve.source}, {named}"
     pids = [other.ranks[0].pid for other in view.snapshot.process_runs if curve.run_id in other.curve_ids]

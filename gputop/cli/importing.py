@@ -1,0 +1,23 @@
+"""``gputop runs import``: makes runs of the files of ended trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gputop.cli.table import table
+from gputop.foreign.stored import store
+from gputop.terminal_text import printable
+
+
+def import_runs(paths: Sequence[str]) -> None:
+    """Import what lies at the paths, and print each run as it is there.
+
+    Raises:
+        UsageError: a path does not exist or holds no curve.
+        GputopError: a run cannot be written.
+    """
+    for path in paths:
+        rows = [(item.run_id, item.outcome, item.source, item.name) for item in store(Path(path)) if item.outcome != "empty"]
+        for row in table(("RUN", "OUTCOME", "FROM", "NAME"), rows) if rows else [f"{path}: no values yet."]:
+            print(printable(row))

@@ -1,0 +1,150 @@
+"""Makes stored runs of the files of ended trainings (``gputop runs import``): a journal each, as if gputop had recorded them.
+
+A run's id comes from where its files lie, and its journal is as old as they are. So files that are imported again give the
+same run, which is written anew only if they have changed.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from gputop.errors import GputopError, UsageError
+from gputop.foreign.files.values import Value
+from gputop.foreign.kinds import KINDS, MLFLOW, Kind, kind_of
+from gputop.foreign.search import Found, grouped
+from gputop.foreign.source import Source
+from gputop.foreign.walk import Bounds, walk
+from gputop.places import make_private_dir, runs_dir
+from gputop.tracking.journal import format as form
+from gputop.tracking.journal import places
+from gputop.tracking.journal.files import OpenJournal
+
+TAG = "imported"
+BOUNDS = Bounds(entries=1_000_000, entries_of_a_folder=1_000_000, seconds=60.0, files=10_000)
+
+
+class Stored(NamedTuple):
+    """What became of one source of a curve."""
+
+    run_id: str
+    name: str
+    source: str
+    root: Path
+    outcome: Literal["imported", "updated", "unchanged", "empty"]
+    """"empty": the files hold no value, and there is no run."""
+
+
+def store(path: Path) -> Iterator[Stored]:
+    """Make a run of each source at or below ``path``, one after the other.
+
+    Raises:
+        UsageError: there is nothing at ``path`` that gputop reads.
+        GputopError: the run cannot be written.
+    """
+    start = Path(os.path.realpath(path))
+    found = sorted(_sources(start), key=lambda item: (str(item.root), item.kind.label))
+    if not found:
+        known = ", ".join(kind.label for kind in KINDS)
+        raise UsageError(f"{path} holds no curve that gputop reads.", f"It reads {known}: docs/curves.md names the files.")
+    root = places.archive_root(runs_dir())
+    try:
+        if root == runs_dir():
+            make_private_dir(root)
+        else:
+            places.secure_dir(root)
+        for item in found:
+            yield _store(item, _name(item.root, start), root)
+    except OSError as error:
+        raise GputopError(
+            f"{error.filename or root} cannot be written: {error.strerror}.", "Make room, or check who owns it."
+        ) from error
+
+
+def _sources(start: Path) -> list[Found]:
+    if start.is_file():
+        kind = kind_of(start.name)
+        return list(grouped({start: kind}, {})) if kind is not None else []
+    walked = walk([start], 0.0, None, BOUNDS)
+    found = list(grouped(dict(walked.files), {}))
+    return found + [Found(MLFLOW, root, dict.fromkeys(paths, ""), None, False) for root, paths in walked.runs_of_mlflow.items()]
+
+
+def _name(root: Path, start: Path) -> str:
+    """Return a run's name: its folder below the one that was given, else that one's own name."""
+    folder = root if root.is_dir() else root.parent
+    inner = folder.relative_to(start).as_posix() if folder.is_relative_to(start) else "."
+    return (folder.name if inner == "." else inner)[-200:] or root.name
+
+
+def _store(item: Found, name: str, root: Path) -> Stored:
+    digest = hashlib.sha256(f"{item.kind.label}\0{item.root}".encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    run_id = f"import-{digest}"
+    stamp = max((path.stat().st_mtime_ns for path in item.paths), default=0)
+    kept = root / run_id / f"{form.file_stem(0, 0)}.gpr"
+    known = kept.stat().st_mtime_ns if kept.is_file() else None
+    if known == stamp:
+        return Stored(run_id, name, item.kind.label, item.root, "unchanged")
+    with tempfile.TemporaryDirectory(prefix="import-", dir=root.parent) as folder:
+        written = _write(item, run_id, name, Path(folder))
+        if written is None:
+            return Stored(run_id, name, item.kind.label, item.root, "empty")
+        os.utime(written, ns=(stamp, stamp))
+        make_private_dir(kept.parent)
+        os.replace(written, kept)
+    return Stored(run_id, name, item.kind.label, item.root, "imported" if known is None else "updated")
+
+
+def _write(item: Found, run_id: str, name: str, folder: Path) -> Path | None:
+    """Write a journal below ``folder`` and return its path; None if there is no value to write."""
+    opened: OpenJournal | None = None
+    for values in _read(item.kind, item):
+        if opened is None:
+            opened = _open(values, run_id, folder)
+            opened.journal.state("anchor", "clock", 0)  # the times that follow are wall clock
+            opened.journal.state("card", "run", {"name": name})
+            opened.journal.state("fact", "source", item.kind.label)
+            opened.journal.state("fact", "tags", [TAG])
+            opened.journal.state("config", "imported_from", str(item.root))
+        for (step, at), group in groupby(values, key=lambda value: (value.step, value.time)):
+            opened.journal.defer({value.name: value.value for value in group}, step, at_ns=int((at or 0.0) * 1e9))
+    if opened is None:
+        return None
+    opened.finish(form.FINISHED, None)
+    if opened.journal.archive_state != form.ARCHIVE_GOOD:
+        raise OSError(errno.EIO, "not all values could be stored", str(folder.parent))
+    return opened.archive_path
+
+
+def _read(kind: Kind, item: Found) -> Iterator[Sequence[Value]]:
+    source, at_end = Source(kind, item.paths), False
+    while not at_end:
+        values, at_end = source.read(finished=True)
+        if values:
+            yield values
+
+
+def _open(values: Sequence[Value], run_id: str, folder: Path) -> OpenJournal:
+    began = min(value.time or 0.0 for value in values)
+    identity = form.Identity(
+        run_id=run_id,
+        rank=0,
+        local_rank=None,
+        world_size=None,
+        restart_count=0,
+        attempt=0,
+        pid=0,
+        start_ticks=0,
+        pid_namespace=0,
+        uid=os.geteuid(),
+        boot_id="",
+        hostname="",
+        created_ns=int(began * 1e9),
+    )
+    return OpenJournal(identity, folder, thread=False)

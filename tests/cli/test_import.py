@@ -1,0 +1,101 @@
+"""``gputop runs import``: the files of ended trainings become runs, once."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.parser import main
+from gputop.places import state_dir
+from gputop.snapshot import Run
+from gputop.tracking.reader.runs import RunReader
+from tests.foreign.files.writers import event, event_file, simple
+from tests.foreign.test_curves import LOSSES, write_csv, write_lines, write_mlflow, write_state, write_wandb
+from tests.tracking.kit import Home, home
+
+assert home
+
+T0 = 1_700_000_000.0
+
+
+def said(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> str:
+    capsys.readouterr()
+    assert main(["runs", *words]) == code
+    out, err = capsys.readouterr()
+    return err if code else out
+
+
+def stored(home: Home) -> dict[str, Run]:
+    return {run.name: run for run in RunReader(home.runs).poll().runs}
+
+
+def test_files_of_ended_trainings_become_runs_and_only_once(
+    home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here = tmp_path / "old é runs"
+    events = event_file(here / "runs" / "exp1", 77, LOSSES, at=T0, host="node")
+    event_file(here / "runs" / "exp2" / "train", 78, LOSSES, at=T0 + 100, host="node")
+    event_file(here / "runs" / "exp2" / "validation", 78, LOSSES, at=T0 + 100, host="node", tag="acc")
+    os.utime(events, (T0 + 500,) * 2)
+    for write in (write_wandb, write_csv, write_state, write_lines, write_mlflow):
+        write(here)
+    (here / "data.csv").write_text("image,label\na.png,3\n")
+    (here / "empty.jsonl").write_text("")
+    printed = said(capsys, "import", str(here)).splitlines()
+    assert sorted(line.split()[1] for line in printed[1:]) == ["imported"] * 7
+    runs = stored(home)
+    assert set(runs) == {
+        *("runs/exp1", "runs/exp2", "wandb/offline-run-20260101_101010-ab12", "lightning_logs/version_0"),
+        *("out", "output", "mlruns/0/0a1b"),
+    }
+    first = runs["runs/exp1"]
+    assert (first.state, first.created_at, first.ended_at, first.step) == ("finished", T0, T0 + 500, 49)
+    assert [(rank.pid, rank.hostname, rank.exit_code) for rank in first.ranks] == [(None, None, None)]
+    assert dict(first.ranks[0].facts) == {"source": "TensorBoard", "tags": ["imported"]}
+    assert first.config == {"imported_from": str(here / "runs" / "exp1")}
+    assert set(runs["runs/exp2"].ranks[0].metrics) == {"train/loss", "validation/acc"}
+    values = [json.loads(line) for line in said(capsys, "export", first.run_id, "--json").splitlines()]
+    assert [(value["step"], value["time"]) for value in values] == [(step, T0 + step) for step in LOSSES]
+    assert "curve: read from TensorBoard" in said(capsys, "show", first.run_id)
+    assert len(said(capsys, "plot", "output", "--width", "60").splitlines()) > 5
+    assert said(capsys, "rename", first.run_id, "baseline")
+
+    with events.open("ab") as file:
+        file.write(event(T0 + 50, 50, simple("loss", 0.001)))
+    again = [
+        line.split()[1] for line in said(capsys, "import", str(here), str(here / "runs")).splitlines() if "import-" in line
+    ]
+    assert sorted(again) == ["unchanged"] * 8 + ["updated"]
+    runs = stored(home)
+    assert len(runs) == 7
+    assert (runs["baseline"].run_id, runs["baseline"].step) == (first.run_id, 50)
+    assert sorted(path.name for path in state_dir().iterdir()) == ["runs"]
+
+
+def test_a_single_file_and_what_is_none(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "imported" in said(capsys, "import", str(write_csv(tmp_path)))
+    assert set(stored(home)) == {"version_0"}
+    data = tmp_path / "data.csv"
+    data.write_text("image,label\na.png,3\n")
+    assert said(capsys, "import", str(data)) == f"{data}: no values yet.\n"
+    for nothing in (tmp_path / "missing", tmp_path / "out"):
+        said(capsys, "import", str(nothing), code=2)
+    (tmp_path / "model.pt").write_bytes(b"")
+    assert "holds no curve" in said(capsys, "import", str(tmp_path / "model.pt"), code=2)
+
+
+def test_a_disk_that_is_full_leaves_no_half_of_a_run(home: Home, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write_csv(tmp_path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))  # the header fits, and some of the values
+    try:
+        assert "cannot be written" in said(capsys, "import", str(path), code=1)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert stored(home) == {}
+    assert "imported" in said(capsys, "import", str(path))
+    assert stored(home)["version_0"].step == 49

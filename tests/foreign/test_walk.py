@@ -1,0 +1,42 @@
+"""The search for files: bounded, and likely folders first."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gputop.foreign.walk import LIVE, walk
+
+
+def names(folder: Path, *, entries: int = 1000, of_a_folder: int = 1000, files: int = 100) -> list[str]:
+    bounds = LIVE._replace(entries=entries, entries_of_a_folder=of_a_folder, files=files, seconds=30.0)
+    return [path.relative_to(folder).as_posix() for path, _ in walk([folder], 0.0, os.geteuid(), bounds).files]
+
+
+def put(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("")
+
+
+def test_a_search_ends_and_looks_into_likely_folders_first(tmp_path: Path) -> None:
+    for number in range(200):
+        put(tmp_path / "a data set" / f"image{number}.png")
+        put(tmp_path / f"folder{number}" / "x")
+    event = "outputs/2026-01-01/12-00-00/lightning_logs/version_0/metrics.csv"
+    for path in (event, "a/b/c/d/e/metrics.csv", "a/b/c/d/e/f/metrics.csv", ".hidden/metrics.csv", "venv/metrics.csv"):
+        put(tmp_path / path)
+    assert names(tmp_path) == [event, "a/b/c/d/e/metrics.csv"]
+    assert names(tmp_path, entries=230) == [event], "the data set comes later"
+    assert names(tmp_path, entries=1) == []
+    assert names(tmp_path, files=1) == [event]
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert len(names(tmp_path)) == 2
+    assert walk([tmp_path / "gone", tmp_path / "loop"], 0.0, os.geteuid()).files == [], "not even as a start"
+
+
+def test_a_folder_with_very_many_entries_uses_up_no_search(tmp_path: Path) -> None:
+    for number in range(300):
+        put(tmp_path / "exp" / f"{number}.png")
+    put(tmp_path / "mine" / "history.csv")
+    assert names(tmp_path, entries=200) == []
+    assert names(tmp_path, entries=200, of_a_folder=50) == ["mine/history.csv"]
