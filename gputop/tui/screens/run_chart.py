@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gputop.history.series import X_MAX, History
 from gputop.losses import AUTOMATIC_PREFIX, loss_metric
@@ -11,6 +12,7 @@ from gputop.tui.drawing import large_chart
 from gputop.tui.drawing.charts.axis import first_step
 from gputop.tui.drawing.large_chart import Chart
 from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.runs.notes import notes_of
 from gputop.tui.drawing.runs.overlay import Layer, curves_of, layers_of, span_of
 from gputop.tui.drawing.runs.positions import X_KINDS, X_WORDS, positions
 from gputop.tui.drawing.runs.window import Window
@@ -47,7 +49,10 @@ class RunChart:
         layers = layers_of(runs, self.metric, self.x_kind, view.history) if self.metric is not None else []
         self.whole = self._whole(layers, view)
         self.columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
-        return self._chart(layers, self.whole, settings, width, height)
+        chart = self._chart(layers, self.whole, settings, width, height)
+        if chart is None:
+            return None
+        return replace(chart, notes=notes_of(layers, view, chart.x_start, chart.x_end, self.columns))
 
     def small(
         self, metric: str, runs: Sequence[tuple[Run, str]], view: View, settings: Settings, width: int, height: int

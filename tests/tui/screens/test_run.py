@@ -80,7 +80,7 @@ def test_a_spike_between_two_columns_is_not_lost() -> None:
 def test_nan_and_infinity_are_marked_and_nothing_else_suffers() -> None:
     chart = chart_of(series_of([1.0, 0.9, math.nan, 0.7, math.inf, 0.5]))
     assert chart.marks == (2.0, 4.0)
-    assert "2 NaN or infinite" in plain(large_chart.legend(chart))
+    assert "× NaN or infinite" in plain(large_chart.legend(chart))
     bad = [span.text for line in large_chart.draw(chart) for span in line if span.style == "bad"]
     assert "".join(bad).count("×") == 2
 
