@@ -27,6 +27,8 @@ class RunChart:
 
     def __init__(self) -> None:
         self.metric: str | None = None
+        self.chosen = False
+        """Whether the user chose the metric; before, it is the loss as soon as there is one."""
         self.x_kind = "time"
         self.window = Window()
         self.whole: tuple[float, float] | None = None
@@ -41,8 +43,12 @@ class RunChart:
         # An automatic value stands in where a rank logs none of its own (``History.metric``).
         shown = (name for name in names if (own := name.removeprefix(AUTOMATIC_PREFIX)) == name or own not in known)
         self.names = tuple(sorted(shown, key=lambda name: name != first))
-        if self.metric not in self.names:
+        if not self.chosen or self.metric not in self.names:
             self.metric = self.names[0] if self.names else None
+
+    def choose(self, metric: str) -> None:
+        """Show this metric, also of other runs that have it."""
+        self.metric, self.chosen = metric, True
 
     def chart(self, runs: Sequence[tuple[Run, str]], view: View, settings: Settings, width: int, height: int) -> Chart | None:
         """Return the chart of these runs, the one on the screen first, each with its curve's style; None without values."""
@@ -92,6 +98,11 @@ class RunChart:
             cursor=self.window.cursor if self.window.cursor is not None and start <= self.window.cursor <= end else None,
         )
 
+    def layer(self, run: Run, view: View) -> Layer | None:
+        """Return the run on the screen along the axis; None without values."""
+        layers = layers_of([(run, "accent")], self.metric, self.x_kind, view.history) if self.metric is not None else []
+        return layers[0] if layers else None
+
     def _whole(self, layers: Sequence[Layer], view: View) -> tuple[float, float] | None:
         span = span_of(layers)
         if span is None:
@@ -124,7 +135,7 @@ class RunChart:
         """Choose the next or previous metric."""
         if self.names:
             held = self.names.index(self.metric) if self.metric in self.names else 0
-            self.metric = self.names[(held + by) % len(self.names)]
+            self.choose(self.names[(held + by) % len(self.names)])
 
     def next_axis(self, run: Run, history: History) -> None:
         """Choose the next axis that the run tells enough for, and show all of it."""

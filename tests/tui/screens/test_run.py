@@ -168,7 +168,7 @@ async def test_the_run_screen_shows_the_chart_and_the_keys_at_every_size(size: t
         await pilot.pause()
         await pilot.pause()
         shown = text_of(app)
-        for words in ("resnet18-ddp", "1 240/5 000", "linear", "GPU utilization", "Esc back", "y log", "┤"):
+        for words in ("resnet18-ddp", "1 240/5 000", "linear", "On the same axis", "Esc back", "y log", "┤"):
             assert words in shown, words
         assert "too small" not in shown
 
