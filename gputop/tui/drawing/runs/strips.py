@@ -189,9 +189,9 @@ def _label(strip: Strip, value: float | None) -> tuple[str, str]:
 
 def short(value: float) -> str:
     """Return a value in about three cells: "0.52", "7.1", "640", "12k"."""
-    for scale, suffix in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+    for scale, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= scale:
-            return f"{value / (1e3 if suffix == 'k' else scale):.3g}{suffix}"
+            return f"{value / scale:.3g}{suffix}"
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
 
 
