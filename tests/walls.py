@@ -100,7 +100,7 @@ _TABLE = {
     "tui/drawing/charts": "units",
     "tui/drawing": "ground doctor/findings history tui/drawing/charts tui/state",
     "tui/drawing/gpus": "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/state",
-    "tui/drawing/runs": "ground history tui/drawing tui/drawing/charts tui/state",
+    "tui/drawing/runs": "ground doctor/findings history tui/drawing tui/drawing/charts tui/drawing/gpus tui/state",
     "tui/drawing/untracked": "ground tui/drawing tui/state",
     "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/runs tui/drawing/untracked tui/state",
     "tui/screens": (

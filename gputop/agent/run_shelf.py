@@ -13,10 +13,11 @@ from dataclasses import replace
 from gputop.errors import describe_unexpected
 from gputop.run_questions import RunsAnswer, RunsQuestion
 from gputop.snapshot import Points, Run
+from gputop.tracking.reader.kept import KEPT_POINTS
 from gputop.tracking.reader.runs import RunReader
 
 ALL = 1 << 62
-LISTED_POINTS, WHOLE_POINTS = 2, 2000
+LISTED_POINTS, WHOLE_POINTS = 0, KEPT_POINTS
 """Points to read of each metric and rank: for a list, which shows none, and for a chart."""
 
 

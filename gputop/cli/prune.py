@@ -16,7 +16,7 @@ from gputop.terminal_text import printable
 from gputop.tracking.journal import places
 from gputop.tracking.reader import labels
 
-_JOURNAL = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr")
+_JOURNAL = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr(?:\.kept)?")
 
 
 def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:

@@ -107,6 +107,11 @@ class Buckets(Sequence[Bucket]):
         last.append(bucket.last)
         non_finite.append(bucket.non_finite)
 
+    def totals(self, first: int, last: int) -> tuple[float, int]:
+        """Return the sum and the number of the finite values in buckets [first, last): far cheaper than one by one."""
+        _, _, total, count, _, _ = self._columns
+        return sum(total[first:last]), sum(count[first:last])
+
     def __len__(self) -> int:
         return len(self.x_first)
 

@@ -20,7 +20,9 @@ from gputop.facts.table import Facts
 from gputop.places import runs_dir as default_runs_dir
 from gputop.snapshot import FormatError, Points, Rank, Run
 from gputop.tracking.journal import places
+from gputop.tracking.reader import kept
 from gputop.tracking.reader import labels as run_labels
+from gputop.tracking.reader.kept import KeptLog
 from gputop.tracking.reader.labels import Labels
 from gputop.tracking.reader.launched import recipe_of
 from gputop.tracking.reader.rank_log import RankLog, Text, merged
@@ -54,7 +56,7 @@ class _Followed:
 
     run_id: str
     changed_ns: int = 0
-    logs: dict[tuple[int, int], RankLog] = field(default_factory=dict)
+    logs: dict[tuple[int, int], RankLog | KeptLog] = field(default_factory=dict)
     """By rank and attempt."""
     files: dict[Path, tuple[int, int]] = field(default_factory=dict)
     """Files that were opened, or found to be no journal: path -> (mtime, size) at that time."""
@@ -66,7 +68,7 @@ class _Followed:
     def alive(self) -> bool:
         return any(log.alive for log in self.logs.values())
 
-    def newest(self) -> list[RankLog]:
+    def newest(self) -> list[RankLog | KeptLog]:
         """Return each rank's latest attempt, by rank."""
         latest = {rank: self.logs[rank, attempt] for rank, attempt in sorted(self.logs)}
         return list(latest.values())
@@ -87,6 +89,7 @@ class RunReader:
         self._only = only
         self._runs_dir = Path(os.path.abspath(runs_dir or default_runs_dir()))
         self._backlog_points = backlog_points
+        self._keeper = kept.Keeper(backlog_points)
         self._recent_runs = recent_runs
         self._followed: dict[str, _Followed] = {}
         self._directories: dict[str, Path] = {}
@@ -126,7 +129,9 @@ class RunReader:
                 for _, log in sorted(followed.logs.items()):
                     if budget > 0:
                         budget -= log.poll(budget, self._backlog_points, POLL_POINTS)
-                        points.extend(log.take_points())
+                        found = log.take_points()
+                        points.extend(found)
+                        self._keeper.took(log, found)
             except Exception as error:  # noqa: BLE001 - the caller reports it
                 lost(followed.run_id, error)
         self._forget()
@@ -229,7 +234,7 @@ class RunReader:
             if followed.files.get(path) == stamp or (path in followed.files and path not in self.problems):
                 return
             followed.files[path] = stamp
-            log = RankLog(archive, ring)
+            log = self._opened(archive, ring)
             if log.identity.run_id != followed.run_id:
                 log.close()
                 raise FormatError(f"belongs to run {log.identity.run_id}")
@@ -242,6 +247,15 @@ class RunReader:
             log.close()
         else:
             followed.logs[key] = log
+
+    def _opened(self, archive: Path | None, ring: Path | None) -> RankLog | KeptLog:
+        """Return the journal, or what is kept of it."""
+        found = kept.load(archive, self._backlog_points) if archive is not None and ring is None else None
+        if found is not None:
+            return found
+        log = RankLog(archive, ring)
+        self._keeper.began(log)
+        return log
 
     def _find_rings(self) -> None:
         """Find runs that have only rings, because their archive's directory is read-only or deleted."""
@@ -301,7 +315,7 @@ class RunReader:
         self.problems[path] = describe_unexpected(error)
         self._lost(run_id, error)
 
-    def _logs(self) -> Iterable[RankLog]:
+    def _logs(self) -> Iterable[RankLog | KeptLog]:
         return (log for followed in self._followed.values() for log in followed.logs.values())
 
     def _forget(self) -> None:

@@ -24,6 +24,10 @@ X_LINE_MIN_HEIGHT = 8
 _LEFT = tuple(sum(bit for dot, bit in enumerate((0x01, 0x02, 0x04, 0x40)) if nibble >> dot & 1) for nibble in range(16))
 _RIGHT = tuple(sum(bit for dot, bit in enumerate((0x08, 0x10, 0x20, 0x80)) if nibble >> dot & 1) for nibble in range(16))
 BAND = "░"
+FREE = (" ", BAND)
+"""Cells without a curve or a note."""
+NOTE_ROWS = 2
+"""Notes stand in the top row, or below it where that is taken."""
 _BAND_DOTS = 4
 """A cell belongs to the band from this many of its eight dots on: edges of whole cells are calmer than torn ones."""
 ASCII_MARKS = "*+ox#@%&"
@@ -233,18 +237,26 @@ class _Raster:
     def _add_rule(self, cell: int, characters: list[list[str]], styles: list[list[str]]) -> None:
         """Draw a vertical line where no curve is."""
         for row in range(self.rows):
-            if characters[row][cell] in (" ", BAND, "."):
+            if characters[row][cell] in (*FREE, "."):
                 characters[row][cell], styles[row][cell] = ("|" if self.ascii_only else "│"), "text"
 
-    def _add_notes(self, characters: list[str], styles: list[str]) -> None:
-        """Write each note's mark into the top row, and its text where that covers nothing."""
-        marked = [note for note in self.notes if characters[note.column] == " "]
-        for note in marked:
-            characters[note.column], styles[note.column] = ("v" if self.ascii_only else "▾"), note.style
-        for note in marked:
-            start, end = note.column + 1, note.column + 1 + len(note.text)
-            if end < self.cells and not "".join(characters[start : end + 1]).strip():
-                characters[start:end], styles[start:end] = list(note.text), [note.style] * len(note.text)
+    def _add_notes(self, characters: list[list[str]], styles: list[list[str]]) -> None:
+        """Write each note's mark into one of the top rows, and its text where that covers nothing; earlier notes win."""
+        placed: list[tuple[Note, int]] = []
+        for note in self.notes:
+            row = next((row for row in range(min(NOTE_ROWS, self.rows)) if characters[row][note.column] in FREE), None)
+            if row is not None:
+                placed.append((note, row))
+                characters[row][note.column], styles[row][note.column] = ("v" if self.ascii_only else "▾"), note.style
+        for note, row in placed:
+            after = range(note.column + 1, note.column + 1 + len(note.text))
+            before = range(note.column - len(note.text), note.column)
+            cells = after if after.stop < self.cells else before
+            # One more cell on either side keeps two texts apart.
+            room = range(cells.start - (cells is before), cells.stop + (cells is after))
+            if all(0 <= cell < self.cells and characters[row][cell] in FREE for cell in room):
+                for cell, char in zip(cells, note.text, strict=True):
+                    characters[row][cell], styles[row][cell] = char, note.style
 
     def cells_of(self, masks: list[int]) -> Iterator[tuple[int, int, int]]:
         """Yield (row, cell, dots of the cell) only for cells with dots: a curve touches few cells."""
@@ -284,7 +296,7 @@ class _Raster:
         for cell in self.crosses:
             characters[0][cell] = "x" if self.ascii_only else "×"
             styles[0][cell] = "bad"
-        self._add_notes(characters[0], styles[0])
+        self._add_notes(characters, styles)
         if self.rule is not None:
             self._add_rule(self.rule, characters, styles)
         return [_spans(*row) for row in zip(characters, styles, strict=True)]

@@ -194,7 +194,7 @@ def legend(chart: Chart) -> Line:
                 Span(f" {curve.spread.label}  ", "dim"),
             ]
     if chart.marks:
-        spans.append(Span(f"{'x' if chart.ascii else '×'} {len(chart.marks)} NaN or infinite", "bad"))
+        spans.append(Span(f"{'x' if chart.ascii else '×'} NaN or infinite", "bad"))
     return tuple(spans)
 
 

@@ -14,7 +14,7 @@ from gputop.tui.state.view import View
 PANEL_CELLS = 50
 WAIT_SHARE_MIN = 0.05
 """Below this median share of waiting, no rank holds the others up."""
-_PARTS = (
+PARTS = (
     # (word, metric, style); what the other ranks are waited for is part of the backward pass as ranks report it
     ("data", "phase/data", "rank1"),
     ("fwd", "phase/forward", "rank0"),
@@ -50,7 +50,7 @@ def step_shares(run: Run) -> dict[str, float]:
     Waiting is taken out of the backward pass. Values that cannot belong to one step are left out.
     """
     shares: dict[str, float] = {}
-    for word, metric, _ in _PARTS:
+    for word, metric, _ in PARTS:
         held = [
             (rank.metrics[metric], rank.metrics["step_s"]) for rank in run.ranks if {metric, "step_s"} <= rank.metrics.keys()
         ]
@@ -68,7 +68,7 @@ def _split(run: Run, ascii_only: bool) -> list[Line]:
     took = run_numbers.latest(run, "step_s")
     if not shares or took is None:
         return []
-    styles = {word: style for word, _, style in _PARTS}
+    styles = {word: style for word, _, style in PARTS}
     bar = segments([(share, styles[word]) for word, share in shares.items()], PANEL_CELLS, ascii_only)
     named = joined((line((f"{word} {share * 100:.0f}", styles[word])) for word, share in shares.items()), Span("  "))
     return [line(("one step ", "dim"), (f"{took * 1e3:.0f} ms", "value")), bar, (*named, Span(" %", "dim"))]

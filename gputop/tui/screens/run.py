@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 
 from gputop.history.smoothing import next_smoothing
+from gputop.losses import loss_metric
 from gputop.questions import Answer
 from gputop.run_questions import RunsAnswer
 from gputop.snapshot import Run
@@ -21,8 +22,8 @@ from gputop.tui.drawing.prose import wrapped
 from gputop.tui.drawing.ranks import STATE_STYLES, draw_ranks
 from gputop.tui.drawing.runs.differences import config_lines
 from gputop.tui.drawing.runs.listing import ordered
-from gputop.tui.drawing.runs.overlay import HUES, moved
-from gputop.tui.drawing.runs.positions import positions
+from gputop.tui.drawing.runs.overlay import HUES
+from gputop.tui.drawing.runs.strips import devices_of, first_subject, strip_lines
 from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
 from gputop.tui.drawing.runs.window import Window
 from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
@@ -36,6 +37,9 @@ from gputop.tui.widgets.requests import RunsAsked
 from gputop.tui.widgets.ruled import RuledPane
 from gputop.tui.widgets.run_list import RunList
 
+USE_TITLE: Line = (Span("On the same axis", "title"),)
+CHART_LINES_MIN = 10
+"""A chart keeps this many lines, with its title and legend, whatever stands below it."""
 RANK_LINES, RANK_LINES_LOW = 11, 6
 """Most lines of the table of ranks below the charts, and on a low screen."""
 WIDE_COLUMNS = 120
@@ -55,6 +59,7 @@ RUN_HINTS = (KeyHint("Space", "overlay", "screen.mark"), KeyHint("/", "filter", 
 MORE_HINTS = (
     KeyHint("[ ]", "smooth", "screen.smooth(1)"),
     KeyHint("r", "ranks", "screen.per_rank"),
+    KeyHint("h", "heat rows", "screen.subject"),
     KeyHint("t", "table", "screen.table"),
     KeyHint("w", "where", "app.where"),
     KeyHint("k", "stop", "screen.stop"),
@@ -88,16 +93,13 @@ class RunScreen(SubScreen):
     RunScreen #summary { height: 2; }
     RunScreen #side { width: 42; }
     RunScreen #config { height: 1fr; max-height: 40%; }
-    RunScreen #metric { height: 2fr; }
-    RunScreen #use { height: 1fr; }
-    RunScreen #use.empty { height: 3; }
+    RunScreen #metric { height: 1fr; }
     RunScreen #grid { display: none; }
     RunScreen.grid #grid { display: block; }
-    RunScreen.grid ChartPane, RunScreen.grid #ranks { display: none; }
-    RunScreen.low #use { height: 7; }
+    RunScreen.grid ChartPane, RunScreen.grid #use, RunScreen.grid #ranks { display: none; }
     RunScreen.small #ranks { display: none; }
     RunScreen.table #ranks { display: block; }
-    RunScreen.table ChartPane { display: none; }
+    RunScreen.table ChartPane, RunScreen.table #use { display: none; }
     RunScreen.narrow #side { display: none; }
     RunScreen.narrow.list #side { display: block; width: 1fr; }
     RunScreen.narrow.list #main { display: none; }
@@ -120,6 +122,7 @@ class RunScreen(SubScreen):
         Binding("minus", "zoom(2.0)", show=False),
         Binding("0", "whole", show=False),
         Binding("g", "grid", show=False),
+        Binding("h", "subject", show=False),
         Binding("M", "metric(-1)", show=False),
         Binding("m", "metric(1)", show=False),
         Binding("t", "table", show=False),
@@ -154,6 +157,8 @@ class RunScreen(SubScreen):
         self._own: dict[str, Any] | None = None
         """Chart settings that a key changed on this screen; used only when there is no ``change`` to report them to."""
         self._uuids: tuple[str, ...] = ()
+        self.subject: str | None = None
+        """What the rows of ranks show; None chooses what the run tells."""
 
     def compose_body(self) -> ComposeResult:
         """Yield the summary, the charts and the tables."""
@@ -164,7 +169,7 @@ class RunScreen(SubScreen):
                 yield RuledPane("Configuration", id="config")
             with Vertical(id="main"):
                 yield ChartPane(id="metric")
-                yield ChartPane(id="use")
+                yield RuledPane(id="use")
                 yield MetricGrid()
                 yield RuledPane("Ranks", id="ranks")
 
@@ -256,8 +261,7 @@ class RunScreen(SubScreen):
         if self.has_class("grid"):
             self._draw_grid(view)
             return
-        self._draw_metric(run, view)
-        self._draw_use(run, view)
+        self._draw_use(run, view, self._draw_metric(run, view))
         self._draw_ranks(run, view)
 
     def _draw_grid(self, view: View) -> None:
@@ -271,13 +275,13 @@ class RunScreen(SubScreen):
         ids = dict.fromkeys((self.run_id, *self.marked))
         return [(run, self.marked.get(run_id, "accent")) for run_id in ids if (run := self.stored.find(run_id, view))]
 
-    def _draw_metric(self, run: Run, view: View) -> None:
+    def _draw_metric(self, run: Run, view: View) -> large_chart.Chart | None:
         pane = self.query_one("#metric", ChartPane)
         title = (Span(clean(self.chart.metric or "metrics"), "title"),)
         chart = self.chart.chart(self.overlaid(view), view, self.settings, *pane.chart_size())
         if chart is None:
             pane.show_words(no_metric_lines(run, pane.inner_size.width), title=title)
-            return
+            return None
         ranks = len(view.history.metric(self.run_id, self.chart.metric or ""))
         pane.show_chart(
             chart,
@@ -285,6 +289,7 @@ class RunScreen(SubScreen):
             subtitle=self.chart.description(self.settings),
             footer=self.chart.hidden_ranks(ranks, self.settings),
         )
+        return chart
 
     def _draw_list(self, view: View) -> None:
         runs = self.query_one(RunList)
@@ -293,48 +298,28 @@ class RunScreen(SubScreen):
                 self._runs(view), self.run_id, self.marked, view.snapshot.time, complete=self.stored.is_complete(view)
             )
 
-    def _draw_use(self, run: Run, view: View) -> None:
-        pane = self.query_one("#use", ChartPane)
-        title: Line = (Span("GPU utilization of this run's GPUs", "title"),)
-        indices = {device.uuid: device.index for device in view.snapshot.devices}
-        series = [
-            (indices[uuid], found)
-            for uuid in self._uuids
-            if uuid in indices and (found := view.history.device(uuid, "utilization_percent")) is not None and found.buckets
-        ]
-        if not series:
+    def _draw_use(self, run: Run, view: View, chart: large_chart.Chart | None) -> None:
+        """Draw what belongs to the run along the chart's axis, in as many lines as it needs and the chart leaves."""
+        pane = self.query_one("#use", RuledPane)
+        layer = self.chart.layer(run, view)
+        devices = devices_of(run, view, self._uuids)
+        lines: tuple[Line, ...] = ()
+        if chart is not None and layer is not None:
+            self.subject = self.subject or first_subject(run, view.history)
+            lines = strip_lines(layer, chart, view, devices, self.subject, loss_metric(view.history.metrics(run.run_id)))
+        if not devices and not self.has_class("small"):
             text = "No GPU of this machine is known to belong to this run: its processes have ended, or run elsewhere."
-            pane.add_class("empty")
-            pane.show_words(wrapped(text, max(20, pane.inner_size.width), "dim"), title=title)
-            return
-        pane.remove_class("empty")
-        kind = self.chart.x_kind if self.chart.x_kind in ("time", "clock") else "time"
-        where = positions(kind, run, view.history) or positions("clock", run, view.history)
-        assert where is not None
-        if kind == self.chart.x_kind and self.chart.whole is not None:
-            start, end = self.chart.window.visible(self.chart.whole)
-        else:
-            spans = [seen for _, item in series if (seen := item.span()) is not None]
-            start, end = where.to_x(min(start for start, _ in spans)), where.to_x(max(end for _, end in spans))
-            title = (*title, Span(" (over time)", "dim"))
-        width, height = pane.chart_size()
-        columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
-        per_device = len(series) <= 8
-        curves = large_chart.device_curves(series, where.of_x(start), where.of_x(end), columns, per_device)
-        chart = large_chart.Chart(
-            width,
-            height,
-            tuple(moved(curve, where) for curve in curves),
-            start,
-            end,
-            kind,
-            y_range=(0.0, 100.0),
-            unit="%",
-            ascii=self.settings.ascii,
-            plain=not self.settings.color,
-            cursor=self.chart.window.cursor if kind == self.chart.x_kind else None,
-        )
-        pane.show_chart(chart, title=title)
+            lines = (*lines, *wrapped(text, max(20, pane.inner_size.width), "dim"))
+        taken = 1 + len(lines)
+        most = self.query_one("#main").size.height - CHART_LINES_MIN - self._rank_lines(run)
+        pane.styles.height = max(0, min(taken, most))
+        pane.set_content(lines or ((Span("Nothing but metrics is known of this run.", "dim"),),), title=USE_TITLE)
+
+    def _rank_lines(self, run: Run) -> int:
+        """Return how many lines the table of ranks takes below the charts."""
+        if self.has_class("small"):
+            return 0
+        return min(RANK_LINES_LOW if self.has_class("low") else RANK_LINES, 2 + len(run.ranks))
 
     def _draw_ranks(self, run: Run, view: View) -> None:
         pane = self.query_one("#ranks", RuledPane)
@@ -347,8 +332,7 @@ class RunScreen(SubScreen):
             marked=view.involved_pids,
             ascii_only=self.settings.ascii,
         )
-        most = RANK_LINES_LOW if self.has_class("low") else RANK_LINES
-        pane.styles.height = "1fr" if self.has_class("table") else min(most, 1 + len(lines))
+        pane.styles.height = "1fr" if self.has_class("table") else self._rank_lines(run)
         pane.set_content(lines)
 
     def _draw_config(self, view: View) -> None:
@@ -375,7 +359,7 @@ class RunScreen(SubScreen):
         """Show the chosen run."""
         event.stop()
         self.run_id = event.run_id
-        self._uuids = ()
+        self._uuids, self.subject = (), None
         if event.opened and self.has_class("list"):
             self.action_list()
         self._ask()
@@ -428,7 +412,7 @@ class RunScreen(SubScreen):
     def on_metric_grid_opened(self, event: MetricGrid.Opened) -> None:
         """Show the chosen metric large."""
         event.stop()
-        self.chart.metric = event.metric
+        self.chart.choose(event.metric)
         self.action_grid()
 
     def action_filter(self) -> None:
@@ -530,6 +514,13 @@ class RunScreen(SubScreen):
         """Show the next or previous metric."""
         self.chart.next_metric(by)
         if self.view is not None:
+            self.draw(self.view)
+
+    def action_subject(self) -> None:
+        """Show something else in the rows of ranks: waiting, step time, or loss."""
+        run = self._run(self.view) if self.view is not None else None
+        if self.view is not None and run is not None:
+            self.subject = first_subject(run, self.view.history, after=self.subject)
             self.draw(self.view)
 
     def action_table(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gputop.history.series import X_MAX, History
 from gputop.losses import AUTOMATIC_PREFIX, loss_metric
@@ -11,6 +12,7 @@ from gputop.tui.drawing import large_chart
 from gputop.tui.drawing.charts.axis import first_step
 from gputop.tui.drawing.large_chart import Chart
 from gputop.tui.drawing.line import Line, Span
+from gputop.tui.drawing.runs.notes import notes_of
 from gputop.tui.drawing.runs.overlay import Layer, curves_of, layers_of, span_of
 from gputop.tui.drawing.runs.positions import X_KINDS, X_WORDS, positions
 from gputop.tui.drawing.runs.window import Window
@@ -25,6 +27,8 @@ class RunChart:
 
     def __init__(self) -> None:
         self.metric: str | None = None
+        self.chosen = False
+        """Whether the user chose the metric; before, it is the loss as soon as there is one."""
         self.x_kind = "time"
         self.window = Window()
         self.whole: tuple[float, float] | None = None
@@ -39,15 +43,22 @@ class RunChart:
         # An automatic value stands in where a rank logs none of its own (``History.metric``).
         shown = (name for name in names if (own := name.removeprefix(AUTOMATIC_PREFIX)) == name or own not in known)
         self.names = tuple(sorted(shown, key=lambda name: name != first))
-        if self.metric not in self.names:
+        if not self.chosen or self.metric not in self.names:
             self.metric = self.names[0] if self.names else None
+
+    def choose(self, metric: str) -> None:
+        """Show this metric, also of other runs that have it."""
+        self.metric, self.chosen = metric, True
 
     def chart(self, runs: Sequence[tuple[Run, str]], view: View, settings: Settings, width: int, height: int) -> Chart | None:
         """Return the chart of these runs, the one on the screen first, each with its curve's style; None without values."""
         layers = layers_of(runs, self.metric, self.x_kind, view.history) if self.metric is not None else []
         self.whole = self._whole(layers, view)
         self.columns = max(1, width - large_chart.LABEL_COLUMNS - 1)
-        return self._chart(layers, self.whole, settings, width, height)
+        chart = self._chart(layers, self.whole, settings, width, height)
+        if chart is None:
+            return None
+        return replace(chart, notes=notes_of(layers, view, chart.x_start, chart.x_end, self.columns))
 
     def small(
         self, metric: str, runs: Sequence[tuple[Run, str]], view: View, settings: Settings, width: int, height: int
@@ -87,6 +98,11 @@ class RunChart:
             cursor=self.window.cursor if self.window.cursor is not None and start <= self.window.cursor <= end else None,
         )
 
+    def layer(self, run: Run, view: View) -> Layer | None:
+        """Return the run on the screen along the axis; None without values."""
+        layers = layers_of([(run, "accent")], self.metric, self.x_kind, view.history) if self.metric is not None else []
+        return layers[0] if layers else None
+
     def _whole(self, layers: Sequence[Layer], view: View) -> tuple[float, float] | None:
         span = span_of(layers)
         if span is None:
@@ -119,7 +135,7 @@ class RunChart:
         """Choose the next or previous metric."""
         if self.names:
             held = self.names.index(self.metric) if self.metric in self.names else 0
-            self.metric = self.names[(held + by) % len(self.names)]
+            self.choose(self.names[(held + by) % len(self.names)])
 
     def next_axis(self, run: Run, history: History) -> None:
         """Choose the next axis that the run tells enough for, and show all of it."""

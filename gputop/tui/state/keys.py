@@ -72,6 +72,7 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("+  -  0", "zoom in, out, the whole; the wheel zooms, dragging selects a range", "run"),
     KeyHelp("m  M", "next or previous metric", "run"),
     KeyHelp("g", "all metrics in small charts: arrows choose, Enter opens one, / searches, PgUp PgDn page", "run"),
+    KeyHelp("h", "heat rows of the ranks: share of waiting, step time, or loss", "run"),
     KeyHelp("t", "ranks and configuration instead of the charts", "run"),
     KeyHelp("Up  Down  [  ]", "previous or next GPU", "GPU"),
     KeyHelp("left  right", "shorter or longer range: 1, 5, 30 minutes, the whole run", "GPU"),

@@ -38,7 +38,15 @@ class TypedFilter(Pane):
         self.set_filter(self.filter_text() if keep else "")
 
     def on_key(self, event: events.Key) -> None:
-        """Capture every key while a filter is typed."""
+        """Capture every key while a filter is typed.
+
+        The key that starts it is taken here too: as a binding of the screen, it would come after the letters of a quick typist.
+        """
+        if event.key == "slash" and not self.typing:
+            event.stop()
+            event.prevent_default()
+            self.start_typing()
+            return
         if not self.typing or event.key in _KEPT_WHILE_TYPING:
             return
         event.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
 from gputop.run_questions import RunsAnswer, RunsQuestion
@@ -194,3 +195,16 @@ async def test_a_replay_asks_nothing_and_lists_what_the_recording_holds() -> Non
         assert "resnet18-ddp" in shown
         assert "reading" not in shown
         assert shown.isascii()
+
+
+async def test_a_filter_typed_in_one_burst_triggers_no_action() -> None:
+    screen = RunScreen("run-1")
+    app = AskingApp(screen)
+    async with app.run_test(size=(160, 50)) as pilot:
+        await settle(pilot)
+        for key, character in (("slash", "/"), *((char, char) for char in "gmnx")):
+            app.post_message(events.Key(key, character))
+        await settle(pilot)
+        await settle(pilot)
+        assert screen.query_one(RunList).filter_text() == "gmnx"
+        assert not screen.has_class("grid")

@@ -74,12 +74,13 @@ def _cells(run: Run, now: float, shown: bool, hue: str | None, ascii_only: bool)
     state = STATE_STYLES.get(run.state, "text")
     live = run.state in LIVE_STATES
     drawn = shown or hue is not None
+    loss_style = "bad" if loss is not None and not math.isfinite(loss) else "text" if drawn else "dim"
     mark = ("*" if drawn else "-") if ascii_only else ("●" if drawn else "○")
     took = None if run.created_at is None else max(0.0, (run.ended_at or now) - run.created_at)
     return {
         "mark": Span(mark, hue or ("accent" if shown else state)),
         "name": Span(clean(run.name), "value" if drawn else "text" if live else "dim"),
-        "loss": Span(units.metric(loss), "bad" if loss is not None and not math.isfinite(loss) else "text" if drawn else "dim"),
+        "loss": Span(units.metric(loss, 3), loss_style),
         "tags": Span(clean(" ".join(run.tags)), "owner"),
         "state": Span(run.state, state),
         "took": Span(units.duration(took), "dim"),

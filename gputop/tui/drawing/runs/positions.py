@@ -32,7 +32,7 @@ def positions(kind: str, run: Run, history: History) -> Positions | None:
     if kind == "time":
         start = run.created_at or _first_time(run, history)
         return None if start is None else Positions("time", lambda at: at - start, lambda x: x + start)
-    ends = _epochs(run, history)
+    ends = epochs_of(run, history)
     if len(ends) < 2:
         return None
     steps, epochs = [step for step, _ in ends], [epoch for _, epoch in ends]
@@ -53,11 +53,12 @@ def _first_time(run: Run, history: History) -> float | None:
     return min(spans, default=None)
 
 
-def _epochs(run: Run, history: History) -> list[tuple[float, float]]:
-    """Return (step, epoch) where a new epoch begins, or at each value if a run logs fractions; both ascend."""
+def epochs_of(run: Run, history: History, *, by_step: bool = True) -> list[tuple[float, float]]:
+    """Return (step or time, epoch) where a new epoch begins, or at each value if a run logs fractions; both ascend."""
     series = next(iter(history.metric(run.run_id, EPOCH_METRIC).values()), None)
     found: list[tuple[float, float]] = []
-    for bucket in series.by_step.buckets if series is not None else ():
+    kept = None if series is None else series.by_step if by_step else series.by_time
+    for bucket in kept.buckets if kept is not None else ():
         if bucket.count and (not found or (bucket.low > found[-1][1] and bucket.x_first > found[-1][0])):
             found.append((bucket.x_first, bucket.low))
     return found

@@ -1,0 +1,222 @@
+"""What is kept of an ended journal beside it, so that the run opens without reading the journal again.
+
+A journal of ten million values takes seconds to read, and a thousand journals do too. Whoever reads an ended journal to its end
+leaves one small file: a line with what the rank states, and, of a large journal, a line with its decimated points. It
+holds while the journal has the size and time that the file names; anything else, damage too, means reading the journal.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from gputop.snapshot import ENDED_STATES, Points, Rank
+from gputop.tracking.journal.places import is_ours
+from gputop.tracking.reader.decimate import Decimator
+from gputop.tracking.reader.rank_log import RankLog, Text
+from gputop.wire import FormatError, decode, encode, parse_json
+
+VERSION = 1
+SUFFIX = ".kept"
+KEPT_POINTS = 2000
+"""Points that are kept of each metric, as many as a screen asks for; whoever wants more reads the journal."""
+POINTS_FROM_BYTES = 1 << 20
+"""Of a smaller journal no points are kept: they would take more room than it does, and it is read in milliseconds."""
+NONE_BELOW = 8
+"""Whoever wants fewer points than this wants a list of runs, and gets none."""
+KEPT_BYTES = 64 << 20
+"""A larger file is none of gputop's."""
+_HEAD_BYTES = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """The parts of a journal's identity that a run is put together from."""
+
+    run_id: str
+    rank: int
+    attempt: int
+    created_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The first line. ``journal_bytes`` and ``journal_ns`` are the journal's size and modification time."""
+
+    version: int
+    journal_bytes: int
+    journal_ns: int
+    identity: Who
+    state: Rank
+    card: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Any] = field(default_factory=dict)
+    texts: tuple[Text, ...] = ()
+    has_points: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Tail:
+    points: tuple[Points, ...] = ()
+
+
+class KeptLog:
+    """An ended journal as it was kept; offers what ``RankLog`` does."""
+
+    ring = None
+    done = True
+    alive = False
+
+    def __init__(self, archive: Path, head: Head, points: Sequence[Points]) -> None:
+        self.archive = archive
+        self.identity = head.identity
+        self.config = dict(head.config)
+        self.texts = head.texts
+        self._head = head
+        self._points = list(points)
+
+    def poll(self, budget: int, backlog_points: int, poll_points: int) -> int:
+        """Read nothing: all is known."""
+        return 0
+
+    def take_points(self) -> list[Points]:
+        """Return the points, once."""
+        points, self._points = self._points, []
+        return points
+
+    def rank(self) -> Rank:
+        """Return the rank as its journal left it."""
+        return self._head.state
+
+    def text(self, name: str) -> str | None:
+        """Return an entry of the card if it is a string."""
+        value = self._head.card.get(name)
+        return value if isinstance(value, str) else None
+
+    @property
+    def command(self) -> tuple[str, ...] | None:
+        """The command line that the process was started with."""
+        value = self._head.card.get("command")
+        return tuple(str(part) for part in value) if isinstance(value, list) else None
+
+    def ended_at(self) -> float | None:
+        """Return when the journal was last written."""
+        seconds, nanoseconds = divmod(self._head.journal_ns, 10**9)
+        return seconds + 1e-9 * nanoseconds  # rounded as the journal's own time is
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+
+def load(archive: Path, points: int) -> KeptLog | None:
+    """Return what is kept of a journal; None if that is nothing, not of this journal, damaged, or too few points."""
+    if points > KEPT_POINTS:
+        return None
+    try:
+        handle = os.open(_path_of(archive), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            if os.fstat(handle).st_uid != os.geteuid() or os.fstat(handle).st_size > KEPT_BYTES:
+                return None
+            head = decode(Head, parse_json(file.readline(_HEAD_BYTES)))
+            journal = archive.lstat()
+            stamp = (VERSION, journal.st_size, journal.st_mtime_ns, archive.parent.name)
+            if stamp != (head.version, head.journal_bytes, head.journal_ns, head.identity.run_id):
+                return None
+            if head.state.state not in ENDED_STATES:
+                return None
+            if points < NONE_BELOW:
+                return KeptLog(archive, head, ())
+            if not head.has_points:
+                return None
+            found = decode(_Tail, parse_json(file.readline())).points
+            if any(not len(part.steps) == len(part.times) == len(part.values) for part in found):
+                return None
+            return KeptLog(archive, head, found)
+    except (OSError, FormatError):
+        return None
+
+
+class Keeper:
+    """Keeps what one reader reads of journals that had ended when it opened them."""
+
+    def __init__(self, points: int) -> None:
+        self._whole = points >= KEPT_POINTS
+        self._reads = points <= KEPT_POINTS
+        self._taken: dict[RankLog, list[Points]] = {}
+
+    def began(self, log: RankLog) -> None:
+        """Follow the reading of a journal."""
+        if self._reads and not log.alive and log.archive is not None:
+            self._taken[log] = []
+
+    def took(self, log: RankLog | KeptLog, points: Sequence[Points]) -> None:
+        """Take in what was read of it; at its end, write the file."""
+        if not isinstance(log, RankLog) or log not in self._taken:
+            return
+        if self._whole:
+            self._taken[log] += points
+        if log.done:
+            # A full disk, or a directory of somebody else's: the journal is read again next time.
+            with suppress(OSError):
+                _write(log, self._taken.pop(log), self._whole)
+
+
+def _write(log: RankLog, points: Iterable[Points], whole: bool) -> None:
+    archive = log.archive
+    if archive is None or not is_ours(archive.parent) or (log.ring is not None and log.ring.exists()):
+        return
+    journal, directory = archive.lstat(), archive.parent.lstat()
+    who = log.identity
+    head = Head(
+        VERSION,
+        journal.st_size,
+        journal.st_mtime_ns,
+        Who(who.run_id, who.rank, who.attempt, who.created_ns),
+        log.rank(),
+        log.card,
+        log.config,
+        tuple(log.texts),
+        whole and journal.st_size >= POINTS_FROM_BYTES,
+    )
+    lines = [json.dumps(encode(head))]
+    if len(lines[0]) >= _HEAD_BYTES or head.state.state not in ENDED_STATES:
+        return
+    if head.has_points:
+        lines.append(json.dumps(encode(_Tail(tuple(_joined(points))))))
+    temporary = archive.parent / f".{archive.name}{SUFFIX}.{os.getpid()}"
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+        os.replace(temporary, _path_of(archive))
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    finally:
+        # The newest runs are those whose directory changed last, and reading one does not make it new.
+        os.utime(archive.parent, ns=(directory.st_atime_ns, directory.st_mtime_ns))
+
+
+def _joined(points: Iterable[Points]) -> list[Points]:
+    """Return one series per metric: a large journal was read, and decimated, in several parts."""
+    series: dict[str, list[Points]] = {}
+    for part in points:
+        series.setdefault(part.metric, []).append(part)
+    return [parts[0] if len(parts) == 1 else _decimated(parts) for parts in series.values()]
+
+
+def _decimated(parts: Sequence[Points]) -> Points:
+    whole = Decimator(KEPT_POINTS)
+    for part in parts:
+        nanoseconds = [int(time * 1e9) for time in part.times]
+        whole.extend(part.steps, nanoseconds, part.values, lambda at: at / 1e9)
+    _, steps, times, values = zip(*whole.points(), strict=True)
+    return replace(parts[0], steps=steps, times=times, values=values)
+
+
+def _path_of(archive: Path) -> Path:
+    return archive.with_name(archive.name + SUFFIX)

@@ -1,0 +1,213 @@
+"""Rows below a run's chart, on its x axis: GPUs, throughput, power, how a step divides, and a heat row per rank. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from gputop import units
+from gputop.facts.table import Facts
+from gputop.history.series import History
+from gputop.snapshot import Device, Run, own_or_automatic
+from gputop.tui.drawing import run_numbers
+from gputop.tui.drawing.bars import segments
+from gputop.tui.drawing.gpus.past import row_of_past
+from gputop.tui.drawing.large_chart import LABEL_COLUMNS, Chart
+from gputop.tui.drawing.line import ASCII_ELLIPSIS, Line, Span, cut, fit_text, joined, line
+from gputop.tui.drawing.run_numbers import SPEED_METRICS, speed_unit
+from gputop.tui.drawing.run_panel import PARTS, step_shares
+from gputop.tui.drawing.runs.overlay import Layer
+from gputop.tui.drawing.runs.time_line import Columns, columns_of, means
+from gputop.tui.state.view import View
+
+SUBJECTS = ("wait", "step time", "loss")
+"""What the rows of ranks can show, in the order in which a key switches them."""
+_METRICS = {"wait": "phase/communication", "step time": "step_s"}
+_LABEL_CELLS = LABEL_COLUMNS + 1
+
+Values = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One row: its label, its values, the value that fills a cell, how a value is written, and whether trouble marks it."""
+
+    label: str
+    values: Values
+    top: float
+    unit: str = ""
+    low: float = 0.0
+    style: str = "dim"
+
+
+def strip_lines(
+    layer: Layer, chart: Chart, view: View, devices: Sequence[Device], subject: str, loss: str | None
+) -> tuple[Line, ...]:
+    """Return the rows for the run of ``layer``, aligned with its chart; empty if nothing is known.
+
+    ``subject`` is one of ``SUBJECTS``; ``loss`` is the name of the run's loss.
+    """
+    count = chart.width - _LABEL_CELLS
+    columns = columns_of(layer, chart.x_start, chart.x_end, count) if count > 0 else None
+    if columns is None:
+        return ()
+    ascii_only = chart.ascii
+    cursor = None if chart.cursor is None else min(count - 1, max(0, int(chart.share_of(chart.cursor) * count)))
+    history, run = view.history, layer.run
+    strips = [*gpu_strips(devices, columns, view), *_run_strips(run, devices, columns, history)]
+    lines = [_drawn(strip, cursor, ascii_only) for strip in strips]
+    lines += _split_lines(run, columns, history, cursor, count, ascii_only)
+    ranks = rank_strips(run, subject, loss, columns, history)
+    if ranks:
+        head = f"{subject} by rank, {units.metric(ranks[0].low, 3)} to {units.metric(ranks[0].top, 3)}{ranks[0].unit}"
+        lines.append(line((" " * _LABEL_CELLS, "dim"), (head, "dim"), ("  h", "key"), (" other", "dim")))
+        lines += [_drawn(strip, cursor, ascii_only) for strip in ranks]
+    return tuple(lines)
+
+
+def devices_of(run: Run, view: View, uuids: Sequence[str]) -> tuple[Device, ...]:
+    """Return this machine's devices that a run uses or has used: those of ``uuids``, and those that its ranks state."""
+    stated = [device for rank in run.ranks for device in Facts(rank.facts).devices]
+    known = {*uuids, *(device.uuid for device in stated if device.uuid)}
+    virtual = {device.virtual_index for device in stated if device.virtual_index is not None}
+    return tuple(
+        device
+        for device in view.snapshot.devices
+        if device.uuid in known or (device.kind == "virtual" and device.index in virtual)
+    )
+
+
+def gpu_strips(devices: Sequence[Device], columns: Columns, view: View) -> list[Strip]:
+    """Return the utilization of each GPU, if any of it was seen in this stretch."""
+    found = []
+    for device in devices:
+        series = view.history.device(device.uuid, "utilization_percent")
+        values = means(series, columns.times) if series is not None else []
+        if any(value is not None for value in values):
+            style = "accent" if device.uuid in view.involved_devices else "text"
+            found.append(Strip(f"GPU{device.index}", values, 100.0, "%", style=style))
+    return found
+
+
+def _run_strips(run: Run, devices: Sequence[Device], columns: Columns, history: History) -> list[Strip]:
+    found = []
+    for name in SPEED_METRICS:
+        speed = _sum([columns.of(item) for item in history.metric(run.run_id, name).values()])
+        if any(value is not None for value in speed):
+            found.append(Strip(speed_unit(name).replace("samples", "smp"), speed, _largest([speed])))
+            break
+    power = _sum(
+        [means(series, columns.times) for device in devices if (series := history.device(device.uuid, "power_w")) is not None]
+    )
+    if any(value is not None for value in power):
+        found.append(Strip("power", power, _largest([power]), "W"))
+    return found
+
+
+def rank_strips(run: Run, subject: str, loss: str | None, columns: Columns, history: History) -> list[Strip]:
+    """Return a row per rank with the share of a step that it waits, its step time, or its loss; all on one scale."""
+    if len(run.ranks) < 2:
+        return []
+    name = loss if subject == "loss" else _METRICS[subject]
+    series = history.metric(run.run_id, name) if name is not None else {}
+    rows: dict[int, Values] = {rank: columns.of(item) for rank, item in sorted(series.items())}
+    if subject == "wait":
+        whole = {rank: columns.of(item) for rank, item in history.metric(run.run_id, "step_s").items()}
+        rows = {rank: _shares(row, whole.get(rank, ())) for rank, row in rows.items()}
+    known = [value for row in rows.values() for value in row if value is not None]
+    if not known or len(rows) < 2:
+        return []
+    if subject == "wait":
+        return [Strip(f"r{rank}", row, 100.0, "%", style="owner") for rank, row in rows.items()]
+    if subject == "step time":
+        in_ms = {rank: [None if value is None else value * 1e3 for value in row] for rank, row in rows.items()}
+        return [Strip(f"r{rank}", row, _largest(list(in_ms.values())), " ms", style="owner") for rank, row in in_ms.items()]
+    low, top = min(known), max(known)
+    return [Strip(f"r{rank}", row, top, "", low, "owner") for rank, row in rows.items()]
+
+
+def first_subject(run: Run, history: History, *, after: str | None = None) -> str:
+    """Return what the rows of ranks show: the first, or the next ``after`` one, for which the run has values."""
+    names = set(history.metrics(run.run_id))
+    known = [subject for subject in SUBJECTS if subject == "loss" or own_or_automatic(_METRICS[subject], names) in names]
+    if after in known:
+        return known[(known.index(after) + 1) % len(known)]
+    return known[0]
+
+
+def _split_lines(run: Run, columns: Columns, history: History, cursor: int | None, count: int, ascii_only: bool) -> list[Line]:
+    """Return how a step divides at the cursor, else at the end of what is visible: a bar and its words."""
+    if cursor is not None:
+        run = _at(run, columns.only(cursor), history)
+    shares, steps = step_shares(run), run_numbers.latest(run, "step_s")
+    if not shares or not steps:
+        return []
+    styles = {word: style for word, _, style in PARTS}
+    bar = segments([(share, styles[word]) for word, share in shares.items()], count, ascii_only)
+    words = joined((line((f"{word} {share * 100:.0f}%", styles[word])) for word, share in shares.items()), Span("  "))
+    return [
+        (Span(fit_text("one step", _LABEL_CELLS), "dim"), *bar),
+        (Span(fit_text(f"{steps * 1e3:.4g} ms", _LABEL_CELLS), "value"), *words),
+    ]
+
+
+def _at(run: Run, column: Columns, history: History) -> Run:
+    """Return the run with the values that its ranks had in one column."""
+    names = ("step_s", *(metric for _, metric, _ in PARTS))
+    series = {name: history.metric(run.run_id, name) for name in names}
+    ranks = []
+    for rank in run.ranks:
+        held = {name: column.of(ranked[rank.rank])[0] for name, ranked in series.items() if rank.rank in ranked}
+        ranks.append(replace(rank, metrics={name: value for name, value in held.items() if value is not None}))
+    return replace(run, ranks=tuple(ranks))
+
+
+def _value_at(values: Values, cursor: int | None) -> float | None:
+    if cursor is not None:
+        return values[cursor] if cursor < len(values) else None
+    return next((value for value in reversed(values) if value is not None), None)
+
+
+def _drawn(strip: Strip, cursor: int | None, ascii_only: bool) -> Line:
+    """Return a row with its label, and its value at the cursor, else its newest."""
+    label, text = _label(strip, _value_at(strip.values, cursor))
+    span = strip.top - strip.low
+    shares = [None if value is None else (value - strip.low) / span if span > 0 else 0.5 for value in strip.values]
+    row = row_of_past(shares, ascii_only)
+    if cursor is not None:
+        row = (*cut(row, 0, cursor), Span("|" if ascii_only else "│"), *cut(row, cursor + 1, len(strip.values)))
+    return (Span(label, strip.style), Span(text, "value"), *row)
+
+
+def _label(strip: Strip, value: float | None) -> tuple[str, str]:
+    """Return a row's label and its value, which together take the cells before the row; with a gap if one is left."""
+    number = "" if value is None else short(value)
+    texts = (f"{number}{strip.unit.strip()} " if number else "", f"{number} ", number)
+    text = next((text for text in texts if len(strip.label) + 1 + len(text) <= _LABEL_CELLS), number)
+    return fit_text(strip.label, max(0, _LABEL_CELLS - len(text)), ellipsis=ASCII_ELLIPSIS), text
+
+
+def short(value: float) -> str:
+    """Return a value in about three cells: "0.52", "7.1", "640", "12k"."""
+    for scale, suffix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= scale:
+            return f"{value / scale:.3g}{suffix}"
+    return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"
+
+
+def _shares(parts: Values, wholes: Values) -> list[float | None]:
+    pairs = zip(parts, wholes, strict=False)
+    return [
+        100 * part / whole if part is not None and whole is not None and 0 <= part <= whole and whole > 0 else None
+        for part, whole in pairs
+    ]
+
+
+def _sum(rows: Sequence[Values]) -> list[float | None]:
+    """Return the sum of each column; None where one value is not known, because the rest is not the sum."""
+    columns = ([value for value in column if value is not None] for column in zip(*rows, strict=True))
+    return [sum(known) if len(known) == len(rows) else None for known in columns]
+
+
+def _largest(rows: Sequence[Values]) -> float:
+    return max((value for row in rows for value in row if value is not None), default=1.0) or 1.0
