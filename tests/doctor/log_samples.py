@@ -453,6 +453,73 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         {"file": "/dev/shm/nccl-UbzKZ9", "bytes": "9637888"},
     ),
     ("nccl_shm", "NCCL WARN Error: failed to extend /dev/shm/nccl-UbzKZ9 to 9637892 bytes", {"bytes": "9637892"}),
+    (
+        "nccl_no_interface",
+        "gpu-a:811:811 [0] bootstrap.cc:45 NCCL WARN Bootstrap : no socket interface found",
+        {},
+    ),
+    (
+        "nccl_connect",
+        "gpu-a:811:902 [1] misc/socket.cc:456 NCCL WARN Net : Connect to 172.17.0.2<40537> failed : Connection refused",
+        {"peer": "172.17.0.2<40537>", "why": "Connection refused"},
+    ),
+    (
+        "nccl_connect",
+        "[2026-11-22 10:15:02] gpu-a:811:902 [1] misc/socket.cc:518 NCCL WARN socketPollConnect: connect to 10.9.0.4<51331> "
+        "returned Connection timed out, exceeded error retry count after 35 attempts",
+        {"peer": "10.9.0.4<51331>", "why": "Connection timed out"},
+    ),
+    (
+        "nccl_peer_closed",
+        "[1] misc/socket.cc:71 NCCL WARN socketProgress: Connection closed by remote peer gpu-b<42830>",
+        {"peer": "gpu-b<42830>"},
+    ),
+    (
+        "nccl_peer_closed",
+        "gpu-a:460:869 [0] misc/socket.cc:30 NCCL WARN socketProgressOpt: Call to recv from 11.1.8.2<52035> failed : "
+        "Connection reset by peer",
+        {"other": "11.1.8.2<52035>"},
+    ),
+    (
+        "nccl_peer_closed",
+        "[2] misc/socket.cc:518 NCCL WARN Net : Call to recv from 172.17.0.2<40537> failed : Connection reset by peer",
+        {"other": "172.17.0.2<40537>"},
+    ),
+    (
+        "nccl_ib",
+        "gpu-a:9:13 [4] transport/net_ib.cc:1615 NCCL WARN NET/IB : Got completion from peer 172.36.1.5<44206> with status=12 "
+        "opcode=129 len=65536 vendor err 129 (Recv) localGid ::ffff:29.87.4.1 remoteGids::ffff:29.87.4.2",
+        {"peer": "172.36.1.5<44206>", "status": "12"},
+    ),
+    (
+        "nccl_ib",
+        "gpu-a:9:13 [4] transport/net_ib.cc:835 NCCL WARN NET/IB : Got completion from peer 10.0.35.1<49189> with error 12, "
+        "opcode 1, len 0, vendor err 129 (Send)",
+        {"status": "12"},
+    ),
+    (
+        "nccl_ib_memory",
+        "gpu-a:9:13 [0] misc/ibvwrap.cc:111 NCCL WARN Call to ibv_reg_mr failed with error Cannot allocate memory",
+        {"call": "ibv_reg_mr", "why": "Cannot allocate memory"},
+    ),
+    (
+        "nccl_ib_memory",
+        "gpu-a:9:13 [0] misc/ibvwrap.cc:92 NCCL WARN Call to ibv_reg_mr_iova2 failed",
+        {"call": "ibv_reg_mr_iova2"},
+    ),
+    (
+        "nccl_ib_call",
+        "gpu-a:9:13 [0] misc/ibvwrap.cc:187 NCCL WARN Call to ibv_modify_qp failed with error Network is unreachable",
+        {"call": "ibv_modify_qp", "why": "Network is unreachable"},
+    ),
+    ("nccl_cuda_oom", "gpu-a:9:13 [0] include/alloc.h:40 NCCL WARN Cuda failure 'out of memory'", {}),
+    ("nccl_cuda_oom", "gpu-a:9:13 [0] include/alloc.h:246 NCCL WARN Cuda failure 2 'out of memory'", {}),
+    ("nccl_cuda", "gpu-a:9:13 [0] transport.cc:154 NCCL WARN Cuda failure 'invalid argument'", {"why": "invalid argument"}),
+    (
+        "nccl_cuda",
+        "gpu-a:9:13 [0] enqueue.cc:1591 NCCL WARN Cuda failure 700 'an illegal memory access was encountered'",
+        {"why": "an illegal memory access was encountered"},
+    ),
     ("nccl_sys", "ncclSystemError: System call (e.g. socket, malloc) or external library call failed or device error.", {}),
     (
         "nccl_remote",

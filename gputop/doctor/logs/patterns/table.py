@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gputop.doctor.logs.patterns import cuda, data, files, launch, parallel, process_end, usage
+from gputop.doctor.logs.patterns import cuda, data, files, launch, nccl, parallel, process_end, usage
 from gputop.doctor.logs.patterns.pattern import Pattern
 
 PATTERNS: tuple[Pattern, ...] = (
     *cuda.PATTERNS,
     *data.PATTERNS,
     *parallel.PATTERNS,
+    *nccl.PATTERNS,
     *launch.PATTERNS,
     *files.PATTERNS,
     *process_end.PATTERNS,
