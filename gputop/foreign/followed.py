@@ -170,7 +170,7 @@ class FollowedRun:
             curve = self.curves.setdefault(key, Curve(key, identities=frozenset((pane.identity,))))
             rank = curve.ranks.setdefault(min((rank.rank or 0 for rank in run.ranks), default=0), PrintedRank())
             for step, metrics in steps:
-                rank.add(step, metrics, at)
+                rank.add(step, metrics, at, BACKLOG_POINTS)
 
     def _read_sources(self, until: float) -> None:
         for read in list(self._reads.values()):

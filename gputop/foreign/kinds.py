@@ -75,9 +75,9 @@ TABLE = Kind(
 )
 JSON_LINES = Kind(
     "JSON lines",
-    "*.jsonl, *.ndjson, *.log.json, log.txt, metrics.json",
+    "*.jsonl, *.ndjson, *.log.json, log.txt, metrics.json, scalars.json",
     "detectron2, MMEngine, DINO, MAE, scripts of one's own",
-    re.compile(r".+\.(?:jsonl|ndjson|log\.json)|log\.txt|metrics\.json"),
+    re.compile(r".+\.(?:jsonl|ndjson|log\.json)|log\.txt|(?:metrics|scalars)\.json"),
     lambda path: Lines(),
     Backlog(0, 16 << 20),
 )

@@ -7,9 +7,11 @@ since the process started; such a file may also be another run's. Everything her
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
+import time
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -20,8 +22,8 @@ from gputop.foreign.walk import walk
 from gputop.process import ProcessRun
 from gputop.sources.host import procfs
 
-SLACK_S = 2.0
-"""A process's start is known to a clock tick since boot, and the boot time to a second."""
+SLACK_S = 0.05
+"""A process's start is known to a clock tick, the time of a write to a tick of the kernel's."""
 HANDLES = 4096
 FOLDERS = 20
 _ENVIRONMENT = ("TENSORBOARD_LOGGING_DIR", "WANDB_DIR", "MLFLOW_TRACKING_URI", "OUTPUT_DIR", "LOG_DIR")
@@ -54,7 +56,7 @@ def search(run: ProcessRun, tracked: Collection[int] = ()) -> list[Found]:
     if not any(pid in ranks for pid in pids):
         return []
     names = {own: ranks.get(pid) for pid in pids for own in _own_pids(pid)}
-    since = run.started_at - SLACK_S if run.started_at is not None else 0.0
+    since = min((_started(pid) for pid in pids if pid in ranks), default=math.inf) - SLACK_S
     certain: dict[Path, int | None] = {}
     for pid in pids:
         for owner in (pid, *_children(pid)):
@@ -149,6 +151,17 @@ def _uid(pid: int) -> int | None:
         return os.stat(f"/proc/{pid}").st_uid
     except OSError:
         return None
+
+
+def _started(pid: int) -> float:
+    """Return when a process started, wall clock in seconds: exactly, as the run before it may have ended just then."""
+    try:
+        found = procfs.read_stat(pid)
+    except OSError:
+        found = None
+    if found is None:
+        return math.inf
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + found.start_ticks / procfs.TICKS_PER_S
 
 
 def _folder_of(pid: int) -> Path | None:

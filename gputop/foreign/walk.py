@@ -19,8 +19,8 @@ UNLIKELY_MAX = 5
 """How many levels below the start, and how many of them without a likely name."""
 METRICS = 500
 _LIKELY = re.compile(
-    r"runs?|logs?|.*_logs|logging|wandb|(?:offline-)?run-.*|mlruns|tb.*|tensorboard.*|outputs?|results?|exp.*|ckpt.*|checkpoint.*"
-    r"|version_\d+|\d[\dT._:-]*"
+    r"runs?|logs?|.*_logs|logging|wandb|(?:offline-)?run-.*|mlruns|tb.*|tensorboard.*"
+    r"|out|outputs?|work_dirs|results?|exp.*|ckpt.*|checkpoint.*|version_\d+|\d[\dT._:-]*"
 )
 """Such folders come first."""
 _PASSED_OVER = re.compile(r"\..*|__pycache__|site-packages|node_modules|venv|env|conda.*|proc|sys|dev")

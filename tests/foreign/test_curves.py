@@ -93,7 +93,6 @@ def write_state(folder: Path) -> Path:
         path.parent.mkdir(parents=True)
         history = [{"step": step, "epoch": 0.1, "loss": LOSSES[step]} for step in range(end)]
         path.write_text(json.dumps({"global_step": end, "log_history": history}))
-        os.utime(path, (time.time() - 10 + end / 10,) * 2)
     return path
 
 
@@ -191,6 +190,9 @@ def test_a_curve_is_followed_and_found_late(trainings: Trainings, tmp_path: Path
 
 def test_what_is_not_its_own_is_no_curve(trainings: Trainings, tmp_path: Path) -> None:
     here, other = tmp_path / "here", tmp_path / "other"
+    for previous in (write_state(here), write_lines(here)):  # a sweep: the run before it has ended a moment ago
+        os.utime(previous, (time.time() - 0.2,) * 2)
+    os.utime(here / "out" / "checkpoint-20" / "trainer_state.json", (time.time() - 9,) * 2)
     pid, their = trainings.start(here), trainings.start(other)
     old = write_csv(here)
     os.utime(old, (time.time() - 3600,) * 2)
