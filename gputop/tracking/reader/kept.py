@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from gputop.snapshot import ENDED_STATES, Points, Rank
 from gputop.tracking.journal.places import is_ours
@@ -146,7 +147,8 @@ class Keeper:
     def __init__(self, points: int) -> None:
         self._whole = points >= KEPT_POINTS
         self._reads = points <= KEPT_POINTS
-        self._taken: dict[RankLog, list[Points]] = {}
+        # A journal that is not followed after all is forgotten with its log.
+        self._taken: WeakKeyDictionary[RankLog, list[Points]] = WeakKeyDictionary()
 
     def began(self, log: RankLog) -> None:
         """Follow the reading of a journal."""
@@ -159,10 +161,13 @@ class Keeper:
             return
         if self._whole:
             self._taken[log] += points
-        if log.done:
+        if not log.done:
+            return
+        taken = self._taken.pop(log)
+        if log.read_to_end:
             # A full disk, or a directory of somebody else's: the journal is read again next time.
             with suppress(OSError):
-                _write(log, self._taken.pop(log), self._whole)
+                _write(log, taken, self._whole)
 
 
 def _write(log: RankLog, points: Iterable[Points], whole: bool) -> None:

@@ -69,6 +69,11 @@ class RankLog:
         """Whether its process is (or may be) alive."""
         return self.state in LIVE_STATES
 
+    @property
+    def read_to_end(self) -> bool:
+        """Whether all of the journal was read, and no error ended the reading."""
+        return self._caught_up
+
     def poll(self, budget: int, backlog_points: int, poll_points: int) -> int:
         """Read new records, at most about ``budget`` bytes; return how many bytes were read."""
         if self.done:

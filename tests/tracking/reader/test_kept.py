@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -17,6 +18,7 @@ from gputop.snapshot import Points
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.read import JournalReader
 from gputop.tracking.reader import kept
+from gputop.tracking.reader.rank_log import RankLog
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 from tests.fuzzing import examples
 from tests.tracking.kit import Home, home
@@ -199,3 +201,25 @@ def test_damage_means_reading_the_journal(
     for points in update.points:
         assert len(points.steps) == len(points.times) == len(points.values)
     beside(path).unlink(missing_ok=True)
+
+
+def test_a_journal_that_could_not_be_read_to_its_end_is_not_kept(
+    home: Home, large: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> int:
+        raise OSError("Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(JournalReader, "poll", fail)
+        assert read(home).points == ()
+    assert not beside(large).exists()
+    assert len(read(home).points[0].steps) > 1000
+
+
+def test_runs_that_are_not_followed_leave_nothing_behind(home: Home) -> None:
+    for number in range(4):
+        journal(home, f"r{number}", 5)
+    reader = RunReader(home.runs, recent_runs=1)
+    reader.poll()
+    gc.collect()
+    assert not [found for found in gc.get_objects() if isinstance(found, RankLog) and found.identity.run_id != "r3"]
