@@ -26,7 +26,7 @@ class RunsQuestion:
 
 @dataclass(frozen=True, slots=True)
 class RunsAnswer:
-    """The sampler's answer. The runs of a list carry no facts of their ranks, and no points."""
+    """The sampler's answer. The runs of a list carry no facts, only means of the ranks' values, and no points."""
 
     question: RunsQuestion
     runs: tuple[Run, ...] = ()

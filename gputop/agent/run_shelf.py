@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from gputop import units
 from gputop.errors import describe_unexpected
 from gputop.run_questions import RunsAnswer, RunsQuestion
 from gputop.snapshot import Points, Run
-from gputop.tracking.reader.kept import KEPT_POINTS
+from gputop.tracking.reader.kept import KEPT_POINTS, decimated
 from gputop.tracking.reader.runs import RunReader
 
-ALL = 1 << 62
+LISTED_RUNS = 5000
+ANSWERED_POINTS = 1_000_000
+"""Most points in one answer, some 40 MB: a hundred ranks with dozens of metrics get fewer points each."""
 LISTED_POINTS, WHOLE_POINTS = 0, KEPT_POINTS
 """Points to read of each metric and rank: for a list, which shows none, and for a chart."""
 
@@ -63,7 +66,7 @@ def answer_to(question: RunsQuestion) -> RunsAnswer:
 
 def _read(wanted: frozenset[str]) -> tuple[tuple[Run, ...], tuple[Points, ...]]:
     began = time.time()
-    reader = RunReader(recent_runs=ALL, backlog_points=WHOLE_POINTS if wanted else LISTED_POINTS, only=wanted or None)
+    reader = RunReader(recent_runs=LISTED_RUNS, backlog_points=WHOLE_POINTS if wanted else LISTED_POINTS, only=wanted or None)
     points: list[Points] = []
     try:
         update = reader.poll(lambda run_id, error: None)
@@ -71,10 +74,25 @@ def _read(wanted: frozenset[str]) -> tuple[tuple[Run, ...], tuple[Points, ...]]:
         while any(found.times[0] <= began for found in update.points):
             points += update.points if wanted else ()
             update = reader.poll(lambda run_id, error: None)
-        return update.runs, tuple(points)
+        return update.runs, _bounded(points)
     finally:
         reader.close()
 
 
+def _bounded(points: Sequence[Points]) -> tuple[Points, ...]:
+    """Return the points, decimated alike if they are too many for one line of the stream."""
+    total = sum(len(part.steps) for part in points)
+    if total <= ANSWERED_POINTS:
+        return tuple(points)
+    return tuple(decimated((part,), len(part.steps) * ANSWERED_POINTS // total) for part in points)
+
+
 def _short(run: Run) -> Run:
-    return replace(run, ranks=tuple(replace(rank, facts={}) for rank in run.ranks))
+    """Return a run for a list: without facts, and with the means of the ranks' values, which the first rank carries."""
+    values: dict[str, list[float]] = {}
+    for rank in run.ranks:
+        for name, value in rank.metrics.items():
+            values.setdefault(name, []).append(value)
+    means = {name: units.mean(found) for name, found in values.items()}
+    ranks = tuple(replace(rank, facts={}, metrics={} if place else means) for place, rank in enumerate(run.ranks))
+    return replace(run, ranks=ranks)

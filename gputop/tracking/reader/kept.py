@@ -211,11 +211,12 @@ def _joined(points: Iterable[Points]) -> list[Points]:
     series: dict[str, list[Points]] = {}
     for part in points:
         series.setdefault(part.metric, []).append(part)
-    return [parts[0] if len(parts) == 1 else _decimated(parts) for parts in series.values()]
+    return [parts[0] if len(parts) == 1 else decimated(parts, KEPT_POINTS) for parts in series.values()]
 
 
-def _decimated(parts: Sequence[Points]) -> Points:
-    whole = Decimator(KEPT_POINTS)
+def decimated(parts: Sequence[Points], limit: int) -> Points:
+    """Return consecutive points of one metric as one series of at most ``limit`` points; no spike is lost."""
+    whole = Decimator(limit)
     for part in parts:
         nanoseconds = [int(time * 1e9) for time in part.times]
         whole.extend(part.steps, nanoseconds, part.values, lambda at: at / 1e9)
