@@ -1,9 +1,13 @@
 """What automatic tracking adds to a training step: a real torch loop whose steps are tracked and untracked in turns.
 
-Run: ``python benchmarks/autolog.py [--json] [--quick]``. Untracked steps run torch as it was: the wrappers are taken
-out and put back every 20 steps, so that whatever else the machine does hits both alike. The number of layers shows that
-what is added does not grow with the model. Beside it stands what ``log`` of four metrics costs hot on this machine now, and
-what the looks for the doctor's facts take, which come some seconds apart and are left out of the mean: their share of the time.
+Run: ``python benchmarks/autolog.py [--device cuda] [--loop scaler] [--json] [--quick]``; it needs torch, psutil and this
+checkout. Untracked steps run torch as it was: the wrappers are taken out and put back every 20 steps, so that whatever else the
+machine does hits both alike. The number of layers shows that what is added does not grow with the model. Beside it stands what
+``log`` of four metrics costs hot on this machine now, and what the looks for the doctor's facts take, which come some seconds
+apart and are left out of the mean: their share of the time.
+
+With ``--device cuda`` the host's time for a step says what tracking adds on the CPU; each block of steps is followed by a wait
+for the GPU, and its whole time shows whether the training becomes slower by that.
 """
 
 from __future__ import annotations
@@ -26,11 +30,15 @@ import gputop
 from gputop.tracking.auto.facts import Facts
 
 torch.set_num_threads(1)
-layers, steps = int(sys.argv[1]), int(sys.argv[2])
-model = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(layers)])
+layers, steps, device, kind = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
+wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+if kind == "own":
+    gputop.init(name="own")
+model = torch.nn.Sequential(*[torch.nn.Linear(16, 16) for _ in range(layers)]).to(device)
+scaler = torch.amp.GradScaler(device, init_scale=256.0, enabled=kind == "scaler")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
 data = torch.utils.data.TensorDataset(torch.randn(16 * steps, 16), torch.randn(16 * steps, 16))
-loader = torch.utils.data.DataLoader(data, batch_size=16)
+loader = torch.utils.data.DataLoader(data, batch_size=16, pin_memory=device == "cuda")
 iterator = torch.utils.data.dataloader._BaseDataLoaderIter
 hooks = sys.modules["torch.optim.optimizer"]
 
@@ -61,15 +69,30 @@ def switch(on):
 
 
 def step(inputs, targets):
+    if device == "cuda":
+        inputs, targets = inputs.to(device, non_blocking=True), targets.to(device, non_blocking=True)
     optimizer.zero_grad()
-    loss = torch.nn.functional.mse_loss(model(inputs), targets)
-    loss.backward()
-    optimizer.step()
-    loss.item()
+    if kind == "accumulation":
+        for part in range(2):
+            loss = torch.nn.functional.mse_loss(model(inputs[part::2]), targets[part::2])
+            (loss / 2).backward()
+    else:
+        loss = torch.nn.functional.mse_loss(model(inputs), targets)
+        if kind == "scaler":
+            loss = scaler.scale(loss)
+        loss.backward()
+        if kind == "losses":
+            more = model(inputs).abs().mean()
+            more.backward()
+    scaler.step(optimizer)
+    scaler.update()
+    if device == "cpu":
+        loss.item()
 
 
 BLOCK = 20  # short: a pause of over 50 ms makes the next steps ones that are looked at whole
-times, blocks = {True: [], False: []}, {True: [], False: []}
+times, blocks, spans = {True: [], False: []}, {True: [], False: []}, {True: [], False: []}
+block_began = 0.0
 wrappers, on, number = None, True, 0
 batches = iter(loader)
 began = time.perf_counter()
@@ -91,8 +114,11 @@ while True:
         if number % BLOCK == BLOCK - 1:
             blocks[on].append(sum(times[on]) / len(times[on]))
             times[on].clear()
+            wait()
+            spans[on].append((time.perf_counter() - block_began) / BLOCK * 1e6)
             on = not on
             switch(on)
+            block_began = time.perf_counter()
 ended = time.perf_counter()
 run = gputop.init(name="hot")
 calls = 20000
@@ -100,16 +126,30 @@ started = time.perf_counter()
 for number in range(calls):
     run.log(loss=0.5, lr=0.1, acc=0.9, norm=1.5, step=number)
 hot = (time.perf_counter() - started) / calls * 1e6
-print(json.dumps({"off": blocks[False], "on": blocks[True], "log": hot, "looks": sum(looks) / (ended - began)}))
+print(
+    json.dumps(
+        {
+            "off": blocks[False],
+            "on": blocks[True],
+            "span_off": spans[False][1:],
+            "span_on": spans[True][1:],
+            "log": hot,
+            "looks": sum(looks) / (ended - began),
+        }
+    )
+)
 """
 
 
-def loop(directory: Path, layers: int, steps: int) -> dict[str, Any]:
-    """Return of one process the mean step of each block, tracked and not, and a hot ``log``, in microseconds."""
+def loop(directory: Path, layers: int, steps: int, device: str, kind: str) -> dict[str, Any]:
+    """Return of one process the mean step of each block, tracked and not, and a hot ``log``, in microseconds.
+
+    ``off`` and ``on`` are the host's times for a step, ``span_off`` and ``span_on`` those until the device is done as well.
+    """
     path = directory / "loop.py"
     path.write_text(LOOP, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "GPUTOP_DIR": str(directory / "state"), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, str(path), str(layers), str(steps)]
+    command = [sys.executable, str(path), str(layers), str(steps), device, kind]
     done = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -124,20 +164,28 @@ def middle(values: list[float]) -> float:
     return statistics.fmean(ordered[cut : len(ordered) - cut])
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def added(found: list[dict[str, Any]], off: str, on: str) -> float:
+    """Return what tracking adds to a step, in microseconds.
+
+    Each block counts against its neighbor: what the machine does in longer periods is the same in both.
+    """
+    return middle([after - before for one in found for after, before in zip(one[on], one[off], strict=False)])
+
+
+def measure(quick: bool, device: str, kind: str) -> dict[str, Any]:
     """Return per number of layers: the step without, and what is added to it, in microseconds."""
     rounds, share = (2, 0.1) if quick else (5, 1.0)
     result: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as name:
         # Long enough that the beginning, where each step is looked at, weighs what it weighs in a training of half a minute.
         for layers, steps in ((2, 24_000), (40, 12_000)):
-            found = [loop(Path(name), layers, int(steps * share)) for _ in range(rounds)]
-            # Each block against its neighbour: what the machine does in longer periods is the same in both.
-            added = middle([after - before for one in found for after, before in zip(one["on"], one["off"], strict=False)])
+            found = [loop(Path(name), layers, int(steps * share), device, kind) for _ in range(rounds)]
+            more = added(found, "off", "on")
             result[f"{layers} layers"] = {
                 "step_us": middle([before for one in found for before in one["off"]]),
-                "added_us": added,
-                "percent_of_10_ms": added / 100,
+                "added_us": more,
+                "percent_of_5_ms": more / 50,
+                "added_until_done_us": added(found, "span_off", "span_on"),
                 "looks_percent": 100 * statistics.median(one["looks"] for one in found),
                 "log_us": statistics.median(one["log"] for one in found),
             }
@@ -146,19 +194,27 @@ def measure(quick: bool) -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the model is (default: cpu)")
+    parser.add_argument(
+        "--loop",
+        choices=("plain", "accumulation", "scaler", "losses", "own"),
+        default="plain",
+        help="one loss; two accumulated ones; a GradScaler; two losses; a run that the script opens (default: plain)",
+    )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     parser.add_argument("--quick", action="store_true", help="few rounds: to see that it works")
     options = parser.parse_args()
-    found = measure(options.quick)
+    found = measure(options.quick, options.device, options.loop)
     if options.json:
         print(json.dumps(found, indent=2))
         return
-    print("a real torch step on the CPU, untracked and tracked in turns: mean microseconds")
+    print(f"a real torch step on the {options.device} ({options.loop}), untracked and tracked in turns: mean microseconds")
     for name, row in found.items():
         print(
             f"  {name:10}  without {row['step_us']:7.1f}  added {row['added_us']:+6.1f}"
-            f" = {row['percent_of_10_ms']:.2f} % of 10 ms, and {row['looks_percent']:.3f} % for looks"
+            f" = {row['percent_of_5_ms']:.2f} % of 5 ms, and {row['looks_percent']:.3f} % for looks;"
+            f" until the device is done {row['added_until_done_us']:+6.1f}"
             f"  (a hot log() of 4 metrics takes {row['log_us']:.1f} here)"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,56 @@ while step < 200 or time.monotonic() - began < 9:
 torch.cuda.set_sync_debug_mode("default")
 torch.cuda.synchronize()
 print(step)
+"""
+LOOPS = """
+import hashlib, json, sys
+import torch
+
+mode, strict = sys.argv[1], torch.cuda.set_sync_debug_mode
+torch.use_deterministic_algorithms(True)
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 1)).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+# GradScaler itself waits, in its step, for what it found before it calls the optimizer's.
+optimizer.register_step_pre_hook(lambda *_: strict("error"))
+scaler = torch.amp.GradScaler("cuda", init_scale=256.0)
+inputs = torch.randn(4, 32, 64, device="cuda")
+losses, fast = [], 0
+torch.cuda.synchronize()
+tracked = sys.modules.get("gputop.tracking.auto.install")
+for step in range(600):
+    # From the third step on nothing may wait: torch raises where anything does, gputop's part included.
+    strict("error" if step >= 2 else "default")
+    optimizer.zero_grad()
+    if mode == "accumulation":
+        parts = []
+        for part in inputs:
+            loss = model(part).square().mean()
+            (loss / 4).backward()
+            parts.append(loss.detach())
+        losses.append(torch.stack(parts).mean())
+        optimizer.step()
+    else:
+        loss = model(inputs[step % 4]).square().mean()
+        losses.append(loss.detach().clone())
+        if mode == "scaler":
+            scaler.scale(loss).backward()
+            if step % 50 == 49:
+                model[0].weight.grad[0, 0].fill_(float("inf"))  # the scaler skips the step
+            strict("default")
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            loss.backward()
+            optimizer.step()
+    if tracked is not None:
+        fast += tracked.tracked().fast.mode == "fast"
+    if step % 100 == 99:
+        strict("default")
+        torch.cuda.synchronize()
+strict("default")
+weights = b"".join(item.detach().cpu().numpy().tobytes() for item in model.parameters())
+print(json.dumps([hashlib.sha256(weights).hexdigest(), torch.stack(losses).tolist(), fast]))
 """
 
 
@@ -102,6 +153,24 @@ def test_it_waits_for_nothing_and_tells_times_memory_and_devices(home: Home) -> 
     assert probes
     assert all(checksum is None and isinstance(total, float) for _, checksum, total in probes)
     assert set(facts["model"]["parameter_devices"]) == {"cuda:0"}
+
+
+@pytest.mark.parametrize("mode", ["plain", "accumulation", "scaler"])
+def test_fast_steps_wait_for_nothing_and_have_their_losses(home: Home, mode: str) -> None:
+    deterministic = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    code, out, err = home.run(LOOPS, mode, GPUTOP="0", **deterministic)
+    assert code == 0, err
+    weights, losses, _ = json.loads(out)
+    code, out, err = home.run(LOOPS, mode, command=RUN, **deterministic)
+    assert code == 0, err
+    assert "gputop" not in err
+    tracked_weights, tracked_losses, fast = json.loads(out)
+    assert (tracked_weights, tracked_losses) == (weights, losses), "bit by bit as without gputop"
+    assert fast > len(losses) / 3
+    (archive,) = home.archives()
+    found = read_all(archive).series["loss"]
+    assert [step for step, _ in found] == list(range(len(losses)))
+    assert [value for _, value in found] == pytest.approx(losses, rel=1e-5)
 
 
 def test_a_training_in_a_cuda_graph_is_left_alone(home: Home) -> None:

@@ -23,6 +23,7 @@ from gputop.facts.table import Checkpoint
 from gputop.tracking.auto.losses.reduction import divided_by, read, step_loss
 from gputop.tracking.auto.losses.sites import Site, Sites
 from gputop.tracking.auto.losses.user_code import UserCode, accelerate_divides_by, label
+from gputop.tracking.auto.losses.values import value_of
 from gputop.tracking.auto.readings import ddp, gpu
 from gputop.tracking.auto.readings.batches import Batches
 from gputop.tracking.auto.readings.ddp import Gradients
@@ -32,6 +33,7 @@ from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.auto.training.iteration import GC_S, Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import Pace
+from gputop.tracking.auto.training.several import Several
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.by_hand import ByHand, sorted_leaves
 from gputop.tracking.no_compile import no_compile
@@ -55,6 +57,7 @@ def _exclude_own_classes(torch: Any) -> None:
         Training,
         Steps,
         FastPath,
+        Several,
         Pace,
         Iteration,
         Optimizers,
@@ -73,6 +76,7 @@ def _exclude_own_classes(torch: Any) -> None:
         first_tensor,
         counts,
         is_integer,
+        value_of,
         read,
         step_loss,
         divided_by,

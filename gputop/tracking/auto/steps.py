@@ -11,13 +11,12 @@ itself (``records`` says what that changes). In each run the iterations are numb
 from __future__ import annotations
 
 import sys
-import weakref
 from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.auto import framework_metrics
-from gputop.tracking.auto.losses.reduction import UNREAD, Reduced, read
+from gputop.tracking.auto.losses import values as loss_values
 from gputop.tracking.auto.losses.sites import Site
 from gputop.tracking.auto.readings.ddp import Gradients
 from gputop.tracking.auto.readings.gpu import memory_values
@@ -56,7 +55,6 @@ class Steps(Training):
     def _begin(self) -> None:
         self._on_clock: Any = None
         self._held: list[list[tuple[Site, Any]]] = []
-        self._scaled: tuple[Any, Any, Reduced] | None = None
         self._memory_at = 0.0
         self.feeds = 0
         """How many loaders have fed the training; with a new one for each epoch, a loader no longer knows its epoch."""
@@ -80,8 +78,9 @@ class Steps(Training):
 
     def scaled(self, result: Any, loss: Any) -> None:
         """Remember the loss that a GradScaler scaled."""
-        self.start_over()
-        self._scaled = (weakref.ref(result), loss.detach(), read(loss))
+        if not self.fast.takes_several:
+            self.end_early()
+        self.sites.scaled(result, loss)
 
     def before_backward(self, tensors: Any) -> None:
         """Read the loss that backward is about to run on. Called on the training thread."""
@@ -108,19 +107,9 @@ class Steps(Training):
             if feed.feeds_training():
                 self.feeds += 1
                 self._record_loader(feed)
-        value = tensor
-        part = UNREAD
-        if self._scaled is not None:
-            scaled, self._scaled = self._scaled, None
-            if scaled[0]() is tensor:
-                value, part = scaled[1], scaled[2]
-        if value.numel() != 1:
-            return
-        if value.is_cpu:
-            number: Any = value.item()
-        elif value.is_cuda and not self.torch.cuda.is_current_stream_capturing():
-            number = value.detach()
-        else:
+        shown, part = self.sites.unscaled(tensor)
+        number = loss_values.value_of(self.torch, shown)
+        if number is None:
             return
         site = self.sites.here()
         if self.by_hand is not None and not self.stepping and self.by_hand.ended_before(site, tensor):
@@ -248,7 +237,9 @@ class Steps(Training):
             facts.due(self.step)
         if not known:
             self.mark = perf_counter()
-        self.decide(plain and not (models.settling or models.splits))
+        # Which of several backwards a wrapper reduced over the ranks is counted in every step.
+        counted = models.settling or models.splits or (models.wrapped and self.accumulates())
+        self.decide(plain and not counted)
 
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one to end determines the names of the losses."""

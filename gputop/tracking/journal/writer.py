@@ -30,6 +30,8 @@ from gputop.tracking.journal.values import METRICS_MAX, classify, level_name, pl
 
 LATE_S = 1.0
 """How long the end of a run waits for values that are still on a GPU."""
+LATE_MANY = 64
+"""So many of them are a reason to look for those that have arrived."""
 CLOSE_S = 1.0
 """How long it waits for a record that is being written."""
 DEFERRED_MAX = 512
@@ -318,6 +320,13 @@ class Journal(Turns, Schemas):
                 self._step = at  # there is no record yet, but the step counts
         self.collect()
         return good
+
+    def stage(self, name: str, value: Any, step: int, time_ns: int) -> None:
+        """Record a number that is still on a GPU once it has arrived, without advancing the step. Never waits."""
+        if len(self._late) >= LATE_MANY:
+            self.collect()
+        if not self.closed:
+            self._late.stage(name, value, step, time_ns)
 
     def collect(self) -> None:
         """Record the values that have arrived from a GPU since the last call. Safe on any thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import sys
 from pathlib import Path
@@ -65,14 +66,19 @@ def same(one: float, other: float) -> bool:
     return one == other or (math.isnan(one) and math.isnan(other))
 
 
-def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_full(home: Home) -> None:
-    done = home.finish((sys.executable, "mixed.py", "1", "2", "3"), SCRIPTS)
+@pytest.mark.parametrize(("device", "seeds"), [((), (2, 3)), (("gpu",), (1,))], ids=["cpu", "gpu"])
+def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_full(
+    home: Home, device: tuple[str, ...], seeds: tuple[int, ...]
+) -> None:
+    done = home.finish((sys.executable, "mixed.py", *device, *map(str, seeds)), SCRIPTS)
     assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said[::2] == said[1::2], "what the trainings did is the same to the bit"
     reader = RunReader(home.runs)
     runs = {run.name: run for run in reader.poll().runs}
     reader.close()
-    assert len(runs) == 6
-    for seed in (1, 2, 3):
+    assert len(runs) == 2 * len(seeds)
+    for seed in seeds:
         fast, full = runs[f"{seed}-fast"], runs[f"{seed}-full"]
         few, all_of = points(home, fast), points(home, full)
         assert few.keys() == all_of.keys()
@@ -80,6 +86,7 @@ def test_unusual_iterations_are_logged_as_if_every_iteration_were_measured_in_fu
         for name, values in few.items():
             if name.startswith(IN_EVERY_STEP):
                 assert list(values) == list(all_of[name]), name
+                assert list(values) == sorted(values), name
             if name.startswith(("loss", "lr", "epoch")):
                 assert all(same(value, all_of[name][step]) for step, value in values.items()), name
         for name in WHEN_LOOKED_AT:
@@ -248,3 +255,20 @@ print(*meant)
     steps = [int(step) for step in said.split()]
     assert len(steps) > 3
     assert all(waits[step] >= 0.02 for step in steps)
+
+
+@pytest.mark.parametrize("device", [(), ("gpu",)], ids=["cpu", "gpu"])
+def test_accumulated_scaled_and_several_losses_are_taken_on_the_fast_path(home: Home, device: tuple[str, ...]) -> None:
+    done = home.finish((sys.executable, "quick.py", *device), SCRIPTS)
+    assert (done.returncode, done.stderr) == (0, "")
+    reader = RunReader(home.runs)
+    runs = {run.name: run for run in reader.poll().runs}
+    reader.close()
+    for case, told in json.loads(done.stdout).items():
+        found = points(home, runs[case])
+        assert told["fast"] > len(told["losses"]) / 4, case
+        for step, losses in enumerate(told["losses"]):
+            for name, value in losses.items():
+                assert found[name][step] == pytest.approx(value, rel=1e-5), (case, step)
+        assert list(found["step_s"]) == sorted(found["step_s"]), case
+        assert len(found["step_s"]) >= len(told["losses"]) - 2, case

@@ -7,6 +7,7 @@ name from the source line, and then there is no plain ``loss``, because it is un
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable
 from types import FrameType
 from typing import Any
@@ -63,6 +64,9 @@ class Sites:
         self.settled = False
         self.added: tuple[Site, Any] | None = None
         """The site and loss added by the running backward."""
+        self._scaled: tuple[Any, Any, Reduced] | None = None
+        self.scaled_in_step = False
+        """Whether a GradScaler has scaled a loss since the optimizer's last step."""
 
     def begin_run(self) -> None:
         """Forget the lines and names of an earlier run, but not the losses of the step that opens this one."""
@@ -83,6 +87,18 @@ class Sites:
         if not site.count and site in self.pending:
             self.pending.remove(site)
 
+    def scaled(self, result: Any, loss: Any) -> None:
+        """Remember the loss that a GradScaler scaled."""
+        self.scaled_in_step = True
+        self._scaled = weakref.ref(result), loss.detach(), read(loss)
+
+    def unscaled(self, tensor: Any) -> tuple[Any, Reduced]:
+        """Return the loss that backward runs on, and how it was reduced; UNREAD if it was not scaled."""
+        scaled, self._scaled = self._scaled, None
+        if scaled is not None and scaled[0]() is tensor:
+            return scaled[1], scaled[2]
+        return tensor, UNREAD
+
     def begin_backward(self) -> None:
         """Note that a backward begins, whose loss is not known yet."""
         self.added = None
@@ -91,7 +107,7 @@ class Sites:
         """Note that an optimizer's step begins."""
         self.inside.clear()
 
-    def hand_in(self, site: Site, value: float) -> None:
+    def hand_in(self, site: Site, value: Any) -> None:
         """Take the loss of a line that was not added when its backward ran."""
         site.begin(value, UNREAD)
         self.pending.append(site)
@@ -139,12 +155,19 @@ class Sites:
         values[site.name] = site.total
         site.total, site.count = 0.0, 0
         self.pending.clear()
+        self.scaled_in_step = False
         return True
 
     def take(self) -> list[tuple[Site, Any]]:
         """Return (site, loss) for each site that ran since the last call."""
         pending, self.pending = self.pending, []
+        self.scaled_in_step = False
         return [(site, site.take()) for site in pending]
+
+    def are_steady(self, sites: list[Site]) -> bool:
+        """Return whether these lines have names of their own, and wait for no further loss of their step."""
+        names = {site.name for site in sites if site.name is not None and not site.count}
+        return self.settled and len(sites) == len(names) > 0
 
     def only(self) -> Site | None:
         """Return the only line that runs backward, if there is just one with nothing special."""

@@ -4,10 +4,12 @@ Most of tracking's cost per iteration is code and data that torch has evicted fr
 memory again. So only some short iterations are measured in full (``pace`` says which), and the others touch as little as
 possible.
 
-The wrappers (``hooks``, ``models``) take the fast path while the mode is "fast". Anything unusual (a second loss, an
-evaluation, a checkpoint, a value on a GPU) ends it in the middle of an iteration: ``Training.end_early`` takes over what is
-known, and the rest of the iteration takes the full path. Only plain iterations start it: one optimizer, one line that runs
-backward, once per step, and no adapter or script that records the same values.
+The wrappers (``hooks``, ``models``) take the fast path while the mode is "fast". Anything unusual (an evaluation, a
+checkpoint, a loss of another line) ends it in the middle of an iteration: ``Training.end_early`` takes over what is known, and
+the rest of the iteration takes the full path. Only plain iterations start it: one optimizer, and no adapter or script that
+records the same values.
+
+A loss on a GPU is not read: the optimizer's step queues its copy, and the journal records it once that has arrived.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from time import perf_counter
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
+from gputop.tracking.auto.losses import values
 from gputop.tracking.auto.training.pace import FULL_FROM_S
+from gputop.tracking.auto.training.several import Several
 
 if TYPE_CHECKING:
     from gputop.tracking.journal.writer import Deferred
@@ -28,19 +32,21 @@ Mode = Literal["full", "fast", "rest", "off"]
 because automatic tracking has stopped."""
 NO_FEED = object()
 """Stands for a DataLoader's feed if no loader feeds the training."""
-FastStep = tuple[int, float, float, float, float]
-"""The record of a fast iteration: its step; its end, by ``perf_counter`` (on Linux the journal's clock); its duration in s;
-its loss; its wait for data in s, or 0."""
+FastStep = tuple[int, float, float, tuple[float, ...], float]
+"""The record of a fast iteration: its step; its end, by ``perf_counter`` (on Linux the journal's clock); its duration in s; its
+losses, unless they are still on a GPU; its wait for data in s, or 0."""
+Late = Callable[[str, Any, int, int], None]
+"""Records a value that is still on a GPU once it has arrived: its name, the value, its step, its time (monotonic, ns)."""
 
 
 class Stretch:
     """Consecutive fast iterations whose records are not written yet."""
 
-    __slots__ = ("_names", "waiting")
+    __slots__ = ("_data", "_step_s", "losses", "waiting")
 
-    def __init__(self, names: tuple[str, str, str]) -> None:
-        """``names`` are those of a step's time, its loss and its wait for data."""
-        self._names = names
+    def __init__(self, step_s: str, losses: tuple[str, ...], data: str) -> None:
+        """Take the names of a step's time, of its losses, and of its wait for data."""
+        self._step_s, self.losses, self._data = (step_s,), losses, (data,)
         self.waiting: deque[FastStep] = deque()
 
     def __bool__(self) -> bool:
@@ -48,13 +54,17 @@ class Stretch:
 
     def __iter__(self) -> Iterator[Deferred]:
         """Yield each record once. Safe on any thread."""
-        names, without_data = self._names, self._names[:2]
         while self.waiting:
-            step, now, step_s, loss, data_s = self.waiting.popleft()
+            step, now, step_s, losses, data_s = self.waiting.popleft()
+            names = self._step_s + self.losses if losses else self._step_s
             if data_s:
-                yield names, (step_s, loss, data_s), step, int(now * 1e9)
+                yield names + self._data, (step_s, *losses, data_s), step, int(now * 1e9)
             else:
-                yield without_data, (step_s, loss), step, int(now * 1e9)
+                yield names, (step_s, *losses), step, int(now * 1e9)
+
+
+def _ignore(name: str, value: Any, step: int, at_ns: int) -> None:
+    """Take a late value where there is no journal."""
 
 
 class FastPath:
@@ -64,11 +74,17 @@ class FastPath:
     """
 
     __slots__ = (
+        "_batches_before",
         "_last_step",
+        "_late",
         "_limit_s",
         "_optimizer_id",
         "_pause_every",
         "_record",
+        "_several",
+        "_stretch",
+        "_torch",
+        "batches",
         "data_s",
         "feed",
         "in_backward",
@@ -80,14 +96,20 @@ class FastPath:
         "thread",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
         self.mode: Mode = "full"
         self.in_backward = False
         """Whether a backward is running, on either path."""
         self.feed: object = NO_FEED
         """While the mode is "fast", the feed of the DataLoader whose wait counts."""
-        self.loss: float | None = None
+        self.loss: Any = None
+        """The loss of the current iteration, a float or a tensor on a GPU, unless there may be several."""
+        self._several: Several | None = None
+        """Takes the losses if there may be several."""
         self.data_s = 0.0
+        self.batches = self._batches_before = 0
+        """Batches fetched on the fast path, and those before the current iteration."""
         self.mark = 0.0
         """When the last iteration ended, in seconds of ``perf_counter``."""
         self.step = self._last_step = self.pause_at = -1
@@ -97,14 +119,37 @@ class FastPath:
         """An iteration that takes longer ends the fast path."""
         self.thread = 0
         self._optimizer_id = 0
-        self._record: Callable[[FastStep], None] = Stretch(("", "", "")).waiting.append
+        self._stretch = Stretch("step_s", ("loss",), "phase/data")
+        self._record: Callable[[FastStep], None] = self._stretch.waiting.append
+        self._late: Late = _ignore
 
     def __reduce__(self) -> Any:
         """Pickle as a stub: a class that is pickled by value and whose call we wrapped takes this object along."""
         return SimpleNamespace, (), {"mode": "off"}
 
+    @property
+    def takes_several(self) -> bool:
+        """Whether an iteration may have several losses, or a scaled one."""
+        return self._several is not None
+
+    @property
+    def batches_now(self) -> int:
+        """How many batches were fetched in the current iteration."""
+        return self.batches - self._batches_before
+
     def begin(
-        self, step: int, mark: float, last_step: int, pause_every: int, optimizer: Any, feed: Any, thread: int, stretch: Stretch
+        self,
+        *,
+        step: int,
+        mark: float,
+        last_step: int,
+        pause_every: int,
+        optimizer: Any,
+        feed: Any,
+        thread: int,
+        stretch: Stretch,
+        late: Late,
+        several: Several | None,
     ) -> None:
         """Take the fast path from the step after ``step``, which ended at ``mark``, to ``last_step``.
 
@@ -117,25 +162,33 @@ class FastPath:
             feed: the feed whose waits count; None if no loader feeds the training.
             thread: the one that trains.
             stretch: takes the records.
+            late: takes losses that are still on a GPU.
+            several: takes the losses if there may be several, or scaled ones.
         """
         self.step, self._last_step, self.mark, self._pause_every = step, last_step, mark, pause_every
         self._set_pause()
         self._optimizer_id, self.thread = id(optimizer), thread
-        self._record = stretch.waiting.append
-        self.loss, self.data_s, self._limit_s = None, 0.0, FULL_FROM_S
+        self._stretch, self._record, self._late = stretch, stretch.waiting.append, late
+        self.loss, self._several, self.data_s, self._limit_s = None, several, 0.0, FULL_FROM_S
+        self.batches = self._batches_before = 0
         self.feed = NO_FEED if feed is None else feed
         self.mode = "fast"
 
     def takes(self, tensor: Any) -> bool:
         """Take the loss that a backward begins on, and return True; return False if the full path has to take it."""
-        if self.loss is not None or not tensor.is_cpu:
+        if self.loss is not None or self.in_backward:
             return False
+        several = self._several
         try:
-            self.loss = tensor.item()
-        except Exception:  # noqa: BLE001 - more than one value: backward itself reports that
+            if several is not None:
+                taken = several.takes(tensor)
+            else:
+                self.loss = values.value_of(self._torch, tensor)
+                taken = self.loss is not None
+        except Exception:  # noqa: BLE001 - a tensor of any kind: the full path reports what is wrong with it
             return False
-        self.in_backward = True
-        return True
+        self.in_backward = taken
+        return taken
 
     def begin_backward(self) -> None:
         """Note that a backward begins on the full path."""
@@ -148,25 +201,59 @@ class FastPath:
     def drop_loss(self) -> None:
         """Forget the loss of a backward that failed: no step came of it, and the script may retry."""
         self.loss = None
+        if self._several is not None:
+            self._several.drop()
 
     def waited(self, seconds: float) -> None:
-        """Add a wait for data."""
+        """Add a wait for a batch."""
         self.data_s += seconds
+        self.batches += 1
+
+    def take_batches(self) -> int:
+        """Return how many batches were fetched, and count anew."""
+        found, self.batches, self._batches_before = self.batches, 0, 0
+        return found
+
+    def hand_over_loss(self) -> None:
+        """Forget the loss: the full path has it."""
+        self.loss = None
 
     def stepped(self, optimizer: Any) -> bool:
         """Record an iteration that ends now, and return True; return False if it is not as usual."""
         now = perf_counter()
         took = now - self.mark
+        if took >= self._limit_s or id(optimizer) != self._optimizer_id:
+            return False
         # Take it at once: a signal handler that saves a checkpoint can end the fast path between any two calls.
         loss, self.loss = self.loss, None
-        if loss is None or took >= self._limit_s or id(optimizer) != self._optimizer_id:
-            self.loss = loss
-            return False
+        if type(loss) is float:
+            losses: tuple[float, ...] = (loss,)
+        else:
+            found = self._several_or(loss)
+            if not found:
+                return False
+            losses = self._only_floats(found, self.step + 1, now)
         self.step = step = self.step + 1
-        self._record((step, now, took, loss, self.data_s))
+        self._record((step, now, took, losses, self.data_s))
         self.data_s = 0.0
+        self._batches_before = self.batches
         self.mark = now
         return True
+
+    def _several_or(self, loss: Any) -> list[Any]:
+        """Return all losses of the iteration that ends; an empty list if they are not the usual ones."""
+        if self._several is None:
+            return [] if loss is None else [loss]
+        # A signal handler may have ended the fast path since the step began: the full path takes the losses then.
+        return self._several.take() if self.mode == "fast" and self._several.is_usual() else []
+
+    def _only_floats(self, losses: list[Any], step: int, now: float) -> tuple[float, ...]:
+        """Return the losses of a step if they are floats; else record each of them once it has arrived, and return none."""
+        if all(type(loss) is float for loss in losses):
+            return tuple(losses)
+        for name, loss in zip(self._stretch.losses, losses, strict=True):
+            self._late(name, loss, step, int(now * 1e9))
+        return ()
 
     def goes_on(self) -> bool:
         """At a pause: return whether the next iteration is fast too, and set the next pause."""

@@ -14,7 +14,7 @@ class Iteration:
 
     __slots__ = (
         *("_began_step", "_calls", "_losses", "_optimizer_s", "_rows", "_tokens", "backward_s", "data_s", "evaluation_s"),
-        *("fetched", "first_batch_s", "forward_s", "gc_s", "inside_step", "interrupted"),
+        *("fetched", "first_batch_s", "forward_s", "gc_s", "inside_step", "interrupted", "several_loaders"),
     )
 
     def __init__(self) -> None:
@@ -23,6 +23,8 @@ class Iteration:
         """Whether something other than training (an evaluation, a checkpoint) lengthened it."""
         self.fetched = 0
         """Batches fetched since an optimizer stepped."""
+        self.several_loaders = False
+        """Whether these came from several loaders."""
         self.first_batch_s = 0.0
         """How long the first batch of a loader's iteration took, until that is written."""
         self.inside_step = 0.0
@@ -39,10 +41,9 @@ class Iteration:
         """Begin to measure anew after fast iterations, which leave all else at zero."""
         self.fetched, self.gc_s = 0, 0.0
 
-    def resume(self, gc_s: float, data_s: float) -> None:
-        """Go on with an iteration that began on the fast path, with its garbage collection and its wait for data so far."""
-        self.gc_s, self.data_s = gc_s, data_s
-        self.fetched = int(bool(data_s))
+    def resume(self, gc_s: float, data_s: float, fetched: int) -> None:
+        """Go on with an iteration that began on the fast path: its garbage collection, waits and batches."""
+        self.gc_s, self.data_s, self.fetched = gc_s, data_s, fetched
 
     def interrupt(self) -> None:
         """Note that it was lengthened by something other than training."""
@@ -52,8 +53,9 @@ class Iteration:
         """Add a wait for data."""
         self.data_s += seconds
 
-    def add_batch(self) -> None:
-        """Count a batch."""
+    def add_batch(self, another_loader: bool) -> None:
+        """Count a batch; ``another_loader``: it is not from the loader of the batch before it."""
+        self.several_loaders = self.fetched > 0 and (another_loader or self.several_loaders)
         self.fetched += 1
 
     def set_first_batch(self, seconds: float) -> None:

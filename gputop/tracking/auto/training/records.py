@@ -8,6 +8,7 @@ log (``claim``): otherwise a Trainer that logs its loss every 500 steps would re
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gputop.tracking.journal.automatic import beside
@@ -55,6 +56,7 @@ class Records:
             return
         for value in values.values():
             if type(value) is not float:  # on a GPU: its copy must be queued now
+                journal.catch_up()  # earlier steps come first
                 break
         else:
             journal.defer(values, step, count=self._own, at_ns=at_ns)
@@ -67,14 +69,17 @@ class Records:
         if metrics:
             self._now(metrics, step)
 
-    def names_if_fast(self) -> tuple[str, str, str] | None:
-        """Return the names of a step's time, its loss and its wait for data; None if one of them is somebody else's."""
+    def names_if_fast(self, losses: Sequence[str]) -> tuple[str, tuple[str, ...], str] | None:
+        """Return the names of a step's time, its losses and its wait for data; None if one of them is somebody else's."""
         self._look()
-        step_s, loss, data = (self._name(name) for name in ("step_s", "loss", "phase/data"))
-        if step_s is None or loss is None or data is None:
+        step_s, data, *found = (self._name(name) for name in ("step_s", "phase/data", *losses))
+        shown = tuple(name for name in found if name is not None)
+        if step_s is None or data is None or len(shown) < len(losses):
             return None
-        self._own_shapes.update(((step_s, loss), (step_s, loss, data)))
-        return step_s, loss, data
+        for names in ((step_s,), (step_s, *shown)):
+            self._own_shapes.update((names, (*names, data)))
+        self._own_shapes.update((name,) for name in shown)  # those on a GPU arrive later, each on its own
+        return step_s, shown, data
 
     @property
     def numbered_by_us(self) -> bool:

@@ -19,6 +19,7 @@ from gputop.tracking.auto.training.fast_path import FastPath, Stretch
 from gputop.tracking.auto.training.iteration import Iteration
 from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.auto.training.pace import WRITE_EVERY_S, Pace
+from gputop.tracking.auto.training.several import Several
 from gputop.tracking.journal.notice import reason, tell
 
 if TYPE_CHECKING:  # the first step opens the run: ``import gputop`` stays cheap
@@ -50,7 +51,7 @@ class Training:
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch
-        self.fast = FastPath()
+        self.fast = FastPath(torch)
         self.on_failure: Callable[[], None] | None = None
         """Called once when automatic tracking stops after an error."""
         self.blind = False
@@ -85,10 +86,12 @@ class Training:
         """Whether an optimizer's step is running, so that a backward belongs to its closure."""
         self.pace = Pace()
         self._fetches = False
-        """Whether each iteration fetches a batch from a DataLoader."""
-        self._site: Site | None = None
-        """The line that runs backward on the fast path."""
-        self._stretch = Stretch(("step_s", "loss", "phase/data"))
+        """Whether each iteration fetches batches from a DataLoader."""
+        self._usual: list[Site] = []
+        """The lines that run backward in an iteration."""
+        self._scales = False
+        """Whether a GradScaler scales their losses."""
+        self._stretch: Stretch | None = None
         self.fast.leave("full")
 
     @property
@@ -146,20 +149,23 @@ class Training:
         feed.fetched(batch, self.step + 1, self.wanted.batches_from)
         if feed.handed_out == 1 and feed.trains:
             self.iteration.set_first_batch(feed.began_s + seconds)
+        self.iteration.add_batch(another_loader=feed is not self.loader)
         self.loader = feed
-        self.iteration.add_batch()
 
     def is_plain(self) -> bool:
         """Return whether the iteration that is ending on the full path had nothing special."""
-        pending = self.sites.pending
-        fetched = self.iteration.fetched
-        self._fetches = fetched == 1
+        sites = self.sites
+        if not self.partial:
+            self._usual, self._scales, self._fetches = list(sites.pending), sites.scaled_in_step, self.iteration.fetched > 0
         return (
-            len(pending) == len(self.optimizers) == 1
-            and type(pending[0].total) is float
-            and fetched <= 1
-            and not (self.partial or self.iteration.interrupted or self.sites.inside or self.blind)
+            len(self.optimizers) == 1
+            and bool(sites.pending)
+            and not (self.partial or self.iteration.interrupted or self.iteration.several_loaders or sites.inside or self.blind)
         )
+
+    def accumulates(self) -> bool:
+        """Return whether a line of the usual iteration has run backward more than once in a step."""
+        return any(site.accumulates for site in self._usual)
 
     def decide(self, plain: bool) -> None:
         """Decide after a full-path iteration whether the next ones are fast; ``plain``: it had nothing special."""
@@ -168,16 +174,18 @@ class Training:
         self.fast.leave("full")
         if self.off or not self._allows_fast_path or not pace.is_steady or self.records is None or journal is None:
             return
-        site, feed, optimizer = self.sites.only(), self.loader, self.optimizers.last
-        names = self.records.names_if_fast()
-        if site is None or optimizer is None or names is None or (feed is not None and feed.batches.counting):
+        feed, optimizer = self.loader, self.optimizers.last
+        if optimizer is None or (feed is not None and feed.batches.counting) or not self.sites.are_steady(self._usual):
+            return
+        names = self.records.names_if_fast([str(site.name) for site in self._usual])
+        if names is None:
             return
         if pace.adapt(self.recent_s):
             journal.own_ns = int(WRITE_EVERY_S * 1e9) if pace.write_every else 0
         last = pace.last_before_full(self.step, min(self.wanted.facts_due, self.wanted.batches_from))
         if last > self.step and self.mark is not None:
-            self._site = site
-            self._stretch = journal.stretch = Stretch(names)
+            simple = not self._scales and self.sites.only() is not None
+            self._stretch = journal.stretch = Stretch(*names)
             self.fast.begin(
                 step=self.step,
                 mark=self.mark,
@@ -187,6 +195,8 @@ class Training:
                 feed=feed if self._fetches else None,
                 thread=self.thread,
                 stretch=self._stretch,
+                late=journal.stage,
+                several=None if simple else Several(self.torch, self.sites, self._usual),
             )
 
     def pause(self) -> None:
@@ -195,6 +205,7 @@ class Training:
             self._take_over()
         if self.journal is not None and self.pace.write_every:
             self.journal.catch_up(int(WRITE_EVERY_S / 2 * 1e9))
+            self.journal.collect()
 
     def _take_over(self) -> None:
         """Between two iterations: leave the fast path, so that the next iteration is measured in full."""
@@ -202,12 +213,13 @@ class Training:
         fast.leave("full")
         taken = fast.step - self.step
         self.taken += taken
-        if self.loader is not None and self._fetches:
-            self.loader.hand_out(taken)
+        if self.loader is not None:
+            self.loader.hand_out(fast.take_batches())
         self.step, self.mark = fast.step, fast.mark
         if self.journal is not None:
             self.journal.stretch = None
-            self.journal.deferred.append(self._stretch)
+            if self._stretch is not None:
+                self.journal.deferred.append(self._stretch)
             if self.records is not None and self.records.numbered_by_us:
                 self.journal.continue_from(self.step)
         self.iteration.begin_after_fast()
@@ -232,13 +244,11 @@ class Training:
             self.failed(error)
 
     def _end_early(self) -> None:
-        fast, gc_s = self.fast, self.iteration.gc_s
+        fast, gc_s, fetched = self.fast, self.iteration.gc_s, self.fast.batches_now
         self.pace.ended_early()
         self._take_over()
         fast.leave("rest")
-        self.iteration.resume(gc_s, fast.data_s)
-        if fast.data_s and self.loader is not None:
-            self.loader.hand_out(1)
-        if fast.loss is not None and self._site is not None:
-            self.sites.hand_in(self._site, fast.loss)
-            fast.drop_loss()
+        self.iteration.resume(gc_s, fast.data_s, fetched)
+        if fast.loss is not None:
+            self.sites.hand_in(self._usual[0], fast.loss)
+            fast.hand_over_loss()

@@ -1,18 +1,22 @@
 """Trainings drawn at random, each in a forked process: most of their iterations are plain, some are not.
 
 mixed.py SEEDS: trains each seed twice, once with every iteration measured in full ("SEED-full") and once with the fast path
-("SEED-fast").
+("SEED-fast"). A "gpu" before the seeds makes tracking take each loss for one on a GPU (``late``). Prints what each training's
+own record of its losses and weights is.
 """
 
 import contextlib
 import gc
+import hashlib
 import io
+import json
 import os
 import random
 import sys
 import threading
 import time
 
+import late
 import torch
 from torch.utils.checkpoint import checkpoint
 
@@ -22,6 +26,7 @@ from gputop.tracking.auto.training import pace
 
 torch.set_num_threads(1)
 ITERATIONS, PLAIN_FIRST = 1200, 50
+GPU = sys.argv[1] == "gpu"
 
 
 class Failing(torch.autograd.Function):
@@ -44,6 +49,7 @@ class Training:
         data = torch.utils.data.TensorDataset(torch.randn(97 * 4, 4), torch.randn(97 * 4, 1))
         self.loader = torch.utils.data.DataLoader(data, batch_size=4)
         self.batches = iter(self.loader)
+        self.said = []
         self.more = iter(torch.utils.data.DataLoader(range(10 * ITERATIONS)))
 
     def batch(self):
@@ -59,6 +65,7 @@ class Training:
 
     def back(self, loss, *gradient):
         loss.backward(*gradient)
+        self.said.append(loss.tolist())
 
     def plain(self):
         self.back(self.loss())
@@ -189,7 +196,7 @@ class Training:
 
 
 LATE = ("accumulation", "in_a_list", "second_loss", "second_optimizer")
-"""After these there is more than one loss, or optimizer: no iteration is plain any more. With odd seeds alone."""
+"""After these there is more than one line with a loss, or optimizer. With odd seeds alone."""
 NOT_KINDS = ("__init__", "batch", "loss", "back", "run", "plain", *LATE)
 
 
@@ -202,15 +209,22 @@ def train(seed, full):
     steps = install.tracked()
     close = type(steps)._close_iteration
     type(steps)._close_iteration = lambda self: (looked_at.append(0), close(self))[1]
-    Training(seed).run()
+    if GPU:
+        late.pretend(seed)
+    training = Training(seed)
+    training.run()
+    if GPU:
+        late.let_all_arrive()
     gputop.finish()
+    weights = [item.tolist() for item in training.model.state_dict().values()]
+    print(seed, hashlib.sha256(json.dumps([training.said, weights]).encode()).hexdigest(), flush=True)
     if steps.off or (not full and len(looked_at) > ITERATIONS * 0.7):
         print(f"seed {seed}: {len(looked_at)} iterations took the full path", file=sys.stderr)
         os._exit(1)
 
 
 def main():
-    for seed in map(int, sys.argv[1:]):
+    for seed in map(int, sys.argv[1 + GPU :]):
         for full in (True, False):
             child = os.fork()
             if not child:

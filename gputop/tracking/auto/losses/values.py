@@ -1,0 +1,20 @@
+"""The value of a loss, without waiting for a device: the one place that asks where a loss is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def value_of(torch: Any, tensor: Any) -> Any:
+    """Return the value of a loss: a number; a tensor that is read once it has arrived, if it is on a GPU; else None.
+
+    None stands for a tensor with more than one value or on another device, and for a value that a CUDA graph is being captured
+    with: it has none yet.
+    """
+    if tensor.numel() != 1:
+        return None
+    if tensor.is_cpu:
+        return tensor.item()
+    if tensor.is_cuda and not torch.cuda.is_current_stream_capturing():
+        return tensor.detach()
+    return None
