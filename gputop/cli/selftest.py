@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from gputop import units
 from gputop.cli.help import add_command
-from gputop.cli.once import host_line
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, NoGpuError
 from gputop.terminal_text import printable
 
@@ -58,6 +57,7 @@ def selftest(
         GputopError: the file exists, or cannot be written.
     """
     from gputop.agent.sampler import take_once
+    from gputop.cli.once import host_line
     from gputop.selftest.bundle import bundle
 
     seconds = units.parse_duration(options.seconds)

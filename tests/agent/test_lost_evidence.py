@@ -14,7 +14,7 @@ import pytest
 
 import gputop
 from gputop.agent.sampler import NoSource, Sampler
-from gputop.cli import parser
+from gputop.cli import main as program
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence import evidence as evidence_room
 from gputop.doctor.evidence.evidence import KEPT_S, Evidence
@@ -243,6 +243,6 @@ def test_gputop_doctor_goes_on_and_says_what_was_lost(
         observe(self, shot)
 
     monkeypatch.setattr(Evidence, "_observe_processes", now_and_then)
-    assert parser.main(["doctor", "--replay", str(path), "--json"]) == 1
+    assert program.main(["doctor", "--replay", str(path), "--json"]) == 1
     said = json.loads(capsys.readouterr().out)
     assert "C01" in [finding["id"] for finding in said["findings"]]

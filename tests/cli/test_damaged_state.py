@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from gputop.agent.feed import ReplayFeed
 from gputop.cli import jobs as jobs_command
 from gputop.cli import runs as runs_command
+from gputop.cli.main import main
 from gputop.cli.once import once_text
-from gputop.cli.parser import main
 from gputop.cli.plot import plot
 from gputop.cli.show import show_lines
 from gputop.doctor.diagnosis import Doctor

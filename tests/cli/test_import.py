@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.cli.parser import main
+from gputop.cli.main import main
 from gputop.places import state_dir
 from gputop.snapshot import Run
 from gputop.tracking.reader.runs import RunReader

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gputop.cli.parser import main
+from gputop.cli.main import main
 from gputop.cli.shelf import points_of
 from gputop.snapshot import Points
 from gputop.tracking.reader import labels

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gputop.cli.parser import main
+from gputop.cli.main import main
 from gputop.snapshot import Points
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.read import JournalReader

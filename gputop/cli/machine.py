@@ -1,0 +1,208 @@
+"""The commands that read this machine: the dashboard, one reading, a stream, a recording, the agent, and the freest GPUs."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+from gputop.cli.terminal import told
+from gputop.errors import EXIT_NO_GPU, EXIT_OK, NoGpuError, UsageError
+from gputop.terminal_text import printable
+
+if TYPE_CHECKING:
+    from gputop.agent.nccl_turns import WhenToAsk
+    from gputop.agent.sampler import Sampler
+    from gputop.tui.state.settings import Settings
+
+
+def interval_of(options: argparse.Namespace, fallback: float = 1.0) -> float:
+    """Return ``--interval`` in seconds.
+
+    Raises:
+        UsageError: no length of time, or outside 0.1 s to one hour.
+    """
+    from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S, parse_duration
+
+    if options.interval is None:
+        return fallback
+    seconds = parse_duration(options.interval)
+    if not INTERVAL_MIN_S <= seconds <= INTERVAL_MAX_S:
+        raise UsageError(f"An interval of {options.interval} is out of range.", "Choose between 100ms and 1h.")
+    return seconds
+
+
+def _gpus(options: argparse.Namespace) -> tuple[str, ...]:
+    return tuple(part for part in (options.gpus or "").split(",") if part)
+
+
+def sampler_of(options: argparse.Namespace) -> Sampler:
+    """Return a sampler of what the options name: the driver, virtual GPUs if asked for, or nothing and why."""
+    from gputop.agent.sampler import Sampler, choose_source
+
+    interval = interval_of(options)
+    source, problem = choose_source(interval, options.virtual, fall_back=False)
+    return Sampler(source, interval, problem=problem, gpus=_gpus(options), ask_nccl=_ask_nccl(options))
+
+
+def _ask_nccl(options: argparse.Namespace) -> WhenToAsk:
+    """Return when NCCL's RAS service may be asked; the command line wins over the settings file."""
+    from gputop.tui.state.settings_file import load_settings
+
+    chosen: WhenToAsk | None = options.ask_nccl
+    return chosen or ("stood still" if load_settings(options.config).nccl_ras else "never")
+
+
+def once(options: argparse.Namespace) -> int:
+    """Print one reading."""
+    from gputop.agent.sampler import take_once
+
+    sampler = sampler_of(options)
+    snapshot = take_once(sampler)
+    if options.json:
+        print(snapshot.to_json())
+    else:
+        from gputop.cli.once import once_text
+
+        print(once_text(snapshot))
+    return leave(sampler, EXIT_NO_GPU if snapshot.host.source == "none" else EXIT_OK)
+
+
+def leave(sampler: Sampler, code: int) -> int:
+    """Close the source and leave without waiting for a thread that hangs in the driver."""
+    import os
+
+    sampler.source.close()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def stream(options: argparse.Namespace) -> int:
+    """Print a JSON object per interval."""
+    from gputop.agent.sampler import serve, write_line
+
+    sampler = sampler_of(options)
+    written = 0
+
+    def write(line: str) -> None:
+        nonlocal written
+        with told():
+            write_line(line)
+        written += 1
+        if options.count is not None and written >= options.count:
+            raise KeyboardInterrupt
+
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
+        serve(sampler, write)
+    return leave(sampler, EXIT_NO_GPU if sampler.source.name == "none" else EXIT_OK)
+
+
+def _settings(options: argparse.Namespace) -> Settings:
+    """Return the saved settings with what the command line says on top."""
+    import dataclasses
+    import os
+
+    from gputop.tui.state.settings_file import load_settings
+
+    if options.config:
+        # The settings screen saves to where places.config_path() points.
+        os.environ["GPUTOP_CONFIG"] = str(options.config)
+    saved = load_settings()
+    return dataclasses.replace(
+        saved,
+        interval_s=interval_of(options, saved.interval_s),
+        theme=options.theme or saved.theme,
+        ascii=options.ascii or saved.ascii,
+        color=saved.color and not options.no_color and not os.environ.get("NO_COLOR"),
+        mouse=saved.mouse and not options.no_mouse,
+        readonly=options.readonly or saved.readonly,
+        nccl_ras=saved.nccl_ras and options.ask_nccl != "never",
+        gpus=_gpus(options) or saved.gpus,
+    )
+
+
+def screen(options: argparse.Namespace) -> int:
+    """Show the dashboard."""
+    from gputop.agent.live import LiveFeed
+
+    settings = _settings(options)
+    arguments = ["-i", f"{settings.interval_s}s"]
+    if options.virtual is not None:
+        arguments += ["--virtual", str(options.virtual)]
+    if settings.gpus:
+        arguments += ["-g", ",".join(settings.gpus)]
+    if not settings.nccl_ras:
+        arguments.append("--no-nccl-ras")
+    # The driver starts in the agent while Textual is still being imported here.
+    feed = LiveFeed(arguments)
+    from gputop.tui.start import run_app
+
+    return run_app(feed, settings)
+
+
+def replay(options: argparse.Namespace) -> int:
+    """Show a recording; print it where there is no terminal."""
+    from gputop.agent.feed import ReplayFeed
+    from gputop.sources.recording import read_recording
+
+    if options.speed <= 0:
+        raise UsageError("A replay's speed is a factor above 0.", "Write --speed 2 for twice as fast.")
+    next(read_recording(options.file), None)  # a file that is no recording is told here, not on a screen
+    if not sys.stdout.isatty():
+        for snapshot in read_recording(options.file):
+            print(snapshot.to_json())
+        return EXIT_OK
+    from gputop.tui.start import run_app
+
+    return run_app(ReplayFeed(options.file, options.speed), _settings(options))
+
+
+def agent(options: argparse.Namespace) -> int:
+    """Write the stream for a screen, until it ends."""
+    from gputop.agent.sampler import main as agent_main
+
+    with told():
+        return agent_main(interval_of(options), options.virtual, _gpus(options), _ask_nccl(options))
+
+
+def record(options: argparse.Namespace) -> int:
+    """Write the stream to a file."""
+    import time
+
+    from gputop.agent.sampler import serve
+    from gputop.sources.recording import Recorder
+    from gputop.units import parse_duration
+
+    end = time.monotonic() + parse_duration(options.seconds) if options.seconds else None
+    sampler = sampler_of(options)
+    if sampler.source.name == "none":
+        problem = sampler.take().host.problem
+        raise NoGpuError(problem.message if problem else "There is no GPU.", "Add --virtual to record virtual GPUs.")
+    with Recorder(options.file) as recorder:
+        print(printable(f"recording to {options.file}; Ctrl-C ends it"), file=sys.stderr)
+
+        def write(line: str) -> None:
+            recorder.write(line)
+            if end is not None and time.monotonic() >= end:
+                raise KeyboardInterrupt
+
+        with contextlib.suppress(KeyboardInterrupt):
+            serve(sampler, write)
+    return leave(sampler, EXIT_OK)
+
+
+def pick(options: argparse.Namespace) -> int:
+    """Print the freest GPUs."""
+    from gputop.agent.sampler import take_once
+    from gputop.recipes.pick import freest
+
+    sampler = sampler_of(options)
+    snapshot = take_once(sampler)
+    if snapshot.host.source == "none":
+        problem = snapshot.host.problem
+        raise NoGpuError(problem.message if problem else "There is no GPU.", problem.hint if problem else "")
+    chosen = freest(snapshot, options.number, options.free * 2**30)
+    print(",".join(str(device.index) if options.index else device.uuid for device in chosen))
+    return leave(sampler, EXIT_OK)
