@@ -175,14 +175,17 @@ def test_the_readme_lists_each_healthy_demo() -> None:
 
 
 def screens() -> dict[str, Path]:
-    """Return the classes of screens that open over the dashboard, and their modules."""
-    found = {}
+    """Return the classes of screens that open over the dashboard, and their modules; not those that others are built on."""
+    classes: dict[str, tuple[Path, set[str]]] = {}
     for path, tree in modules(SCREENS):
         for node in tree.body:
-            bases = {ast.unparse(base).partition("[")[0] for base in getattr(node, "bases", ())}
-            if isinstance(node, ast.ClassDef) and bases & {"SubScreen", "ModalScreen"}:
-                found[node.name] = path
-    return found
+            if isinstance(node, ast.ClassDef):
+                classes[node.name] = path, {ast.unparse(base).partition("[")[0] for base in node.bases}
+    below = {"SubScreen", "ModalScreen"}
+    while more := {name for name, (_, bases) in classes.items() if bases & below} - below:
+        below |= more
+    built_on = set().union(*(bases for _, bases in classes.values()))
+    return {name: path for name, (path, _) in classes.items() if name in below - built_on}
 
 
 def openers() -> dict[str, str]:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 
-from gputop.history.smoothing import next_smoothing
 from gputop.losses import loss_metric
 from gputop.questions import Answer
 from gputop.run_questions import RunsAnswer
@@ -26,8 +25,9 @@ from gputop.tui.drawing.runs.overlay import HUES
 from gputop.tui.drawing.runs.strips import devices_of, first_subject, strip_lines
 from gputop.tui.drawing.runs.summary import no_metric_lines, summary_lines
 from gputop.tui.drawing.runs.window import Window
-from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
-from gputop.tui.screens.run_chart import RunChart
+from gputop.tui.screens.base import KeyBar, KeyHint
+from gputop.tui.screens.chart_keys import ChartScreen
+from gputop.tui.screens.run_hints import hints
 from gputop.tui.screens.stored import StoredRuns
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
@@ -46,46 +46,9 @@ WIDE_COLUMNS = 120
 """From this width on, the list of runs stands beside the charts."""
 ASK_EVERY_S = 3.0
 """A question or its answer may get lost: the sampler answers only the newest question."""
-CHART_HINTS = (
-    KeyHint("arrows", "read", "screen.read(-1)"),
-    KeyHint("+ -", "zoom", "screen.zoom(0.5)"),
-    KeyHint("m", "metric", "screen.metric(1)"),
-    KeyHint("g", "all", "screen.grid"),
-    KeyHint("x", "axis", "screen.x_axis"),
-    KeyHint("y", "log", "screen.log_axis"),
-)
-CHANGED_HINT = KeyHint("0", "whole", "screen.whole")
-RUN_HINTS = (KeyHint("Space", "overlay", "screen.mark"), KeyHint("/", "filter", "screen.filter"))
-MORE_HINTS = (
-    KeyHint("[ ]", "smooth", "screen.smooth(1)"),
-    KeyHint("r", "ranks", "screen.per_rank"),
-    KeyHint("h", "heat rows", "screen.subject"),
-    KeyHint("t", "table", "screen.table"),
-    KeyHint("w", "where", "app.where"),
-    KeyHint("k", "stop", "screen.stop"),
-)
-LIST_HINTS = (
-    KeyHint("Up/Down", "choose"),
-    KeyHint("Enter", "charts", "screen.open"),
-    KeyHint("Space", "overlay", "screen.mark"),
-    KeyHint("u", "unmark all", "screen.unmark"),
-    KeyHint("/", "filter", "screen.filter"),
-    KeyHint("t", "table", "screen.table"),
-    KeyHint("k", "stop", "screen.stop"),
-)
-GRID_HINTS = (
-    KeyHint("arrows", "choose"),
-    KeyHint("Enter", "large", "screen.open"),
-    KeyHint("/", "search", "screen.filter"),
-    KeyHint("PgUp/PgDn", "page"),
-    KeyHint("g", "one metric", "screen.grid"),
-    KeyHint("x", "axis", "screen.x_axis"),
-    KeyHint("y", "log", "screen.log_axis"),
-    KeyHint("[ ]", "smooth", "screen.smooth(1)"),
-)
 
 
-class RunScreen(SubScreen):
+class RunScreen(ChartScreen):
     """Shows the run ``run_id``; calls ``change`` when a key changes how charts are drawn (the app's settings)."""
 
     NAME = "run"
@@ -109,22 +72,9 @@ class RunScreen(SubScreen):
     RunScreen.narrow.table #config { max-height: 100%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "log_axis", show=False),
-        Binding("left_square_bracket", "smooth(-1)", show=False),
-        Binding("right_square_bracket", "smooth(1)", show=False),
-        Binding("r", "per_rank", show=False),
         Binding("x", "x_axis", show=False),
-        Binding("left", "read(-1)", show=False),
-        Binding("right", "read(1)", show=False),
-        Binding("shift+left", "read(-10)", show=False),
-        Binding("shift+right", "read(10)", show=False),
-        Binding("plus,equals_sign", "zoom(0.5)", show=False),
-        Binding("minus", "zoom(2.0)", show=False),
-        Binding("0", "whole", show=False),
         Binding("g", "grid", show=False),
         Binding("h", "subject", show=False),
-        Binding("M", "metric(-1)", show=False),
-        Binding("m", "metric(1)", show=False),
         Binding("t", "table", show=False),
         Binding("o", "list", show=False),
         Binding("slash", "filter", show=False),
@@ -144,18 +94,13 @@ class RunScreen(SubScreen):
         *,
         listed: bool = False,
     ) -> None:
-        super().__init__(view)
+        super().__init__(view, change)
         self.run_id = run_id
         self.stored = StoredRuns()
         self.set_class(listed, "list")
         self._list_first = listed
-        self.change = change
-        self.settings = view.settings if view else Settings()
-        self.chart = RunChart()
         self.marked: dict[str, str] = {}
         """Ids of the runs whose curves stay while others are chosen -> style of the curve."""
-        self._own: dict[str, Any] | None = None
-        """Chart settings that a key changed on this screen; used only when there is no ``change`` to report them to."""
         self._uuids: tuple[str, ...] = ()
         self.subject: str | None = None
         """What the rows of ranks show; None chooses what the run tells."""
@@ -182,10 +127,10 @@ class RunScreen(SubScreen):
     def show(self, view: View) -> None:
         """Take the newest view and its chart settings."""
         first = self.view is None
-        if self.change is not None or self._own is None:
+        if self.change is not None or self.own_settings is None:
             self.settings = view.settings
         else:
-            self.settings = replace(view.settings, **self._own)
+            self.settings = replace(view.settings, **self.own_settings)
         super().show(view)
         if first:
             self._ask()
@@ -345,15 +290,8 @@ class RunScreen(SubScreen):
     # The list
 
     def _hints(self) -> tuple[KeyHint, ...]:
-        """Return the keys of what is visible, the most useful first: a narrow screen drops the last."""
-        if self.has_class("grid"):
-            return GRID_HINTS
-        changed = (CHANGED_HINT,) if self.chart.window != Window() else ()
-        if not self.has_class("narrow"):
-            return (KeyHint("Up/Down", "run"), *RUN_HINTS, *changed, *CHART_HINTS, *MORE_HINTS)
-        if self.has_class("list"):
-            return LIST_HINTS
-        return (KeyHint("o", "runs", "screen.list"), *changed, *CHART_HINTS, *RUN_HINTS, *MORE_HINTS)
+        grid, narrow, listed = (self.has_class(name) for name in ("grid", "narrow", "list"))
+        return hints(grid=grid, narrow=narrow, listed=listed, zoomed=self.chart.window != Window())
 
     def on_run_list_chosen(self, event: RunList.Chosen) -> None:
         """Show the chosen run."""
@@ -443,77 +381,13 @@ class RunScreen(SubScreen):
         """Show the next or previous run of the list."""
         self.query_one(RunList).choose_next(by)
 
-    # What part of the chart is visible, and where values are read
-
-    def _look(self, window: Window) -> None:
-        self.chart.window = window
-        if self.view is not None:
-            self.draw(self.view)
-
-    def on_chart_pane_pointed(self, event: ChartPane.Pointed) -> None:
-        """Read the values at the clicked position."""
-        event.stop()
-        self._look(self.chart.window.pointed(event.x))
-
-    def on_chart_pane_selected(self, event: ChartPane.Selected) -> None:
-        """Show the selected range."""
-        event.stop()
-        if self.chart.whole is not None:
-            self._look(self.chart.window.selected(self.chart.whole, event.first, event.last))
-
-    def on_chart_pane_zoomed(self, event: ChartPane.Zoomed) -> None:
-        """Zoom around the mouse."""
-        event.stop()
-        if self.chart.whole is not None:
-            self._look(self.chart.window.zoomed(self.chart.whole, event.factor, event.x))
-
-    def action_read(self, by: int) -> None:
-        """Move the position at which values are read."""
-        if self.chart.whole is not None:
-            self._look(self.chart.window.moved(self.chart.whole, self.chart.columns, by))
-
-    def action_zoom(self, factor: float) -> None:
-        """Zoom around the position that is read, else around the middle."""
-        if self.chart.whole is not None:
-            self._look(self.chart.window.zoomed(self.chart.whole, factor))
-
-    def action_whole(self) -> None:
-        """Show the whole axis, and read no values."""
-        self._look(Window())
-
     # Keys
-
-    def _change(self, **changes: Any) -> None:
-        self.settings = replace(self.settings, **changes)
-        self._own = {name: getattr(self.settings, name) for name in ("log_axis", "smoothing", "per_rank")}
-        if self.change is not None:
-            self.change(self.settings)
-        if self.view is not None:
-            self.draw(self.view)
-
-    def action_log_axis(self) -> None:
-        """Switch between a linear and a logarithmic y axis."""
-        self._change(log_axis=not self.settings.log_axis)
-
-    def action_smooth(self, by: int) -> None:
-        """Smooth the curves more or less."""
-        self._change(smoothing=next_smoothing(self.settings.smoothing, by))
-
-    def action_per_rank(self) -> None:
-        """Switch between one curve per rank, and mean and spread."""
-        self._change(per_rank=not self.settings.per_rank)
 
     def action_x_axis(self) -> None:
         """Switch between time since the start, steps, epochs and the time of day."""
         run = self._run(self.view) if self.view is not None else None
         if self.view is not None and run is not None:
             self.chart.next_axis(run, self.view.history)
-            self.draw(self.view)
-
-    def action_metric(self, by: int) -> None:
-        """Show the next or previous metric."""
-        self.chart.next_metric(by)
-        if self.view is not None:
             self.draw(self.view)
 
     def action_subject(self) -> None:
