@@ -105,6 +105,12 @@ def cases(folder: Path) -> dict[str, list[list[str]]]:
             *(["doctor", "--replay", recording], ["doctor", "--for", EVIL]),
         ],
         "gputop where": [["where"], ["where", EVIL], ["where", "evil"]],
+        "gputop selftest": [
+            ["selftest", "-o", log],
+            ["selftest", "--for", EVIL],
+            ["selftest", "--no-training", "-o", f"{log}.json"],
+        ],
+        "gputop completion": [["completion"], ["completion", "--names", "runs"], ["completion", "--names", "jobs"]],
         "gputop pick": [["pick"], ["pick", EVIL]],
         "gputop record": [["record", recording], ["record", EVIL, "--for", EVIL]],
         "gputop replay": [["replay", EVIL], ["replay", log], ["replay", recording, "--speed", EVIL]],
