@@ -53,16 +53,26 @@ def shown_loss(text: str) -> float | None:
     return float(found[1]) if found else None
 
 
+_FORM = re.compile(r"2 (\S+)  ")
+"""The frame of the launch form, which names the recipe."""
+
+
 def launch(terminal: Terminal, form_title: str) -> None:
     """Open the launch screen, walk down to a recipe, start it on both GPUs and go back to the dashboard."""
     terminal.press("l")
     terminal.wait_for("Recipes")
     terminal.press("home")
+    terminal.wait_for(re.compile(r"2 single  ").search)  # else the recipe that was chosen before may be the wanted one
     chosen = re.compile(rf"2 \S+  (Fault: )?{re.escape(form_title)}")  # the form's frame; the list names every recipe
-    for _ in range(30):
-        time.sleep(0.3)
+    below = ""
+    for _ in range(40):
+        # On a busy machine the screen follows late: the next key waits until it shows the last one, for some seconds.
+        end = time.monotonic() + 5
+        while (shown := _FORM.search(terminal.text())) is None or (shown[1] == below and time.monotonic() < end):
+            time.sleep(0.1)
         if chosen.search(terminal.text()):
             break
+        below = shown[1]
         terminal.press("down")
     terminal.wait_for(chosen.search)
     for row in (0, 1):
