@@ -1,6 +1,6 @@
 """A short training of a bundled recipe, watched as the dashboard watches it, and what has to be true of it.
 
-The training is a subprocess of ours that the user asked for; it keeps its runs in a directory of this trial alone.
+The user asked for the training, which ends with this process, however that ends. Its runs stay in a temporary directory.
 """
 
 from __future__ import annotations
@@ -29,6 +29,13 @@ START_S = 180.0
 END_S = 30.0
 COUNTED_ON_A_GPU = ("cuda_memory", "synchronizations", "transfers")
 """Facts that a training has on an NVIDIA GPU once it has run for some seconds."""
+_TIED = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG; it survives exec
+if os.getppid() == int(sys.argv[1]):
+    os.execv(sys.executable, [sys.executable, *sys.argv[2:]])
+"""
+"""Starts Python anew with a TERM for when its parent dies, even by KILL. ``gputop demo`` then ends its training."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +101,17 @@ def train(source: Source, recipe: str, devices: Sequence[Device], seconds: float
 def _watch(trial: Trial, source: Source, devices: Sequence[Device], seconds: float, virtual: int | None, place: Path) -> None:
     sampler, doctor, seen = Sampler(source, LOOK_S), Doctor(), _Seen()
     idle = _utilizations(sampler.take(), devices)
-    command = [sys.executable, "-m", "gputop", *(() if virtual is None else ("--virtual", str(virtual))), "demo", trial.recipe]
+    command = [
+        sys.executable,
+        "-c",
+        _TIED,
+        str(os.getpid()),
+        "-m",
+        "gputop",
+        *(() if virtual is None else ("--virtual", str(virtual))),
+        "demo",
+        trial.recipe,
+    ]
     command += ["--devices", ",".join(str(device.index) for device in devices)]
     with (place / "output").open("wb") as output:
         process = subprocess.Popen(

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import json
+import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests import nvml_sim
@@ -101,3 +105,26 @@ def test_a_training_on_a_virtual_gpu_is_watched_and_judged(tmp_path: Path) -> No
     assert "FAILED" not in done.stdout
     again = run("--virtual", "1", "selftest", "-o", str(path))
     assert (again.returncode, again.stderr.count("\n")) == (1, 1), "a file is never written over"
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_its_training_does_not_outlive_it(number: signal.Signals, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    command = [*GPUTOP, "--virtual", "1", "selftest", "--for", "10m", "-o", str(tmp_path / "bundle.json")]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    try:
+        deadline = time.monotonic() + 60
+        started: list[psutil.Process] = []
+        while not any("single.py" in " ".join(child.cmdline()) for child in started if child.is_running()):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+            started = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(number)
+        process.wait(60)
+        _, left = psutil.wait_procs(started, timeout=30)
+        assert not left
+    finally:
+        process.kill()
+        for child in started:
+            with contextlib.suppress(psutil.Error):
+                child.kill()
