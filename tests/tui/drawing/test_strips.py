@@ -14,7 +14,7 @@ from gputop.snapshot import Points
 from gputop.tui.drawing.large_chart import LABEL_COLUMNS, Chart
 from gputop.tui.drawing.line import plain
 from gputop.tui.drawing.runs.overlay import Layer, layers_of
-from gputop.tui.drawing.runs.strips import SUBJECTS, devices_of, first_subject, short, strip_lines
+from gputop.tui.drawing.runs.strips import SUBJECTS, Strip, devices_of, first_subject, label_of, short, strip_lines
 from gputop.tui.drawing.runs.time_line import columns_of, means
 from gputop.tui.state.view import View
 from tests import samples
@@ -164,3 +164,9 @@ def test_columns_of_steps_know_when_they_were() -> None:
 @pytest.mark.parametrize(("value", "text"), [(0.523, "0.52"), (7.06, "7.1"), (640.4, "640"), (12_340.0, "12.3k"), (5e9, "5G")])
 def test_short_numbers(value: float, text: str) -> None:
     assert short(value) == text
+
+
+@pytest.mark.parametrize(("value", "shown"), [(200.0, "smp/s 200"), (5590.0, "smp 5.59k")])
+def test_a_long_value_leaves_its_label_whole_words(value: float, shown: str) -> None:
+    label, text = label_of(Strip("smp/s", [value], value), value)
+    assert label + text == shown

@@ -170,7 +170,7 @@ def _value_at(values: Values, cursor: int | None) -> float | None:
 
 def _drawn(strip: Strip, cursor: int | None, ascii_only: bool) -> Line:
     """Return a row with its label, and its value at the cursor, else its newest."""
-    label, text = _label(strip, _value_at(strip.values, cursor))
+    label, text = label_of(strip, _value_at(strip.values, cursor))
     span = strip.top - strip.low
     shares = [None if value is None else (value - strip.low) / span if span > 0 else 0.5 for value in strip.values]
     row = row_of_past(shares, ascii_only)
@@ -179,12 +179,14 @@ def _drawn(strip: Strip, cursor: int | None, ascii_only: bool) -> Line:
     return (Span(label, strip.style), Span(text, "value"), *row)
 
 
-def _label(strip: Strip, value: float | None) -> tuple[str, str]:
+def label_of(strip: Strip, value: float | None) -> tuple[str, str]:
     """Return a row's label and its value, which together take the cells before the row; with a gap if one is left."""
     number = "" if value is None else short(value)
     texts = (f"{number}{strip.unit.strip()} " if number else "", f"{number} ", number)
     text = next((text for text in texts if len(strip.label) + 1 + len(text) <= _LABEL_CELLS), number)
-    return fit_text(strip.label, max(0, _LABEL_CELLS - len(text)), ellipsis=ASCII_ELLIPSIS), text
+    # "smp/s" beside a long value is "smp": a cut label would run into the value.
+    label = strip.label if len(strip.label) + len(text) < _LABEL_CELLS else strip.label.partition("/")[0]
+    return fit_text(label, max(0, _LABEL_CELLS - len(text)), ellipsis=ASCII_ELLIPSIS), text
 
 
 def short(value: float) -> str:
