@@ -149,7 +149,7 @@ def replay(options: argparse.Namespace) -> int:
 
     if options.speed <= 0:
         raise UsageError("A replay's speed is a factor above 0.", "Write --speed 2 for twice as fast.")
-    next(read_recording(options.file), None)  # a file that is no recording is told here, not on a screen
+    next(read_recording(options.file), None)  # report a file that is not a recording before the screen opens
     if not sys.stdout.isatty():
         for snapshot in read_recording(options.file):
             print(snapshot.to_json())

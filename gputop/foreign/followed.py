@@ -1,6 +1,6 @@
 """Follows the sources of one untracked run, on a thread of its own: a network file system that hangs holds up nothing else.
 
-The thread makes one turn each time it is asked to, and ends when it is told to. What it has read is taken under a lock.
+The thread reads once per request and ends on request. ``lock`` protects what it has read.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class FollowedRun:
 
     @property
     def is_stuck(self) -> bool:
-        """Whether the thread goes on although it was told to end."""
+        """Whether the thread still runs after a request to end."""
         return self._ended and self._thread is not None and self._thread.is_alive()
 
     def ask(self, run: ProcessRun, tracked: Collection[int]) -> None:

@@ -4,42 +4,49 @@ from __future__ import annotations
 
 from gputop.tui.screens.base import KeyHint
 
-CHART_HINTS = (
+_WHOLE = KeyHint("0", "whole", "screen.whole")
+_AXIS = KeyHint("x", "axis", "screen.x_axis")
+_LOG = KeyHint("y", "log", "screen.log_axis")
+_SMOOTH = KeyHint("[ ]", "smooth", "screen.smooth(1)")
+_OVERLAY = KeyHint("Space", "overlay", "screen.mark")
+_FILTER = KeyHint("/", "filter", "screen.filter")
+_TABLE = KeyHint("t", "table", "screen.table")
+_STOP = KeyHint("k", "stop", "screen.stop")
+
+_CHART = (
     KeyHint("arrows", "read", "screen.read(-1)"),
     KeyHint("+ -", "zoom", "screen.zoom(0.5)"),
     KeyHint("m", "metric", "screen.metric(1)"),
     KeyHint("g", "all", "screen.grid"),
-    KeyHint("x", "axis", "screen.x_axis"),
-    KeyHint("y", "log", "screen.log_axis"),
+    _AXIS,
+    _LOG,
 )
-CHANGED_HINT = KeyHint("0", "whole", "screen.whole")
-RUN_HINTS = (KeyHint("Space", "overlay", "screen.mark"), KeyHint("/", "filter", "screen.filter"))
-MORE_HINTS = (
-    KeyHint("[ ]", "smooth", "screen.smooth(1)"),
+_MORE = (
+    _SMOOTH,
     KeyHint("r", "ranks", "screen.per_rank"),
     KeyHint("h", "heat rows", "screen.subject"),
-    KeyHint("t", "table", "screen.table"),
+    _TABLE,
     KeyHint("w", "where", "app.where"),
-    KeyHint("k", "stop", "screen.stop"),
+    _STOP,
 )
-LIST_HINTS = (
+_LIST = (
     KeyHint("Up/Down", "choose"),
     KeyHint("Enter", "charts", "screen.open"),
-    KeyHint("Space", "overlay", "screen.mark"),
+    _OVERLAY,
     KeyHint("u", "unmark all", "screen.unmark"),
-    KeyHint("/", "filter", "screen.filter"),
-    KeyHint("t", "table", "screen.table"),
-    KeyHint("k", "stop", "screen.stop"),
+    _FILTER,
+    _TABLE,
+    _STOP,
 )
-GRID_HINTS = (
+_GRID = (
     KeyHint("arrows", "choose"),
     KeyHint("Enter", "large", "screen.open"),
     KeyHint("/", "search", "screen.filter"),
     KeyHint("PgUp/PgDn", "page"),
     KeyHint("g", "one metric", "screen.grid"),
-    KeyHint("x", "axis", "screen.x_axis"),
-    KeyHint("y", "log", "screen.log_axis"),
-    KeyHint("[ ]", "smooth", "screen.smooth(1)"),
+    _AXIS,
+    _LOG,
+    _SMOOTH,
 )
 
 
@@ -53,10 +60,10 @@ def hints(*, grid: bool, narrow: bool, listed: bool, zoomed: bool) -> tuple[KeyH
         zoomed: the chart does not show its whole axis, or values are read.
     """
     if grid:
-        return GRID_HINTS
-    changed = (CHANGED_HINT,) if zoomed else ()
+        return _GRID
+    changed = (_WHOLE,) if zoomed else ()
     if not narrow:
-        return (KeyHint("Up/Down", "run"), *RUN_HINTS, *changed, *CHART_HINTS, *MORE_HINTS)
+        return (KeyHint("Up/Down", "run"), _OVERLAY, _FILTER, *changed, *_CHART, *_MORE)
     if listed:
-        return LIST_HINTS
-    return (KeyHint("o", "runs", "screen.list"), *changed, *CHART_HINTS, *RUN_HINTS, *MORE_HINTS)
+        return _LIST
+    return (KeyHint("o", "runs", "screen.list"), *changed, *_CHART, _OVERLAY, _FILTER, *_MORE)
