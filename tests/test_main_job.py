@@ -53,8 +53,8 @@ def shown_loss(text: str) -> float | None:
     return float(found[1]) if found else None
 
 
-_FORM = re.compile(r"2 (\S+)  ")
-"""The frame of the launch form, which names the recipe."""
+_FORM = re.compile(r"╭.2 (\S.*?)  ")
+"""The frame of the launch form, which names the recipe, or "your own command"."""
 
 
 def launch(terminal: Terminal, form_title: str) -> None:
@@ -68,8 +68,11 @@ def launch(terminal: Terminal, form_title: str) -> None:
     for _ in range(40):
         # On a busy machine the screen follows late: the next key waits until it shows the last one, for some seconds.
         end = time.monotonic() + 5
-        while (shown := _FORM.search(terminal.text())) is None or (shown[1] == below and time.monotonic() < end):
+        while (shown := _FORM.search(terminal.text())) is None or shown[1] == below:
+            if time.monotonic() > end:
+                break
             time.sleep(0.1)
+        assert shown is not None, terminal.text()
         if chosen.search(terminal.text()):
             break
         below = shown[1]
@@ -106,7 +109,7 @@ def test_launch_ddp_watch_it_stop_it_then_a_faulty_run_and_its_cause(terminal: T
     deadline = time.monotonic() + 60
     while job_processes() and time.monotonic() < deadline:
         time.sleep(0.2)
-    assert job_processes() == [], "the stopped job left processes behind"
+    assert job_processes() == [], f"the stopped job left processes behind\n{terminal.text()}"
 
     launch(terminal, "all ranks on one GPU")
     terminal.wait_for("A07", LOADED_S)
