@@ -31,6 +31,8 @@ _WAVES = {
     "pcie_generation_max": "pcie_generation_max",
     "pcie_width": "pcie_width",
     "pcie_width_max": "pcie_width_max",
+    "pcie_rx": "pcie_rx_bytes_per_s",
+    "pcie_tx": "pcie_tx_bytes_per_s",
     "ecc_corrected": "ecc_corrected",
     "ecc_uncorrected": "ecc_uncorrected",
     "remapped_correctable": "remapped_rows_correctable",
@@ -56,6 +58,8 @@ def scenario_of(bundle: Mapping[str, Any]) -> Scenario:
             continue
         scenario.gpu(index, readings["name"] or "NVIDIA GPU")
         scenario.set(index, **{wave: readings[name] for wave, name in _WAVES.items() if wave in scenario.gpus[index]})
+        if readings["cpu_affinity"]:
+            scenario.near(index, ",".join(map(str, readings["cpu_affinity"])), readings["numa_node"])
         for function, call in gpu["calls"].items():
             if call["code"]:
                 scenario.error(index, function, call["code"])
