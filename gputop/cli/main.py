@@ -121,4 +121,4 @@ def _runs(options: argparse.Namespace) -> int:
 def _where(options: argparse.Namespace) -> int:
     from gputop.cli.where import where
 
-    return where(options)
+    return where(options, machine.sampler_of, machine.leave)

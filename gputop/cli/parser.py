@@ -227,7 +227,10 @@ def _where(commands: Any) -> None:
         more="It takes two seconds, and neither stops nor traces a process.",
     )
     where.add_argument(
-        "run", nargs="?", metavar="RUN|PID", help="a run's id or name, or a process (default: the newest live run)"
+        "run",
+        nargs="?",
+        metavar="RUN|PID",
+        help="a run's id or name, or a process (default: the newest live run, a tracked one first)",
     )
     where.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     where.add_argument(

@@ -5,28 +5,52 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from gputop.cli.shelf import Shelf
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
-from gputop.snapshot import LIVE_STATES, Run, encode
+from gputop.snapshot import LIVE_STATES, ProcessRun, Run, encode
 from gputop.terminal_text import printable
 from gputop.where import py_spy
 from gputop.where.asking import ask_run
 from gputop.where.foreign import ask_process
 from gputop.whereabouts import Whereabouts, folded, judged, sentence, summary, who
 
+if TYPE_CHECKING:
+    from gputop.agent.sampler import Sampler
+
 _MARK = "> "
 
 
-def where(options: argparse.Namespace) -> int:
+def where(
+    options: argparse.Namespace,
+    make_sampler: Callable[[argparse.Namespace], Sampler],
+    exit_with: Callable[[Sampler, int], int],
+) -> int:
     """Print where every rank is; return 1 if ranks wait for another one.
+
+    ``make_sampler`` is asked for the runs that gputop does not track, where no tracked run is alive. ``exit_with`` ends the
+    process without waiting for a thread that hangs in the driver.
 
     Raises:
         UsageError: there is no such run or process, or py-spy is not installed.
     """
     if options.py_spy:
         py_spy.program()
-    answer = _answer(options.run)
+    if options.run is not None:
+        return _tell(_answer(options.run), options)
+    live = [run for run in Shelf(backlog_points=2).poll().runs if run.state in LIVE_STATES]
+    if live:
+        return _tell(ask_run(live[0]), options)
+    sampler = make_sampler(options)
+    code = _tell(_newest_untracked(sampler.take().process_runs), options)
+    if sampler.source.name == "nvml":  # only a driver's threads can hang
+        return exit_with(sampler, code)
+    return code
+
+
+def _tell(answer: Whereabouts, options: argparse.Namespace) -> int:
     if options.py_spy:
         places = [py_spy.ask(place) if place.source is None and place.is_there else place for place in answer.ranks]
         answer = judged(answer.run_id, answer.name, answer.taken_at, places)
@@ -34,14 +58,16 @@ def where(options: argparse.Namespace) -> int:
     return EXIT_PROBLEM if answer.behind else EXIT_OK
 
 
-def _answer(name: str | None) -> Whereabouts:
+def _newest_untracked(runs: Sequence[ProcessRun]) -> Whereabouts:
+    found = [run for run in runs if run.ranks]
+    if not found:
+        raise UsageError("There is no live run.", "gputop where PID asks about any process.")
+    return ask_process(max(found, key=lambda run: run.started_at or 0.0).ranks[0].pid)
+
+
+def _answer(name: str) -> Whereabouts:
     runs = Shelf(backlog_points=2)
     found = runs.poll().runs
-    if name is None:
-        live = [run for run in found if run.state in LIVE_STATES]
-        if not live:
-            raise UsageError("There is no live run.", "gputop where PID asks about a process that gputop does not track.")
-        return ask_run(live[0])
     if name.isdigit() and not any(name in (run.run_id, run.name) for run in found):
         run = _run_of(int(name), found)
         return ask_run(run) if run is not None else ask_process(int(name))
