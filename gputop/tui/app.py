@@ -9,7 +9,6 @@ import asyncio
 import time
 from dataclasses import replace
 
-from textual.app import App
 from textual.binding import Binding
 from textual.notifications import SeverityLevel
 
@@ -38,6 +37,7 @@ from gputop.tui.widgets.requests import (
     SettingsChanged,
     WhereAsked,
 )
+from gputop.tui.widgets.sparing_app import SparingApp
 from gputop.whereabouts import WhereQuestion
 
 STALE_AFTER_INTERVALS = 3
@@ -46,7 +46,7 @@ SETTINGS_PROBLEM_S = 15.0
 """For how long a problem with the settings file is shown at start."""
 
 
-class GputopApp(App[None]):
+class GputopApp(SparingApp):
     """gputop's screen."""
 
     TITLE = "gputop"
@@ -85,7 +85,7 @@ class GputopApp(App[None]):
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
         loop = asyncio.get_running_loop()
-        answer_signals(loop, self._driver, lambda: self.screen.refresh(layout=True))
+        answer_signals(loop, self._driver, self.draw_anew)
         bound_keys(self, self._driver, loop)
         await self.push_screen(DashboardScreen())
         self.feed.start(lambda: self.post_message(FeedArrived()))

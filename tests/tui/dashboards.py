@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from textual.app import App
 from textual.message import Message
 
 from gputop.doctor.findings.finding import Fact, Finding
@@ -15,6 +14,7 @@ from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.palette import THEMES
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
+from gputop.tui.widgets.sparing_app import SparingApp
 from tests import samples
 
 ONE_GPU = Finding(
@@ -103,7 +103,7 @@ def virtual(**settings: object) -> View:
     return view_of(snapshots, **settings)
 
 
-class DashboardApp(App[None]):
+class DashboardApp(SparingApp):
     """Shows one view on the dashboard and keeps what the dashboard asks for."""
 
     CSS_PATH = "../../gputop/tui/gputop.tcss"

@@ -15,7 +15,7 @@ from gputop.tui.drawing.header import badges_of
 from gputop.tui.drawing.line import Line, Span, clean, joined, spread, text_width
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
-from gputop.tui.widgets.private_textual import forget_removed_widgets
+from gputop.tui.widgets.private_textual import forget_removed_widgets, install_compositor
 
 SMALL = (100, 30)
 """Below this many columns or rows, a screen gets the class "small" and shows less at once."""
@@ -92,6 +92,7 @@ class SubScreen(Screen[None]):
 
     def __init__(self, view: View | None = None) -> None:
         super().__init__()
+        install_compositor(self)
         self.view = view
 
     def compose(self) -> ComposeResult:

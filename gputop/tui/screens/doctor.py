@@ -85,7 +85,10 @@ class DoctorScreen(SubScreen):
         if view.abstained:
             items.append(Item((Span(_not_judged(view), "dim"),), _ABSTAINED))
         # On a small terminal, the list takes only the rows it needs and leaves the rest to the text.
-        listed.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL) if self.has_class("small") else None
+        if self.has_class("small"):
+            listed.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL)
+        elif listed.styles.inline.has_rule("height"):  # clearing it lays the screen out anew, also where it is not set
+            listed.styles.height = None
         listed.set_items(items, subtitle=_count(view.findings))
         self._draw_text(view)
 

@@ -17,6 +17,7 @@ from typing import Any
 from rich.color import ColorSystem
 from rich.style import Style
 from textual import log
+from textual.app import App
 from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
@@ -58,6 +59,19 @@ def _has_regions_to_spans() -> bool:
     return list(spans) == [(0, 1, 6)]
 
 
+def _sample_layout() -> Any:
+    """Return Textual's whole update of an empty screen of 4 cells by 1."""
+    compositor = _private("Compositor")()
+    compositor.size = Size(4, 1)
+    return compositor.render_update(full=True)
+
+
+def _updates_wholly() -> bool:
+    return type(_sample_layout()) is _private("LayoutUpdate") and issubclass(
+        _private("LayoutUpdate"), _private("CompositorUpdate")
+    )
+
+
 def _updates_partially() -> bool:
     compositor = _private("Compositor")
     return _parameters(compositor.render_partial_update) == ["self"] and type(_sample_update()) is _private("ChopsUpdate")
@@ -79,6 +93,10 @@ CHECKS: Mapping[str, Callable[[], bool]] = MappingProxyType(
         "ChopsUpdate.chops": lambda: _sample_update().chops == [{0: None}],
         "ChopsUpdate.spans": lambda: _sample_update().spans == [(0, 1, 3)],
         "ChopsUpdate.chop_ends": lambda: _sample_update().chop_ends == [[4]],
+        "LayoutUpdate": _updates_wholly,
+        "LayoutUpdate.strips": lambda: [list(line) for line in _sample_layout().strips] == [[None]],
+        "LayoutUpdate.region": lambda: _sample_layout().region == Region(0, 0, 4, 1),
+        "App._display": lambda: _parameters(App._display) == ["self", "screen", "renderable"],
         "Screen._compositor": lambda: type(Screen()._compositor) is _private("Compositor"),
         "Strip.render_style": lambda: Strip.render_style(_BOLD, "x", ColorSystem.TRUECOLOR) == "\x1b[1mx\x1b[0m",
         "Strip.render_ansi": lambda: Strip.render_ansi(_BOLD, ColorSystem.TRUECOLOR) == "1",
@@ -119,6 +137,15 @@ def install_compositor(screen: Screen[Any]) -> None:
         from gputop.tui.widgets.compositor import SparingCompositor
 
         screen._compositor = SparingCompositor()
+
+
+def shown_cells() -> Any:
+    """Return a memory of what the terminal shows; None unless this Textual passes all checks."""
+    if not _all_match():
+        return None
+    from gputop.tui.widgets.shown import ShownCells
+
+    return ShownCells()
 
 
 def crops_left(screen: Screen[Any]) -> bool:

@@ -59,6 +59,10 @@ RENAMES = {
     "Compositor._regions_to_spans": Rename(r"\b_regions_to_spans\b", "_spans_of"),
     "Compositor.visible_widgets": Rename(r"\bvisible_widgets\b", "shown_widgets"),
     "Compositor.render_partial_update": Rename(r"\brender_partial_update\b", "render_changes"),
+    "LayoutUpdate": Rename(r"\bLayoutUpdate\b", "WholeUpdate"),
+    "LayoutUpdate.strips": Rename(r"\bself\.strips\b", "self.rows", "_compositor.py"),
+    "LayoutUpdate.region": Rename(r"\bself\.region\b", "self.place", "_compositor.py"),
+    "App._display": Rename(r"\b_display\b", "_show_update"),
     "Screen._compositor": Rename(r"(?<!textual)\._compositor\b", "._composer"),
     "Strip.render_style": Rename(r"\brender_style\b", "render_styled", "strip.py"),
     "Strip.render_ansi": Rename(r"\brender_ansi\b", "render_codes", "strip.py"),
@@ -146,7 +150,7 @@ def test_every_private_name_in_use_is_checked() -> None:
         used |= set(re.findall(r"from textual\._compositor import (.+)", text))
     names = {name for line in used for name in line.split(", ")}
     names -= {"textual._styles_cache"}  # may be missing: see below
-    assert names == {"textual._compositor", "ChopsUpdate", "Compositor", "CompositorUpdate"}
+    assert names == {"textual._compositor", "ChopsUpdate", "Compositor", "CompositorUpdate", "LayoutUpdate"}
     assert names <= set(CHECKS)
 
 

@@ -1,0 +1,167 @@
+"""What the terminal shows, cell by cell, and of each update of Textual's only the cells that differ from it.
+
+Textual paints a whole screen anew when one opens or closes and when a pane takes another size. Most cells stay what they were.
+
+The module imports private names of Textual: import it only after ``private_textual`` has checked them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from rich.cells import cell_len, get_character_cell_size
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
+
+from gputop.tui.widgets.partial_update import Cells, PartialUpdate, Piece, cut_pieces
+
+Cell: TypeAlias = tuple[str, Style] | None
+"""The text of a cell and its style; "" in the second cell of a wide character. None: nothing is known of it."""
+Row: TypeAlias = list[Cell]
+
+BRIDGED_CELLS = 3
+"""So many unchanged cells of the same style are sent again rather than skipped: moving the cursor takes as many bytes."""
+_PLAIN = Style.null()
+
+
+class ShownCells:
+    """The cells of the terminal as they were sent. Whoever writes to the terminal otherwise calls ``forget``."""
+
+    def __init__(self) -> None:
+        self._columns = 0
+        self._rows: list[Row] = []
+
+    def forget(self) -> None:
+        """Take nothing for shown: the next update is sent whole."""
+        self._rows = []
+
+    def sparing(self, update: Any, columns: int, rows: int) -> Any:
+        """Return an update that sends only what differs on a terminal of this size; None if nothing does."""
+        pieces = _pieces_of(update)
+        if pieces is None:
+            if update is not None:
+                self.forget()
+            return update
+        if (self._columns, len(self._rows)) != (columns, rows):
+            self._columns, self._rows = columns, [[None] * columns for _ in range(rows)]
+        changed = self._changed_rows(pieces)
+        differing = [piece for y, row in changed.items() for piece in _differing(y, self._rows[y], row)]
+        return _Difference(self, changed, differing) if differing else None
+
+    def _changed_rows(self, pieces: Sequence[Piece]) -> dict[int, Row]:
+        rows: dict[int, Row] = {}
+        for x, y, cells in pieces:
+            if not 0 <= y < len(self._rows):
+                continue
+            row = rows.get(y)
+            if row is None:
+                row = rows[y] = list(self._rows[y])
+            expanded = _expanded(cells)
+            first = max(0, -x)
+            room = self._columns - x
+            row[x + first : x + min(len(expanded), room)] = expanded[first:room]
+        return rows
+
+    def sent(self, rows: dict[int, Row]) -> None:
+        """Take these rows for shown."""
+        for y, row in rows.items():
+            if y < len(self._rows):
+                self._rows[y] = row
+
+
+class _Difference(CompositorUpdate):
+    """An update of the cells that differ; they count as shown once they are rendered."""
+
+    def __init__(self, shown: ShownCells, rows: dict[int, Row], pieces: Sequence[Piece]) -> None:
+        self._shown = shown
+        self._rows = rows
+        self._update = PartialUpdate(pieces)
+
+    def render_segments(self, console: Console) -> str:
+        """Return the escape sequences and text to write to the terminal."""
+        self._shown.sent(self._rows)
+        return self._update.render_segments(console)
+
+
+def _pieces_of(update: Any) -> list[Piece] | None:
+    """Return the cells of an update; None if it is none that is known."""
+    if isinstance(update, PartialUpdate):
+        return list(update.pieces)
+    if type(update) is ChopsUpdate:
+        return cut_pieces(update)
+    if type(update) is LayoutUpdate:
+        region = update.region
+        return [
+            Piece(region.x, y, [cell for strip in strips if strip is not None for cell in _texts(strip)])
+            for y, strips in enumerate(update.strips, region.y)
+        ]
+    return None
+
+
+def _texts(segments: Iterable[Segment]) -> list[tuple[str, Style]]:
+    return [(text, style or _PLAIN) for text, style, control in segments if not control]
+
+
+def _expanded(cells: Cells) -> Row:
+    found: Row = []
+    for text, style in cells:
+        if text.isascii() or cell_len(text) == len(text):
+            found += [(character, style) for character in text]
+            continue
+        for character in text:
+            width = get_character_cell_size(character)
+            if width == 0 and found and (last := found[-1]) is not None:
+                found[-1] = (last[0] + character, last[1])
+            else:
+                found += [(character, style), *([("", style)] * (width - 1))]
+    return found
+
+
+def _differing(y: int, before: Row, after: Row) -> list[Piece]:
+    """Return the cells of a row that must be sent, those next to one another together."""
+    differs = [x for x, (old, new) in enumerate(zip(before, after, strict=True)) if old != new]
+    if not differs:
+        return []
+    if any(cell is not None and cell[0] == "" for row in (before, after) for cell in row):
+        # Half of a wide character cannot be replaced: what lies between the changes is sent as well.
+        start, end = differs[0], differs[-1] + 1
+        while start > 0 and any((cell := row[start]) is not None and cell[0] == "" for row in (before, after)):
+            start -= 1
+        while end < len(after) and any((cell := row[end]) is not None and cell[0] == "" for row in (before, after)):
+            end += 1
+        return [*_pieces(y, after, start, end)]
+    runs: list[tuple[int, int]] = []
+    for x in differs:
+        if runs and _bridged(after, runs[-1][1], x):
+            runs[-1] = (runs[-1][0], x + 1)
+        else:
+            runs.append((x, x + 1))
+    return [piece for start, end in runs for piece in _pieces(y, after, start, end)]
+
+
+def _bridged(row: Row, start: int, end: int) -> bool:
+    """Whether the cells between two changes are few, and look like those on both sides."""
+    if end - start > BRIDGED_CELLS:
+        return False
+    styles = {cell[1] if cell is not None else None for cell in row[start - 1 : end + 1]}
+    return start == end or (len(styles) == 1 and None not in styles)
+
+
+def _pieces(y: int, row: Row, start: int, end: int) -> Iterable[Piece]:
+    """Return the cells [start, end) that are known, each stretch of them as one piece."""
+    at, cells = start, list[tuple[str, Style]]()
+    for x in range(start, end):
+        cell = row[x]
+        if cell is None:
+            if cells:
+                yield Piece(at, y, cells)
+            at, cells = x + 1, []
+        elif cells and cells[-1][1] == cell[1]:
+            cells[-1] = (cells[-1][0] + cell[0], cell[1])
+        else:
+            cells.append(cell)
+    if cells:
+        yield Piece(at, y, cells)

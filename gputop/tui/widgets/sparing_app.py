@@ -1,0 +1,38 @@
+"""An app that sends the terminal only what differs from what it shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from textual.app import App
+from textual.screen import Screen
+
+from gputop.tui.widgets.private_textual import shown_cells
+
+
+class SparingApp(App[None]):
+    """Compares each update with the cells that the terminal shows. With an unknown Textual, it sends updates whole."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown = shown_cells()
+
+    async def on_mount(self) -> None:
+        """Draw anew after a suspension: the terminal shows an empty screen then."""
+        self.app_resume_signal.subscribe(self, lambda _: self.draw_anew(), immediate=True)
+
+    def _display(self, screen: Screen[Any], renderable: Any) -> None:
+        """Display an update of a screen."""
+        if self._shown is not None:
+            renderable = self._shown.sparing(renderable, *self.size)
+        super()._display(screen, renderable)
+
+    def action_draw_anew(self) -> None:
+        """Send the whole screen: something else has written to the terminal."""
+        self.draw_anew()
+
+    def draw_anew(self) -> None:
+        """Send the whole screen, whatever the terminal shows."""
+        if self._shown is not None:
+            self._shown.forget()
+        self.screen.refresh(layout=True)

@@ -1,0 +1,108 @@
+"""What is sent adds up to what the screen should show, and what the terminal shows already is not sent again."""
+
+from __future__ import annotations
+
+import random
+
+import pyte
+import pytest
+from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
+from textual._compositor import LayoutUpdate
+from textual.geometry import Region
+from textual.strip import Strip
+
+from gputop.tui.widgets.partial_update import PartialUpdate, Piece
+from gputop.tui.widgets.shown import ShownCells
+
+COLUMNS, ROWS = 24, 4
+CONSOLE = Console(color_system="truecolor", width=COLUMNS, height=ROWS)
+STYLES = [Style.parse(text) for text in ("red", "bold red", "green on blue", "none")]
+WORDS = ("GPU", " 98 %", "▁▂▅█", "日本語", "  ", "─" * 5, "e\u0301té", "x")
+
+
+class Screen:
+    """A terminal, and what it should show."""
+
+    def __init__(self) -> None:
+        self.shown = ShownCells()
+        self.kept, self.wanted = pyte.Screen(COLUMNS, ROWS), pyte.Screen(COLUMNS, ROWS)
+        self._kept, self._wanted = pyte.Stream(self.kept), pyte.Stream(self.wanted)
+
+    def update(self, update: PartialUpdate | LayoutUpdate) -> str:
+        """Show an update on both; return what was sent."""
+        self._wanted.feed(update.render_segments(CONSOLE))
+        sparing = self.shown.sparing(update, COLUMNS, ROWS)
+        sent: str = sparing.render_segments(CONSOLE) if sparing is not None else ""
+        self._kept.feed(sent)
+        return sent
+
+    def check(self) -> None:
+        assert self.kept.display == self.wanted.display
+        for y in range(ROWS):
+            for x in range(COLUMNS):
+                assert self.kept.buffer[y][x] == self.wanted.buffer[y][x]
+
+
+def a_row(luck: random.Random, words: tuple[str, ...] = WORDS) -> list[tuple[str, Style]]:
+    cells = [(luck.choice(words), luck.choice(STYLES)) for _ in range(3)]
+    strip = Strip([Segment(*cell) for cell in cells]).adjust_cell_length(COLUMNS, STYLES[3])
+    return [(segment.text, segment.style or Style.null()) for segment in strip]
+
+
+def whole(rows: list[list[tuple[str, Style]]]) -> LayoutUpdate:
+    return LayoutUpdate([[Strip([Segment(*cell) for cell in row])] for row in rows], Region(0, 0, COLUMNS, ROWS))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_sent_adds_up(seed: int) -> None:
+    luck = random.Random(seed)
+    screen = Screen()
+    rows = [a_row(luck) for _ in range(ROWS)]
+    screen.update(whole(rows))
+    for _ in range(12):
+        if luck.random() < 0.5:
+            rows = [row if luck.random() < 0.5 else a_row(luck) for row in rows]
+            screen.update(whole(rows))
+        else:
+            y = luck.randrange(ROWS)
+            rows[y] = a_row(luck)
+            screen.update(PartialUpdate([Piece(0, y, rows[y])]))
+        screen.check()
+
+
+def test_what_is_shown_already_is_not_sent_again() -> None:
+    luck = random.Random(1)
+    rows = [a_row(luck) for _ in range(ROWS)]
+    screen = Screen()
+    assert screen.update(whole(rows))
+    assert screen.update(whole(rows)) == ""
+    assert screen.update(PartialUpdate([Piece(0, 2, rows[2])])) == ""
+    changed = [list(row) for row in rows]
+    changed[1] = [("power 643 W".ljust(COLUMNS), STYLES[0])]
+    screen.update(whole(changed))
+    changed[1] = [("power 645 W".ljust(COLUMNS), STYLES[0])]
+    assert screen.update(whole(changed)) == "\x1b[31m\x1b[2;9H5\x1b[39m"
+    screen.check()
+
+
+def test_an_update_that_is_not_rendered_does_not_count_as_shown() -> None:
+    rows = [a_row(random.Random(2)) for _ in range(ROWS)]
+    screen = Screen()
+    assert screen.shown.sparing(whole(rows), COLUMNS, ROWS) is not None
+    assert screen.update(whole(rows))
+    screen.check()
+
+
+def test_everything_is_sent_after_another_size_and_when_something_else_wrote() -> None:
+    rows = [a_row(random.Random(3), ("GPU", "98 %")) for _ in range(ROWS)]
+    shown = ShownCells()
+    first = shown.sparing(whole(rows), COLUMNS, ROWS).render_segments(CONSOLE)
+    assert shown.sparing(whole(rows), COLUMNS, ROWS) is None
+    assert shown.sparing(whole(rows), COLUMNS + 1, ROWS).render_segments(CONSOLE) == first
+    shown.forget()
+    assert shown.sparing(whole(rows), COLUMNS + 1, ROWS).render_segments(CONSOLE) == first
+    other = object()
+    assert shown.sparing(other, COLUMNS + 1, ROWS) is other
+    assert shown.sparing(whole(rows), COLUMNS + 1, ROWS).render_segments(CONSOLE) == first
