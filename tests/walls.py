@@ -66,6 +66,7 @@ _TABLE = {
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
     "agent": "ground foreign jobs/output sources sources/host sources/nccl sources/nvml tracking/reader where",
+    "hosts": "ground agent",
     # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
     "doctor/facts": "ground",
     "doctor/evidence": "ground doctor/facts",

@@ -164,7 +164,9 @@ def agent(options: argparse.Namespace) -> int:
     from gputop.agent.sampler import main as agent_main
 
     with told():
-        return agent_main(interval_of(options), options.virtual, _gpus(options), _ask_nccl(options))
+        return agent_main(
+            interval_of(options), options.virtual, _gpus(options), _ask_nccl(options), fall_back=not options.no_stand_in
+        )
 
 
 def record(options: argparse.Namespace) -> int:

@@ -57,6 +57,7 @@ def build_parser() -> argparse.ArgumentParser:
         "write the stream to standard output: the process that the dashboard starts",
         ("gputop agent -i 1s", "one JSON object per second, until Ctrl-C"),
     )
+    agent.add_argument("--no-stand-in", action="store_true", help="without a GPU, no virtual ones in its place")
     _shared(agent)
     return parser
 
