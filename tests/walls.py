@@ -112,8 +112,8 @@ _TABLE = {
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.
     "cli": (
-        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules foreign gputop history jobs jobs/output"
-        " recipes selftest sources tracking/journal tracking/reader tui tui/drawing tui/state where"
+        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules foreign gputop history hosts jobs"
+        " jobs/output recipes selftest sources tracking/journal tracking/reader tui tui/drawing tui/state where"
     ),
     "__main__": "cli",
 }

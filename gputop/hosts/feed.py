@@ -56,7 +56,7 @@ class HostFeed(Inbox):
         if status.last_heard_at is None:
             if status.state == "busy" and self._stream.failures < BUSY_TRIES:
                 return None
-            return f"{self.host}: {WORDS[status.state]}. {status.message or ''} {status.hint or ''}".strip()
+            return status.sentence
         lost = f"link to {self.host} lost {duration(max(0.0, time.time() - status.last_heard_at))} ago"
         why = "" if status.state in ("ended", "mute") else f" ({WORDS[status.state]})"
         return f"{lost}{why}, trying again"

@@ -91,6 +91,11 @@ class HostStatus:
     clock_offset_s: float | None = None
     """The host's clock minus this machine's, measured when a snapshot arrived: too small by the time that it traveled."""
 
+    @property
+    def sentence(self) -> str:
+        """The host, its state, and what is wrong, as a person reads it."""
+        return f"{self.host}: {WORDS[self.state]}. {self.message or ''} {self.hint or ''}".strip()
+
 
 _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
     (
