@@ -37,6 +37,11 @@ def question_in(command: Mapping[str, Any]) -> Question | None:
     return None
 
 
+def is_answer(line: bytes) -> bool:
+    """Return whether a line of the stream carries an answer, without parsing it."""
+    return any(kind.is_in(line) for kind in _ANSWERS)
+
+
 def answer_in(line: bytes) -> Answer | None:
     """Return the answer that a line of the stream carries; None, without parsing the line, if it carries none.
 

@@ -66,6 +66,7 @@ _TABLE = {
     "jobs": "ground recipes",
     "jobs/output": "ground doctor/findings doctor/logs jobs tracking tracking/journal tracking/reader",
     "agent": "ground foreign jobs/output sources sources/host sources/nccl sources/nvml tracking/reader where",
+    "hosts": "ground agent",
     # The doctor: pure. Snapshots and logs in, findings out; it imports no source, no job and no screen.
     "doctor/facts": "ground",
     "doctor/evidence": "ground doctor/facts",
@@ -111,8 +112,8 @@ _TABLE = {
     "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
     # The command line: hands each command to the package that does it.
     "cli": (
-        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules foreign gputop history jobs jobs/output"
-        " recipes selftest sources tracking/journal tracking/reader tui tui/drawing tui/state where"
+        "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules foreign gputop history hosts jobs"
+        " jobs/output recipes selftest sources tracking/journal tracking/reader tui tui/drawing tui/state where"
     ),
     "__main__": "cli",
 }

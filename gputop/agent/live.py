@@ -10,18 +10,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import subprocess
 import sys
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from gputop.agent import lines
 from gputop.agent.feed import FeedKind, Inbox
+from gputop.agent.lines import ChildLines, ended
 from gputop.errors import GputopError
-from gputop.wire import LINE_MAX_BYTES
 
 if TYPE_CHECKING:
     from gputop.questions import Question
@@ -34,16 +33,9 @@ START_S = 120.0
 """How long a sampler may take for its first line: a driver without persistence mode starts every GPU first."""
 STOPPED_S = 3.0
 """How long a sampler may stay stopped by a signal before it is replaced."""
-LOOK_S = 1.0
-"""How often a sampler that says nothing is looked at."""
-FLOOD_LINES = 300
-FLOOD_S = 5.0
-"""More lines than this in this time are a flood: the shortest interval makes a sixth of them."""
-STDERR_KEPT_BYTES = 4000
 BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
 HEALTHY_S = 60.0
 """After this long, a sampler counts as good, and the next failure as the first."""
-KILL_PATIENCE_S = 2.0
 _STOPPED_STATES = ("T", "t")
 """How a line with ``Whereabouts`` begins; that module is imported with the first one."""
 
@@ -94,9 +86,9 @@ class LiveFeed(Inbox):
         failures = 0
         while not self._closed.is_set():
             began = time.monotonic()
-            sampler = _Sampler(self._process)
+            sampler = _Sampler(self._process, lambda: self._interval_s)
             came = False
-            for line in sampler.lines(lambda: self._interval_s):
+            for line in sampler.lines():
                 came |= self._take(line)
                 notify()
             if self._closed.is_set():
@@ -118,11 +110,11 @@ class LiveFeed(Inbox):
             if self._closed.is_set():
                 return False
             self._process.kill()
-        while not _ended(self._process):
+        while not ended(self._process):
             # A second one would hang in the same driver.
             self._problem = "The sampler hangs in the kernel. It is started again when it ends."
             notify()
-            if self._closed.wait(LOOK_S):
+            if self._closed.wait(lines.LOOK_S):
                 return False
         if self._closed.wait(wait_s):
             return False
@@ -206,92 +198,31 @@ class LiveFeed(Inbox):
         with self._lock:
             self._process.kill()
         # If it is stuck in the driver (D state), init will reap it.
-        _ended(self._process, 0.2)
+        ended(self._process, 0.2)
 
 
-class _Sampler:
+class _Sampler(ChildLines):
     """What one sampler process writes, and why it can no longer be followed."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self._process = process
-        self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
-        self._open = [self._out, self._err]
-        self._words = b""
-        self._heard_at = time.monotonic()
-        self._began = False
+    def __init__(self, process: subprocess.Popen[bytes], interval_s: Callable[[], float]) -> None:
+        super().__init__(process, "The sampler")
+        self._began_at = self.heard_at
+        self._interval_s = interval_s
         self._stopped_at: float | None = None
-        self.failure = ""
-        """What happened, in one sentence, once ``lines`` has ended."""
 
-    def lines(self, interval_s: Callable[[], float]) -> Iterator[bytes]:
-        """Yield complete lines until the sampler ends or has to be replaced."""
-        part = bytearray()
-        times: deque[float] = deque(maxlen=FLOOD_LINES)
-        while self._out in self._open and not self.failure:
-            ready = select.select(self._open, (), (), LOOK_S)[0]
-            if self._err in ready:
-                self._drain_errors()
-            if self._out not in ready:
-                self._look(interval_s())
-                continue
-            data = os.read(self._out, 1 << 20)
-            self._heard_at, self._began, self._stopped_at = time.monotonic(), True, None
-            if not data:
-                break
-            part += data
-            if b"\n" in data:
-                *whole, rest = part.split(b"\n")
-                part = bytearray(rest)
-                for line in whole:
-                    yield bytes(line)
-                    times.append(time.monotonic())
-            if len(part) > LINE_MAX_BYTES:
-                self.failure = "The sampler sends a line without an end."
-            elif len(times) == FLOOD_LINES and times[-1] - times[0] < FLOOD_S:
-                self.failure = "The sampler sends far more than was asked for."
-        self.failure = self.failure or self._how_it_ended()
-
-    def _drain_errors(self) -> None:
-        data = os.read(self._err, 65536)
-        if not data:
-            self._open.remove(self._err)
-        self._words = (self._words + data)[-STDERR_KEPT_BYTES:]
-
-    def _look(self, interval_s: float) -> None:
+    def look(self) -> None:
         """Judge a sampler that says nothing."""
         now = time.monotonic()
-        if _state(self._process.pid) not in _STOPPED_STATES:
+        if _state(self.process.pid) not in _STOPPED_STATES:
             self._stopped_at = None
-        elif self._stopped_at is None:
+        elif self._stopped_at is None or self._stopped_at < self.heard_at:
             self._stopped_at = now
         elif now - self._stopped_at >= STOPPED_S:
             self.failure = "The sampler was stopped by a signal."
-        silent_s = now - self._heard_at
-        limit_s = max(MUTE_S, MUTE_INTERVALS * interval_s) if self._began else START_S
-        # This process itself may have been stopped for a while, and then there is something to read.
-        if silent_s > limit_s and not select.select((self._out,), (), (), 0)[0]:
+        silent_s = now - self.heard_at
+        limit_s = max(MUTE_S, MUTE_INTERVALS * self._interval_s()) if self.heard_at > self._began_at else START_S
+        if silent_s > limit_s and not self.has_something_to_read():
             self.failure = f"The sampler has said nothing for {silent_s:.0f} s."
-
-    def _how_it_ended(self) -> str:
-        while self._err in self._open and select.select((self._err,), (), (), 0)[0]:
-            self._drain_errors()
-        words = self._words.decode(errors="replace").strip().splitlines()
-        if words:
-            return f"The sampler ended: {words[-1].rstrip('.')}."
-        if not _ended(self._process):
-            return "The sampler closed its output."
-        code = self._process.returncode
-        return f"The sampler was ended by signal {-code}." if code < 0 else f"The sampler ended with exit code {code}."
-
-
-def _ended(process: subprocess.Popen[bytes], patience_s: float = KILL_PATIENCE_S) -> bool:
-    try:
-        process.wait(patience_s)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
 
 
 def _state(pid: int) -> str | None:

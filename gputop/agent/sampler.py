@@ -434,12 +434,15 @@ def read_commands(stream: BinaryIO, inbox: Inbox) -> None:
     inbox.put(None)
 
 
-def main(interval_s: float, virtual: int | None, gpus: Sequence[str], ask_nccl: WhenToAsk) -> int:
-    """Run the agent on standard input and output until either closes; never wait for a driver call."""
+def main(interval_s: float, virtual: int | None, gpus: Sequence[str], ask_nccl: WhenToAsk, *, fall_back: bool = True) -> int:
+    """Run the agent on standard input and output until either closes; never wait for a driver call.
+
+    ``fall_back`` is that of ``choose_source``.
+    """
     inbox: Inbox = queue.Queue()
     commands = open(0, "rb", closefd=False)  # noqa: SIM115 - read as long as this process lives; sys.stdin may be None
     threading.Thread(target=read_commands, args=(commands, inbox), daemon=True, name="commands").start()
-    source, problem = choose_source(interval_s, virtual)
+    source, problem = choose_source(interval_s, virtual, fall_back=fall_back)
     sampler = Sampler(source, interval_s, problem=problem, gpus=gpus, ask_nccl=ask_nccl)
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
         serve(sampler, write_line, inbox, compact=True)

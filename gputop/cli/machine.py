@@ -7,6 +7,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
+from gputop.cli import hosts
 from gputop.cli.terminal import told
 from gputop.errors import EXIT_NO_GPU, EXIT_OK, NoGpuError, UsageError
 from gputop.terminal_text import printable
@@ -54,8 +55,14 @@ def _ask_nccl(options: argparse.Namespace) -> WhenToAsk:
     return chosen or ("stood still" if load_settings(options.config).nccl_ras else "never")
 
 
+def _source_words(options: argparse.Namespace) -> list[str]:
+    return hosts.source_words(options, _gpus(options), ask_nccl=_ask_nccl(options) != "never")
+
+
 def once(options: argparse.Namespace) -> int:
     """Print one reading."""
+    if hosts.asked(options):
+        return hosts.once(options, _source_words(options))
     from gputop.agent.sampler import take_once
 
     sampler = sampler_of(options)
@@ -81,6 +88,8 @@ def leave(sampler: Sampler, code: int) -> int:
 
 def stream(options: argparse.Namespace) -> int:
     """Print a JSON object per interval."""
+    if hosts.asked(options):
+        return hosts.stream(options, interval_of(options), _source_words(options))
     from gputop.agent.sampler import serve, write_line
 
     sampler = sampler_of(options)
@@ -128,6 +137,8 @@ def screen(options: argparse.Namespace) -> int:
     from gputop.agent.live import LiveFeed
 
     settings = _settings(options)
+    if hosts.asked(options):
+        raise UsageError("The dashboard shows this machine only.", "Print others with --once, --stream or record.")
     arguments = ["-i", f"{settings.interval_s}s"]
     if options.virtual is not None:
         arguments += ["--virtual", str(options.virtual)]
@@ -164,7 +175,9 @@ def agent(options: argparse.Namespace) -> int:
     from gputop.agent.sampler import main as agent_main
 
     with told():
-        return agent_main(interval_of(options), options.virtual, _gpus(options), _ask_nccl(options))
+        return agent_main(
+            interval_of(options), options.virtual, _gpus(options), _ask_nccl(options), fall_back=not options.no_stand_in
+        )
 
 
 def record(options: argparse.Namespace) -> int:
@@ -175,7 +188,10 @@ def record(options: argparse.Namespace) -> int:
     from gputop.sources.recording import Recorder
     from gputop.units import parse_duration
 
-    end = time.monotonic() + parse_duration(options.seconds) if options.seconds else None
+    for_s = parse_duration(options.seconds) if options.seconds else None
+    if hosts.asked(options):
+        return hosts.record(options, interval_of(options), _source_words(options), for_s)
+    end = time.monotonic() + for_s if for_s is not None else None
     sampler = sampler_of(options)
     if sampler.source.name == "none":
         problem = sampler.take().host.problem

@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from gputop.cli import completion, doctor, machine, selftest
+from gputop.cli import completion, doctor, hosts, machine, selftest
 from gputop.cli.parser import build_parser, parse_run
 from gputop.cli.terminal import OutputError, discard_output, reserve_descriptors, safe_output
 from gputop.errors import EXIT_OK, GputopError, UsageError
@@ -82,6 +82,8 @@ def _dispatch(options: argparse.Namespace) -> int:
     }
     if options.command == "run":
         raise UsageError("gputop run takes no options before the word run.", "Write gputop run [--name N] -- CMD.")
+    if options.command not in (None, "record") and hosts.asked(options):
+        raise UsageError(f"gputop {options.command} looks at this machine only.", "Leave out -H and --hosts, or run it there.")
     if options.command:
         return commands[options.command](options)
     if options.stream:

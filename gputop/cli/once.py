@@ -8,10 +8,23 @@ from gputop.snapshot import LIVE_STATES, Device, Host, Process, Run, Snapshot, l
 from gputop.terminal_text import printable
 
 COMMAND_WIDTH = 60
+RUN_COLUMNS = ("RUN", "STATE", "RANKS", "STEP", "LOSS")
 
 
 def once_text(snapshot: Snapshot) -> str:
     """Return the snapshot as lines of text, without a final newline."""
+    parts = machine_lines(snapshot)
+    sources = {curve.run_id: curve.source for run in snapshot.process_runs for curve in run.curves}
+    rows = [run_row(run, sources.get(run.run_id)) for run in snapshot.runs if run.state in LIVE_STATES]
+    if rows:
+        parts += ["", *table(RUN_COLUMNS, rows)]
+    if snapshot.process_runs:
+        parts += ["", *process_run_lines(snapshot)]
+    return "\n".join(map(printable, parts))
+
+
+def machine_lines(snapshot: Snapshot) -> list[str]:
+    """Return a machine, its GPUs and the processes on them; the first line names it."""
     parts = [host_line(snapshot.host)]
     if snapshot.host.problem:
         problem = snapshot.host.problem
@@ -22,16 +35,7 @@ def once_text(snapshot: Snapshot) -> str:
     if snapshot.processes:
         rows = [row for process in snapshot.processes for row in _process_rows(process, snapshot)]
         parts += ["", *table(("GPU", "PID", "USER", "GPU-MEM", "SM", "RANK", "COMMAND"), rows)]
-    sources = {curve.run_id: curve.source for run in snapshot.process_runs for curve in run.curves}
-    live = [run for run in snapshot.runs if run.state in LIVE_STATES]
-    if live:
-        parts += [
-            "",
-            *table(("RUN", "STATE", "RANKS", "STEP", "LOSS"), [_run_row(run, sources.get(run.run_id)) for run in live]),
-        ]
-    if snapshot.process_runs:
-        parts += ["", *table(("NOT TRACKED", "LAUNCHER", "RANKS", "GPU", "USER", "UP"), _process_run_rows(snapshot))]
-    return "\n".join(map(printable, parts))
+    return parts
 
 
 def host_line(host: Host) -> str:
@@ -89,7 +93,8 @@ def _process_rows(process: Process, snapshot: Snapshot) -> list[tuple[str, ...]]
     ]
 
 
-def _process_run_rows(snapshot: Snapshot) -> list[tuple[str, ...]]:
+def process_run_lines(snapshot: Snapshot) -> list[str]:
+    """Return the table of runs that gputop does not track."""
     index = {device.uuid: device.index for device in snapshot.devices}
     rows: list[tuple[str, ...]] = []
     for run in snapshot.process_runs:
@@ -99,10 +104,11 @@ def _process_run_rows(snapshot: Snapshot) -> list[tuple[str, ...]]:
         launcher = run.launcher.name if run.launcher is not None else "-"
         unknown = units.UNKNOWN if any(rank.devices is None for rank in run.ranks) else "-"
         rows.append((run.name, launcher, ranks, gpus or unknown, run.user or "?", units.duration(age)))
-    return rows
+    return table(("NOT TRACKED", "LAUNCHER", "RANKS", "GPU", "USER", "UP"), rows)
 
 
-def _run_row(run: Run, source: str | None) -> tuple[str, ...]:
+def run_row(run: Run, source: str | None) -> tuple[str, ...]:
+    """Return the cells of a run; ``source`` says where its curve is read from, if gputop does not track it."""
     name = loss_metric(name for rank in run.ranks for name in rank.metrics)
     losses = [rank.metrics[name] for rank in run.ranks if name in rank.metrics] if name is not None else []
     loss = units.metric(units.mean(losses)) if losses else units.UNKNOWN

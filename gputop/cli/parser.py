@@ -25,6 +25,7 @@ def build_parser() -> argparse.ArgumentParser:
             ("gputop --once --json", "one reading as JSON"),
             ("gputop --stream -i 500ms -n 10", "ten readings, one JSON object per line"),
             ("gputop --virtual 2", "two virtual GPUs: work on the CPU, measured"),
+            ("gputop --once -H 'gpu[1-4],me@lab'", "one reading of each of five machines"),
         ),
     )
     parser.add_argument("-V", "--version", action="store_true", help="print the version and exit")
@@ -33,6 +34,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--stream", action="store_true", help="print a JSON object per interval until interrupted")
     parser.add_argument("-n", "--count", type=int, metavar="N", help="with --stream: stop after N objects")
     _shared(parser, default=True)
+    _hosts(parser, default=True)
     look = parser.add_argument_group("look")
     look.add_argument("--theme", choices=("auto", "dark", "light", "ansi"), help="colours (auto follows COLORFGBG and TERM)")
     look.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
@@ -57,6 +59,7 @@ def build_parser() -> argparse.ArgumentParser:
         "write the stream to standard output: the process that the dashboard starts",
         ("gputop agent -i 1s", "one JSON object per second, until Ctrl-C"),
     )
+    agent.add_argument("--no-stand-in", action="store_true", help="without a GPU, no virtual ones in its place")
     _shared(agent)
     return parser
 
@@ -96,6 +99,18 @@ def _shared(parser: argparse.ArgumentParser, default: bool = False, *, asks: boo
             default=unset,
             help="ask NCCL's RAS service now; some NCCL versions can crash when asked",
         )
+
+
+def _hosts(parser: argparse.ArgumentParser, default: bool = False) -> None:
+    """Add how other machines are named and reached."""
+    unset: Any = None if default else argparse.SUPPRESS
+    hosts = parser.add_argument_group("other machines")
+    hosts.add_argument("-H", "--host", default=unset, metavar="LIST", help="instead of this one: a,me@b,n[1-8], over ssh")
+    hosts.add_argument("--hosts", type=Path, default=unset, metavar="FILE", help="the same, one a line, # for comments")
+    hosts.add_argument(
+        "--via", default=unset, metavar="CMD", help="reach them with this, e.g. 'kubectl exec -i {host} --' (default ssh)"
+    )
+    hosts.add_argument("--remote", default=unset, metavar="CMD", help="the gputop there, where it is not on the path")
 
 
 def _run(commands: Any) -> None:
@@ -259,6 +274,7 @@ def _recordings(commands: Any) -> None:
     record.add_argument("file", type=Path, help="the recording to write")
     record.add_argument("--for", dest="seconds", metavar="TIME", help="stop after this time (else at Ctrl-C)")
     _shared(record)
+    _hosts(record)
     replay = add_command(
         commands, "replay", "show a recording", ("gputop replay recording.ndjson --speed 4", "show it four times as fast")
     )

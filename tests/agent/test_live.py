@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gputop.agent import live
+from gputop.agent import lines, live
 from gputop.agent.live import LiveFeed
 from gputop.history.series import History
 from tests import samples
@@ -42,9 +42,10 @@ sys.stdin.read()
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for tenths of seconds where the feed waits for seconds."""
-    for name, value in (("LOOK_S", 0.05), ("STOPPED_S", 0.2), ("MUTE_S", 0.5), ("MUTE_INTERVALS", 0.5), ("BACKOFF_S", (0.2,))):
+    for name, value in (("STOPPED_S", 0.2), ("MUTE_S", 0.5), ("MUTE_INTERVALS", 0.5), ("BACKOFF_S", (0.2,))):
         monkeypatch.setattr(live, name, value)
-    monkeypatch.setattr(live, "LINE_MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(lines, "LOOK_S", 0.05)
+    monkeypatch.setattr(lines, "LINE_MAX_BYTES", 1 << 20)
 
 
 class Watched:

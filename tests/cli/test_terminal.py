@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,9 +79,14 @@ def commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParse
 
 def cases(folder: Path) -> dict[str, list[list[str]]]:
     """Return for each command how it is called here."""
+    complaining = f"sh -c 'printf %s \"$0\" >&2' {shlex.quote(EVIL)} {{host}}"
     recording, log = str(folder / f"recording{EVIL}"), str(folder / f"log{EVIL}")
     return {
-        "gputop": [["--once"], [EVIL], ["--nonsense" + EVIL], ["-i", EVIL], ["--once", "-g", EVIL], ["--theme", EVIL]],
+        "gputop": [
+            *(["--once"], [EVIL], ["--nonsense" + EVIL], ["-i", EVIL], ["--once", "-g", EVIL], ["--theme", EVIL]),
+            *(["--once", "-H", EVIL], ["--once", "--hosts", log], ["--once", "-H", "a", "--via", EVIL]),
+            ["--once", "-H", "a", "--via", complaining],
+        ],
         "gputop run": [["run", "--bad" + EVIL, "--", "x"], ["run", "--name", EVIL, "--", "/nonexistent" + EVIL], ["run"]],
         "gputop demo": [["demo", EVIL], ["demo", "ddp", "--devices", EVIL], ["demo", "ddp", "--epochs", EVIL]],
         "gputop jobs": [["jobs"], ["jobs", "--json"], ["jobs", EVIL]],

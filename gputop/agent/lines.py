@@ -1,0 +1,123 @@
+"""What a child process writes, line by line, and why it can no longer be followed. One thread reads both pipes, so that
+neither fills.
+
+``LiveFeed`` follows the sampler of this machine with it, ``gputop.hosts`` the connection to another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import time
+from collections import deque
+from collections.abc import Iterator
+
+from gputop.wire import LINE_MAX_BYTES
+
+LOOK_S = 1.0
+"""How often a child that says nothing is looked at."""
+FLOOD_LINES = 300
+FLOOD_S = 5.0
+"""More lines than this in this time are a flood: the shortest interval makes a sixth of them."""
+STDERR_KEPT_BYTES = 4000
+KILL_PATIENCE_S = 2.0
+
+
+class ChildLines:
+    """Follows one child process. ``what`` begins the sentences about it, and ``line_max_bytes`` limits its lines."""
+
+    def __init__(self, process: subprocess.Popen[bytes], what: str, line_max_bytes: int | None = None) -> None:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.process = process
+        self.heard_at = time.monotonic()
+        """When anything came last, complete line or not."""
+        self.failure = ""
+        """What happened, in one sentence, once ``lines`` has ended. ``look`` sets it to end ``lines``."""
+        self.at_end = False
+        """Whether ``lines`` ended because nothing more can come."""
+        self._what = what
+        self._line_max_bytes = line_max_bytes or LINE_MAX_BYTES
+        self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
+        self._open = [self._out, self._err]
+        self._words = b""
+
+    @property
+    def last_words(self) -> list[str]:
+        """The end of what it wrote to standard error, in lines."""
+        return self._words.decode(errors="replace").strip().splitlines()
+
+    def look(self) -> None:
+        """Judge a child that has written no complete line for a while."""
+
+    def lines(self) -> Iterator[bytes]:
+        """Yield complete lines until the child ends or has to be given up."""
+        part = bytearray()
+        times: deque[float] = deque(maxlen=FLOOD_LINES)
+        while self._out in self._open and not self.failure:
+            ready = select.select(self._open, (), (), LOOK_S)[0]
+            if self._err in ready:
+                self._drain_errors()
+            if self._out not in ready:
+                self.look()
+                continue
+            data = os.read(self._out, 1 << 20)
+            if not data:
+                break
+            self.heard_at = time.monotonic()
+            part += data
+            if b"\n" in data:
+                *whole, rest = part.split(b"\n")
+                part = bytearray(rest)
+                for line in whole:
+                    yield bytes(line)
+                    times.append(time.monotonic())
+            else:
+                self.look()
+            if len(part) > self._line_max_bytes:
+                self.failure = f"{self._what} sends a line without an end."
+            elif len(times) == FLOOD_LINES and times[-1] - times[0] < FLOOD_S:
+                self.failure = f"{self._what} sends far more than was asked for."
+        self.at_end = not self.failure
+        self.failure = self.failure or self._how_it_ended()
+
+    def has_something_to_read(self) -> bool:
+        """Return whether something waits: this process itself may have been stopped for a while."""
+        return bool(select.select((self._out,), (), (), 0)[0])
+
+    def _drain_errors(self) -> None:
+        data = os.read(self._err, 65536)
+        if not data:
+            self._open.remove(self._err)
+        self._words = (self._words + data)[-STDERR_KEPT_BYTES:]
+
+    def _how_it_ended(self) -> str:
+        while self._err in self._open and select.select((self._err,), (), (), 0)[0]:
+            self._drain_errors()
+        if self.last_words:
+            return f"{self._what} ended: {self.last_words[-1].rstrip('.')}."
+        if not ended(self.process):
+            return f"{self._what} closed its output."
+        code = self.process.returncode
+        return f"{self._what} was ended by signal {-code}." if code < 0 else f"{self._what} ended with exit code {code}."
+
+
+def ended(process: subprocess.Popen[bytes], patience_s: float = KILL_PATIENCE_S) -> bool:
+    """Wait for the end of a process; return False if it is still there after ``patience_s``."""
+    try:
+        process.wait(patience_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def end_group(process: subprocess.Popen[bytes], patience_s: float = KILL_PATIENCE_S) -> None:
+    """End a child that leads a process group, with all of the group: SIGTERM, and SIGKILL after ``patience_s``."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+            ended(process, patience_s)

@@ -1,0 +1,130 @@
+"""What another machine sends, decoded without trusting it: typed, bounded in number, and without anything that steers a
+terminal. The records hold no code and no path that this machine would open.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from gputop.questions import Answer, answer_in, is_answer
+from gputop.run_questions import RunsAnswer
+from gputop.snapshot import SCHEMA_VERSION, Points, Problem, Run, Snapshot
+from gputop.terminal_text import strip_controls
+from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
+from gputop.wire import LEVELS_MAX, FormatError, decode, parse_json
+
+LINE_MAX_BYTES = 64 << 20
+"""Limit of a line from another machine. The past of a hundred ranks with dozens of metrics takes dozens of MiB."""
+MOST = {"devices": 512, "processes": 4096, "runs": 1024, "process_runs": 1024, "communicators": 256, "logs": 256, "notes": 64}
+"""Field of a snapshot -> how many of its records are shown."""
+RANKS_MOST = 4096
+"""Ranks of one run, and those of one communicator."""
+POINTS_MOST = 2_000_000
+"""Values of metrics in one snapshot: twice what one answer holds."""
+INTEGER_MAX = 1 << 64
+
+_LONG_NUMBER = re.compile(rb"\d{20}")
+
+
+class NewerStreamError(FormatError):
+    """The stream is of a newer version than this gputop reads."""
+
+
+def snapshot_in(line: bytes) -> Snapshot:
+    """Return the snapshot that a line holds; what was left out of it is said in its notes.
+
+    Raises:
+        NewerStreamError: it is of a newer version.
+        FormatError: it holds no snapshot.
+    """
+    data = _clean(line)
+    version = data.get("schema_version", 1) if isinstance(data, dict) else None
+    if not isinstance(version, int) or "sequence" not in data:
+        raise FormatError("not a snapshot")
+    if version > SCHEMA_VERSION:
+        raise NewerStreamError(f"schema_version {version} is newer than this gputop reads ({SCHEMA_VERSION})")
+    return _bounded(decode(Snapshot, data))
+
+
+def answer_of(line: bytes) -> Answer | None:
+    """Return the answer that a line holds; None if it holds none.
+
+    Raises:
+        FormatError: the answer is not well formed.
+    """
+    if not is_answer(line):
+        return None
+    answer = answer_in(json.dumps(_clean(line), separators=(",", ":")).encode())
+    return replace(answer, points=_whole(answer.points)) if isinstance(answer, RunsAnswer) else answer
+
+
+def _clean(line: bytes) -> Any:
+    data = parse_json(line, LEVELS_MAX)
+    # JSON holds control characters escaped, but for DEL; C1 controls and marks of direction are not ASCII.
+    if b"\\" in line or b"\x7f" in line or not line.isascii() or _LONG_NUMBER.search(line):
+        return _without_controls(data)
+    return data
+
+
+def _without_controls(value: Any) -> Any:
+    if isinstance(value, str):
+        return value if value.isprintable() else strip_controls(value)
+    if isinstance(value, dict):
+        return {strip_controls(key): _without_controls(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_without_controls(item) for item in value]
+    if isinstance(value, int) and abs(value) > INTEGER_MAX:
+        raise FormatError("a number without bounds")
+    return value
+
+
+def _bounded(snapshot: Snapshot) -> Snapshot:
+    """Return the snapshot with at most as many records as a screen can show, and numbers that can be reckoned with.
+
+    Raises:
+        FormatError: its times are no times.
+    """
+    times = (snapshot.time, snapshot.monotonic_s, snapshot.interval_s)
+    if not all(math.isfinite(value) for value in times):
+        raise FormatError("a snapshot without a time")
+    cut: list[str] = []
+    kept: dict[str, Any] = {}
+    for name, most in MOST.items():
+        records = getattr(snapshot, name)
+        if len(records) > most:
+            cut.append(f"{most} of {len(records)} {name.replace('_', ' ')}")
+            kept[name] = records[:most]
+    runs: tuple[Run, ...] = kept.get("runs", snapshot.runs)
+    if any(len(run.ranks) > RANKS_MOST for run in runs):
+        cut.append(f"{RANKS_MOST} ranks of a run")
+        kept["runs"] = tuple(replace(run, ranks=run.ranks[:RANKS_MOST]) for run in runs)
+    if any(len(found.ranks) > RANKS_MOST for found in snapshot.communicators):
+        kept["communicators"] = tuple(
+            replace(found, ranks=found.ranks[:RANKS_MOST]) for found in kept.get("communicators", snapshot.communicators)
+        )
+    points = _whole(snapshot.points, cut.append)
+    interval_s = min(INTERVAL_MAX_S, max(INTERVAL_MIN_S, snapshot.interval_s))
+    snapshot = replace(snapshot, points=points, interval_s=interval_s, **kept)
+    if not cut:
+        return snapshot
+    note = Problem("other", f"This machine reports more than is shown: only {', '.join(cut)} are.", "")
+    return replace(snapshot, notes=(*snapshot.notes, note))
+
+
+def _whole(points: tuple[Points, ...], say: Callable[[str], None] = lambda left_out: None) -> tuple[Points, ...]:
+    """Return the points whose columns are equally long, as many as ``POINTS_MOST`` allows; ``say`` if there are more."""
+    kept, total = [], 0
+    for part in points:
+        if not len(part.steps) == len(part.times) == len(part.values) or not all(map(math.isfinite, part.times)):
+            continue
+        total += len(part.steps)
+        if total > POINTS_MOST:
+            say(f"{POINTS_MOST} values of metrics")
+            break
+        kept.append(part)
+    return tuple(kept)

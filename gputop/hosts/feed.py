@@ -1,0 +1,78 @@
+"""One host as the source of a screen: the same feed as the sampler of this machine, over a connection.
+
+Questions of a screen go to the gputop there, which looks at its own processes and its own runs. Nothing here looks at a PID or
+a path that a host names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from gputop.agent.feed import FeedKind, Inbox
+from gputop.hosts.state import SHOWING_STATES, WORDS
+from gputop.hosts.stream import Heard, HostStream
+from gputop.hosts.transport import Transport
+from gputop.questions import Question, command_of
+from gputop.units import duration
+
+PENDING_MAX = 3600
+BUSY_TRIES = 4
+"""So often a host may turn the first connection away before the screen gives up."""
+
+
+class HostFeed(Inbox):
+    """The stream of ``host``; it comes back by itself after a link that was lost."""
+
+    kind: FeedKind = "live"
+
+    def __init__(self, host: str, transport: Transport, arguments: Sequence[str]) -> None:
+        super().__init__(PENDING_MAX)
+        self.host = host
+        self._notify: Callable[[], object] = lambda: None
+        self._stream = HostStream(host, transport, arguments, self._hear)
+
+    def start(self, notify: Callable[[], object]) -> None:
+        """Connect, and read in a daemon thread."""
+        self._notify = notify
+        self._stream.start()
+
+    def _hear(self, heard: Heard) -> None:
+        if heard.snapshot is not None:
+            self._pending.append(heard.snapshot)
+        if heard.answer is not None:
+            self._answers.append(heard.answer)
+        self._notify()
+
+    def ask(self, question: Question) -> None:
+        """Ask the gputop there."""
+        self._stream.send(command_of(question))
+
+    def problem(self) -> str | None:
+        """Return why no snapshots come, and that it is tried again; None while all is well, or the first try still runs."""
+        status = self._stream.status
+        if status.state in SHOWING_STATES or status.state == "connecting":
+            return None
+        if status.last_heard_at is None:
+            if status.state == "busy" and self._stream.failures < BUSY_TRIES:
+                return None
+            return status.sentence
+        lost = f"link to {self.host} lost {duration(max(0.0, time.time() - status.last_heard_at))} ago"
+        why = "" if status.state in ("ended", "mute") else f" ({WORDS[status.state]})"
+        return f"{lost}{why}, trying again"
+
+    def status(self) -> str | None:
+        """Return None: a live stream has no position."""
+        return None
+
+    def set_interval(self, interval_s: float) -> None:
+        """Ask the gputop there for another interval, also after a link that was lost."""
+        self._stream.keep_wanting({"interval_s": interval_s})
+
+    def want_pcie(self, wanted: bool) -> None:
+        """Tell the gputop there, also after a link that was lost."""
+        self._stream.keep_wanting({"pcie": wanted})
+
+    def close(self) -> None:
+        """End the connection."""
+        self._stream.close()

@@ -1,0 +1,88 @@
+"""Several hosts at once: one stream each, and one queue of their news."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from gputop.hosts.state import HostStatus
+from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
+from gputop.hosts.transport import Transport
+
+NEWS_MAX = 512
+"""News that wait to be taken: where nobody takes them, hosts wait in their turn."""
+ONCE_TRIES = 3
+"""How often one reading connects to a host whose sshd turns it away."""
+CLOSING_MOST = 32
+
+
+class Fleet:
+    """Follows hosts until it is closed."""
+
+    def __init__(self, hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> None:
+        self._news: queue.Queue[Heard] = queue.Queue(NEWS_MAX)
+        self._closed = False
+        turn = threading.Semaphore(CONNECTING_MOST)
+        self.streams = [HostStream(host, transport, arguments, self._put, turn) for host in hosts]
+
+    def start(self) -> None:
+        """Follow all of them."""
+        for stream in self.streams:
+            stream.start()
+
+    def take(self, timeout_s: float) -> Heard | None:
+        """Return the next news; None if none comes in time."""
+        try:
+            return self._news.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+
+    def _put(self, heard: Heard) -> None:
+        while not self._closed:
+            try:
+                self._news.put(heard, timeout=0.5)
+            except queue.Full:
+                continue
+            return
+
+    def close(self) -> None:
+        """End all connections."""
+        self._closed = True
+        with ThreadPoolExecutor(CLOSING_MOST) as pool:
+            list(pool.map(HostStream.close, self.streams))
+
+
+def read_once(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> tuple[Heard, ...]:
+    """Return one reading of each host, in their order, or how it stands with it.
+
+    ``arguments`` make gputop print one snapshot.
+    """
+    turn = threading.Semaphore(CONNECTING_MOST)
+    readings = [_Reading(host, transport, arguments, turn) for host in hosts]
+    with ThreadPoolExecutor(len(readings)) as pool:
+        try:
+            return tuple(pool.map(_Reading.take, readings))
+        except BaseException:
+            for reading in readings:
+                reading.stream.close()
+            raise
+
+
+class _Reading:
+    """One reading of one host."""
+
+    def __init__(self, host: str, transport: Transport, arguments: Sequence[str], turn: threading.Semaphore) -> None:
+        self._heard = Heard(HostStatus(host))
+        self.stream = HostStream(host, transport, arguments, self._hear, turn, tries=ONCE_TRIES)
+
+    def _hear(self, heard: Heard) -> None:
+        if self._heard.snapshot is None:
+            self._heard = heard
+        if heard.snapshot is not None:
+            self.stream.close()
+
+    def take(self) -> Heard:
+        self.stream.run()
+        return self._heard

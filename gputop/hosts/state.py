@@ -1,0 +1,161 @@
+"""How it stands with a host, and what the end of a connection says about it. Pure.
+
+What ssh writes is taken for ssh's only until the other side has said hello: from then on, it is the other side's words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from gputop.terminal_text import printable, strip_controls
+
+HostState = Literal[
+    "connecting",
+    "live",
+    "slow",
+    "mute",
+    "unknown_host_key",
+    "changed_host_key",
+    "permission_denied",
+    "refused",
+    "not_resolved",
+    "unreachable",
+    "timed_out",
+    "busy",
+    "no_gputop",
+    "older_gputop",
+    "newer_gputop",
+    "unreadable",
+    "failed",
+    "ended",
+]
+"""State of a host.
+
+"slow": its line is late, and the connection stands; "mute": the connection was given up for that; "busy": the connection was
+closed before the login; "unreadable": what came is not a stream of gputop; "failed": gputop or the command ended with an error;
+"ended": the link was lost after readings had come.
+"""
+WORDS: Mapping[HostState, str] = {
+    "connecting": "connecting",
+    "live": "live",
+    "slow": "slow",
+    "mute": "mute",
+    "unknown_host_key": "unknown host key",
+    "changed_host_key": "changed host key",
+    "permission_denied": "permission denied",
+    "refused": "connection refused",
+    "not_resolved": "name not resolved",
+    "unreachable": "unreachable",
+    "timed_out": "timed out",
+    "busy": "connection closed",
+    "no_gputop": "no gputop",
+    "older_gputop": "older gputop",
+    "newer_gputop": "newer gputop",
+    "unreadable": "unreadable",
+    "failed": "failed",
+    "ended": "link lost",
+}
+"""A state as a person reads it."""
+SHOWING_STATES: frozenset[HostState] = frozenset({"live", "slow"})
+"""The connection stands, and readings come."""
+PERSON_STATES: frozenset[HostState] = frozenset(
+    {"unknown_host_key", "changed_host_key", "permission_denied", "no_gputop", "older_gputop", "newer_gputop"}
+)
+"""Only a person can change these: it is tried again seldom."""
+WORDS_MAX = 200
+"""Characters of another program's words in a sentence of ours."""
+
+
+class Failure(NamedTuple):
+    """Why a connection ended: a sentence on what is wrong, without the host's name, and one on what to do."""
+
+    state: HostState
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HostStatus:
+    """How it stands with one host. ``host`` is the name that it was asked for by; times are wall clock, in seconds."""
+
+    host: str
+    state: HostState = "connecting"
+    since: float | None = None
+    """When this state began."""
+    message: str | None = None
+    hint: str | None = None
+    last_heard_at: float | None = None
+    """When the last snapshot arrived, by this machine's clock."""
+    clock_offset_s: float | None = None
+    """The host's clock minus this machine's, measured when a snapshot arrived: too small by the time that it traveled."""
+
+    @property
+    def sentence(self) -> str:
+        """The host, its state, and what is wrong, as a person reads it."""
+        return f"{self.host}: {WORDS[self.state]}. {self.message or ''} {self.hint or ''}".strip()
+
+
+_SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
+    (
+        "HOST IDENTIFICATION HAS CHANGED",
+        "changed_host_key",
+        "Its key is not the one that ssh knows: it was installed anew, or something else answers for it.",
+        "Ask who runs it; if it was installed anew, remove the old key with ssh-keygen -R, then connect once: {login}",
+    ),
+    (
+        "Host key verification failed",
+        "unknown_host_key",
+        "ssh does not know its key.",
+        "Connect once and compare the key: {login}",
+    ),
+    ("Permission denied", "permission_denied", "It refuses the login.", "See what is missing: {login}"),
+    ("Too many authentication failures", "permission_denied", "It refuses the login.", "See what is missing: {login}"),
+    (
+        "Connection refused",
+        "refused",
+        "It refuses the connection: no sshd listens on that port.",
+        "Check the host and the port.",
+    ),
+    ("Could not resolve hostname", "not_resolved", "Its name has no address.", "Check the name, and ~/.ssh/config."),
+    ("timed out", "timed_out", "It did not answer in time.", "Check that it runs, and that no firewall stands between."),
+    ("No route to host", "unreachable", "There is no route to it.", "Check the network."),
+    ("Network is unreachable", "unreachable", "There is no route to it.", "Check the network."),
+    (
+        "kex_exchange_identification",
+        "busy",
+        "It closed the connection before the login.",
+        "A jump host may let in too few at once (MaxStartups of its sshd).",
+    ),
+)
+"""What ssh writes -> state, message, hint. Measured with OpenSSH 9.2; the first one that fits counts."""
+
+
+def failure_of_login(code: int | None, words: Sequence[str], login: str) -> Failure:
+    """Return why a command ended that never reached a shell there.
+
+    ``code`` is its exit code, None if it still runs, ``words`` what it wrote last, and ``login`` what a person types.
+    """
+    text = "\n".join(words)
+    for known, state, message, hint in _SSH_WORDS:
+        if known.lower() in text.lower():
+            return Failure(state, message, hint.format(login=login))
+    return Failure("failed", f"The connection ended{_ending(code, words)}.", f"Try it: {login}")
+
+
+def failure_of_gputop(code: int | None, words: Sequence[str], login: str) -> Failure:
+    """Return why gputop ended there before its first reading."""
+    if code in (126, 127):
+        return Failure(
+            "no_gputop", "There is no gputop there.", "Install it there, or name its command: --remote /path/to/gputop"
+        )
+    if code == 2 and any(part in "\n".join(words).lower() for part in ("unrecognized arguments", "invalid choice")):
+        return Failure("older_gputop", "The gputop there does not know what it was asked.", "Update it there.")
+    return Failure("failed", f"gputop ended there{_ending(code, words)}.", f"Try it there: {login}")
+
+
+def _ending(code: int | None, words: Sequence[str]) -> str:
+    said = next((line for line in reversed(words) if line.strip()), "")
+    said = printable(strip_controls(said)).strip().removeprefix("gputop: ").rstrip(".")[:WORDS_MAX]
+    return f": {said}" if said else "" if code is None else f" with exit code {code}"

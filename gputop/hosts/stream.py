@@ -1,0 +1,261 @@
+"""The stream of one host: connected, read, and connected again where it breaks. One thread a host.
+
+No host waits for another one, but for its turn to connect: many that stand behind one jump host would be turned away by its
+sshd (MaxStartups). What a host sends goes through ``checked``; what became of the connection, through ``state``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gputop.agent.lines import ChildLines, end_group, ended
+from gputop.hosts import checked
+from gputop.hosts.state import (
+    PERSON_STATES,
+    SHOWING_STATES,
+    Failure,
+    HostState,
+    HostStatus,
+    failure_of_gputop,
+    failure_of_login,
+)
+from gputop.hosts.transport import HELLO, Transport
+from gputop.questions import Answer
+from gputop.snapshot import Snapshot
+from gputop.wire import FormatError
+
+CONNECTING_MOST = 8
+"""Connections that are begun at a time. sshd turns some away from 10 on (MaxStartups 10:30:100)."""
+CONNECT_S = 30.0
+"""How long a command may take to reach a shell there; ssh itself gives up after 10 s."""
+START_S = 120.0
+"""How long gputop may take there for its first line: a driver without persistence mode starts every GPU first."""
+LATE_S, MUTE_S = 1.0, 15.0
+LATE_INTERVALS = 3.0
+"""A line is late after this many intervals and ``LATE_S``, and is waited for no longer after them and ``MUTE_S``."""
+BACKOFF_S = (1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 60.0)
+JITTER = 0.25
+"""Share of a wait by which it varies, so that hosts that were lost together do not come back together."""
+HEALTHY_S = 60.0
+"""After this long, a connection counts as good, and the next failure as the first."""
+BAD_LINES_MAX = 20
+"""After so many lines that cannot be read, with none that can between them, nothing more is expected."""
+CLOCK_READINGS = 60
+"""The clocks are compared over so many snapshots: the quickest one tells best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """News of a host: how it stands with it, and what it sent, if that is the news."""
+
+    status: HostStatus
+    snapshot: Snapshot | None = None
+    answer: Answer | None = None
+
+
+class HostStream:
+    """Follows ``host`` until it is closed. ``deliver`` is called in the stream's own thread, and may make it wait."""
+
+    def __init__(
+        self,
+        host: str,
+        transport: Transport,
+        arguments: Sequence[str],
+        deliver: Callable[[Heard], object],
+        turn: threading.Semaphore | None = None,
+        *,
+        tries: int | None = None,
+    ) -> None:
+        """``arguments`` are gputop's there. ``turn`` is shared by all that connect; after ``tries``, it is left at that."""
+        self.status = HostStatus(host)
+        self.failures = 0
+        """Connections that ended one after another."""
+        self._transport = transport
+        self._arguments = tuple(arguments)
+        self._deliver = deliver
+        self._turn = turn or threading.Semaphore(CONNECTING_MOST)
+        self._tries = tries
+        self._wanted: dict[str, Mapping[str, Any]] = {}
+        self._offsets: deque[float] = deque(maxlen=CLOCK_READINGS)
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        """Held while the process is replaced or ended, so that ``close`` leaves none behind."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._said_hello = False
+
+    def start(self) -> None:
+        """Follow the host in a daemon thread."""
+        threading.Thread(target=self.run, daemon=True, name=f"host-{self.status.host}").start()
+
+    def run(self) -> None:
+        """Follow the host until it is closed, or after the last try."""
+        tried = 0
+        while not self._closed.is_set():
+            began = time.monotonic()
+            failure = self._follow()
+            tried += 1
+            if self._closed.is_set():
+                return
+            self.failures = 1 if time.monotonic() - began > HEALTHY_S else self.failures + 1
+            self._say(failure.state, failure.message, failure.hint)
+            if self._tries is not None and (tried >= self._tries or failure.state != "busy"):
+                return
+            wait_s = BACKOFF_S[-1] if failure.state in PERSON_STATES else BACKOFF_S[min(self.failures, len(BACKOFF_S)) - 1]
+            self._closed.wait(wait_s * random.uniform(1 - JITTER, 1 + JITTER))
+
+    def keep_wanting(self, command: Mapping[str, Any]) -> None:
+        """Send a setting, also to a gputop that is started there again."""
+        self._wanted.update({key: {key: value} for key, value in command.items()})
+        self.send(command)
+
+    def send(self, command: Mapping[str, Any]) -> None:
+        """Send a command if somebody is there to read it; never wait."""
+        process = self._process
+        if process is None or process.stdin is None or not self._said_hello:
+            return
+        # A pipe accepts a line of this length entirely or not at all.
+        with contextlib.suppress(OSError, ValueError):
+            os.write(process.stdin.fileno(), json.dumps(command).encode() + b"\n")
+
+    def close(self) -> None:
+        """End the connection: gputop there ends when its input closes."""
+        self._closed.set()
+        with self._lock:
+            if self._process is not None:
+                end_group(self._process, 0.5)
+
+    def _follow(self) -> Failure:
+        """Connect and read until the end; return why it ended."""
+        while not self._turn.acquire(timeout=0.2):
+            if self._closed.is_set():
+                return Failure("ended", "")
+        connecting = contextlib.ExitStack()
+        connecting.callback(self._turn.release)
+        with connecting:
+            self._say("connecting", self.status.message, self.status.hint)
+            try:
+                with self._lock:
+                    if self._closed.is_set():
+                        return Failure("ended", "")
+                    process = self._process = self._transport.open(self.status.host)
+            except OSError as error:
+                return Failure("failed", f"{self._transport.template[0]} cannot be started: {error.strerror}.")
+            try:
+                return self._read(process, connecting.close)
+            finally:
+                self._said_hello = False
+                with self._lock:
+                    end_group(process)
+                    for pipe in (process.stdin, process.stdout, process.stderr):
+                        if pipe is not None:
+                            with contextlib.suppress(OSError):
+                                pipe.close()
+
+    def _read(self, process: subprocess.Popen[bytes], connected: Callable[[], None]) -> Failure:
+        assert process.stdin is not None
+        # The screen's thread writes here too and must not wait for a host that does not read.
+        os.set_blocking(process.stdin.fileno(), False)
+        with contextlib.suppress(OSError):
+            os.write(process.stdin.fileno(), self._transport.line(self._arguments))
+        lines = _HostLines(process, lambda: self._say("slow", "Its readings are late.", ""))
+        bad, came = 0, False
+        for line in lines.lines():
+            if not self._said_hello:
+                if line.strip() == HELLO:
+                    self._said_hello = True
+                    lines.expect(START_S)
+                    connected()
+                    for command in self._wanted.values():
+                        self.send(command)
+                continue
+            try:
+                interval_s = self._take(line)
+            except checked.NewerStreamError as error:
+                return Failure("newer_gputop", f"The gputop there is newer: {error}.", "Update gputop here.")
+            except FormatError:
+                bad += 1
+                if bad > BAD_LINES_MAX:
+                    return Failure("unreadable", "What it sends is not a stream of gputop.", "Is it the same gputop there?")
+                continue
+            bad = 0
+            if interval_s is not None:
+                came = True
+                lines.expect_every(interval_s)
+        login = self._transport.shown_login(self.status.host)
+        if lines.gave_up:
+            if came:
+                return Failure("mute", lines.failure)
+            return Failure("timed_out", lines.failure, f"Try it: {login}")
+        if lines.at_end and came:
+            return Failure("ended", "The link was lost.")
+        if not lines.at_end or not ended(process):
+            return Failure("unreadable" if self._said_hello else "failed", lines.failure, f"Try it: {login}")
+        if not self._said_hello:
+            return failure_of_login(process.returncode, lines.last_words, login)
+        return failure_of_gputop(process.returncode, lines.last_words, login)
+
+    def _take(self, line: bytes) -> float | None:
+        """Pass on what a line holds; return the interval in seconds if it is a snapshot.
+
+        Raises:
+            FormatError: it cannot be read.
+        """
+        answer = checked.answer_of(line)
+        if answer is not None:
+            self._deliver(Heard(self.status, answer=answer))
+            return None
+        arrived_at = time.time()
+        snapshot = checked.snapshot_in(line)
+        self._offsets.append(snapshot.time - arrived_at)
+        since = self.status.since if self.status.state == "live" else arrived_at
+        self.status = HostStatus(self.status.host, "live", since, last_heard_at=arrived_at, clock_offset_s=max(self._offsets))
+        self._deliver(Heard(self.status, snapshot))
+        return snapshot.interval_s
+
+    def _say(self, state: HostState, message: str | None, hint: str | None) -> None:
+        if state == "connecting" and self.status.state not in ("connecting", *SHOWING_STATES):
+            return  # what went wrong last stays until readings come
+        since = self.status.since if state == self.status.state else time.time()
+        self.status = replace(self.status, state=state, since=since, message=message or None, hint=hint or None)
+        self._deliver(Heard(self.status))
+
+
+class _HostLines(ChildLines):
+    """The lines of one connection, each with a deadline."""
+
+    def __init__(self, process: subprocess.Popen[bytes], say_late: Callable[[], None]) -> None:
+        super().__init__(process, "It", checked.LINE_MAX_BYTES)
+        self.gave_up = False
+        self._say_late = say_late
+        self._late_at: float | None = None
+        self.expect(CONNECT_S)
+
+    def expect(self, seconds: float) -> None:
+        """Wait this long for the next line."""
+        self._line_at = time.monotonic()
+        self._deadline_s = seconds
+
+    def expect_every(self, interval_s: float) -> None:
+        """Wait for the next line as a stream of this interval deserves."""
+        self.expect(LATE_INTERVALS * interval_s + MUTE_S)
+        self._late_at = self._line_at + LATE_INTERVALS * interval_s + LATE_S
+
+    def look(self) -> None:
+        """Judge a host that has sent no complete line for a while."""
+        now = time.monotonic()
+        if self._late_at is not None and now > self._late_at:
+            self._late_at = None
+            self._say_late()
+        if now - self._line_at > self._deadline_s and not self.has_something_to_read():
+            self.gave_up = True
+            self.failure = f"It has sent nothing for {now - self._line_at:.0f} s."

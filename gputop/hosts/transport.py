@@ -1,0 +1,104 @@
+"""How to reach a host: any command that runs a shell there and passes on its input and output.
+
+Nothing is quoted for a shell of an unknown kind: the command on the other side is ``sh`` alone, and the line that it runs goes
+in over its standard input. The user's own ssh, with their configuration, does the rest; no key and no host-key policy is ours.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gputop.errors import UsageError
+
+SSH = "ssh -T -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o LogLevel=ERROR {host}"
+"""The default. BatchMode asks nothing; the others end a connection that nobody answers any more."""
+HELLO = b"gputop-connected"
+"""What the other side says first: all before it is noise of its login, and a host is connected from here on."""
+
+_PLACE = "{host}"
+_PORT = re.compile(r"([^:]+):(\d{1,5})")
+_EXAMPLE = "Write it like --via 'kubectl exec -i {host} --'."
+_FIND = (
+    'PATH="$PATH:$HOME/.local/bin"; export PATH; '
+    "if command -v gputop >/dev/null 2>&1; then exec gputop {words}; fi; "
+    "if python3 -c 'import importlib.util as u, sys; sys.exit(u.find_spec(\"gputop\") is None)' </dev/null >/dev/null 2>&1; "
+    "then exec python3 -m gputop {words}; fi; "
+    "echo 'gputop: not found' >&2; exit 127"
+)
+"""Looks for gputop where a login without a terminal does not: such a shell reads no profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """A way to hosts. ``template`` are the words of a command with {host} in them, and ``remote`` runs gputop there, as a
+    shell reads it; empty: looked for."""
+
+    template: tuple[str, ...]
+    remote: str = ""
+
+    def login(self, host: str) -> list[str]:
+        """Return the command up to what it runs there."""
+        port: list[str] = []
+        found = _PORT.fullmatch(host) if self.is_default else None
+        if found:
+            host, port = found[1], ["-p", found[2]]
+        words = [word.replace(_PLACE, host) for word in self.template]
+        return words[:-1] + port + words[-1:]
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is plain ssh."""
+        return " ".join(self.template) == SSH
+
+    def shown_login(self, host: str) -> str:
+        """Return what a person types to get there: "ssh node1"."""
+        words = self.login(host)
+        if self.is_default:
+            words = ["ssh", *(words[-3:] if words[-3:-2] == ["-p"] else words[-1:])]
+        return shlex.join(words)
+
+    def line(self, arguments: Sequence[str]) -> bytes:
+        """Return the line for the shell there: it says ``HELLO`` and becomes gputop with these arguments."""
+        words = shlex.join(arguments)
+        run = f"exec {self.remote} {words}" if self.remote else _FIND.format(words=words)
+        return f"echo {HELLO.decode()}; {run}\n".encode()
+
+    def open(self, host: str) -> subprocess.Popen[bytes]:
+        """Start the command, in a session of its own: it can ask nothing on the terminal, and Ctrl-C does not reach it.
+
+        Raises:
+            OSError: it cannot be started.
+        """
+        return subprocess.Popen(
+            [*self.login(host), "sh"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            env={**os.environ, "SSH_ASKPASS_REQUIRE": "never"},
+        )
+
+
+def transport_of(via: str | None = None, remote: str | None = None) -> Transport:
+    """Return the transport that ``--via`` and ``--remote`` describe; ssh without them.
+
+    Raises:
+        UsageError: the template has no {host}, is not readable, or its program does not exist; or ``remote`` is not one line.
+    """
+    try:
+        words = shlex.split(via if via is not None else SSH)
+    except ValueError as error:
+        raise UsageError(f"--via cannot be read: {str(error).lower()}.", _EXAMPLE) from error
+    if not any(_PLACE in word for word in words):
+        raise UsageError("--via does not say where the host goes.", _EXAMPLE)
+    if shutil.which(words[0]) is None:
+        raise UsageError(f"There is no command {words[0]!r} here.", "Install it, or name another one with --via.")
+    if remote is not None and (not remote.strip() or not remote.isprintable()):
+        raise UsageError("--remote is not a command in one line.", "Write it like --remote /opt/gputop/bin/gputop.")
+    return Transport(tuple(words), remote or "")

@@ -1,0 +1,116 @@
+"""``-H``: one reading, a stream and a recording of other machines, over a real sshd or another command."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gputop.cli.hosts_text import joined_runs
+from gputop.cli.main import main
+from gputop.hosts.state import HostStatus
+from gputop.hosts.stream import Heard
+from gputop.snapshot import Rank, Run
+from gputop.sources.recording import read_recording
+from gputop.tracking.journal import identity
+from gputop.tracking.journal.files import OpenJournal
+from tests import samples
+from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd
+from tests.tracking.kit import Home, home
+
+assert home
+assert lab
+
+HERE = "env GPUTOP_TEST_HOST={host}"
+
+
+def reach(via: str, state: Path) -> list[str]:
+    return ["--via", via, "--remote", gputop_there(state), "--virtual", "1", "--no-nccl-ras", "-i", "200ms"]
+
+
+@needs_sshd
+def test_once_prints_each_host_then_the_runs(lab: Lab, home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    opened = OpenJournal(identity.identify(identity.Place(0, 0, 1, 0), "resnet18"), home.runs)
+    opened.journal.log(step=7, loss=0.5)
+    there = reach(lab.via, home.runs.parent)
+    assert main(["--once", "-H", "a,b,refusing", *there]) == 1
+    said = capsys.readouterr().out
+    assert [line.split(" = ")[0] for line in said.splitlines() if ": virtual GPUs" in line] == ["a", "b"]
+    assert "refusing: connection refused." in said
+    runs = said[said.index("RUN ") :].splitlines()
+    assert runs[0].split() == ["RUN", "STATE", "RANKS", "STEP", "LOSS", "HOST"]
+    assert runs[1].split()[0] == "resnet18"
+    assert runs[1].split()[2:] == ["1", "7", "0.5", "a,", "b"]
+    assert len(runs) == 2
+
+    assert main(["--once", "--json", "-H", "a,refusing", *there]) == 1
+    first, second = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (first["host"], first["state"], first["message"]) == ("a", "live", None)
+    assert first["snapshot"]["devices"][0]["kind"] == "virtual"
+    assert isinstance(first["clock_offset_s"], float)
+    assert (second["host"], second["state"], second["snapshot"]) == ("refusing", "refused", None)
+    assert second["message"]
+    assert second["hint"]
+
+
+def test_a_stream_and_recordings_of_hosts(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    there = reach(HERE, tmp_path / "there")
+    hosts = tmp_path / "hosts"
+    hosts.write_text("a  # the first\nb\n")
+    assert main(["--stream", "-n", "6", "--hosts", str(hosts), *there]) in (0, 1)
+    found: list[dict[str, Any]] = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert len(found) == 6
+    assert {line["state"] for line in found} == {"live"}
+    assert {line["host"] for line in found} <= {"a", "b"}
+
+    record = ["record", str(tmp_path / "rec.ndjson"), "-H", "a,b", *there]
+    recording = subprocess.Popen([sys.executable, "-m", "gputop", *record])
+    files = [tmp_path / "rec.a.ndjson", tmp_path / "rec.b.ndjson"]
+    deadline = time.monotonic() + DEADLINE_S
+    while not all(file.exists() and file.read_bytes().count(b"\n") > 2 for file in files):
+        assert time.monotonic() < deadline
+        assert recording.poll() is None
+        time.sleep(0.05)
+    recording.send_signal(signal.SIGINT)
+    assert recording.wait(DEADLINE_S) == 0
+    assert all(len(list(read_recording(file))) > 1 for file in files)
+    assert main(record) == 1
+    assert "already exists" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--once", "--via", "ssh {host}"], "Name them with -H"),
+        (["--once", "--remote", "gputop"], "Name them with -H"),
+        (["-H", "a", "doctor"], "this machine only"),
+        (["--once", "-H=-oProxyCommand=x"], "cannot be the name of a host"),
+        (["--once", "-H", "a", "--via", "ssh"], "does not say where the host goes"),
+        (["--once", "-H", "a", "--remote", "a\nb"], "not a command in one line"),
+        (["--once", "--hosts", "/nonexistent"], "cannot be read"),
+    ],
+)
+def test_what_cannot_work_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) in (1, 2)
+    assert said in capsys.readouterr().err
+
+
+def heard(host: str, *ranks: Rank) -> Heard:
+    run = Run("r1", "ddp", state="running", ranks=ranks)
+    return Heard(HostStatus(host, "live"), replace(samples.snapshot(), runs=(run,), process_runs=()))
+
+
+def test_ranks_of_one_run_on_several_hosts_are_one_run() -> None:
+    ours = Rank(0, state="running", step=8, last_log_at=20.0)
+    theirs = Rank(1, state="running", step=7, last_log_at=19.0)
+    older = Rank(0, state="running", step=3, last_log_at=10.0)
+    ((run, _, hosts),) = joined_runs([heard("a", ours), heard("b", older, theirs)])
+    assert run.ranks == (ours, theirs)
+    assert (run.step, hosts) == (7, ("a", "b"))

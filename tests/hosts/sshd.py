@@ -1,0 +1,136 @@
+"""Real sshds on free ports of the loopback interface, with keys and a client configuration of their own."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import os
+import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import REPOSITORY
+
+SSHD = shutil.which("sshd", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+DEADLINE_S = 30.0
+
+needs_sshd = pytest.mark.skipif(
+    SSHD is None or shutil.which("ssh") is None, reason="sshd is not installed (Debian: openssh-server)"
+)
+
+
+def gputop_there(state: Path) -> str:
+    """The command that runs this gputop on "another machine" with its state in ``state``."""
+    words = ["env", f"GPUTOP_DIR={state}", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "gputop"]
+    return shlex.join(words)
+
+
+def key(path: Path) -> Path:
+    """A new key without a passphrase."""
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
+    return path
+
+
+def silent_port() -> tuple[socket.socket, int]:
+    """A port that lets in whoever comes, and says nothing."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    return listener, listener.getsockname()[1]
+
+
+def free_port() -> int:
+    """A port that nobody listens on."""
+    listener, port = silent_port()
+    listener.close()
+    return port
+
+
+class Lab:
+    """Two hosts, ``a`` and ``b``, and other names that lead to what goes wrong with hosts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.config = folder / "ssh_config"
+        self.servers: list[subprocess.Popen[bytes]] = []
+        self.user_key = key(folder / "user")
+        key(folder / "other")
+        shutil.copy(f"{self.user_key}.pub", folder / "authorized_keys")
+        if os.getuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)
+        ports = {name: self.serve(name) for name in ("a", "b")}
+        known = [f"[127.0.0.1]:{ports[name]} {(folder / f'host_{name}.pub').read_text()}" for name in ports]
+        (folder / "known").write_text("".join(known))
+        wrong = f"[127.0.0.1]:{ports['a']} {(folder / 'other.pub').read_text()}"
+        (folder / "wrong").write_text(wrong)
+        self.silent, silent_port_ = silent_port()
+        self.config.write_text(
+            "\n".join(
+                [
+                    *self.host("a", ports["a"]),
+                    *self.host("b", ports["b"]),
+                    *self.host("behind", ports["b"], "ProxyJump a"),
+                    *self.host("stranger", ports["a"], f"UserKnownHostsFile {folder}/none"),
+                    *self.host("changed", ports["a"], f"UserKnownHostsFile {folder}/wrong"),
+                    *self.host("denied", ports["a"], "PubkeyAuthentication no"),
+                    *self.host("refusing", free_port()),
+                    *self.host("mute", silent_port_, "ConnectTimeout 1"),
+                    "Host *",
+                    f"  User {getpass.getuser()}",
+                    f"  IdentityFile {self.user_key}",
+                    f"  UserKnownHostsFile {folder}/known",
+                    *("  GlobalKnownHostsFile /dev/null", "  IdentitiesOnly yes", "  IdentityAgent none", "  LogLevel ERROR"),
+                    *("  StrictHostKeyChecking ask", "  ConnectTimeout 20"),
+                ]
+            )
+        )
+
+    def host(self, name: str, port: int, *more: str) -> list[str]:
+        return [f"Host {name}", *("  HostName 127.0.0.1", f"  Port {port}"), *(f"  {line}" for line in more)]
+
+    def serve(self, name: str) -> int:
+        """Start a server; return its port."""
+        host_key = key(self.folder / f"host_{name}")
+        port = free_port()
+        config = self.folder / f"sshd_{name}"
+        config.write_text(
+            f"Port {port}\nListenAddress 127.0.0.1\nHostKey {host_key}\nPidFile none\n"
+            f"AuthorizedKeysFile {self.folder}/authorized_keys\n"
+            "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nStrictModes no\n"
+            "PermitRootLogin prohibit-password\n"
+        )
+        assert SSHD is not None
+        log = self.folder / f"log_{name}"
+        self.servers.append(subprocess.Popen([SSHD, "-D", "-f", str(config), "-E", str(log)]))
+        deadline = time.monotonic() + DEADLINE_S
+        while True:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                return port
+            assert self.servers[-1].poll() is None, log.read_text()
+            assert time.monotonic() < deadline, log.read_text()
+            time.sleep(0.02)
+
+    @property
+    def via(self) -> str:
+        """The template that a user gives."""
+        return f"ssh -F {self.config} {{host}}"
+
+    def close(self) -> None:
+        self.silent.close()
+        for server in self.servers:
+            server.kill()
+            server.wait()
+
+
+@pytest.fixture(scope="module")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """Both hosts, for the tests of a module."""
+    found = Lab(tmp_path_factory.mktemp("lab"))
+    yield found
+    found.close()

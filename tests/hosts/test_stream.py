@@ -1,0 +1,234 @@
+"""One stream a host, over a real sshd or any other command: what is told, what comes back, and what is never trusted."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gputop.agent import lines
+from gputop.errors import UsageError
+from gputop.hosts import stream as stream_module
+from gputop.hosts.feed import HostFeed
+from gputop.hosts.fleet import read_once
+from gputop.hosts.stream import Heard, HostStream
+from gputop.hosts.transport import SSH, Transport, transport_of
+from gputop.process import ProcessAnswer, ProcessQuestion
+from gputop.snapshot import Snapshot
+from tests import samples
+from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd
+
+assert lab
+
+ONCE = ("--once", "--json", "--virtual", "1", "--no-nccl-ras")
+AGENT = ("agent", "-i", "200ms", "--virtual", "1", "--no-nccl-ras")
+HERE = "env GPUTOP_TEST_HOST={host}"
+"""Stands for ``kubectl exec -i {host} --``: a command that passes bytes to a shell and back."""
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for tenths of seconds where a stream waits for seconds."""
+    monkeypatch.setattr(stream_module, "BACKOFF_S", (0.2,))
+    monkeypatch.setattr(lines, "LOOK_S", 0.05)
+
+
+class Followed:
+    """A stream, and all that it has said."""
+
+    def __init__(self, host: str, transport: Transport, arguments: tuple[str, ...] = AGENT) -> None:
+        self.heard: list[Heard] = []
+        self.stream = HostStream(host, transport, arguments, self.heard.append)
+        self.stream.start()
+
+    @property
+    def states(self) -> list[str]:
+        """The states in their order."""
+        found = [heard.status.state for heard in list(self.heard)]
+        return [state for place, state in enumerate(found) if not place or state != found[place - 1]]
+
+    @property
+    def sequences(self) -> list[int]:
+        return [heard.snapshot.sequence for heard in list(self.heard) if heard.snapshot is not None]
+
+    def until(self, happened: Callable[[], object]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not happened():
+            assert time.monotonic() < deadline, (self.states, self.sequences, self.stream.status)
+            time.sleep(0.02)
+
+
+@pytest.fixture
+def follow() -> Iterator[Callable[..., Followed]]:
+    """Follow hosts until the test ends."""
+    followed: list[Followed] = []
+
+    def start(*arguments: object) -> Followed:
+        followed.append(Followed(*arguments))  # type: ignore[arg-type]
+        return followed[-1]
+
+    yield start
+    for one in followed:
+        one.stream.close()
+
+
+@pytest.fixture
+def python_there(tmp_path: Path) -> Callable[[str], Transport]:
+    """A transport to a "host" where Python code stands for gputop; ``line`` is a snapshot."""
+
+    def make(code: str, greeting: str = HERE) -> Transport:
+        line = samples.snapshot(7).to_json()
+        script = tmp_path / "gputop.py"
+        script.write_text(f"import sys, time\nline = {line!r}\n{code}\n")
+        return transport_of(greeting, shlex.join([sys.executable, "-u", str(script)]))
+
+    return make
+
+
+@needs_sshd
+def test_each_host_is_read_or_says_why_not(lab: Lab, tmp_path: Path) -> None:
+    names = ("a", "b", "behind", "stranger", "changed", "denied", "refusing", "mute", "no..such")
+    found = {heard.status.host: heard for heard in read_once(names, transport_of(lab.via, gputop_there(tmp_path)), ONCE)}
+    assert {name: heard.status.state for name, heard in found.items()} == {
+        **dict.fromkeys(("a", "b", "behind"), "live"),
+        "stranger": "unknown_host_key",
+        "changed": "changed_host_key",
+        "denied": "permission_denied",
+        "refusing": "refused",
+        "mute": "timed_out",
+        "no..such": "not_resolved",
+    }
+    assert f"ssh -F {lab.config} stranger" in str(found["stranger"].status.hint)
+    for name in ("a", "b", "behind"):
+        snapshot = found[name].snapshot
+        assert snapshot is not None
+        assert [device.kind for device in snapshot.devices] == ["virtual"]
+        assert snapshot.devices[0].utilization_percent is not None
+        assert -60 < (found[name].status.clock_offset_s or -99) <= 0
+    assert not (lab.folder / "none").exists(), "the key of a host was accepted for the user"
+
+
+@needs_sshd
+def test_without_gputop_there_it_says_so(lab: Lab) -> None:
+    (heard,) = read_once(["a"], transport_of(lab.via, "/nonexistent/gputop"), ONCE)
+    assert heard.status.state == "no_gputop"
+    assert "--remote" in str(heard.status.hint)
+
+
+@needs_sshd
+def test_a_lost_connection_comes_back(lab: Lab, tmp_path: Path, follow: Callable[..., Followed]) -> None:
+    followed = follow("a", transport_of(lab.via, gputop_there(tmp_path)))
+    followed.until(lambda: len(followed.sequences) > 2)
+    process = followed.stream._process
+    assert process is not None
+    process.send_signal(signal.SIGKILL)
+    followed.until(lambda: "ended" in followed.states)
+    followed.until(lambda: followed.sequences.count(0) == 2)
+    assert followed.states == ["connecting", "live", "ended", "live"]
+    assert followed.stream.status.message is None
+
+
+def test_nothing_stays_behind_on_the_other_side(tmp_path: Path, follow: Callable[..., Followed]) -> None:
+    followed = follow("a", transport_of(HERE, gputop_there(tmp_path)), (*AGENT[:2], "1h", *AGENT[3:]))
+    followed.until(lambda: followed.sequences)
+    process = followed.stream._process
+    assert process is not None
+    assert process.stdin is not None
+    process.stdin.close()  # as sshd closes it when the connection is gone
+    process.wait(DEADLINE_S)
+
+
+@needs_sshd
+def test_a_screen_asks_and_sets_the_interval_there(lab: Lab, tmp_path: Path) -> None:
+    feed = HostFeed("a", transport_of(lab.via, gputop_there(tmp_path)), AGENT)
+    seen: list[Snapshot] = []
+    answers: list[object] = []
+    came = threading.Event()
+    feed.start(came.set)
+    feed.set_interval(0.3)
+
+    def until(happened: Callable[[], object]) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not happened():
+            assert time.monotonic() < deadline, (feed.problem(), seen, answers)
+            came.wait(0.1)
+            came.clear()
+            seen.extend(feed.drain())
+            answers.extend(feed.take_answers())
+
+    try:
+        until(lambda: seen and seen[-1].interval_s == 0.3)
+        feed.ask(ProcessQuestion(os.getpid()))
+        until(lambda: answers)
+        (answer,) = answers
+        assert isinstance(answer, ProcessAnswer)
+        assert answer.details is not None
+        assert feed.problem() is None
+    finally:
+        feed.close()
+
+
+def test_a_login_may_talk_before_and_gputop_between(
+    follow: Callable[..., Followed], python_there: Callable[..., Transport]
+) -> None:
+    greeting = "sh -c 'echo Welcome; echo; exec \"$@\"' {host}"
+    followed = follow("a", python_there("print('warning: old driver')\nprint(line)\nsys.stdin.read()", greeting))
+    followed.until(lambda: followed.sequences == [7])
+    assert followed.states == ["connecting", "live"]
+
+
+BAD_HOSTS = {
+    "rubbish": ("while True: print('x' * 70); time.sleep(0.001)", "unreadable", "not a stream of gputop"),
+    "flood": ("while True: print(line)", "live unreadable", "far more than was asked for"),
+    "endless line": ("while True: sys.stdout.write('x' * 65536)", "unreadable", "a line without an end"),
+    "newer": ("print(line.replace('_version\":1', '_version\":9')); sys.stdin.read()", "newer_gputop", "there is newer"),
+    "older": ("sys.stderr.write('gputop: Unrecognized arguments: --x.'); sys.exit(2)", "older_gputop", "does not know"),
+    "failing": ("sys.stderr.write('gputop: \x1b[2JNo GPU 9.'); sys.exit(1)", "failed", "ended there: No GPU 9."),
+    "silent": ("print(line); time.sleep(600)", "live slow mute", "has sent nothing for"),
+    "silent from the start": ("time.sleep(600)", "timed_out", "has sent nothing for"),
+}
+"""What a host does -> Python code that does it, the states that follow, and words of the last one's message."""
+
+
+@pytest.mark.parametrize("does", BAD_HOSTS)
+def test_a_host_that_sends_what_it_should_not(
+    does: str, follow: Callable[..., Followed], python_there: Callable[..., Transport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, states, words = BAD_HOSTS[does]
+    monkeypatch.setattr(stream_module.checked, "LINE_MAX_BYTES", 1 << 20)
+    quickly = {
+        "LATE_INTERVALS": 0.1,
+        "LATE_S": 0.1,
+        "MUTE_S": 0.5,
+        "START_S": 2.0 if "start" in does else 60.0,
+        "BACKOFF_S": (60,),
+    }
+    for name, value in quickly.items():
+        monkeypatch.setattr(stream_module, name, value)
+    followed = follow("a", python_there(code))
+    followed.until(lambda: followed.states[-1] == states.split()[-1])
+    assert followed.states == ["connecting", *states.split()]
+    message = str(followed.stream.status.message)
+    assert words in message
+    assert message.isprintable()
+
+
+@pytest.mark.parametrize("via", ["", "ssh node", "'", "no-such-program-here {host}"])
+def test_a_template_that_cannot_work_is_refused(via: str) -> None:
+    with pytest.raises(UsageError):
+        transport_of(via)
+
+
+def test_the_default_is_ssh_as_the_user_knows_it() -> None:
+    ssh = transport_of()
+    assert ssh.login("me@node") == SSH.format(host="me@node").split()
+    assert ssh.login("me@node:2222")[-3:] == ["-p", "2222", "me@node"]
+    assert ssh.shown_login("me@node:2222") == "ssh -p 2222 me@node"
+    assert "StrictHostKeyChecking" not in SSH
