@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gputop import units
+from gputop.process_filter import ProcessFilter
 from gputop.snapshot import Device, DeviceUse, Problem, Process, Run, Snapshot
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, text_width, wrap
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
@@ -35,11 +36,11 @@ _DESCENDING = ("mem", "sm", "cpu", "rss", "time")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How the table is arranged: sorted by a key of ``SORTABLE``, inverted, only rows that match ``filter``, as a tree."""
+    """How the table is arranged: sorted by a key of ``SORTABLE``, inverted, only rows that ``filter`` keeps, as a tree."""
 
     sort: str = "gpu"
     invert: bool = False
-    filter: str = ""
+    filter: ProcessFilter = field(default_factory=ProcessFilter)
     tree: bool = False
 
     def next_sort(self, by: int) -> Order:
@@ -77,9 +78,7 @@ def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:
     runs = {run.run_id: run for run in snapshot.runs}
     rows = [row for process in snapshot.processes for row in _rows_of(process, devices, runs)]
     rows.extend(_unattributed(snapshot))
-    words = order.filter.casefold().split()
-    if words:
-        rows = [row for row in rows if _matches(row, words)]
+    rows = [row for row in rows if order.filter.keeps(row, snapshot.time)]
     rows.sort(key=_sort_key(order.sort), reverse=(order.sort in _DESCENDING) != order.invert)
     rows.sort(key=lambda row: row.kind == "rest")
     return _as_tree(rows) if order.tree else tuple(rows)
@@ -111,20 +110,6 @@ def _unattributed(snapshot: Snapshot) -> list[Row]:
         for device in snapshot.devices
         if (split := splits.get(device.uuid)) is not None and split.unlisted
     ]
-
-
-def _matches(row: Row, words: Sequence[str]) -> bool:
-    process = row.process
-    text = " ".join(
-        (
-            str(row.device.index) if row.device else "",
-            str(process.pid) if process else "",
-            (process.user or "") if process else "",
-            row.run.name if row.run else "",
-            command_text(row),
-        )
-    ).casefold()
-    return all(word in text for word in words)
 
 
 def _sort_key(key: str) -> Callable[[Row], tuple[float | str, ...]]:
@@ -255,7 +240,7 @@ def coarse(seconds: float) -> str:
 
 def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) -> Drawing:
     """Return the pane: a heading line, then one line per row. Without rows: why there are none."""
-    title = line(("Processes", "title"), (f" · {len(_pids(rows))}" if rows else "", "dim"))
+    title = _title(view, rows, order)
     subtitle = _order_note(order)
     footer = _note(view)
     if not rows:
@@ -316,9 +301,16 @@ def _order_note(order: Order) -> Line:
     parts = [("by ", "dim"), (headings[order.sort], "text"), (" ▼" if down else " ▲", "dim")]
     if order.tree:
         parts.append((" tree", "text"))
-    if order.filter:
-        parts.append((f" /{clean(order.filter)}", "accent"))
     return line(*parts)
+
+
+def _title(view: View, rows: Sequence[Row], order: Order) -> Line:
+    """Return the pane's name and how many processes it lists; with a filter, of how many, and the filter."""
+    shown = len(_pids(rows))
+    if not order.filter.text:
+        return line(("Processes", "title"), (f" · {shown}" if rows else "", "dim"))
+    of = f" · {shown} of {len(view.snapshot.processes)}  "
+    return line(("Processes", "title"), (of, "dim"), (f"/{clean(order.filter.text)}", "accent"))
 
 
 def _note(view: View) -> Line:
@@ -336,8 +328,8 @@ def _note_lines(note: Problem, width: int) -> list[Line]:
 
 
 def _empty_lines(view: View, order: Order, width: int) -> tuple[Line, ...]:
-    if order.filter and (view.snapshot.processes or view.snapshot.devices):
-        return tuple(wrap(f'No process matches "{clean(order.filter)}". Esc clears the filter.', width, "dim"))
+    if order.filter.text and (view.snapshot.processes or view.snapshot.devices):
+        return tuple(wrap(f'No process matches "{clean(order.filter.text)}". Esc clears the filter.', width, "dim"))
     if view.snapshot.notes:
         return tuple(part for note in view.snapshot.notes for part in _note_lines(note, width))
     return tuple(wrap("No process uses a GPU, and no tracked run is alive. Press l to launch one.", width, "dim"))
