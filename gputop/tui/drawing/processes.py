@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -49,6 +49,10 @@ class Order:
         return replace(self, sort=SORTABLE[(place + by) % len(SORTABLE)])
 
 
+Tag = tuple[int, float | None]
+"""PID and start (wall clock) of a tagged process."""
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """One row of the table.
@@ -70,6 +74,11 @@ class Row:
     def pid(self) -> int | None:
         """The process's PID; None for other rows."""
         return self.process.pid if self.process else None
+
+
+def tag_of(process: Process) -> Tag:
+    """Return what a tag remembers a process by: a later one with the same PID does not have it."""
+    return process.pid, process.started_at
 
 
 def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:
@@ -238,9 +247,9 @@ def coarse(seconds: float) -> str:
     return units.duration(seconds) if seconds >= 1 else "0s"
 
 
-def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) -> Drawing:
+def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int, tagged: Set[Tag] = frozenset()) -> Drawing:
     """Return the pane: a heading line, then one line per row. Without rows: why there are none."""
-    title = _title(view, rows, order)
+    title = _title(view, rows, order, len(tagged))
     subtitle = _order_note(order)
     footer = _note(view)
     if not rows:
@@ -248,7 +257,10 @@ def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) ->
     columns = columns_for(rows, width)
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
-    body = [_row_line(row, columns, view.snapshot.time, width, ascii_only, row.pid in view.involved_pids) for row in rows]
+    body = [
+        _row_line(row, columns, view.snapshot.time, width, ascii_only, _mark(row, view.involved_pids, tagged, ascii_only))
+        for row in rows
+    ]
     # Notes in full after the rows; the footer keeps their beginning visible while the list is long.
     for note in view.snapshot.notes:
         body += [(), *_note_lines(note, width)]
@@ -272,17 +284,21 @@ def _with_longer_runs(columns: tuple[tuple[Column, int], ...], rows: Sequence[Ro
     return tuple((column, size + changes.get(column.key, 0)) for column, size in columns)
 
 
-def _row_line(
-    row: Row, columns: Sequence[tuple[Column, int]], now: float, width: int, ascii_only: bool, involved: bool = False
-) -> Line:
-    """Return a row's line; a row that is not a process uses all the space after the memory column for its text.
+def _mark(row: Row, involved: Set[int], tagged: Set[Tag], ascii_only: bool) -> str:
+    """Return the mark before a row: of a tag, or of the doctor's first finding as in the GPU pane; "" for none."""
+    if row.process is not None and tag_of(row.process) in tagged:
+        return "*" if ascii_only else "●"
+    return (">" if ascii_only else "▸") if row.pid in involved else ""
 
-    ``involved`` marks the row as part of the doctor's first finding, as in the GPU pane.
-    """
+
+def _row_line(
+    row: Row, columns: Sequence[tuple[Column, int]], now: float, width: int, ascii_only: bool, mark: str = ""
+) -> Line:
+    """Return a row's line; a row that is not a process uses all the space after the memory column for its text."""
     cells = dict(_cells(row, now))
-    if involved:
+    if mark:
         room = columns[0][1] - 1
-        cells["gpu"] = Span(f"{'>' if ascii_only else '▸'}{cells['gpu'].text:>{room}}", "accent")
+        cells["gpu"] = Span(f"{mark}{cells['gpu'].text:>{room}}", "accent")
     if row.kind == "process":
         return row_line(columns, cells, width, ascii_only)
     keys = [column.key for column, _ in columns]
@@ -304,13 +320,14 @@ def _order_note(order: Order) -> Line:
     return line(*parts)
 
 
-def _title(view: View, rows: Sequence[Row], order: Order) -> Line:
-    """Return the pane's name and how many processes it lists; with a filter, of how many, and the filter."""
+def _title(view: View, rows: Sequence[Row], order: Order, tagged: int) -> Line:
+    """Return the pane's name, how many processes it lists, with a filter of how many, and how many are tagged."""
     shown = len(_pids(rows))
+    tags = (f" · {tagged} tagged: k signals them" if tagged else "", "key")
     if not order.filter.text:
-        return line(("Processes", "title"), (f" · {shown}" if rows else "", "dim"))
+        return line(("Processes", "title"), (f" · {shown}" if rows else "", "dim"), tags)
     of = f" · {shown} of {len(view.snapshot.processes)}  "
-    return line(("Processes", "title"), (of, "dim"), (f"/{clean(order.filter.text)}", "accent"))
+    return line(("Processes", "title"), (of, "dim"), (f"/{clean(order.filter.text)}", "accent"), tags)
 
 
 def _note(view: View) -> Line:

@@ -71,6 +71,7 @@ class DashboardScreen(Screen[None]):
         Binding("shift+tab", "next_pane(-1)", show=False),
         Binding("slash", "filter", show=False),
         Binding("escape", "clear", show=False),
+        Binding("space", "tag", show=False),
         Binding("s,f6,greater_than_sign", "sort(1)", show=False),
         Binding("less_than_sign", "sort(-1)", show=False),
         Binding("I", "invert", show=False),
@@ -128,6 +129,11 @@ class DashboardScreen(Screen[None]):
     def chosen_process(self) -> Process | None:
         """The process under the table's cursor."""
         return self.processes.chosen_process
+
+    @property
+    def tagged_processes(self) -> tuple[Process, ...]:
+        """The processes tagged in the table."""
+        return self.processes.tagged_processes
 
     @property
     def chosen_run(self) -> Run | None:
@@ -228,8 +234,13 @@ class DashboardScreen(Screen[None]):
         self.processes.start_typing()
 
     def action_clear(self) -> None:
-        """Clear the filter."""
-        self.processes.stop_typing(keep=False)
+        """Clear the filter; without one, the tags."""
+        self.processes.clear()
+
+    def action_tag(self) -> None:
+        """Tag the process under the cursor, where the table is visible."""
+        if self.processes.display:
+            self.processes.tag()
 
     def action_sort(self, by: int) -> None:
         """Sort by the next or previous column."""

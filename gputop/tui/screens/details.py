@@ -95,10 +95,10 @@ class ProcessScreen(SubScreen):
 
     def action_stop(self) -> None:
         """Ask whether to stop it."""
-        from gputop.tui.screens.stop import open_stop, target_of_process
+        from gputop.tui.screens.stop import stop_question
 
         if self.view is not None:
-            open_stop(self.app, target_of_process(self.process, self.view), self.view)
+            self.app.push_screen(stop_question((self.process,), self.view))
 
 
 class EnvironmentScreen(SubScreen):

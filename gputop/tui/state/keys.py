@@ -61,7 +61,10 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("s  F6  <  >", "sort by another column", "dashboard"),
     KeyHelp("I", "invert the order", "dashboard"),
     KeyHelp("t", "processes as a tree by run and rank", "dashboard"),
-    KeyHelp("k  F9", "stop the chosen process or run: asks first, own processes only", "dashboard"),
+    KeyHelp("Space", "tag the chosen process and go to the next; Esc removes all tags", "dashboard"),
+    KeyHelp(
+        "k  F9", "stop the chosen run or job, or signal the chosen or tagged processes: asks first, own ones only", "dashboard"
+    ),
     KeyHelp("e", "environment of the chosen process", "dashboard"),
     KeyHelp("w", "where is every rank: its line now, and which rank the others wait for", "dashboard, run"),
     KeyHelp("n  N", "next or previous run", "dashboard"),

@@ -12,7 +12,7 @@ from gputop.errors import UsageError
 from gputop.process_filter import parse
 from gputop.snapshot import Process, Snapshot
 from gputop.tui.drawing.line import Drawing, Line, clean, line
-from gputop.tui.drawing.processes import SORTABLE, Order, Row, columns_for, draw_processes, process_rows
+from gputop.tui.drawing.processes import SORTABLE, Order, Row, Tag, columns_for, draw_processes, process_rows, tag_of
 from gputop.tui.drawing.table import column_at
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
@@ -29,6 +29,7 @@ class ProcessesPane(TypedFilter, ViewPane):
     def __init__(self) -> None:
         super().__init__("Processes", "3", id="processes")
         self.order = Order()
+        self._tagged: frozenset[Tag] = frozenset()
         self._typed = ""
         self._problem: UsageError | None = None
         """Why the filter as typed is none; the last one that was right then holds."""
@@ -41,7 +42,8 @@ class ProcessesPane(TypedFilter, ViewPane):
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
         """Return the table."""
         self._rows_shown = self._rows_in(view)
-        drawing = draw_processes(view, self._rows_shown, self.order, columns)
+        self._tagged &= {tag_of(process) for process in view.snapshot.processes}
+        drawing = draw_processes(view, self._rows_shown, self.order, columns, self._tagged)
         above = self._problem_lines()
         self.header_lines = len(above) + (1 if self._rows_shown else 0)
         if self.typing or above:
@@ -90,6 +92,31 @@ class ProcessesPane(TypedFilter, ViewPane):
         """The process under the cursor; None if the row is not a process."""
         row = self.chosen_row
         return row.process if row else None
+
+    @property
+    def tagged_processes(self) -> tuple[Process, ...]:
+        """The tagged processes that are still there, also those that the filter hides."""
+        found = self.view.snapshot.processes if self.view is not None else ()
+        return tuple(process for process in found if tag_of(process) in self._tagged)
+
+    def tag(self) -> None:
+        """Tag the process under the cursor, or no longer, and go to the next row; on a run's row, tag all its processes."""
+        row = self.chosen_row
+        if row is None:
+            return
+        found = [held.process for held in self._rows_shown if held is row or (row.kind == "run" and held.run is row.run)]
+        tags = frozenset(tag_of(process) for process in found if process is not None)
+        self._tagged = self._tagged - tags if tags <= self._tagged else self._tagged | tags
+        # At once, not by a message: the next of two quick presses is for the next row.
+        below = min(self._rows_shown.index(row) + 1, len(self._rows_shown) - 1)
+        self._chosen, self._held = self._rows_shown[below].key, True
+        self.show_again()
+
+    def clear(self) -> None:
+        """Clear the filter; without one, the tags."""
+        if not self.filter_text() and not self.typing:
+            self._tagged = frozenset()
+        self.stop_typing(keep=False)
 
     def on_lines_widget_cursor_moved(self, event: LinesWidget.CursorMoved) -> None:
         """Remember the row under the cursor."""
