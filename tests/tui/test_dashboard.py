@@ -249,7 +249,7 @@ async def test_keys_change_how_things_are_drawn() -> None:
         assert app.view.settings.density == "full"
         assert row_with(app, "tensor 41 %")
         await pilot.press("c")
-        await pilot.press("y", "r", "right_square_bracket", "right_square_bracket", "left_square_bracket")
+        await pilot.press("Y", "r", "right_square_bracket", "right_square_bracket", "left_square_bracket")
         await pilot.pause()
         changed = app.view.settings
         assert (changed.log_axis, changed.per_rank, changed.smoothing) == (True, True, 0.3)
