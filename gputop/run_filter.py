@@ -1,6 +1,6 @@
 """Which runs a typed filter keeps: words, ``field:text``, regular expressions, and comparisons. Pure text and records.
 
-All terms must hold. A term with ``!`` before it must not hold.
+The terms are those of ``filter_terms``; here they mean:
 
 | term | keeps a run |
 |---|---|
@@ -14,14 +14,12 @@ All terms must hold. A term with ``!`` before it must not hold.
 from __future__ import annotations
 
 import math
-import operator
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gputop import units
-from gputop.errors import UsageError
+from gputop import filter_terms, units
+from gputop.filter_terms import Term, compared
 from gputop.losses import loss_metric, own_or_automatic
 from gputop.snapshot import Run
 
@@ -36,25 +34,6 @@ FIELDS: Mapping[str, Callable[[Run], Iterable[str | None]]] = {
 }
 """Field -> its texts in a run."""
 
-_COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
-    "<=": operator.le,
-    ">=": operator.ge,
-    "!=": operator.ne,
-    "==": operator.eq,
-    "=": operator.eq,
-    "<": operator.lt,
-    ">": operator.gt,
-}
-_TOKEN = re.compile(
-    r"""\s*(?P<not>!?)(?:
-        /(?P<regex>(?:\\.|[^/\\])*)(?P<closed>/?)(?=\s|$)
-      | (?P<key>[^\s<>=!"':]+)\s*(?P<sign><=|>=|!=|==|=|<|>)\s*(?P<value>"[^"]*"|[^\s"<>=!]*)(?=\s|$)
-      | (?P<field>[^\s<>=!"':/]+):(?P<text>"[^"]*"|[^\s"]*)(?=\s|$)
-      | (?!!)(?P<word>"[^"]*"|[^\s"<>=]+)(?=\s|$)
-      | (?P<wrong>\S+)
-    )""",
-    re.VERBOSE,
-)
 _DURATIONS: Mapping[str, Callable[[Run, float], float | None]] = {
     "duration": lambda run, now: None if run.created_at is None else max(0.0, (run.ended_at or now) - run.created_at),
     "age": lambda run, now: None if run.created_at is None else max(0.0, now - run.created_at),
@@ -83,16 +62,10 @@ def parse(text: str) -> RunFilter:
     Raises:
         UsageError: the text is not a filter; the message says which part and why.
     """
-    conditions: list[_Condition] = []
-    text = text.strip()
-    at = 0
-    while at < len(text):
-        found = _TOKEN.match(text, at)
-        if found is None:
-            raise _wrong(text[at:].strip(), "says nothing")
-        at = found.end()
-        condition = _condition(found)
-        conditions.append(_negated(condition) if found["not"] else condition)
+    conditions = []
+    for term in filter_terms.split(text, EXAMPLES):
+        condition = _condition(term)
+        conditions.append(_negated(condition) if term.excludes else condition)
     return RunFilter(tuple(conditions))
 
 
@@ -119,54 +92,36 @@ def last_value(run: Run, metric: str) -> float | None:
     return units.mean(values) if values else None
 
 
-def _condition(found: re.Match[str]) -> _Condition:
-    if found["regex"] is not None:
-        return _regex(found["regex"], bool(found["closed"]))
-    if found["key"] is not None:
-        return _comparison(found["key"], found["sign"], found["value"].strip('"'))
-    if found["field"] is not None:
-        return _field(found["field"], found["text"].strip('"'))
-    if found["word"] is not None:
-        return _word(found["word"].strip('"'))
-    raise _wrong(found["wrong"] or "!", "is not a term")
-
-
-def _regex(pattern: str, closed: bool) -> _Condition:
-    if not closed:
-        raise _wrong(f"/{pattern}", "needs a second / at its end")
-    try:
-        search = re.compile(pattern, re.IGNORECASE).search
-    except (re.error, OverflowError, RecursionError) as error:
-        raise _wrong(f"/{pattern}/", f"is not a regular expression: {error}") from error
-    return lambda run, _: any(search(text) for text in _texts(run))
-
-
-def _word(word: str) -> _Condition:
-    wanted = word.casefold()
+def _condition(term: Term) -> _Condition:
+    if term.pattern is not None:
+        search = term.pattern.search
+        return lambda run, _: any(search(text) for text in _texts(run))
+    if term.sign:
+        return _comparison(term)
+    if term.name:
+        return _field(term)
+    wanted = term.value.casefold()
     return lambda run, _: any(wanted in text.casefold() for text in _texts(run))
 
 
-def _field(name: str, text: str) -> _Condition:
-    read = FIELDS.get(name.casefold())
+def _field(term: Term) -> _Condition:
+    read = FIELDS.get(term.name.casefold())
     if read is None:
-        raise _wrong(f"{name}:", f"is no field; there are {', '.join(FIELDS)}")
-    if not text:
-        raise _wrong(f"{name}:", "needs a text after it")
-    wanted = text.casefold()
+        raise term.wrong(f"is no field; there are {', '.join(FIELDS)}", f"{term.name}:")
+    wanted = term.value.casefold()
     return lambda run, _: any(wanted in held.casefold() for held in read(run) if held)
 
 
-def _comparison(key: str, sign: str, value: str) -> _Condition:
-    compare = _COMPARE[sign]
-    if not value:
-        raise _wrong(f"{key}{sign}", "needs a value after it")
+def _comparison(term: Term) -> _Condition:
+    key, sign, value = term.name, term.sign, term.value
     if key in _DURATIONS:
         measure = _DURATIONS[key]
-        seconds = _seconds(key, sign, value)
-        return lambda run, now: (held := measure(run, now)) is not None and compare(held, seconds)
+        seconds = term.seconds()
+        return lambda run, now: compared(measure(run, now), sign, seconds)
     wanted = _number(value)
-    if wanted is None and sign not in ("=", "==", "!="):
-        raise _wrong(f"{key}{sign}{value}", f"compares with {value!r}, which is no number")
+    equality = sign in ("=", "==", "!=")
+    if wanted is None and not equality:
+        raise term.wrong(f"compares with {value!r}, which is no number")
     read = _NUMBERS.get(key)
 
     def holds(run: Run, _: float) -> bool:
@@ -175,19 +130,12 @@ def _comparison(key: str, sign: str, value: str) -> _Condition:
             return False
         number = _as_number(held)
         if wanted is None or number is None:
-            return sign in ("=", "==", "!=") and compare(str(held).casefold(), value.casefold())
-        if math.isnan(wanted) and sign in ("=", "==", "!="):
+            return equality and compared(str(held).casefold(), sign, value.casefold())
+        if math.isnan(wanted) and equality:
             return math.isnan(number) == (sign != "!=")
-        return compare(number, wanted)
+        return compared(number, sign, wanted)
 
     return holds
-
-
-def _seconds(key: str, sign: str, value: str) -> float:
-    try:
-        return units.parse_duration(value)
-    except UsageError:
-        raise _wrong(f"{key}{sign}{value}", f"needs a length of time, such as {key}{sign}90s or {key}{sign}2h") from None
 
 
 def _negated(condition: _Condition) -> _Condition:
@@ -213,7 +161,3 @@ def _as_number(held: object) -> float | None:
         return float(held) if isinstance(held, int | float) else None
     except OverflowError:
         return math.inf
-
-
-def _wrong(part: str, why: str) -> UsageError:
-    return UsageError(f"{part} {why}.", f"Write e.g. {EXAMPLES}.")

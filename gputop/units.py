@@ -114,6 +114,21 @@ def clock(seconds: float | None, form: str = "%H:%M:%S") -> str:
         return UNKNOWN
 
 
+_SIZE = re.compile(r"^\s*(\d+(?:\.\d+)?|\.\d+)\s*([KMGT])(?:i?B)?\s*$", re.IGNORECASE)
+
+
+def parse_bytes(text: str) -> float:
+    """Return bytes: "400M", "10G", "1.5 GiB", each a power of 1024 as the screens show them. The unit must be there.
+
+    Raises:
+        UsageError: the text is not a size.
+    """
+    found = _SIZE.match(text)
+    if not found:
+        raise UsageError(f"{text!r} is not a size.", "Write it like 400M or 10G.")
+    return float(found[1]) * 1024.0 ** (1 + "KMGT".index(found[2].upper()))
+
+
 _DURATION = re.compile(r"^\s*(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)?\s*$")
 _SECONDS = {"ms": 0.001, "s": 1.0, None: 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 

@@ -39,6 +39,7 @@ def run_with(**changes: object) -> Run:
     "kept",
     [
         *("", "   ", "resnet", "RESNET", '"resnet base"', "abla bf16", "failed", "ddp", "vision", "r-17"),
+        *("-gpt", "-tag:paper", "-lr>1"),
         *("name:base", "tag:ablation", "tag:bf", "state:failed", "recipe:ddp", "project:vision", "id:17", 'name:"net b"'),
         *("/res.et/", "/^failed$/", r"/r-\d+/", "/t b/", "!gpt", "!tag:paper", "!/gpt|llama/", "!lr>1"),
         *("lr>1e-3", "lr = 0.01", "lr<=.01", "model=resnet18", "model!=gpt", "optimizer.momentum>=0.9", "seed=7", "seed>6"),
@@ -54,6 +55,7 @@ def test_a_term_keeps_the_run(kept: str) -> None:
     "dropped",
     [
         *("gpt", "resnet gpt", "tag:paper", "state:running", "recipe:zero", "/^net/", "!resnet", "!tag:bf16"),
+        *("-resnet", "-tag:bf16"),
         *("lr>1", "lr!=0.01", "model=gpt", "nothing>0", "nothing=1", "nothing!=1", "acc>0.85", "odd>0", "odd!=nan"),
         *("model>3", "duration>1h", "age<1h", "step>100"),
     ],

@@ -14,8 +14,20 @@ from pathlib import Path
 
 GROUND = frozenset(
     (
-        *("command_line", "errors", "facts", "frameworks", "groups", "losses", "places", "preflight", "process", "questions"),
-        *("run_filter", "run_questions", "snapshot", "terminal_text", "units", "whereabouts", "wire"),
+        *(
+            "command_line",
+            "errors",
+            "facts",
+            "filter_terms",
+            "frameworks",
+            "groups",
+            "losses",
+            "places",
+            "preflight",
+            "process",
+            "questions",
+        ),
+        *("process_filter", "run_filter", "run_questions", "snapshot", "terminal_text", "units", "whereabouts", "wire"),
     )
 )
 """Records, formats and words: modules that every package may import, but for those inside a training process."""
@@ -37,7 +49,9 @@ _TABLE = {
     "whereabouts": "units wire",
     "run_questions": "snapshot wire",
     "questions": "process run_questions whereabouts wire",
-    "run_filter": "errors losses snapshot units",
+    "filter_terms": "errors units",
+    "run_filter": "filter_terms losses snapshot units",
+    "process_filter": "filter_terms process snapshot",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
     "tracking/journal": "places wire",
     "tracking/standing": "facts tracking/journal wire",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -49,6 +50,11 @@ def start_ticks(pid: int) -> int | None:
     """Return when a process started, in clock ticks since boot; None if it is gone or a zombie."""
     found = stat_fields(pid)
     return None if found is None else found.start_ticks
+
+
+def started_at(ticks: int) -> float:
+    """Return the wall clock (seconds since the epoch) at which a process started that started ``ticks`` after boot."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + ticks / os.sysconf("SC_CLK_TCK")
 
 
 def describe(pid: int) -> dict[str, int | str | None]:

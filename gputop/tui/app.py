@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from textual.binding import Binding
@@ -20,6 +21,7 @@ from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
+from gputop.tui.state.copying import Copy
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.settings_file import read_settings
 from gputop.tui.state.view import Settings, View, is_outlived, newest_run
@@ -263,6 +265,16 @@ class GputopApp(SparingApp):
             self.show_view()
         else:
             self.refresh_view()
+
+    def action_copy(self) -> None:
+        """Copy what is under the cursor through the terminal (OSC 52), and say what it was."""
+        copyable: Callable[[], Copy | None] | None = getattr(self.screen, "copyable", None)
+        found = copyable() if copyable is not None else None
+        if found is None:
+            self.notify("There is nothing to copy here: choose a process, a GPU, a run or a finding.", timeout=4)
+            return
+        self.copy_to_clipboard(found.text)
+        self.notify(found.told, timeout=4)
 
     def action_interval(self, direction: str) -> None:
         """Switch to the next longer or shorter interval."""

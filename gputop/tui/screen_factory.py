@@ -68,11 +68,14 @@ def _environment(app: Host, view: View | None) -> AnyScreen | None:
 
 
 def _stop(app: Host, view: View | None) -> AnyScreen | None:
-    from gputop.tui.screens.stop import StopScreen, target_of_process, target_of_run
+    from gputop.tui.screens.stop import StopScreen, stop_question, target_of_run
 
     process, run = chosen_process(app), getattr(app.screen, "chosen_run", None)
+    tagged: tuple[Process, ...] = getattr(app.screen, "tagged_processes", ())
+    if view is not None and tagged:
+        return stop_question(tagged, view)
     if view is not None and process is not None:
-        return StopScreen(target_of_process(process, view), view.settings.ascii)
+        return stop_question((process,), view)
     if view is not None and isinstance(run, Run):
         return StopScreen(target_of_run(run, view), view.settings.ascii)
     app.notify("Choose a process or a run first.")

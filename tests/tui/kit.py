@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from textual.app import App
 from textual.screen import Screen
 
 from gputop.history.series import History
 from gputop.snapshot import Snapshot
+from gputop.tui.app import GputopApp
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.palette import THEMES
 from tests import samples
@@ -59,3 +62,39 @@ def text_of(app: App[None]) -> str:
     width, height = app.size
     lines = app.screen._compositor.render_strips(app.size)
     return "\n".join("".join(segment.text for segment in strip)[:width].rstrip() for strip in lines[:height])
+
+
+class StillFeed:
+    """A feed of snapshots that are all there at the start; what is asked of it is kept."""
+
+    kind = "live"
+
+    def __init__(self, *snapshots: Snapshot) -> None:
+        self.waiting = list(snapshots)
+        self.asked: list[object] = []
+
+    def start(self, notify: Callable[[], object]) -> None:
+        notify()
+
+    def drain(self) -> list[Snapshot]:
+        taken, self.waiting = self.waiting, []
+        return taken
+
+    def take_answers(self) -> list[object]:
+        return []
+
+    def ask(self, question: object) -> None:
+        self.asked.append(question)
+
+    want_pcie = set_interval = ask
+
+    def problem(self) -> None:
+        return None
+
+    status = problem
+
+
+def whole_app(snapshot: Snapshot | None = None, **settings: object) -> GputopApp:
+    """gputop's own app after one snapshot."""
+    feed: Any = StillFeed(snapshot or samples.snapshot())
+    return GputopApp(feed, Settings(**settings))  # type: ignore[arg-type]

@@ -118,7 +118,7 @@ async def test_filter_takes_letters_and_escape_clears_it() -> None:
     async with app.run_test(size=(160, 50)) as pilot:
         await pilot.press("slash", *"4002t")
         await pilot.pause()
-        assert app.dashboard.processes.order.filter == "4002t"
+        assert app.dashboard.processes.order.filter.text == "4002t"
         assert not app.dashboard.processes.order.tree
         assert row_with(app, 'No process matches "4002t"')
         assert row_with(app, "filter: 4002t_")
@@ -129,6 +129,31 @@ async def test_filter_takes_letters_and_escape_clears_it() -> None:
         assert row_with(app, "/4002")
         await pilot.press("escape")
         await pilot.pause()
+        assert row_with(app, "4001 ada")
+
+
+async def test_a_wrong_filter_is_explained_beside_it_while_the_last_right_one_holds() -> None:
+    app = DashboardApp(dashboards.healthy())
+    async with app.run_test(size=(160, 50)) as pilot:
+        await pilot.press("slash", *"rank:2")
+        await pilot.pause()
+        assert "Processes · 1 of 4  /rank:2" in row_with(app, "filter: rank:2_")
+        assert row_with(app, "4002 ada")
+        await pilot.press("enter", "slash", *"x")
+        await pilot.pause()
+        assert "filter: rank:2x_  Enter keeps" in row_with(app, "Processes · 1 of 4  /rank:2")
+        assert row_with(app, "rank:2x needs numbers, such as rank:0")
+        assert row_with(app, "4002 ada")
+        await pilot.click(app.dashboard.processes, offset=(10, 3))
+        assert app.dashboard.chosen_process is not None
+        assert app.dashboard.chosen_process.pid == 4002
+        await pilot.press("enter")
+        await pilot.pause()
+        assert "filter: rank:2x  Esc clears" in row_with(app, "Processes · 1 of 4  /rank:2")
+        assert row_with(app, "rank:2x needs numbers")
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "filter" not in row_with(app, "Processes · 4 ")
         assert row_with(app, "4001 ada")
 
 
@@ -224,7 +249,7 @@ async def test_keys_change_how_things_are_drawn() -> None:
         assert app.view.settings.density == "full"
         assert row_with(app, "tensor 41 %")
         await pilot.press("c")
-        await pilot.press("y", "r", "right_square_bracket", "right_square_bracket", "left_square_bracket")
+        await pilot.press("Y", "r", "right_square_bracket", "right_square_bracket", "left_square_bracket")
         await pilot.pause()
         changed = app.view.settings
         assert (changed.log_axis, changed.per_rank, changed.smoothing) == (True, True, 0.3)

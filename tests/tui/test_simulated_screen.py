@@ -233,8 +233,8 @@ def test_the_mouse_chooses_and_keys_reach_every_screen(tmp_path: Path, worker: s
         terminal.press("p", "+")
         terminal.wait_for("1.0 s")
         terminal.press("k")
-        terminal.wait_for("Stop process")
-        terminal.press("y")
+        terminal.wait_for("Signal process")
+        terminal.press("down", "down", "enter")
         assert worker.wait(10) == -15
 
 

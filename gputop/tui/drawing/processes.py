@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from gputop import units
+from gputop.process_filter import ProcessFilter
 from gputop.snapshot import Device, DeviceUse, Problem, Process, Run, Snapshot
 from gputop.tui.drawing.line import ASCII_ELLIPSIS, ELLIPSIS, Drawing, Line, Span, clean, clip, line, text_width, wrap
 from gputop.tui.drawing.table import Cells, Column, fitting, heading_line, row_line
@@ -35,17 +36,21 @@ _DESCENDING = ("mem", "sm", "cpu", "rss", "time")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """How the table is arranged: sorted by a key of ``SORTABLE``, inverted, only rows that match ``filter``, as a tree."""
+    """How the table is arranged: sorted by a key of ``SORTABLE``, inverted, only rows that ``filter`` keeps, as a tree."""
 
     sort: str = "gpu"
     invert: bool = False
-    filter: str = ""
+    filter: ProcessFilter = field(default_factory=ProcessFilter)
     tree: bool = False
 
     def next_sort(self, by: int) -> Order:
         """Return the order sorted by the next (1) or previous (-1) column."""
         place = SORTABLE.index(self.sort) if self.sort in SORTABLE else 0
         return replace(self, sort=SORTABLE[(place + by) % len(SORTABLE)])
+
+
+Tag = tuple[int, float | None]
+"""PID and start (wall clock) of a tagged process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +76,18 @@ class Row:
         return self.process.pid if self.process else None
 
 
+def tag_of(process: Process) -> Tag:
+    """Return what a tag remembers a process by: a later one with the same PID does not have it."""
+    return process.pid, process.started_at
+
+
 def process_rows(snapshot: Snapshot, order: Order) -> tuple[Row, ...]:
     """Return the rows in order: one per device that a process uses, and one for a process without a device."""
     devices = {device.uuid: device for device in snapshot.devices}
     runs = {run.run_id: run for run in snapshot.runs}
     rows = [row for process in snapshot.processes for row in _rows_of(process, devices, runs)]
     rows.extend(_unattributed(snapshot))
-    words = order.filter.casefold().split()
-    if words:
-        rows = [row for row in rows if _matches(row, words)]
+    rows = [row for row in rows if order.filter.keeps(row, snapshot.time)]
     rows.sort(key=_sort_key(order.sort), reverse=(order.sort in _DESCENDING) != order.invert)
     rows.sort(key=lambda row: row.kind == "rest")
     return _as_tree(rows) if order.tree else tuple(rows)
@@ -111,20 +119,6 @@ def _unattributed(snapshot: Snapshot) -> list[Row]:
         for device in snapshot.devices
         if (split := splits.get(device.uuid)) is not None and split.unlisted
     ]
-
-
-def _matches(row: Row, words: Sequence[str]) -> bool:
-    process = row.process
-    text = " ".join(
-        (
-            str(row.device.index) if row.device else "",
-            str(process.pid) if process else "",
-            (process.user or "") if process else "",
-            row.run.name if row.run else "",
-            command_text(row),
-        )
-    ).casefold()
-    return all(word in text for word in words)
 
 
 def _sort_key(key: str) -> Callable[[Row], tuple[float | str, ...]]:
@@ -253,9 +247,9 @@ def coarse(seconds: float) -> str:
     return units.duration(seconds) if seconds >= 1 else "0s"
 
 
-def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) -> Drawing:
+def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int, tagged: Set[Tag] = frozenset()) -> Drawing:
     """Return the pane: a heading line, then one line per row. Without rows: why there are none."""
-    title = line(("Processes", "title"), (f" · {len(_pids(rows))}" if rows else "", "dim"))
+    title = _title(view, rows, order, len(tagged))
     subtitle = _order_note(order)
     footer = _note(view)
     if not rows:
@@ -263,7 +257,10 @@ def draw_processes(view: View, rows: Sequence[Row], order: Order, width: int) ->
     columns = columns_for(rows, width)
     ascii_only = view.settings.ascii
     heading = heading_line(columns, width, ascii_only, order.sort)
-    body = [_row_line(row, columns, view.snapshot.time, width, ascii_only, row.pid in view.involved_pids) for row in rows]
+    body = [
+        _row_line(row, columns, view.snapshot.time, width, ascii_only, _mark(row, view.involved_pids, tagged, ascii_only))
+        for row in rows
+    ]
     # Notes in full after the rows; the footer keeps their beginning visible while the list is long.
     for note in view.snapshot.notes:
         body += [(), *_note_lines(note, width)]
@@ -287,17 +284,21 @@ def _with_longer_runs(columns: tuple[tuple[Column, int], ...], rows: Sequence[Ro
     return tuple((column, size + changes.get(column.key, 0)) for column, size in columns)
 
 
-def _row_line(
-    row: Row, columns: Sequence[tuple[Column, int]], now: float, width: int, ascii_only: bool, involved: bool = False
-) -> Line:
-    """Return a row's line; a row that is not a process uses all the space after the memory column for its text.
+def _mark(row: Row, involved: Set[int], tagged: Set[Tag], ascii_only: bool) -> str:
+    """Return the mark before a row: of a tag, or of the doctor's first finding as in the GPU pane; "" for none."""
+    if row.process is not None and tag_of(row.process) in tagged:
+        return "*" if ascii_only else "●"
+    return (">" if ascii_only else "▸") if row.pid in involved else ""
 
-    ``involved`` marks the row as part of the doctor's first finding, as in the GPU pane.
-    """
+
+def _row_line(
+    row: Row, columns: Sequence[tuple[Column, int]], now: float, width: int, ascii_only: bool, mark: str = ""
+) -> Line:
+    """Return a row's line; a row that is not a process uses all the space after the memory column for its text."""
     cells = dict(_cells(row, now))
-    if involved:
+    if mark:
         room = columns[0][1] - 1
-        cells["gpu"] = Span(f"{'>' if ascii_only else '▸'}{cells['gpu'].text:>{room}}", "accent")
+        cells["gpu"] = Span(f"{mark}{cells['gpu'].text:>{room}}", "accent")
     if row.kind == "process":
         return row_line(columns, cells, width, ascii_only)
     keys = [column.key for column, _ in columns]
@@ -316,9 +317,17 @@ def _order_note(order: Order) -> Line:
     parts = [("by ", "dim"), (headings[order.sort], "text"), (" ▼" if down else " ▲", "dim")]
     if order.tree:
         parts.append((" tree", "text"))
-    if order.filter:
-        parts.append((f" /{clean(order.filter)}", "accent"))
     return line(*parts)
+
+
+def _title(view: View, rows: Sequence[Row], order: Order, tagged: int) -> Line:
+    """Return the pane's name, how many processes it lists, with a filter of how many, and how many are tagged."""
+    shown = len(_pids(rows))
+    tags = (f" · {tagged} tagged: k signals them" if tagged else "", "key")
+    if not order.filter.text:
+        return line(("Processes", "title"), (f" · {shown}" if rows else "", "dim"), tags)
+    of = f" · {shown} of {len(view.snapshot.processes)}  "
+    return line(("Processes", "title"), (of, "dim"), (f"/{clean(order.filter.text)}", "accent"), tags)
 
 
 def _note(view: View) -> Line:
@@ -336,8 +345,8 @@ def _note_lines(note: Problem, width: int) -> list[Line]:
 
 
 def _empty_lines(view: View, order: Order, width: int) -> tuple[Line, ...]:
-    if order.filter and (view.snapshot.processes or view.snapshot.devices):
-        return tuple(wrap(f'No process matches "{clean(order.filter)}". Esc clears the filter.', width, "dim"))
+    if order.filter.text and (view.snapshot.processes or view.snapshot.devices):
+        return tuple(wrap(f'No process matches "{clean(order.filter.text)}". Esc clears the filter.', width, "dim"))
     if view.snapshot.notes:
         return tuple(part for note in view.snapshot.notes for part in _note_lines(note, width))
     return tuple(wrap("No process uses a GPU, and no tracked run is alive. Press l to launch one.", width, "dim"))

@@ -20,7 +20,7 @@ class ChartScreen(SubScreen):
     """Holds the chart and how it is drawn; calls ``change`` when a key changes that (the app's settings)."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("y", "log_axis", show=False),
+        Binding("Y", "log_axis", show=False),
         Binding("left_square_bracket", "smooth(-1)", show=False),
         Binding("right_square_bracket", "smooth(1)", show=False),
         Binding("r", "per_rank", show=False),

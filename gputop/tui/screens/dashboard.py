@@ -18,6 +18,8 @@ from gputop.tui.drawing.gpus.pane import lines_wanted
 from gputop.tui.drawing.training import how_to_track
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.stacking import Need, stack
+from gputop.tui.state import copying
+from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
@@ -71,6 +73,7 @@ class DashboardScreen(Screen[None]):
         Binding("shift+tab", "next_pane(-1)", show=False),
         Binding("slash", "filter", show=False),
         Binding("escape", "clear", show=False),
+        Binding("space", "tag", show=False),
         Binding("s,f6,greater_than_sign", "sort(1)", show=False),
         Binding("less_than_sign", "sort(-1)", show=False),
         Binding("I", "invert", show=False),
@@ -78,7 +81,7 @@ class DashboardScreen(Screen[None]):
         Binding("n", "run(1)", show=False),
         Binding("N", "run(-1)", show=False),
         Binding("c", "density", show=False),
-        Binding("y", "log_axis", show=False),
+        Binding("Y", "log_axis", show=False),
         Binding("r", "per_rank", show=False),
         Binding("left_square_bracket", "smoothing(-1)", show=False),
         Binding("right_square_bracket", "smoothing(1)", show=False),
@@ -130,12 +133,30 @@ class DashboardScreen(Screen[None]):
         return self.processes.chosen_process
 
     @property
+    def tagged_processes(self) -> tuple[Process, ...]:
+        """The processes tagged in the table."""
+        return self.processes.tagged_processes
+
+    @property
     def chosen_run(self) -> Run | None:
         """The run under the cursor of the process tree, else the run whose training is shown."""
         row = self.processes.chosen_row
         if row is not None and row.kind == "run" and self.processes.has_focus:
             return row.run
         return self.view.run if self.view else None
+
+    def copyable(self) -> Copy | None:
+        """Return what is under the cursor of the focused pane."""
+        if self.gpus.has_focus:
+            return copying.of_device(self.gpus.chosen_device)
+        if self.training.has_focus:
+            return copying.of_run(self.view.run if self.view else None)
+        if self.doctor.has_focus:
+            return copying.of_finding(self.view.findings[0] if self.view and self.view.findings else None)
+        row = self.processes.chosen_row
+        if row is None or row.process is not None:
+            return copying.of_process(self.chosen_process)
+        return copying.of_run(row.run) or copying.of_device(row.device)
 
     # Layout of the panes
 
@@ -228,8 +249,13 @@ class DashboardScreen(Screen[None]):
         self.processes.start_typing()
 
     def action_clear(self) -> None:
-        """Clear the filter."""
-        self.processes.stop_typing(keep=False)
+        """Clear the filter; without one, the tags."""
+        self.processes.clear()
+
+    def action_tag(self) -> None:
+        """Tag the process under the cursor, where the table is visible."""
+        if self.processes.display:
+            self.processes.tag()
 
     def action_sort(self, by: int) -> None:
         """Sort by the next or previous column."""

@@ -19,6 +19,8 @@ from gputop.tui.drawing.process_text import environment_lines, process_lines
 from gputop.tui.drawing.prose import BLANK, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.screens.stopping import IN_ANOTHER_CONTAINER, not_here
+from gputop.tui.state import copying
+from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import Pane
 from gputop.tui.widgets.requests import ProcessAsked
@@ -56,6 +58,10 @@ class ProcessScreen(SubScreen):
     def chosen_process(self) -> Process:
         """Return the process shown."""
         return self.process
+
+    def copyable(self) -> Copy | None:
+        """Return the process's PID and command."""
+        return copying.of_process(self.process)
 
     def on_mount(self) -> None:
         """Request the details, now and at intervals."""
@@ -95,10 +101,10 @@ class ProcessScreen(SubScreen):
 
     def action_stop(self) -> None:
         """Ask whether to stop it."""
-        from gputop.tui.screens.stop import open_stop, target_of_process
+        from gputop.tui.screens.stop import stop_question
 
         if self.view is not None:
-            open_stop(self.app, target_of_process(self.process, self.view), self.view)
+            self.app.push_screen(stop_question((self.process,), self.view))
 
 
 class EnvironmentScreen(SubScreen):
@@ -121,6 +127,10 @@ class EnvironmentScreen(SubScreen):
     def chosen_process(self) -> Process:
         """Return the process shown."""
         return self.process
+
+    def copyable(self) -> Copy | None:
+        """Return the process's PID and command."""
+        return copying.of_process(self.process)
 
     def on_mount(self) -> None:
         """Request the environment until it arrives."""

@@ -16,6 +16,8 @@ from gputop.tui.drawing.gpus.involved import draw_involved
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.state import copying
+from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.lines import Pane
@@ -41,14 +43,15 @@ class DoctorScreen(SubScreen):
     DoctorScreen.small #involved { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "copy", show=False),
+        Binding("c", "copy_all", show=False),
         Binding("d", "back", show=False),
         Binding("enter", "read", show=False),
     ]
     HINTS = (
         KeyHint("Up/Down", "choose a finding"),
         KeyHint("Enter", "read and scroll it", "screen.read"),
-        KeyHint("c", "copy it", "screen.copy"),
+        KeyHint("c", "copy it", "screen.copy_all"),
+        KeyHint("y", "copy its fix", "app.copy"),
     )
 
     def compose_body(self) -> ComposeResult:
@@ -144,7 +147,11 @@ class DoctorScreen(SubScreen):
         """Focus the text for scrolling."""
         self.query_one("#finding", Pane).focus()
 
-    def action_copy(self) -> None:
+    def copyable(self) -> Copy | None:
+        """Return the fix of the finding under the cursor."""
+        return copying.of_finding(self.chosen_finding())
+
+    def action_copy_all(self) -> None:
         """Copy the finding as plain text through the terminal (OSC 52)."""
         finding = self.chosen_finding()
         if finding is None:

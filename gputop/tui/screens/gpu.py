@@ -13,6 +13,8 @@ from gputop.tui.drawing.gpus.over_time import SPANS
 from gputop.tui.drawing.gpus.pane import ordered
 from gputop.tui.drawing.line import Line, Span
 from gputop.tui.screens.base import KeyBar, KeyHint, SubScreen
+from gputop.tui.state import copying
+from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
 from gputop.tui.widgets.requests import PcieWanted
@@ -56,6 +58,10 @@ class GpuScreen(SubScreen):
     def body(self) -> LinesWidget:
         """The widget with the lines."""
         return self.query_one("#gpu", LinesWidget)
+
+    def copyable(self) -> Copy | None:
+        """Return the GPU's UUID."""
+        return copying.of_device(self.device)
 
     def draw_head(self, view: View) -> None:
         """Draw the header of the GPU as it is now."""

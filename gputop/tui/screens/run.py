@@ -29,6 +29,8 @@ from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.chart_keys import ChartScreen
 from gputop.tui.screens.run_hints import hints
 from gputop.tui.screens.stored import StoredRuns
+from gputop.tui.state import copying
+from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.chart import ChartPane
 from gputop.tui.widgets.lines import LinesWidget
@@ -179,6 +181,10 @@ class RunScreen(ChartScreen):
     def chosen_run(self) -> Run | None:
         """The run shown."""
         return None if self.view is None else self._run(self.view)
+
+    def copyable(self) -> Copy | None:
+        """Return the id of the run shown."""
+        return copying.of_run(self.chosen_run)
 
     def _run(self, view: View) -> Run | None:
         return self.stored.find(self.run_id, view)

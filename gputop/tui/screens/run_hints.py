@@ -6,7 +6,7 @@ from gputop.tui.screens.base import KeyHint
 
 _WHOLE = KeyHint("0", "whole", "screen.whole")
 _AXIS = KeyHint("x", "axis", "screen.x_axis")
-_LOG = KeyHint("y", "log", "screen.log_axis")
+_LOG = KeyHint("Y", "log", "screen.log_axis")
 _SMOOTH = KeyHint("[ ]", "smooth", "screen.smooth(1)")
 _OVERLAY = KeyHint("Space", "overlay", "screen.mark")
 _FILTER = KeyHint("/", "filter", "screen.filter")

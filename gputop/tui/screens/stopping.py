@@ -1,4 +1,4 @@
-"""Stopping a process or a run: what may be stopped, and the one SIGTERM that does it. Imports no Textual.
+"""Stopping a process or a run: what may be stopped, and the signal that does it. Imports no Textual.
 
 gputop stops only the user's own processes, only on this machine, and only after confirmation (``screens/stop.py``). A launched
 run is stopped through its launcher, which takes its ranks down too; a gputop job through its own record.
@@ -34,10 +34,10 @@ class StopTarget:
 
 def target_of_process(process: Process, view: View) -> StopTarget:
     """Return the target for this process: its job, the launcher of its run, or only the process itself."""
-    job_id = _job_of(process, view)
+    job_id = job_of(process, view)
     run = next((run for run in view.snapshot.runs if run.run_id == process.run_id), None)
     name = f"run {run.name}" if run else f"process {process.pid}"
-    refusal = _refusal_of_view(view) or _refusal_of_process(process)
+    refusal = refusal_of(process, view)
     if refusal:
         return StopTarget(name, "", refusal=refusal)
     if job_id is not None:
@@ -90,7 +90,7 @@ def stop(target: StopTarget) -> str:
         return f"{target.title[:1].upper()}{target.title[1:]} was asked to stop."
     if target.pid is None:
         raise GputopError("There is nothing to stop.", "Choose a process or a run first.")
-    _terminate(target.pid, target.start_ticks)
+    send_signal(target.pid, target.start_ticks, signal.SIGTERM)
     return f"SIGTERM was sent to process {target.pid}."
 
 
@@ -108,7 +108,12 @@ def _checked(title: str, what_happens: str, pid: int) -> StopTarget:
     return StopTarget(title, what_happens, pid=pid, start_ticks=ticks, refusal=refusal)
 
 
-def _terminate(pid: int, start_ticks: int | None) -> None:
+def send_signal(pid: int, start_ticks: int | None, number: signal.Signals) -> None:
+    """Signal the process that started at ``start_ticks``, in clock ticks since boot.
+
+    Raises:
+        GputopError: it has ended, its PID belongs to a process that started at another time, or it may not be signaled.
+    """
     gone = GputopError(f"Process {pid} has ended already.", "Nothing is left to do.")
     try:
         handle = os.pidfd_open(pid)
@@ -120,11 +125,11 @@ def _terminate(pid: int, start_ticks: int | None) -> None:
         if start_ticks is None or identity.start_ticks(pid) != start_ticks:
             raise gone
         if handle is not None:
-            signal.pidfd_send_signal(handle, signal.SIGTERM)
+            signal.pidfd_send_signal(handle, number)
         else:
-            os.kill(pid, signal.SIGTERM)
+            os.kill(pid, number)
     except PermissionError as error:
-        raise GputopError(f"Process {pid} belongs to another user.", _NOT_YOURS) from error
+        raise GputopError(f"The system does not permit it: process {pid} belongs to another user.", _NOT_YOURS) from error
     except ProcessLookupError as error:
         raise gone from error
     finally:
@@ -132,11 +137,17 @@ def _terminate(pid: int, start_ticks: int | None) -> None:
             os.close(handle)
 
 
-def _job_of(process: Process, view: View) -> str | None:
+def job_of(process: Process, view: View) -> str | None:
+    """Return the id of the gputop job that a process belongs to."""
     run = next((run for run in view.snapshot.runs if run.run_id == process.run_id), None)
     if run is not None and run.job_id is not None:
         return run.job_id
     return process.environment.gputop_job_id if process.environment else None
+
+
+def refusal_of(process: Process, view: View) -> str:
+    """Return why this process may not be stopped or signaled from here; "" if it may."""
+    return _refusal_of_view(view) or _refusal_of_process(process)
 
 
 def _refusal_of_view(view: View) -> str:

@@ -14,6 +14,8 @@ from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.drawing.whereabouts import whereabouts_lines
 from gputop.tui.screens.base import KeyHint, SubScreen
+from gputop.tui.state import copying
+from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import Pane
 from gputop.tui.widgets.requests import WhereAsked
@@ -41,6 +43,10 @@ class WhereScreen(SubScreen):
     def head_text(self, view: View) -> Line:
         """Show the run's name."""
         return (Span(clean(self.run_shown.name), "value"),)
+
+    def copyable(self) -> Copy | None:
+        """Return the run's id."""
+        return copying.of_run(self.run_shown)
 
     def on_mount(self) -> None:
         """Ask, now and at intervals."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from gputop.errors import UsageError
+from gputop.process_filter import parse
 from gputop.snapshot import Process, Snapshot
-from gputop.tui.drawing.line import Drawing
-from gputop.tui.drawing.processes import SORTABLE, Order, Row, columns_for, draw_processes, process_rows
+from gputop.tui.drawing.line import Drawing, Line, clean, line
+from gputop.tui.drawing.processes import SORTABLE, Order, Row, Tag, columns_for, draw_processes, process_rows, tag_of
 from gputop.tui.drawing.table import column_at
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
@@ -26,6 +29,10 @@ class ProcessesPane(TypedFilter, ViewPane):
     def __init__(self) -> None:
         super().__init__("Processes", "3", id="processes")
         self.order = Order()
+        self._tagged: frozenset[Tag] = frozenset()
+        self._typed = ""
+        self._problem: UsageError | None = None
+        """Why the filter as typed is none; the last one that was right then holds."""
         self._rows_shown: tuple[Row, ...] = ()
         self._last_rows: tuple[tuple[Snapshot, Order], tuple[Row, ...]] | None = None
         self._chosen: tuple[str, str] | None = None
@@ -35,14 +42,25 @@ class ProcessesPane(TypedFilter, ViewPane):
     def drawing(self, view: View, columns: int, rows: int) -> Drawing:
         """Return the table."""
         self._rows_shown = self._rows_in(view)
-        self.header_lines = 1 if self._rows_shown else 0
-        drawing = draw_processes(view, self._rows_shown, self.order, columns)
-        return drawing._replace(footer=self.input_line()) if self.typing else drawing
+        self._tagged &= {tag_of(process) for process in view.snapshot.processes}
+        drawing = draw_processes(view, self._rows_shown, self.order, columns, self._tagged)
+        above = self._problem_lines()
+        self.header_lines = len(above) + (1 if self._rows_shown else 0)
+        if self.typing or above:
+            drawing = drawing._replace(lines=(*above, *drawing.lines), footer=self.input_line())
+        return drawing
+
+    def _problem_lines(self) -> tuple[Line, ...]:
+        """Return what is wrong with the filter, in a line of its own: in the rule, little of it would fit."""
+        if self._problem is None:
+            return ()
+        return (line((clean(self._problem.message), "warn" if self.typing else "bad")),)
 
     def lines_wanted(self, view: View, columns: int) -> int:
         """Return how many lines the table fills, without the notes below it."""
         rows = self._rows_in(view)
-        return 1 + len(rows) if rows else len(draw_processes(view, rows, self.order, columns).lines)
+        lines = 1 + len(rows) if rows else len(draw_processes(view, rows, self.order, columns).lines)
+        return lines + len(self._problem_lines())
 
     def _rows_in(self, view: View) -> tuple[Row, ...]:
         """Return the rows in their order; the layout and the drawing of one snapshot share them."""
@@ -57,12 +75,12 @@ class ProcessesPane(TypedFilter, ViewPane):
             return None
         if not self._held:
             self._chosen = self._rows_shown[0].key
-            return 1
+            return self.header_lines
         place = next((index for index, row in enumerate(self._rows_shown) if row.key == self._chosen), None)
         if place is None:
-            place = min((self.cursor or 1) - 1, len(self._rows_shown) - 1)
+            place = min(max(0, (self.cursor or 0) - self.header_lines), len(self._rows_shown) - 1)
             self._chosen = self._rows_shown[place].key
-        return place + 1
+        return place + self.header_lines
 
     @property
     def chosen_row(self) -> Row | None:
@@ -75,6 +93,31 @@ class ProcessesPane(TypedFilter, ViewPane):
         row = self.chosen_row
         return row.process if row else None
 
+    @property
+    def tagged_processes(self) -> tuple[Process, ...]:
+        """The tagged processes that are still there, also those that the filter hides."""
+        found = self.view.snapshot.processes if self.view is not None else ()
+        return tuple(process for process in found if tag_of(process) in self._tagged)
+
+    def tag(self) -> None:
+        """Tag the process under the cursor, or no longer, and go to the next row; on a run's row, tag all its processes."""
+        row = self.chosen_row
+        if row is None:
+            return
+        found = [held.process for held in self._rows_shown if held is row or (row.kind == "run" and held.run is row.run)]
+        tags = frozenset(tag_of(process) for process in found if process is not None)
+        self._tagged = self._tagged - tags if tags <= self._tagged else self._tagged | tags
+        # At once, not by a message: the next of two quick presses is for the next row.
+        below = min(self._rows_shown.index(row) + 1, len(self._rows_shown) - 1)
+        self._chosen, self._held = self._rows_shown[below].key, True
+        self.show_again()
+
+    def clear(self) -> None:
+        """Clear the filter; without one, the tags."""
+        if not self.filter_text() and not self.typing:
+            self._tagged = frozenset()
+        self.stop_typing(keep=False)
+
     def on_lines_widget_cursor_moved(self, event: LinesWidget.CursorMoved) -> None:
         """Remember the row under the cursor."""
         event.stop()
@@ -85,7 +128,7 @@ class ProcessesPane(TypedFilter, ViewPane):
         event.stop()
         if not self._rows_shown:
             return
-        if event.index == 0:
+        if event.index == self.header_lines - 1:
             key = column_at(columns_for(self._rows_shown, self.inner_size.width), event.column)
             if key in SORTABLE:
                 self.sort_by(key)
@@ -96,8 +139,9 @@ class ProcessesPane(TypedFilter, ViewPane):
             self.action_open()
 
     def _choose(self, index: int) -> None:
-        if 1 <= index <= len(self._rows_shown):
-            self._chosen = self._rows_shown[index - 1].key
+        place = index - self.header_lines
+        if 0 <= place < len(self._rows_shown):
+            self._chosen = self._rows_shown[place].key
             self._held = True
 
     def sort_by(self, key: str) -> None:
@@ -122,9 +166,14 @@ class ProcessesPane(TypedFilter, ViewPane):
     # The filter
 
     def filter_text(self) -> str:
-        """Return the filter of the order."""
-        return self.order.filter
+        """Return the filter as typed."""
+        return self._typed
 
     def set_filter(self, text: str) -> None:
-        """Show the processes that a filter keeps."""
-        self.set_order(replace(self.order, filter=text))
+        """Show the processes that a filter keeps; while it is wrong, those of the last right one, and what is wrong."""
+        self._typed, self._problem = text, None
+        try:
+            self.order = replace(self.order, filter=parse(text, os.getuid()))
+        except UsageError as problem:
+            self._problem = problem
+        self.show_again()

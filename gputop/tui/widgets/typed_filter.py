@@ -7,6 +7,8 @@ from textual import events
 from gputop.tui.drawing.line import Line, clean, line
 from gputop.tui.widgets.lines import Pane
 
+SHOWN_CELLS_MOST = 40
+"""Of a longer filter, its end is shown: what is typed now stays visible."""
 _KEPT_WHILE_TYPING = ("tab", "shift+tab", "ctrl+c")
 
 
@@ -25,7 +27,9 @@ class TypedFilter(Pane):
 
     def input_line(self) -> Line:
         """Return the line that shows what is typed."""
-        return line(("filter: ", "key"), (clean(self.filter_text()) + "_", "value"), ("  Enter keeps, Esc clears", "dim"))
+        text = clean(self.filter_text())
+        shown = (text if len(text) <= SHOWN_CELLS_MOST else "…" + text[-SHOWN_CELLS_MOST:]) + "_" * self.typing
+        return line(("filter: ", "key"), (shown, "value"), (f"  {'Enter keeps, ' * self.typing}Esc clears", "dim"))
 
     def start_typing(self) -> None:
         """Let the user type a filter; it applies from the first letter."""

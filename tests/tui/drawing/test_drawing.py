@@ -12,6 +12,7 @@ import pytest
 from gputop.doctor.findings.finding import Abstained, Finding
 from gputop.history.columns import LiveColumns, steady_end
 from gputop.history.series import History, Series
+from gputop.process_filter import parse
 from gputop.snapshot import DeviceUse, Process
 from gputop.tui.drawing.bars import bar
 from gputop.tui.drawing.braille import Trace, chart, dot_columns
@@ -277,10 +278,10 @@ def test_process_order_filter_and_tree() -> None:
     view = dashboards.healthy()
     by_rank = [row.pid for row in process_rows(view.snapshot, Order("rank", invert=True)) if row.pid]
     assert by_rank == [4003, 4002, 4001, 4000]
-    assert [row.pid for row in process_rows(view.snapshot, Order(filter="4002 ADA"))] == [4002]
+    assert [row.pid for row in process_rows(view.snapshot, Order(filter=parse("4002 ADA", 0)))] == [4002]
     tree = process_rows(view.snapshot, Order(tree=True))
     assert [(row.kind, row.depth) for row in tree[:5]] == [("run", 0)] + [("process", 1)] * 4
-    assert "No process matches" in rows_text(view, Order(filter="nobody"))[0]
+    assert "No process matches" in rows_text(view, Order(filter=parse("nobody", 0)))[0]
 
 
 def test_memory_of_nobody_is_told() -> None:

@@ -159,7 +159,7 @@ def test_every_pane_fits(view: View, columns: int, rows: int, sort: str, invert:
     doctor = draw_doctor(view, columns, rows)
     check_drawing(doctor, columns)
     assert len(doctor.lines) <= max(rows, len(view.findings))
-    order = Order(sort, invert, "", tree)
+    order = Order(sort, invert, tree=tree)
     check_drawing(draw_processes(view, process_rows(view.snapshot, order), order, columns), columns)
     check((verdict_line(view, columns),), columns)
 

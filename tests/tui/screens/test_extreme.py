@@ -54,7 +54,7 @@ JOBS = [
 ]
 SCREENS: dict[str, tuple[Callable[[View], App[None]], tuple[str, ...]]] = {
     "dashboard": (DashboardApp, ("c", "s", "t", "2")),
-    "run": (lambda view: ScreenApp(RunScreen("run-0"), view), ("y", "r", "x", "right", "t")),
+    "run": (lambda view: ScreenApp(RunScreen("run-0"), view), ("Y", "r", "x", "right", "t")),
     "compare": (lambda view: ScreenApp(CompareScreen(JOBS, "job-1"), view), ("right",)),
     "doctor": (lambda view: ScreenApp(DoctorScreen(), view), ("down", "down", "down")),
 }

@@ -168,7 +168,7 @@ async def test_the_run_screen_shows_the_chart_and_the_keys_at_every_size(size: t
         await pilot.pause()
         await pilot.pause()
         shown = text_of(app)
-        for words in ("resnet18-ddp", "1 240/5 000", "linear", "On the same axis", "Esc back", "y log", "┤"):
+        for words in ("resnet18-ddp", "1 240/5 000", "linear", "On the same axis", "Esc back", "Y log", "┤"):
             assert words in shown, words
         assert "too small" not in shown
 
@@ -179,7 +179,7 @@ async def test_keys_change_the_chart() -> None:
         await pilot.pause()
         assert "linear, not smoothed, over time" in text_of(app)
         for key, words in (
-            ("y", "log, not smoothed"),
+            ("Y", "log, not smoothed"),
             ("]", "smoothing 0.3"),
             ("x", "over steps"),
             ("r", "rank 3"),
@@ -194,7 +194,7 @@ async def test_a_key_changes_the_apps_settings_when_it_listens() -> None:
     heard: list[Settings] = []
     app = ScreenApp(RunScreen("run-1", view_of(), heard.append), view_of())
     async with app.run_test(size=(100, 30)) as pilot:
-        await pilot.press("y")
+        await pilot.press("Y")
     assert heard[-1].log_axis
 
 
@@ -221,7 +221,7 @@ async def test_a_chart_is_not_drawn_again_while_nothing_changed() -> None:
         for _ in range(5):
             app.give(replace(view))
         assert chart.drawings == before
-        await pilot.press("y")
+        await pilot.press("Y")
         assert chart.drawings == before + 1
 
 

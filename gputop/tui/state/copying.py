@@ -1,0 +1,54 @@
+"""What `y` copies of the thing under the cursor. Plain lines: pasted into a shell, none of them holds a control character."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, NamedTuple
+
+from gputop.snapshot import Device, Process, Run
+from gputop.terminal_text import printable
+
+if TYPE_CHECKING:
+    from gputop.doctor.findings.finding import Finding
+
+SHOWN_MOST = 60
+"""Most characters of what was copied that the user is told."""
+
+
+class Copy(NamedTuple):
+    """A text for the clipboard, and what it is in words."""
+
+    what: str
+    text: str
+
+    @property
+    def told(self) -> str:
+        """What to tell the user after copying."""
+        first = (self.text.splitlines() or [""])[0]
+        shown = first if first == self.text and len(first) <= SHOWN_MOST else first[:SHOWN_MOST].rstrip() + " …"
+        return f"Copied the {self.what}, if your terminal allows it (OSC 52): {shown}"
+
+
+def of_process(process: Process | None) -> Copy | None:
+    """Return a process's PID and command."""
+    if process is None:
+        return None
+    command = shlex.join(process.command) if process.command else process.name or ""
+    return Copy("PID and command", printable(f"{process.pid} {command}".strip()))
+
+
+def of_device(device: Device | None) -> Copy | None:
+    """Return a device's UUID, which CUDA_VISIBLE_DEVICES takes."""
+    return None if device is None else Copy("UUID", printable(device.uuid))
+
+
+def of_run(run: Run | None) -> Copy | None:
+    """Return a run's id."""
+    return None if run is None else Copy("run id", printable(run.run_id))
+
+
+def of_finding(finding: Finding | None) -> Copy | None:
+    """Return a finding's fix."""
+    if finding is None:
+        return None
+    return Copy("fix", "\n".join(map(printable, finding.fix.splitlines())))
