@@ -93,6 +93,7 @@ def show_lines(
         # One rank's values are those of the table.
         lines.append(f"rank {rank.rank} ({where})" + (f": {values or 'nothing logged'}" if len(run.ranks) > 1 else ""))
         lines += _error_line(Facts(rank.facts).error)
+        lines += [f"  could not be collected: {what}" for what in Facts(rank.facts).uncollected or ()]
     return lines + _config_lines(run, config_lines)
 
 

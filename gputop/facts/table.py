@@ -439,6 +439,7 @@ class Facts(Record):
     stalled = part(Stalled, null=True, optional=True)
     standing = part(Standing, optional=True)
     error = part(Error, optional=True)
+    uncollected = texts("What automatic tracking could not collect, and why, once each.", optional=True)
     summary = part(Summary, optional=True)
     metrics = named(Metric, optional=True)
     alert = part(Alert, optional=True)

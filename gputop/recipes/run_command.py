@@ -2,8 +2,8 @@
 
 Because of exec, exit code, signals, standard streams, terminal and process group are the command's own. Only environment
 variables differ: PYTHONPATH starts with gputop's directory, GPUTOP_AUTO=1 says that automatic tracking is on, GPUTOP_NAME and
-GPUTOP_PROJECT name the run, GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher, and on a terminal GPUTOP_END_LINE
-makes the first Python process say at its end what was recorded.
+GPUTOP_PROJECT name the run, GPUTOP_LAUNCH_ID groups ranks that have no id from a launcher, and GPUTOP_END_LINE makes the first
+Python process say at its end what was recorded.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def environment(base: Mapping[str, str], name: str | None, project: str | None) 
 
 
 def _end_line(base: Mapping[str, str]) -> dict[str, str]:
-    """Return what makes the command say at its end what was recorded: on a terminal, unless nothing is, or in a job."""
+    """Return what makes the command say at its end what was recorded, unless nothing is, or in a job."""
     off = base.get("GPUTOP") == "0" or base.get("GPUTOP_MODE") == "disabled" or base.get("GPUTOP_JOB_ID")
-    if off or base.get("GPUTOP_SILENT", "0") not in ("", "0") or not os.isatty(2):
+    if off or base.get("GPUTOP_SILENT", "0") not in ("", "0"):
         return {}
     return {"GPUTOP_END_LINE": str(os.getpid())}
 

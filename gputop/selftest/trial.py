@@ -181,12 +181,23 @@ def _judge(trial: Trial, seen: _Seen, devices: Sequence[Device], idle: Sequence[
         works = most is not None and most > (before or 0.0)
         told = f"GPU {device.index}: {units.percent(before)} before, at most {units.percent(most)}"
         checks.append(Check("utilisation", works, told))
-    if all(device.kind == "gpu" for device in devices):
-        missing = [name for rank in run.ranks for name in COUNTED_ON_A_GPU if name not in rank.facts]
-        text = f"missing: {', '.join(sorted(set(missing)))}" if missing else "memory, waits and copies of each rank"
-        checks.append(Check("facts", not missing, text))
+    on_gpus = all(device.kind == "gpu" for device in devices)
+    problems = _missing(run.ranks, COUNTED_ON_A_GPU if on_gpus else ())
+    if on_gpus or problems:
+        checks.append(Check("facts", not problems, "; ".join(problems) or "memory, waits and copies of each rank"))
     checks.append(Check("doctor", None, f"says {', '.join(trial.findings)}" if trial.findings else "finds nothing wrong"))
     return checks
+
+
+def _missing(ranks: Sequence[Rank], expected: Sequence[str]) -> list[str]:
+    """Return what tracking did not collect. Of an error only its kind: its text may name this machine."""
+    missing = {name for rank in ranks for name in expected if name not in rank.facts}
+    failed = {
+        f"{name} failed ({why.partition(':')[0]})"
+        for rank in ranks
+        for name, _, why in (what.partition(": ") for what in Facts(rank.facts).uncollected or ())
+    }
+    return ([f"missing: {', '.join(sorted(missing))}"] if missing else []) + sorted(failed)
 
 
 def _process_check(rank: Rank, device: Device, seen: _Seen) -> Check:

@@ -1,17 +1,11 @@
 """How this process ends: finds the exit code, and the exception if one ends it, and ends the active run accordingly.
 
-Python exposes its exit code to nobody. An uncaught exception reaches ``sys.excepthook``; ``sys.exit`` is wrapped, as other
-trackers do, because the SystemExit that it raises reaches no hook. If the script catches that exception and trains on, the
-exit code is discarded at its next step. ``os._exit`` skips atexit, so it is wrapped too: the run's end is noted in memory,
-and whoever reads the run first copies it to the disk.
+Python exposes its exit code to nobody. An uncaught exception reaches ``sys.excepthook``; a SystemExit reaches no hook, and
+``last_exit`` sees it. ``sys.exit`` is wrapped as well, as other trackers do, for the processes of multiprocessing, which handle
+it themselves. If the script catches that exception and trains on, the exit code is discarded at its next step. ``os._exit``
+skips atexit, so it is wrapped too: the run's end is noted in memory, and whoever reads the run first copies it to the disk.
 
-A bare ``raise SystemExit(3)`` goes unnoticed: such a run counts as finished. By the time atexit calls us, no trace is left:
-``sys.exc_info()`` and ``sys.last_value`` are empty, and the garbage collector tracks no SystemExit (3.11). The last
-instruction of the ``__main__`` frame shows that it was left, but not with which code, and many scripts end successfully with
-``raise SystemExit(main())``. A SystemExit of our own in ``builtins`` would not be the class that scripts compare with, and
-observing every exception (``sys.monitoring``) slows each of them down. Nor does the outside help: ``gputop run`` becomes the
-command, so no parent waits for it. For a launched job the supervisor knows the code, and the list of jobs shows it. That
-code does not replace the run's state: a script may finish its run and then exit with a code for something later.
+The exit code does not replace the state of a run that the script has finished: it may exit with a code for something later.
 """
 
 from __future__ import annotations
@@ -27,6 +21,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from gputop.facts.table import Error
+from gputop.tracking import last_exit
 from gputop.tracking.journal.format import SIGINT_EXIT_CODE
 from gputop.tracking.recorder import Recorder
 
@@ -71,6 +66,7 @@ def hook(current: Callable[[], Recorder]) -> None:
 
     exit.__doc__ = original_exit.__doc__
     sys.exit = exit
+    last_exit.watch(lambda error: exit_call.note(error.code, current()))
 
     @wraps(original_leave)
     def leave(status: int) -> NoReturn:

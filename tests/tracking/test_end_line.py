@@ -84,6 +84,36 @@ def test_it_is_not_printed_where_nobody_wants_it(home: Home, setting: str) -> No
         assert ends(home, *python(PRINTS), **{name: value}) == (0, [])
 
 
+BACKWARDS = """
+import torch, sys
+weight = torch.ones(4, requires_grad=True)
+for step in range(5):
+    weight.grad = None
+    weight.square().sum().backward()
+    weight.data -= 0.1 * weight.grad
+raise SystemExit(int(sys.argv[1]))
+"""
+
+
+def test_a_training_without_a_step_says_so_also_where_its_output_is_kept(home: Home) -> None:
+    pytest.importorskip("torch")
+    home.state.mkdir()
+    train, log = home.state / "train.py", home.state / "log"
+    train.write_text(BACKWARDS)
+    run = f"{PYTHON} -m gputop run -- {PYTHON} {shlex.quote(str(train))}"
+    line = "gputop: run train: no training step -> gputop runs show train"
+    both = home.finish(("sh", "-c", f"{run} 0 > {shlex.quote(str(log))} 2>&1"), home.state)
+    assert (both.returncode, both.stderr, log.read_text()) == (0, "", f"{line}\n")
+    with Terminal(("sh", "-c", f"{run} 3 > {shlex.quote(str(log))}"), clean_environment(home.state)) as terminal:
+        assert terminal.wait_exit(60.0) == 3
+        assert [text for text in terminal.lines() if text] == [line]
+    shown = home.finish((sys.executable, "-m", "gputop", "runs", "show", "train"), home.state).stdout
+    assert "warning: gputop saw no training step: backward ran, but no optimizer of torch stepped." in shown
+    assert ", failed, exit code 3, step N/A)" in shown
+    only = home.finish(("sh", "-c", f"{PYTHON} -m gputop run -- {PYTHON} -c 'import torch'"), home.state)
+    assert (only.stdout, only.stderr) == ("", f"{NO_STEP}\n")
+
+
 def test_neither_the_script_nor_its_children_see_how_it_is_done(home: Home) -> None:
     look = (
         "import os, sys\nprint([n for n in os.environ if 'END_LINE' in n], [m for m in sys.modules if 'tracking.reader' in m])"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tests.tracking.kit import Home, home, read_all
@@ -16,7 +18,21 @@ ENDS = {
     "exit 0": ("sys.exit(0)", 0, "finished", 0),
     "exit 3": ("sys.exit(3)", 3, "failed", 3),
     "exit message": ("sys.exit('no data')", 1, "failed", 1),
-    "an exit that nobody can see": ("raise SystemExit(3)", 3, "finished", None),
+    "raised": ("raise SystemExit(3)", 3, "failed", 3),
+    "raised with 0": ("raise SystemExit(0)", 0, "finished", 0),
+    "raised with a text": ("raise SystemExit('no data')", 1, "failed", 1),
+    "raised in a function": ("\ndef main(): raise SystemExit(4)\nraise SystemExit(main())", 4, "failed", 4),
+    # Before Python 3.12, this sys.exit makes no exception before somebody catches it.
+    "imported before": ("leave(3)", 3, *(("failed", 3) if sys.version_info >= (3, 12) else ("finished", None))),
+    "raised after others were caught": (
+        "\nfor code in (5, 6):\n    try: raise SystemExit(code)\n    except SystemExit as error: kept = error\n"
+        "raise SystemExit(3)",
+        3,
+        "failed",
+        3,
+    ),
+    "caught": ("\ntry:\n    raise SystemExit(3)\nexcept SystemExit as error:\n    assert error.code == 3", 0, "finished", None),
+    "changed": ("\nerror = SystemExit(3)\nerror.code = 4\ndel error.code\nerror.code = 7\nraise error", 7, "failed", 7),
     "error": ("raise ValueError('no')", 1, "failed", 1),
     "caught, and trained on": (
         "\ntry:\n    sys.exit(3)\nexcept SystemExit:\n    run.log(loss=1.0)",
@@ -42,13 +58,23 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 def test_a_run_ends_as_its_process_does(home: Home, end: str) -> None:
     line, code, state, recorded = ENDS[end]
-    script = f"import gputop, sys\nrun = gputop.init()\nrun.log(loss=1.0)\n{line}\n"
+    script = f"import gputop, sys\nfrom sys import exit as leave\nrun = gputop.init()\nrun.log(loss=1.0)\n{line}\n"
     assert home.run(script, GPUTOP_THREAD="0" if "without the ring" in end else "1")[0] == code
     for _ in range(2):  # the first reader moves what a process left in its ring to the archive
         rank = home.only_run().ranks[0]
         assert rank.state == state
         assert (rank.exit_code or None) == (recorded or None)
         assert rank.metrics == {"loss": 1.0}
+
+
+@pytest.mark.parametrize("way", ["-m", "-c"])
+def test_the_exit_of_a_module_and_of_a_line_is_seen_too(home: Home, way: str) -> None:
+    home.state.mkdir()
+    script = "import gputop\ngputop.init().log(loss=1.0)\nraise SystemExit(3)\n"
+    (home.state / "module.py").write_text(script)
+    done = home.finish((sys.executable, way, "module" if way == "-m" else script), home.state)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert (home.only_run().state, home.only_run().ranks[0].exit_code) == ("failed", 3)
 
 
 def test_what_ended_the_script_is_recorded_where_it_stood(home: Home) -> None:

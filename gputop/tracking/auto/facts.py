@@ -2,12 +2,13 @@
 
 Collections happen at multiples of a power of two, which grows, in leaps at first, until two of them are ``EVERY_S`` apart, so
 that ranks in step with each other report on the same steps. All collections together take at most 1/``SHARE`` of the time.
-A fact whose collection fails is not tried again; the others continue.
+A fact whose collection fails is not tried again, and is told once, in the fact ``uncollected``; the others continue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from time import perf_counter
 from types import FunctionType
 from typing import Any
@@ -21,6 +22,7 @@ from gputop.tracking.auto.readings.batches import PROBE_EVERY, RECENT_BATCHES, R
 from gputop.tracking.auto.readings.gpu import EVERY_STEPS, Clock
 from gputop.tracking.auto.readings.waits import Waits
 from gputop.tracking.auto.training.state import Training
+from gputop.tracking.journal.notice import reason
 from gputop.tracking.no_compile import no_compile
 
 EVERY_S = 2.0
@@ -51,7 +53,8 @@ class Facts:
         self._waits: Waits | None = None
         self._window_from = -1
         self.stall = stall.Stall(steps, lambda: models.evaluating, self.flush, self._watch_again)
-        self._failed: set[str] = set()
+        self._failed: dict[str, str] = {}
+        """What could not be collected, and why."""
         self._cheap: dict[str, Callable[[], Any]] = {
             "wrapper_calls": models.wrapper_calls,
             "gradients": lambda: steps.gradients.fact(models.judges_ddp()),
@@ -68,8 +71,8 @@ class Facts:
             "frameworks": settings.frameworks,
             "model": models.describe,
             "ddp": models.ddp,
-            "synchronizations": lambda: self._waits.synchronizations() if self._waits is not None else None,
-            "transfers": lambda: self._waits.transfers() if self._waits is not None else None,
+            "synchronizations": lambda: self._counted(Waits.synchronizations),
+            "transfers": lambda: self._counted(Waits.transfers),
             "cuda_memory": self._memory,
         }
         for cls in (Facts, Probe, Batches, Called, Clock, Waits):
@@ -128,7 +131,8 @@ class Facts:
         if step >= SETTLED_STEPS:
             self._guarded("waits", self._open_window)
         if self._clock is None and evidence.cuda() is not None:
-            self._clock, self._clock_next = gpu.clock(self._torch), step + 1
+            clock = gpu.clock(self._torch, lambda error: self._give_up("cuda times", error))
+            self._clock, self._clock_next = clock, step + 1
         self._took_s = perf_counter() - now
 
     def flush(self) -> None:
@@ -156,8 +160,19 @@ class Facts:
             return
         try:
             action()
-        except Exception:  # noqa: BLE001 - the model, the loader and torch itself may be of any version and kind
-            self._failed.add(name)
+        except Exception as error:  # noqa: BLE001 - the model, the loader and torch itself may be of any version and kind
+            self._give_up(name, error)
+
+    def _give_up(self, name: str, error: Exception) -> None:
+        """Collect this no more, and say so in the journal. Never raises; safe on any thread."""
+        if name not in self._failed:
+            self._failed[name] = reason(error)
+            with suppress(Exception):  # the journal, too, may be what fails
+                self._steps.update_fact("uncollected", [f"{what}: {why}" for what, why in list(self._failed.items())])
+
+    def _counted(self, read: Callable[[Waits], dict[str, Any] | None]) -> dict[str, Any] | None:
+        """Return what was counted in single steps; None where counting failed, which is not "none"."""
+        return None if self._waits is None or "waits" in self._failed else read(self._waits)
 
     def _batches(self) -> dict[str, Any] | None:
         feed = self._steps.loader
@@ -192,7 +207,7 @@ class Facts:
         if evidence.cuda() is None or self._models.compiles():
             return
         if self._waits is None:
-            self._waits = Waits(self._torch, self._steps.code.frame)
+            self._waits = Waits(self._torch, self._steps.code.frame, failed=lambda error: self._give_up("waits", error))
         self._window_from = self._steps.step
         self._waits.open(self._steps.on_other_thread)
 

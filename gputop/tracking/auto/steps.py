@@ -15,6 +15,7 @@ from threading import get_ident
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from gputop.tracking import early_failure
 from gputop.tracking.auto import framework_metrics
 from gputop.tracking.auto.losses import values as loss_values
 from gputop.tracking.auto.losses.sites import Site
@@ -134,6 +135,8 @@ class Steps(Training):
     def _step_by_hand(self, by_hand: ByHand) -> None:
         """Take the losses since the last step, which had no optimizer; the first ones are held until it is sure of that."""
         if self.run is None and len(by_hand.held) < NEEDED - 1:
+            if not by_hand.held:
+                early_failure.record_unseen(lambda: self.off or self.run is not None)
             by_hand.hold(self.sites.take())
             self.iteration.begin()
             return

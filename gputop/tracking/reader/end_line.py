@@ -1,6 +1,6 @@
 """What one ``gputop run`` recorded, in one line, from the beginnings and ends of its journals.
 
-The only part of this package that a tracked process imports: at its very end, and only on a terminal (``site/end_line.py``).
+The only part of this package that a tracked process imports: at its very end (``site/end_line.py``).
 So it imports as little as it can: not the snapshot's records, which take tens of milliseconds to load.
 """
 
@@ -17,12 +17,13 @@ from gputop import units
 from gputop.losses import loss_metric
 from gputop.places import runs_dir
 from gputop.terminal_text import printable
-from gputop.tracking.journal import places
+from gputop.tracking.journal import notice, places
 from gputop.tracking.journal.format import EVENT, PHASE, SEGMENT_BYTES
 from gputop.tracking.journal.read import JournalReader
 from gputop.wire import FormatError
 
 NO_STEP = "gputop: saw no training step: no optimizer of torch stepped, and no line with a loss was printed."
+write = notice.write
 RUNS_MOST, RANKS_MOST = 20, 16
 """So many of the newest runs, and of a run's ranks, are looked at."""
 _CLOCK_SLACK_S = 1.0
@@ -72,12 +73,15 @@ class _Recorded:
     loss: float | None
 
 
-def end_line(launch_id: str, started_at: float, is_command: bool) -> str | None:
+def end_line(launch_id: str, started_at: float, is_command: bool, unseen_only: bool = False) -> str | None:
     """Return what the runs of a launch have recorded since ``started_at`` (seconds since the epoch).
 
-    Where there is none: ``NO_STEP`` for the command itself, None for a process that the command started.
+    Where there is none: ``NO_STEP`` for the command itself, None for a process that the command started. ``unseen_only``: None
+    unless no step was seen at all.
     """
     found = list(_recorded(launch_id, started_at))
+    if unseen_only and any(run.steps for run in found):
+        return None
     if not found:
         return NO_STEP if is_command else None
     run = found[0]

@@ -1,8 +1,9 @@
-"""Makes the first Python process of a command say at its end, on a terminal, what ``gputop run`` recorded.
+"""Makes the first Python process of a command say at its end, on its standard error, what ``gputop run`` recorded.
 
 ``gputop run`` becomes the command, so no parent is left to say it. The first Python that starts takes ``GPUTOP_END_LINE``
 out of the environment: the processes that it starts, such as the ranks of a launcher, stay silent. In a shell script each
-Python is the first one. One that is interactive, or that ends by a signal or by ``os._exit``, says nothing.
+Python is the first one. One that is interactive, or that ends by a signal or by ``os._exit``, says nothing. Where standard
+error is no terminal, only a process that has loaded torch says anything: that no training step was seen.
 
 Self-contained at module level: any Python under ``gputop run`` loads this file by path. What reads the runs is imported at the
 very end.
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 VARIABLE = "GPUTOP_END_LINE"
-"""PID of the command, if its standard error is a terminal."""
+"""PID of the command."""
 _PACKAGE_PARENT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", ".."))
 
 
@@ -39,16 +40,22 @@ def _say(pid: int, is_command: bool, launch_id: str, started_at: float) -> None:
         return
     try:
         interrupted = getattr(sys, "last_type", None) is KeyboardInterrupt
-        if not os.isatty(2) or hasattr(sys, "ps1") or (interrupted and not _ended_by(sys.last_traceback)):
+        if hasattr(sys, "ps1") or (interrupted and not _ended_by(sys.last_traceback)):
+            return
+        terminal = os.isatty(2)
+        if not terminal and ("torch" not in sys.modules or hasattr(sys, "last_type")):
             return
         if "gputop" not in sys.modules:
             sys.path.append(_PACKAGE_PARENT)  # this interpreter may lack gputop
-        from gputop.tracking.reader.end_line import end_line
+        from gputop.tracking.reader.end_line import end_line, write
 
-        line = end_line(launch_id, started_at, is_command)
+        line = end_line(launch_id, started_at, is_command, unseen_only=not terminal)
         if line:
-            sys.stdout.flush()
-            os.write(2, f"{line}\n".encode("utf-8", "replace"))
+            if terminal:
+                sys.stdout.flush()
+                os.write(2, f"{line}\n".encode("utf-8", "replace"))
+            else:
+                write(f"{line}\n")  # the number of standard error may stand for a file that the script opened
         if interrupted:
             _keep_exit_code()
     except Exception:  # noqa: BLE001 - the program has ended as it would without gputop; only a line is missing

@@ -15,6 +15,8 @@ import pytest
 
 from gputop.cli import once as once_report
 from gputop.cli import runs as commands
+from gputop.cli.show import show_lines
+from gputop.selftest import trial
 from gputop.snapshot import Host, Rank, Snapshot
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.batches import Called
@@ -26,7 +28,7 @@ from gputop.tracking.ending import shortened
 from gputop.tui.drawing import run_numbers, training
 from tests import REPOSITORY
 from tests.tracking.auto.test_auto import RUN, SCRIPTS, series
-from tests.tracking.kit import DEADLINE_S, Home, clean_environment, home, without_checkout
+from tests.tracking.kit import DEADLINE_S, Home, clean_environment, home, read_all, without_checkout
 
 torch = pytest.importorskip("torch")
 assert home
@@ -228,6 +230,47 @@ def test_settings_environment_layers_and_garbage(home: Home) -> None:
     assert garbage[7] == max(garbage.values()) >= 1e-3
 
 
+ODD_MODEL = """
+import torch
+
+class Odd(torch.nn.Linear):
+    @property
+    def hf_device_map(self):
+        raise RuntimeError("not in this version")
+
+model = Odd(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(40):
+    optimizer.zero_grad()
+    model(torch.randn(8, 4)).square().mean().backward()
+    optimizer.step()
+    STEP
+"""
+
+
+def test_what_cannot_be_collected_is_told_once_and_the_rest_goes_on(home: Home) -> None:
+    assert home.run(ODD_MODEL.replace("STEP", ""), command=(*RUN, sys.executable)) == (0, "", "")
+    run = home.only_run()
+    told = ["model: RuntimeError: not in this version"]
+    assert run.ranks[0].facts["uncollected"] == told
+    assert {"gradients", "settings", "parameters"} <= set(run.ranks[0].facts)
+    assert list(series(home)["loss"]) == list(range(40))
+    events = [value for archive in home.archives() for _, _, value in read_all(archive).events if isinstance(value, dict)]
+    assert [event["value"] for event in events if event.get("name") == "uncollected"] == [told]
+    assert f"  could not be collected: {told[0]}" in show_lines(run, {})
+    judged = trial._missing(run.ranks, ("cuda_memory",))
+    assert judged == ["missing: cuda_memory", "model failed (RuntimeError)"], "a text may name the machine"
+
+
+def test_a_tracking_that_stops_says_so_in_its_journal_too(home: Home) -> None:
+    script = ODD_MODEL.replace("STEP", "if step == 2: optimizer.param_groups = []")
+    code, _, err = home.run(script, command=(*RUN, sys.executable))
+    stops = "automatic tracking stops, the training goes on (IndexError: list index out of range)."
+    assert (code, err) == (0, f"gputop: {stops}\n")
+    events = [value for archive in home.archives() for _, _, value in read_all(archive).events if isinstance(value, dict)]
+    assert [event["message"] for event in events if event.get("level") == "warning"] == [stops]
+
+
 @pytest.fixture
 def waits() -> Any:
     # Another dtype stands for the device: what is counted depends on where tensors are, how it is counted does not.
@@ -261,6 +304,15 @@ def test_waits_and_copies_are_counted_while_a_step_is_looked_at(waits: Waits) ->
         1,
         1,
     )
+
+
+def test_a_wait_that_cannot_be_looked_at_ends_the_counting_and_says_why() -> None:
+    told: list[Exception] = []
+    waits = Waits(torch, UserCode().frame, lambda tensor: tensor.no_such_attribute, told.append)
+    waits.open(lambda: False)
+    assert [torch.ones(()).item(), torch.ones(()).item()] == [1.0, 1.0]
+    waits.close(counts=True)
+    assert ["no_such_attribute" in str(error) for error in told] == [True]
 
 
 def test_no_wrapper_is_left_on_tensors(waits: Waits) -> None:
@@ -328,9 +380,11 @@ def test_the_clock_stands_still_while_a_graph_is_captured_and_after_an_error() -
     def broken() -> bool:
         raise RuntimeError("no context")
 
-    clock = Clock(Passed, broken)
+    told: list[Exception] = []
+    clock = Clock(Passed, broken, told.append)
     clock.begin()
     clock.end()
+    assert [str(error) for error in told] == ["no context"]
     assert (clock.running, clock.arrived()) == (False, {})
 
 

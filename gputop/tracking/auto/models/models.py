@@ -87,7 +87,7 @@ class Models:
         for root in roots:
             self._add(root)
             self._find_ddp(root)
-        self._record_model(roots, own)
+        self._choose_root(roots, own)
         number = len(self._steps.optimizers) - 1
         if own & self._ddp_parameters:
             self.ddp_optimizers.add(number)
@@ -265,8 +265,8 @@ class Models:
         if module is not None and not self._steps.partial:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
 
-    def _record_model(self, roots: Iterable[Any], own: set[int]) -> None:
-        """Record the fact ``model`` for the root with the most trained parameters so far."""
+    def _choose_root(self, roots: Iterable[Any], own: set[int]) -> None:
+        """Choose the root with the most trained parameters so far as the model that is described."""
         sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
         if not sized:
             return
@@ -275,4 +275,3 @@ class Models:
             return
         self._largest = size
         self._root = weakref.ref(root)
-        self._steps.update_fact("model", describe_model(root, self.mesh))

@@ -64,10 +64,16 @@ def memory_values(cuda: Any) -> dict[str, float]:
 class Clock:
     """Times one step in ``EVERY_STEPS`` on the GPU. No method raises: after a first failure the clock stops."""
 
-    def __init__(self, event: Callable[[], Any], capturing: Callable[[], bool]) -> None:
-        """``event`` creates a timing event; ``capturing`` returns whether a graph is being captured on the current stream."""
+    def __init__(
+        self, event: Callable[[], Any], capturing: Callable[[], bool], failed: Callable[[Exception], None] = lambda error: None
+    ) -> None:
+        """``event`` creates a timing event; ``capturing`` returns whether a graph is being captured on the current stream.
+
+        ``failed`` is told why the clock stops.
+        """
         self._event = event
         self._capturing = capturing
+        self._failed = failed
         self._free: list[Any] = []
         self._begun: Any = None
         self._pairs: list[tuple[str, Any, Any]] = []
@@ -91,8 +97,9 @@ class Clock:
                 return None
             event = self._free.pop() if self._free else self._event()
             event.record()
-        except Exception:  # noqa: BLE001 - a broken context is for the training to discover
+        except Exception as error:  # noqa: BLE001 - a broken context is for the training to discover
             self._broken = True
+            self._failed(error)
             return None
         return event
 
@@ -119,13 +126,14 @@ class Clock:
             for name, started, stopped in self._under_way:
                 found[name] = found.get(name, 0.0) + started.elapsed_time(stopped) * _MILLISECONDS
                 self._free += (started, stopped)
-        except Exception:  # noqa: BLE001 - as above
+        except Exception as error:  # noqa: BLE001 - as above
             self._broken = True
+            self._failed(error)
             return {}
         self._under_way = []
         return found
 
 
-def clock(torch: Any) -> Clock:
+def clock(torch: Any, failed: Callable[[Exception], None]) -> Clock:
     """Return a clock for the current CUDA device."""
-    return Clock(lambda: torch.cuda.Event(enable_timing=True), torch.cuda.is_current_stream_capturing)
+    return Clock(lambda: torch.cuda.Event(enable_timing=True), torch.cuda.is_current_stream_capturing, failed)

@@ -39,12 +39,15 @@ class Waits:
         torch: Any,
         user_frame: Callable[[], FrameType | None],
         on_gpu: Callable[[Any], bool] = lambda tensor: bool(tensor.is_cuda),
+        failed: Callable[[Exception], None] = lambda error: None,
     ) -> None:
+        """``failed`` is told what a call could not be inspected for."""
         self._torch = torch
         self._tensor = torch.Tensor
         self._thread_is_other: Callable[[], bool] = lambda: False
         self._user_frame = user_frame
         self._on_gpu = on_gpu
+        self._failed = failed
         self.is_open = False
         self.steps = 0
         """How many steps were sampled."""
@@ -86,8 +89,9 @@ class Waits:
                 if self.is_open and self._on_gpu(tensor) and not self._thread_is_other():
                     self.waits += 1
                     self._wait_lines[self._line()] += 1
-            except Exception:  # noqa: BLE001 - the script's call must work even if we cannot inspect it
+            except Exception as error:  # noqa: BLE001 - the script's call must work even if we cannot inspect it
                 self.is_open = False
+                self._failed(error)
             return original(tensor, *args, **kwargs)
 
         no_compile(self._torch, call)
@@ -105,8 +109,9 @@ class Waits:
             try:
                 if result is not tensor and not self._thread_is_other():
                     self._copied(tensor, result, perf_counter() - started, args, kwargs)
-            except Exception:  # noqa: BLE001 - as above
+            except Exception as error:  # noqa: BLE001 - as above
                 self.is_open = False
+                self._failed(error)
             return result
 
         no_compile(self._torch, call)

@@ -125,7 +125,10 @@ class Training:
             self.fast.stop()
             if self.on_failure is not None:
                 self.on_failure()
-            tell(f"automatic tracking stops, the training goes on ({reason(error)}).")
+            stops = f"automatic tracking stops, the training goes on ({reason(error)})."
+            tell(stops)
+            if self.run is not None:
+                self.run.text(stops, "warning")
 
     def lose_sight(self) -> None:
         """Note that an optimizer's step is being compiled."""

@@ -1,0 +1,54 @@
+"""Sees the SystemExit that ends the script, however it was raised: ``sys.exit``, ``raise SystemExit(main())``, ``exit()``.
+
+No hook is told of it. When it has left the script, Python reads its attribute ``code`` and frees it. So the descriptor of that
+attribute is replaced by one that does the same and notices who reads: only the end of Python does so with no frame of Python
+below it. Nothing else of the exception changes, neither its class nor how it is raised and caught, and nothing is slower.
+
+Python assigns no attribute of a built-in class; the dictionary behind it takes one. Python may have remembered the old
+descriptor if the script has read a ``code`` before: then it works on, and the exit is not seen.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import MemberDescriptorType
+from typing import Any
+
+Seen = Callable[[SystemExit], None]
+
+
+class _Code:
+    """``SystemExit.code``."""
+
+    def __init__(self, original: MemberDescriptorType, seen: Seen) -> None:
+        self.original = original
+        self.seen = seen
+        self.__doc__ = original.__doc__
+
+    def __get__(self, error: Any, kind: Any = None) -> Any:
+        if error is not None and sys._getframe().f_back is None:
+            with suppress(Exception):  # the script exits, whatever goes wrong here
+                if threading.current_thread() is threading.main_thread():
+                    self.seen(error)
+        return self.original.__get__(error, kind)
+
+    def __set__(self, error: Any, value: Any) -> None:
+        self.original.__set__(error, value)
+
+    def __delete__(self, error: Any) -> None:
+        self.original.__delete__(error)
+
+
+def watch(seen: Seen) -> None:
+    """Call ``seen`` with the SystemExit that ends this process, before Python's exit handlers run. Never raises."""
+    with suppress(Exception):  # another Python may keep this elsewhere: then only sys.exit is seen
+        (attributes,) = gc.get_referents(SystemExit.__dict__)
+        known = attributes["code"]
+        if type(known) is _Code:
+            known.seen = seen
+        elif type(known) is MemberDescriptorType:
+            attributes["code"] = _Code(known, seen)
