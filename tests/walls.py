@@ -117,13 +117,14 @@ _TABLE = {
     "tui/drawing/gpus": "ground doctor/evidence doctor/facts doctor/findings history tui/drawing tui/state",
     "tui/drawing/runs": "ground doctor/findings history tui/drawing tui/drawing/charts tui/drawing/gpus tui/state",
     "tui/drawing/untracked": "ground tui/drawing tui/state",
-    "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/runs tui/drawing/untracked tui/state",
+    "tui/terminal": "ground",
+    "tui/widgets": "ground tui/drawing tui/drawing/gpus tui/drawing/runs tui/drawing/untracked tui/state tui/terminal",
     "tui/screens": (
         "ground doctor/findings history jobs tui/drawing tui/drawing/charts tui/drawing/gpus tui/drawing/runs tui/state"
-        " tui/widgets"
+        " tui/terminal tui/widgets"
     ),
     "tui/screens/launch": ("ground doctor/findings jobs jobs/output recipes tui/drawing tui/screens tui/state tui/widgets"),
-    "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/widgets",
+    "tui": "ground agent doctor doctor/findings history jobs tui/screens tui/screens/launch tui/state tui/terminal tui/widgets",
     # The command line: hands each command to the package that does it.
     "cli": (
         "ground agent doctor doctor/findings doctor/logs doctor/preflight doctor/rules foreign gputop history hosts jobs"

@@ -25,9 +25,10 @@ from gputop.tui.state.copying import Copy
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.settings_file import read_settings
 from gputop.tui.state.view import Settings, View, is_outlived, newest_run
+from gputop.tui.terminal.palette import THEMES, theme_name
+from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.typed_ahead import bound_keys
-from gputop.tui.widgets.palette import THEMES, theme_name
 from gputop.tui.widgets.requests import (
     GpuOpened,
     PcieWanted,
@@ -39,7 +40,6 @@ from gputop.tui.widgets.requests import (
     SettingsChanged,
     WhereAsked,
 )
-from gputop.tui.widgets.sparing_app import SparingApp
 from gputop.whereabouts import WhereQuestion
 
 STALE_AFTER_INTERVALS = 3

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from gputop.tui.widgets.private_textual import can_restart, restart
+from gputop.tui.terminal.private_textual import can_restart, restart
 
 EXIT_TIMEOUT_S = 0.8
 """How long an orderly exit may take before the process is ended: drawing may block on a terminal that never answers."""

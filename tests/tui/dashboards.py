@@ -12,9 +12,9 @@ from gputop.history.series import History
 from gputop.snapshot import Device, Problem, Snapshot
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.view import Settings, View
-from gputop.tui.widgets.palette import THEMES
+from gputop.tui.terminal.palette import THEMES
+from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
-from gputop.tui.widgets.sparing_app import SparingApp
 from tests import samples
 
 ONE_GPU = Finding(

@@ -13,7 +13,7 @@ from gputop.history.series import History
 from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.state.view import Settings, View
-from gputop.tui.widgets.palette import THEMES
+from gputop.tui.terminal.palette import THEMES
 from tests import samples
 
 SIZES = ((160, 50), (100, 30), (80, 24))

@@ -14,8 +14,8 @@ from gputop import units
 from gputop.tui.drawing.header import badges_of
 from gputop.tui.drawing.line import Line, Span, clean, joined, spread, text_width
 from gputop.tui.state.view import View
+from gputop.tui.terminal.private_textual import forget_removed_widgets, install_compositor
 from gputop.tui.widgets.lines import LinesWidget
-from gputop.tui.widgets.private_textual import forget_removed_widgets, install_compositor
 
 SMALL = (100, 30)
 """Below this many columns or rows, a screen gets the class "small" and shows less at once."""

@@ -21,10 +21,10 @@ from gputop.tui.screens.stacking import Need, stack
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.view import Settings, View
+from gputop.tui.terminal.private_textual import install_compositor
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
 from gputop.tui.widgets.header import Header
-from gputop.tui.widgets.private_textual import install_compositor
 from gputop.tui.widgets.processes import ProcessesPane
 from gputop.tui.widgets.requests import RunChosen, SettingsChanged
 from gputop.tui.widgets.ruled import ViewPane

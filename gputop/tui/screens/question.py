@@ -12,8 +12,8 @@ from textual.screen import ModalScreen
 from gputop.tui.drawing.line import Line
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.view import View
+from gputop.tui.terminal.private_textual import forget_removed_widgets
 from gputop.tui.widgets.form import Field, Form
-from gputop.tui.widgets.private_textual import forget_removed_widgets
 
 _COLUMNS = 66
 

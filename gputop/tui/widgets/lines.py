@@ -29,9 +29,9 @@ from gputop.tui.drawing.line import (
     full_row,
     width,
 )
-from gputop.tui.widgets.painting import CellPainter, look_of, styles_of
-from gputop.tui.widgets.palette import THEMES, palette, theme_name
-from gputop.tui.widgets.private_textual import crops_left
+from gputop.tui.terminal.painting import CellPainter, look_of, styles_of
+from gputop.tui.terminal.palette import THEMES, palette, theme_name
+from gputop.tui.terminal.private_textual import crops_left
 
 __all__ = ["THEMES", "LinesWidget", "Pane", "palette", "theme_name"]
 

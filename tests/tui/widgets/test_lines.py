@@ -11,11 +11,11 @@ from textual.geometry import Region
 from textual.screen import Screen
 
 from gputop.tui.drawing.line import STYLES, Line, line
-from gputop.tui.widgets.compositor import SparingCompositor
+from gputop.tui.terminal.compositor import SparingCompositor
+from gputop.tui.terminal.palette import DARK_BACKGROUND, LIGHT_BACKGROUND, PALETTES, THEMES, palette, theme_name
+from gputop.tui.terminal.partial_update import PartialUpdate
+from gputop.tui.terminal.private_textual import install_compositor
 from gputop.tui.widgets.lines import LinesWidget, Pane
-from gputop.tui.widgets.palette import DARK_BACKGROUND, LIGHT_BACKGROUND, PALETTES, THEMES, palette, theme_name
-from gputop.tui.widgets.partial_update import PartialUpdate
-from gputop.tui.widgets.private_textual import install_compositor
 
 
 class Watched(LinesWidget):

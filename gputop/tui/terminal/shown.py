@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate, LayoutUpdate
 
-from gputop.tui.widgets.partial_update import Cells, PartialUpdate, Piece, cut_pieces
+from gputop.tui.terminal.partial_update import Cells, PartialUpdate, Piece, cut_pieces
 
 Cell: TypeAlias = tuple[str, Style] | None
 """The text of a cell and its style; "" in the second cell of a wide character. None: nothing is known of it."""

@@ -134,7 +134,7 @@ def install_compositor(screen: Screen[Any]) -> None:
     A screen with a custom compositor keeps it.
     """
     if _all_match() and type(screen._compositor) is _private("Compositor"):
-        from gputop.tui.widgets.compositor import SparingCompositor
+        from gputop.tui.terminal.compositor import SparingCompositor
 
         screen._compositor = SparingCompositor()
 
@@ -143,7 +143,7 @@ def shown_cells() -> Any:
     """Return a memory of what the terminal shows; None unless this Textual passes all checks."""
     if not _all_match():
         return None
-    from gputop.tui.widgets.shown import ShownCells
+    from gputop.tui.terminal.shown import ShownCells
 
     return ShownCells()
 

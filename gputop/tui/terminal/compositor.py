@@ -13,8 +13,8 @@ from typing import Any
 from textual._compositor import ChopsUpdate, Compositor, CompositorUpdate
 from textual.geometry import Region
 
-from gputop.tui.widgets.painting import CellPainter
-from gputop.tui.widgets.partial_update import PartialUpdate, Piece, cut_pieces
+from gputop.tui.terminal.painting import CellPainter
+from gputop.tui.terminal.partial_update import PartialUpdate, Piece, cut_pieces
 
 
 class SparingCompositor(Compositor):

@@ -7,7 +7,7 @@ from typing import Any
 from textual.app import App
 from textual.screen import Screen
 
-from gputop.tui.widgets.private_textual import shown_cells
+from gputop.tui.terminal.private_textual import shown_cells
 
 
 class SparingApp(App[None]):

@@ -12,7 +12,7 @@ from textual.color import Color
 from textual.filter import LineFilter
 from textual.widget import Widget
 
-from gputop.tui.widgets.palette import PALETTES
+from gputop.tui.terminal.palette import PALETTES
 
 CellPainter = Callable[[int, int, int], Sequence[tuple[str, Style]]]
 """Returns the cells [start, end) of a widget's row ``y`` as sent to the terminal; called as ``paint(y, start, end)``."""

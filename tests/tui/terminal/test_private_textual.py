@@ -19,7 +19,7 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.strip import Strip
 
-from gputop.tui.widgets.private_textual import (
+from gputop.tui.terminal.private_textual import (
     CHECKS,
     can_restart,
     crops_left,
@@ -30,7 +30,7 @@ from gputop.tui.widgets.private_textual import (
 )
 from tests.terminal import Terminal
 from tests.tui.dashboards import DashboardApp
-from tests.tui.widgets import changing_dashboard
+from tests.tui.terminal import changing_dashboard
 
 TEXTUAL = Path(textual.__file__).parent
 ROOT = Path(__file__).parents[3]
@@ -119,7 +119,7 @@ def dashboard(log: Path, *first_on_path: Path) -> Terminal:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": ":".join(map(str, (*first_on_path, ROOT))),
     }
-    command = (sys.executable, "-m", "tests.tui.widgets.changing_dashboard")
+    command = (sys.executable, "-m", "tests.tui.terminal.changing_dashboard")
     return Terminal(command, environment, *SIZE)
 
 
@@ -268,7 +268,7 @@ def test_a_screen_that_brings_its_own_compositor_keeps_it() -> None:
 
 
 def test_the_part_that_textual_could_take_knows_nothing_of_gputop() -> None:
-    module = ROOT / "gputop" / "tui" / "widgets" / "partial_update.py"
+    module = ROOT / "gputop" / "tui" / "terminal" / "partial_update.py"
     assert "gputop" not in module.read_text()
     code = (
         "import sys, importlib.util as util; "
@@ -283,7 +283,7 @@ def test_the_part_that_textual_could_take_knows_nothing_of_gputop() -> None:
 def test_cells_of_a_style_go_together_and_styles_are_encoded_as_differences() -> None:
     from rich.console import Console
 
-    from gputop.tui.widgets.partial_update import PartialUpdate, Piece
+    from gputop.tui.terminal.partial_update import PartialUpdate, Piece
 
     red, bold_red, linked = Style.parse("red"), Style.parse("bold red"), Style.parse("red link https://example.org")
     update = PartialUpdate(

@@ -15,11 +15,11 @@ from textual.widgets import Static
 
 from gputop.tui.drawing.line import STYLES, Line, cut, line
 from gputop.tui.start import write_fully
-from gputop.tui.widgets.compositor import SparingCompositor
+from gputop.tui.terminal.compositor import SparingCompositor
+from gputop.tui.terminal.palette import THEMES
+from gputop.tui.terminal.partial_update import PartialUpdate
+from gputop.tui.terminal.private_textual import install_compositor
 from gputop.tui.widgets.lines import Pane
-from gputop.tui.widgets.palette import THEMES
-from gputop.tui.widgets.partial_update import PartialUpdate
-from gputop.tui.widgets.private_textual import install_compositor
 
 COLUMNS, ROWS = 60, 12
 WORDS = ("98%", "71.2 GiB", "日本", "▇▆█", "no process", "a longer text of one style", "é")

@@ -13,8 +13,8 @@ from textual._compositor import LayoutUpdate
 from textual.geometry import Region
 from textual.strip import Strip
 
-from gputop.tui.widgets.partial_update import PartialUpdate, Piece
-from gputop.tui.widgets.shown import ShownCells
+from gputop.tui.terminal.partial_update import PartialUpdate, Piece
+from gputop.tui.terminal.shown import ShownCells
 
 COLUMNS, ROWS = 24, 4
 CONSOLE = Console(color_system="truecolor", width=COLUMNS, height=ROWS)

@@ -1,4 +1,4 @@
-"""Shows the dashboard in this terminal, first one view and then another: ``python -m tests.tui.widgets.changing_dashboard``."""
+"""Shows the dashboard in this terminal, one view and then another: ``python -m tests.tui.terminal.changing_dashboard``."""
 
 from __future__ import annotations
 
