@@ -4,7 +4,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-JOBS ?= auto
+# Most tests wait for processes more than they compute: two at a time on each core, up to eight, or one on each of more cores.
+JOBS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); \
+	if [ $$cores -lt 4 ]; then echo $$((2 * cores)); elif [ $$cores -lt 8 ]; then echo 8; else echo $$cores; fi)
 
 .PHONY: run install test test-pythons fuzz second-nvml soak check format docs bench picture clean
 
