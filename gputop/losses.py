@@ -1,5 +1,9 @@
-"""Which of a run's metrics is its training loss, and which is automatic, judging by the names. Imports only the standard
-library."""
+"""Which of a run's metrics is its training loss, and which is automatic, judging by the names.
+
+In a run that the script opened itself, its own names are its own: it may log ``loss``, ``lr`` or ``epoch`` at any time, by
+epoch for instance, in numbers and at steps of its own. So the automatic ones have the prefix ``auto/`` there, and are numbered
+by optimizer steps. Imports only the standard library.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,15 @@ AUTOMATIC_PREFIX = "auto/"
 """Stands before the names of automatic values that a script may log as well, in a run that the script opened."""
 LOSS_METRICS = ("loss", "auto/loss", "train/loss", "train_loss", "training_loss")
 """Names of a run's training loss, in order of preference: the first that the run logs wins."""
+_SHARED = ("loss", "lr", "epoch")
+"""What scripts log as well; also in parts, as in ``loss/generator``."""
+_AUTOMATIC_PREFIXES = (AUTOMATIC_PREFIX, "phase/", "cuda/")
+_AUTOMATIC = frozenset(
+    (
+        *("step_s", "samples_per_s", "tokens_per_s", "first_batch_s", "checkpoint_s", "gc_s"),
+        *("memory_peak_bytes", "memory_allocated_bytes"),
+    )
+)
 _NOT_TRAINING = frozenset({"val", "valid", "validation", "eval", "evaluation", "test", "dev", "scale", "scaler"})
 _WORD = re.compile(r"[^\W_]+")
 
@@ -27,6 +40,16 @@ def loss_metric(names: Iterable[str]) -> str | None:
         key=lambda name: (not is_training_loss(name), not name.removeprefix(AUTOMATIC_PREFIX).startswith("loss/"), name),
         default=None,
     )
+
+
+def beside(name: str) -> str:
+    """Return an automatic value's name in a run that the script opened."""
+    return AUTOMATIC_PREFIX + name if name.partition("/")[0] in _SHARED else name
+
+
+def are_automatic(names: Iterable[str]) -> bool:
+    """Return whether all names of a record are names of automatic values in such a run."""
+    return all(name in _AUTOMATIC or name.startswith(_AUTOMATIC_PREFIXES) for name in names)
 
 
 def own_or_automatic(name: str, known: Container[str]) -> str:

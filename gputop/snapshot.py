@@ -242,12 +242,20 @@ class Rank:
     state: RunState = "starting"
     exit_code: int | None = None
     step: int | None = None
+    """The newest step, as the script numbers its own values where it logs some, else the newest optimizer step."""
+    optimizer_step: int | None = None
+    """The newest optimizer step, where the script numbers its own values by something else perhaps (epochs, tokens)."""
     last_log_at: float | None = None
     """Wall clock of the last record, in seconds since the epoch."""
     metrics: Mapping[str, float] = field(default_factory=dict)
     """The latest value of each metric."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the rank reported about itself: ``devices``, ``data_parallel``, ``progress`` … (listed in tracking/run.py)."""
+
+    @property
+    def steps_taken(self) -> int | None:
+        """The newest optimizer step where it is known, else ``step``: what calls per step are compared with."""
+        return self.step if self.optimizer_step is None else self.optimizer_step
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,10 +284,13 @@ class Run:
 
         This is the smallest step of the live ranks. A rank that has ended does not hold the others back: an elastic run
         continues without it. Once no rank is live, the finished ranks decide; if none finished, all ranks do. A rank
-        without a step never counts: many scripts log only on rank 0.
+        without a step never counts: many scripts log only on rank 0. Where a rank has the script's own numbers, optimizer
+        steps of others do not count.
         """
+        own = [rank for rank in self.ranks if rank.optimizer_step is not None]
         for states in (LIVE_STATES, {"finished"}, None):
-            steps = [rank.step for rank in self.ranks if rank.step is not None and (states is None or rank.state in states)]
+            ranks = (rank for rank in own or self.ranks if states is None or rank.state in states)
+            steps = [rank.step for rank in ranks if rank.step is not None]
             if steps:
                 return min(steps)
         return None

@@ -53,12 +53,12 @@ _TABLE = {
     "run_filter": "filter_terms losses snapshot units",
     "process_filter": "filter_terms process snapshot",
     # The training side: inside somebody's training process. It writes journals and knows no reader of them.
-    "tracking/journal": "places wire",
+    "tracking/journal": "losses places wire",
     "tracking/standing": "facts tracking/journal wire",
     "tracking": "facts places terminal_text tracking/journal tracking/standing",
     "tracking/auto/losses": "frameworks",
     "tracking/auto/readings": "facts frameworks tracking tracking/journal",
-    "tracking/auto/training": "tracking/auto/losses tracking/auto/readings tracking tracking/journal",
+    "tracking/auto/training": "losses tracking/auto/losses tracking/auto/readings tracking tracking/journal",
     "tracking/auto/models": "facts tracking tracking/auto/readings tracking/auto/training",
     "tracking/auto": (
         "facts tracking tracking/auto/losses tracking/auto/models tracking/auto/readings tracking/auto/training"

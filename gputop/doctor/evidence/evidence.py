@@ -190,9 +190,9 @@ class Evidence:
             ended[key] = self._ended.get(key, self.now)
             return  # no rule looks at the recent past of an ended run
         known = self._ranks.get(key)
-        track = seen[key] = known or _RankTrack(rank.step, seen_at=self.now)
-        if known is not None and rank.step is not None and rank.step != track.step:
-            track.step, track.moved_at = rank.step, self.now
+        track = seen[key] = known or _RankTrack(rank.steps_taken, seen_at=self.now)
+        if known is not None and rank.steps_taken is not None and rank.steps_taken != track.step:
+            track.step, track.moved_at = rank.steps_taken, self.now
         fact = stated.data_parallel(rank)
         if fact is None:
             return
@@ -352,7 +352,8 @@ class Evidence:
 
     def is_warm(self, job: Job) -> bool:
         """Return whether the warm-up is over: 20 steps, or 30 s since every rank began."""
-        steps = [member.journal.step for member in job.members if member.journal and member.journal.step is not None]
+        taken = [member.journal.steps_taken for member in job.members if member.journal]
+        steps = [step for step in taken if step is not None]
         if steps and min(steps) >= WARM_UP_STEPS:
             return True
         return all(self.age_s(process) >= WARM_UP_S for process in job.processes)

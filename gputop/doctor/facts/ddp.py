@@ -54,7 +54,7 @@ def standstill(rank: Rank | None) -> Stalled | None:
         return None
     # A script may number its steps from 1 and not from 0, so that a higher step alone does not show that it went on.
     logged = fact.at is None or rank.last_log_at is None or rank.last_log_at > fact.at
-    went_on = fact.step is not None and rank.step is not None and rank.step > fact.step and logged
+    went_on = fact.step is not None and rank.steps_taken is not None and rank.steps_taken > fact.step and logged
     return None if went_on else fact
 
 

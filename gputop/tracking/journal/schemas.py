@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gputop.losses import are_automatic
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal.automatic import are_automatic
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.stream import Plan, Stream

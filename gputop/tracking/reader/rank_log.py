@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gputop.facts.table import Standing
+from gputop.losses import AUTOMATIC_PREFIX, are_automatic
 from gputop.snapshot import LIVE_STATES, FormatError, Points, Rank, RunState
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import identity
@@ -53,6 +54,11 @@ class RankLog:
         self.metrics: dict[str, float] = {}
         self.texts: deque[Text] = deque(maxlen=TEXTS)
         self.step: int | None = None
+        self.optimizer_step: int | None = None
+        self._own_step: int | None = None
+        self._newest_step: int | None = None
+        self._automatic_step: int | None = None
+        self._opened_by_script = False
         self.last_log_at: float | None = None
         self.state: RunState = "starting"
         self.exit_code: int | None = None
@@ -149,10 +155,22 @@ class RankLog:
             fresh.extend(steps, times_ns, column, self._wall)
             self.metrics[name] = column[-1]
         if not all(name.startswith(form.PHASE) for name in names):
-            newest = max(steps)
-            self.step = newest if self.step is None else max(self.step, newest)
+            self._number(names, max(steps))
         self.last_log_at = self._wall(times_ns[-1])
         self._rank = None
+
+    def _number(self, names: Sequence[str], newest: int) -> None:
+        """Take in the newest step of a record. A script that opened the run numbers its own values as it likes."""
+        self._newest_step = newest if self._newest_step is None else max(self._newest_step, newest)
+        if are_automatic(names):
+            self._automatic_step = newest if self._automatic_step is None else max(self._automatic_step, newest)
+            self._opened_by_script |= any(name.startswith(AUTOMATIC_PREFIX) for name in names)
+        else:
+            self._own_step = newest if self._own_step is None else max(self._own_step, newest)
+        if self._opened_by_script and self._own_step is not None:
+            self.step, self.optimizer_step = self._own_step, self._automatic_step
+        else:
+            self.step = self._newest_step
 
     def event(self, kind: int, step: int, time_ns: int, value: Any) -> None:
         """Receive a text or a statement (``journal/read.Sink``); ignore it if its form is unknown."""
@@ -202,6 +220,7 @@ class RankLog:
                 state=self.state,
                 exit_code=self.exit_code,
                 step=self.step,
+                optimizer_step=self.optimizer_step,
                 last_log_at=self.last_log_at,
                 metrics=dict(self.metrics),
                 facts=dict(self.facts),

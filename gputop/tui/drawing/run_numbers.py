@@ -9,6 +9,7 @@ from typing import Any
 from gputop import units
 from gputop.facts.table import Facts
 from gputop.history.series import History, MetricSeries
+from gputop.losses import are_automatic
 from gputop.snapshot import LIVE_STATES, LOSS_METRICS, Run, Snapshot, loss_metric, own_or_automatic
 
 SPEED_METRICS = ("samples_per_s", "tokens_per_s", "images_per_s", "items_per_s")
@@ -47,8 +48,14 @@ def seconds_left(run: Run, history: History) -> float | None:
 
 
 def steps_per_s(run: Run, history: History) -> float | None:
-    """Return the pace of the slowest rank over the last minute, from the times at which its steps were logged."""
-    for name in sorted(history.metrics(run.run_id), key=lambda name: name not in LOSS_METRICS):
+    """Return the pace of the slowest rank over the last minute, from the times at which its steps were logged.
+
+    Steps are what ``run.step`` counts: where the script numbers its own values, automatic ones do not count.
+    """
+    names = history.metrics(run.run_id)
+    if any(rank.optimizer_step is not None for rank in run.ranks):
+        names = tuple(name for name in names if not are_automatic((name,)))
+    for name in sorted(names, key=lambda name: name not in LOSS_METRICS):
         paces = [pace for series in history.metric(run.run_id, name).values() if (pace := _pace(series)) is not None]
         if paces:
             return min(paces)

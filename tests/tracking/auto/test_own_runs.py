@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from gputop.losses import AUTOMATIC_PREFIX as PREFIX
+from gputop.losses import beside
 from gputop.snapshot import AUTOMATIC_PREFIX, own_or_automatic
-from gputop.tracking.journal.automatic import PREFIX, beside
 from tests.tracking.auto.test_auto import SCRIPTS
 from tests.tracking.kit import Home, home, read_all
 

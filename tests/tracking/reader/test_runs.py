@@ -215,3 +215,23 @@ def test_a_run_names_the_recipe_that_it_was_launched_by(home: Home, monkeypatch:
         opened.finish(form.FINISHED, None)
     found = {run_id: run.recipe for run_id, run in by_id(RunReader(home.runs).poll()).items()}
     assert found == {"demo": "faults/dp", "own": None, "odd": None, "missing": None, "outside-demo": None}
+
+
+def test_a_script_that_numbers_its_values_by_epochs_or_tokens_keeps_its_numbers(home: Home) -> None:
+    """Automatic values stand beside them by optimizer steps: neither number is taken for the other."""
+    follow = RunReader(home.runs)
+    by_epoch, automatic = open_rank(home, "own", 0, 2), open_rank(home, "own", 1, 2)
+    for step in range(300):
+        for opened in (by_epoch, automatic):
+            name = "auto/loss" if opened is by_epoch else "loss"
+            opened.journal.log({name: 1.0, "step_s": 0.1}, step=step)
+        if step % 100 == 99:
+            by_epoch.journal.log({"loss": 0.5}, step=step // 100)
+    run = by_id(follow.poll())["own"]
+    assert [(rank.step, rank.optimizer_step, rank.steps_taken) for rank in run.ranks] == [(2, 299, 299), (299, None, 299)]
+    assert run.step == 2
+    by_epoch.journal.log({"auto/loss": 1.0, "step_s": 0.1}, step=300)
+    assert by_id(follow.poll())["own"].ranks[0].steps_taken == 300
+    follow.close()
+    by_epoch.finish(form.FINISHED, None)
+    automatic.finish(form.FINISHED, None)

@@ -161,6 +161,25 @@ def test_pace_and_time_left() -> None:
     assert run_numbers.speed(samples.run(world_size=4)) == ("samples_per_s", 4 * 460.0)
 
 
+def test_the_time_left_is_in_the_numbers_of_the_script() -> None:
+    """Automatic values are numbered by optimizer steps; a script that logs tokens knows its total in tokens."""
+    history = History()
+    times = tuple(1000.0 + step / 2 for step in range(101))
+    optimizer_steps, tokens = tuple(range(101)), tuple(range(0, 10_100, 100))
+    points = (
+        Points("run-1", 0, "auto/loss", optimizer_steps, times, (1.0,) * 101),
+        Points("run-1", 0, "step_s", optimizer_steps, times, (0.5,) * 101),
+        Points("run-1", 0, "loss/tokens", tokens, times, (1.0,) * 101),
+    )
+    run = samples.run(world_size=1, step=10_000)
+    (rank,) = run.ranks
+    rank = replace(rank, optimizer_step=100, facts={"progress": {"total_steps": 50_000, "epochs": None}})
+    run = replace(run, ranks=(rank,))
+    history.observe(samples.snapshot(points=points, runs=(run,)))
+    assert run_numbers.steps_per_s(run, history) == pytest.approx(200.0)
+    assert run_numbers.seconds_left(run, history) == pytest.approx((50_000 - 10_000) / 200)
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_run_screen_shows_the_chart_and_the_keys_at_every_size(size: tuple[int, int]) -> None:
     app = ScreenApp(RunScreen("run-1"), view_of())

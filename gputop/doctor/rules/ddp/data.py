@@ -291,7 +291,7 @@ def _uneven(job: Job, run: Run) -> Suspicion | None:
         for rank in run.ranks
         if waiting and (feed := facts_of(rank).loader) is not None and feed.exhausted and rank not in waiting
     ]
-    done = [rank for rank in done if all((rank.step or 0) < (other.step or 0) + 2 for other in waiting)]
+    done = [rank for rank in done if all((rank.steps_taken or 0) < (other.steps_taken or 0) + 2 for other in waiting)]
     if waiting and done and all(not (f.exhausted if (f := facts_of(rank).loader) is not None else True) for rank in waiting):
         return Suspicion(_hangs(job, waiting, done))
     ranks = tracked.ranks_of(job)

@@ -217,7 +217,7 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
         return None
     if not all(stated.model_inspected(rank) for rank in ranks) or divides_models(ranks) or has_engine(ranks):
         return None
-    if min((rank.step or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, job):
+    if min((rank.steps_taken or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, job):
         return None
     differ, weights = _differ(ranks, STEPS_MIN)
     groups = [facts_of(rank).process_group for rank in ranks]
@@ -233,7 +233,7 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
             f"no DDP, FSDP or other wrapper around {model_class(ranks[0]) or 'the model'} on any rank", None, "journal: model"
         ),
         Fact(
-            f"{words.count(most, 'collective')} that could average gradients, in {ranks[0].step} steps ({calls} in all)",
+            f"{words.count(most, 'collective')} that could average gradients, in {ranks[0].steps_taken} steps ({calls} in all)",
             most,
             "journal: process_group",
         ),

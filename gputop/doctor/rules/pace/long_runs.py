@@ -43,18 +43,18 @@ def memory_churn(evidence: Evidence, job: Job) -> Judgement:
     """E04: the allocator keeps releasing and reallocating memory, on command or from shortage; or memory only grows."""
     for member in job.members:
         fact, rank = facts_of(member.journal).cuda_memory, member.journal
-        if rank is None or fact is None or not rank.step or rank.step < WARM_UP_STEPS:
+        if rank is None or fact is None or not rank.steps_taken or rank.steps_taken < WARM_UP_STEPS:
             continue
         device = _gpu(job, member)
         devices = [device] if device is not None else []
         calls = fact.empty_cache_calls or 0
-        if calls >= max(WARM_UP_STEPS, EMPTY_CACHE_PER_STEP * rank.step):
+        if calls >= max(WARM_UP_STEPS, EMPTY_CACHE_PER_STEP * rank.steps_taken):
             return Suspicion(
-                _churn(job, devices, f"empty_cache() runs in the loop: {calls} times in {rank.step} steps", calls, True)
+                _churn(job, devices, f"empty_cache() runs in the loop: {calls} times in {rank.steps_taken} steps", calls, True)
             )
         retries = fact.retries or 0
-        if retries >= RETRIES_MIN and retries * 100 >= RETRIES_PER_100_STEPS * rank.step:
-            text = f"GPU memory is short: the allocator started over {retries} times in {rank.step} steps"
+        if retries >= RETRIES_MIN and retries * 100 >= RETRIES_PER_100_STEPS * rank.steps_taken:
+            text = f"GPU memory is short: the allocator started over {retries} times in {rank.steps_taken} steps"
             return Suspicion(_churn(job, devices, text, retries, False))
         leak = _leak(evidence, job, member, fact)
         if leak is not None:

@@ -72,7 +72,7 @@ def others_wait(evidence: Evidence, run: Run, alive: Sequence[Rank], job: Job | 
         return None
     numbers, waiting = words.ranks([rank.rank for rank in left]), words.ranks([rank.rank for rank in alive])
     one = len(alive) == 1
-    at = max((rank.step for rank in left if rank.step is not None), default=None)
+    at = max((rank.steps_taken for rank in left if rank.steps_taken is not None), default=None)
     facts = [
         Fact(
             f"{numbers} {'has' if len(left) == 1 else 'have'} finished without an error"

@@ -2,7 +2,7 @@
 
 In our own run everything is written. In a run that the script opened, the script's values keep their names and their steps:
 ours are numbered by optimizer steps, do not advance the script's own step, and have names that scripts do not use
-(``journal/automatic.py``); one that the script logs all the same is its own from then on. An adapter announces what it will
+(``gputop/losses.py``); one that the script logs all the same is its own from then on. An adapter announces what it will
 log (``claim``): otherwise a Trainer that logs its loss every 500 steps would record it twice at those steps.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gputop.tracking.journal.automatic import beside
+from gputop.losses import beside
 
 if TYPE_CHECKING:
     from gputop.tracking.run import Run
