@@ -28,7 +28,7 @@ class HostFeed(Inbox):
 
     def __init__(self, host: str, transport: Transport, arguments: Sequence[str]) -> None:
         super().__init__(PENDING_MAX)
-        self.host = host
+        self.host: str | None = host
         self._notify: Callable[[], object] = lambda: None
         self._stream = HostStream(host, transport, arguments, self._hear)
 

@@ -51,7 +51,7 @@ def _interval(seconds: float) -> str:
 
 def _machine(view: View) -> list[Line]:
     host = view.snapshot.host
-    parts = [line((clean(host.hostname), "value"))]
+    parts = [line((clean(host.hostname), "value"))]  # as it calls itself; the badge has the user's name for it
     devices = device_summary(view.snapshot.devices)
     parts.append(line(devices) if devices else line(("no GPU", "warn")))
     if host.driver_version:
@@ -93,6 +93,8 @@ def badges_of(view: View) -> list[Line]:
     """Return what the user must know before trusting a number: not real, not live, not fresh."""
     host = view.snapshot.host
     badges: list[Line] = []
+    if view.remote is not None:
+        badges.append(line((f"ON {clean(view.remote)}", "accent")))
     if host.simulated:
         badges.append(line(("SIMULATED", "warn")))
     if host.source == "virtual":
