@@ -156,7 +156,8 @@ def screen(options: argparse.Namespace) -> int:
 def _screen_of_host(options: argparse.Namespace, settings: Settings) -> int:
     from gputop.hosts.feed import HostFeed
 
-    source = hosts.source_words(options, settings.gpus, ask_nccl=settings.nccl_ras)
+    # The settings file names GPUs of this machine.
+    source = hosts.source_words(options, _gpus(options), ask_nccl=settings.nccl_ras)
     words = hosts.agent_words(settings.interval_s, source)
     feed = HostFeed(hosts.screen_host(options), hosts.transport_of(options), words)
     from gputop.tui.start import run_app

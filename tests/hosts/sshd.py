@@ -80,12 +80,13 @@ class Lab:
                     *self.host("denied", ports["a"], "PubkeyAuthentication no"),
                     *self.host("refusing", free_port()),
                     *self.host("mute", silent_port_, "ConnectTimeout 1"),
+                    *self.host("silent", silent_port_),
                     "Host *",
                     f"  User {getpass.getuser()}",
                     f"  IdentityFile {self.user_key}",
                     f"  UserKnownHostsFile {folder}/known",
                     *("  GlobalKnownHostsFile /dev/null", "  IdentitiesOnly yes", "  IdentityAgent none", "  LogLevel ERROR"),
-                    *("  StrictHostKeyChecking ask", "  ConnectTimeout 20"),
+                    *("  StrictHostKeyChecking ask", "  ConnectTimeout 60"),
                 ]
             )
         )

@@ -28,7 +28,9 @@ def command(lab: Lab, host: str, state: Path) -> list[str]:
 
 
 def test_the_screen_of_a_host_names_it_and_comes_back(lab: Lab, tmp_path: Path) -> None:
-    environment = {"GPUTOP_DIR": str(tmp_path / "here"), "HOME": str(tmp_path)}
+    config = tmp_path / "config.toml"
+    config.write_text('gpus = ["7"]\n')  # of this machine
+    environment = {"GPUTOP_DIR": str(tmp_path / "here"), "HOME": str(tmp_path), "GPUTOP_CONFIG": str(config)}
     with Terminal(command(lab, "a", tmp_path / "there"), environment) as terminal:
         assert "launch a demo" not in terminal.wait_for("ON a")
         terminal.press("l")
@@ -43,6 +45,15 @@ def test_the_screen_of_a_host_names_it_and_comes_back(lab: Lab, tmp_path: Path) 
         terminal.press("q")
         assert terminal.wait_exit() == 0
     assert not (tmp_path / "here" / "runs").exists()
+
+
+def test_a_host_that_does_not_answer_is_waited_for_by_name(lab: Lab, tmp_path: Path) -> None:
+    with Terminal(command(lab, "silent", tmp_path / "there"), {"HOME": str(tmp_path)}) as terminal:
+        terminal.wait_for("connecting to silent …")
+        terminal.press("l")
+        terminal.wait_for("This screen shows silent:")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
 
 
 @pytest.mark.parametrize(("host", "said"), [("stranger", "stranger: unknown host key."), ("refusing", "connection refused.")])

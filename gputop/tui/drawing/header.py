@@ -15,11 +15,15 @@ _GAP = Span("   ")
 _DOT = Span(" · ", "dim")
 
 
-def header_line(view: View | None, cells: int) -> Line:
-    """Return the header in exactly ``cells`` cells; on a narrow screen only the badges and the clock remain."""
+def header_line(view: View | None, cells: int, remote: str | None = None) -> Line:
+    """Return the header in exactly ``cells`` cells; on a narrow screen only the badges and the clock remain.
+
+    ``remote`` is the other machine that a first view is waited for from, if it is one.
+    """
     name = line(" ", ("gputop", "title"))
     if view is None:
-        return spread((*name, Span("  starting …", "dim")), (), cells)
+        waiting = "starting …" if remote is None else f"connecting to {clean(remote)} …"
+        return spread((*name, Span(f"  {waiting}", "dim")), (), cells)
     badges = joined(badges_of(view), Span(" "))
     clock = units.clock(view.snapshot.time)
     right: list[Line] = [badges, *_load(view), line(clock), line((_interval(view.settings.interval_s), "dim"))]
