@@ -33,6 +33,8 @@ class Feed(Protocol):
     """A stream of snapshots for one screen."""
 
     kind: FeedKind
+    host: str | None
+    """The other machine that it comes from, as the user named it; None: this one, or a recording."""
 
     def start(self, notify: Callable[[], object]) -> None:
         """Start delivering; ``notify`` is called from another thread whenever something arrives or changes."""
@@ -64,6 +66,8 @@ class Feed(Protocol):
 
 class Inbox:
     """What a feed's thread has read and the screen has not yet taken."""
+
+    host: str | None = None
 
     def __init__(self, snapshots_max: int | None = None) -> None:
         self._pending: deque[Snapshot] = deque(maxlen=snapshots_max)

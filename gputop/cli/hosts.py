@@ -131,6 +131,18 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     return EXIT_OK if recorders.keys() == paths.keys() else EXIT_PROBLEM
 
 
+def screen_host(options: argparse.Namespace) -> str:
+    """Return the host that the dashboard shows.
+
+    Raises:
+        GputopError: several are named.
+    """
+    hosts = hosts_of(options)
+    if len(hosts) > 1:
+        raise UsageError("The dashboard shows one host.", "Name one, or print all with gputop --once -H a,b.")
+    return hosts[0]
+
+
 def json_line(heard: Heard) -> str:
     """Return news of a host as one JSON object: how it stands with it, and its snapshot or null."""
     from gputop.wire import encode

@@ -138,7 +138,7 @@ def screen(options: argparse.Namespace) -> int:
 
     settings = _settings(options)
     if hosts.asked(options):
-        raise UsageError("The dashboard shows this machine only.", "Print others with --once, --stream or record.")
+        return _screen_of_host(options, settings)
     arguments = ["-i", f"{settings.interval_s}s"]
     if options.virtual is not None:
         arguments += ["--virtual", str(options.virtual)]
@@ -148,6 +148,18 @@ def screen(options: argparse.Namespace) -> int:
         arguments.append("--no-nccl-ras")
     # The driver starts in the agent while Textual is still being imported here.
     feed = LiveFeed(arguments)
+    from gputop.tui.start import run_app
+
+    return run_app(feed, settings)
+
+
+def _screen_of_host(options: argparse.Namespace, settings: Settings) -> int:
+    from gputop.hosts.feed import HostFeed
+
+    # The settings file names GPUs of this machine.
+    source = hosts.source_words(options, _gpus(options), ask_nccl=settings.nccl_ras)
+    words = hosts.agent_words(settings.interval_s, source)
+    feed = HostFeed(hosts.screen_host(options), hosts.transport_of(options), words)
     from gputop.tui.start import run_app
 
     return run_app(feed, settings)

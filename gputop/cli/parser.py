@@ -25,6 +25,7 @@ def build_parser() -> argparse.ArgumentParser:
             ("gputop --once --json", "one reading as JSON"),
             ("gputop --stream -i 500ms -n 10", "ten readings, one JSON object per line"),
             ("gputop --virtual 2", "two virtual GPUs: work on the CPU, measured"),
+            ("gputop -H gpu1", "the dashboard of another machine, over ssh"),
             ("gputop --once -H 'gpu[1-4],me@lab'", "one reading of each of five machines"),
         ),
     )

@@ -27,6 +27,8 @@ RANKS_MOST = 4096
 POINTS_MOST = 2_000_000
 """Values of metrics in one snapshot: twice what one answer holds."""
 INTEGER_MAX = 1 << 64
+OPENINGS_MOST = 1_000_000
+"""Lists and objects in one line. A hundred ranks with fifty metrics make some 20,000; each costs about a hundred bytes here."""
 
 _LONG_NUMBER = re.compile(rb"\d{20}")
 
@@ -64,6 +66,8 @@ def answer_of(line: bytes) -> Answer | None:
 
 
 def _clean(line: bytes) -> Any:
+    if line.count(b"[") + line.count(b"{") > OPENINGS_MOST:
+        raise FormatError("more records than a machine has")
     data = parse_json(line, LEVELS_MAX)
     # JSON holds control characters escaped, but for DEL; C1 controls and marks of direction are not ASCII.
     if b"\\" in line or b"\x7f" in line or not line.isascii() or _LONG_NUMBER.search(line):

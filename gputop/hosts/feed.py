@@ -22,20 +22,24 @@ BUSY_TRIES = 4
 
 
 class HostFeed(Inbox):
-    """The stream of ``host``; it comes back by itself after a link that was lost."""
+    """The stream of ``host``; it comes back by itself after a link that was lost.
+
+    Construct it early: it then connects while the screen is still importing.
+    """
 
     kind: FeedKind = "live"
 
     def __init__(self, host: str, transport: Transport, arguments: Sequence[str]) -> None:
         super().__init__(PENDING_MAX)
-        self.host = host
+        self.host: str | None = host
         self._notify: Callable[[], object] = lambda: None
         self._stream = HostStream(host, transport, arguments, self._hear)
+        self._stream.start()
 
     def start(self, notify: Callable[[], object]) -> None:
-        """Connect, and read in a daemon thread."""
+        """Tell of what comes, and of what has come already."""
         self._notify = notify
-        self._stream.start()
+        notify()
 
     def _hear(self, heard: Heard) -> None:
         if heard.snapshot is not None:
@@ -58,8 +62,8 @@ class HostFeed(Inbox):
                 return None
             return status.sentence
         lost = f"link to {self.host} lost {duration(max(0.0, time.time() - status.last_heard_at))} ago"
-        why = "" if status.state in ("ended", "mute") else f" ({WORDS[status.state]})"
-        return f"{lost}{why}, trying again"
+        why = "" if status.state in ("ended", "mute") else f": {WORDS[status.state]}"
+        return f"{lost}, trying again{why}"  # a narrow screen cuts the end
 
     def status(self) -> str | None:
         """Return None: a live stream has no position."""

@@ -128,6 +128,12 @@ _SSH_WORDS: Sequence[tuple[str, HostState, str, str]] = (
         "It closed the connection before the login.",
         "A jump host may let in too few at once (MaxStartups of its sshd).",
     ),
+    (
+        "Not allowed at this time",
+        "busy",
+        "It lets nobody in for now: its sshd punishes failed logins from this address.",
+        "Wait some minutes.",
+    ),
 )
 """What ssh writes -> state, message, hint. Measured with OpenSSH 9.2; the first one that fits counts."""
 

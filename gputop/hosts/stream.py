@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from gputop.agent.lines import ChildLines, end_group, ended
+from gputop.errors import PLEASE_REPORT, describe_unexpected
 from gputop.hosts import checked
 from gputop.hosts.state import (
     PERSON_STATES,
@@ -102,7 +103,11 @@ class HostStream:
         tried = 0
         while not self._closed.is_set():
             began = time.monotonic()
-            failure = self._follow()
+            try:
+                failure = self._follow()
+            except Exception as error:  # noqa: BLE001 - what a host sends must not end the thread that would read it again
+                what = f"gputop could not read it: {describe_unexpected(error)}."
+                failure = Failure("failed", what, f"It needs {PLEASE_REPORT}.")
             tried += 1
             if self._closed.is_set():
                 return

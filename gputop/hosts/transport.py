@@ -27,11 +27,13 @@ _EXAMPLE = "Write it like --via 'kubectl exec -i {host} --'."
 _FIND = (
     'PATH="$PATH:$HOME/.local/bin"; export PATH; '
     "if command -v gputop >/dev/null 2>&1; then exec gputop {words}; fi; "
-    "if python3 -c 'import importlib.util as u, sys; sys.exit(u.find_spec(\"gputop\") is None)' </dev/null >/dev/null 2>&1; "
+    "if python3 -c 'import importlib.util as u, sys; sys.path[:] = filter(None, sys.path); "
+    'sys.exit(u.find_spec("gputop") is None)\' </dev/null >/dev/null 2>&1; '
     "then exec python3 -m gputop {words}; fi; "
     "echo 'gputop: not found' >&2; exit 127"
 )
-"""Looks for gputop where a login without a terminal does not: such a shell reads no profile."""
+"""Looks for gputop where a login without a terminal does not: such a shell reads no profile. As a module, it does not count
+in the folder of the login: a clone in somebody's home has its name."""
 
 
 @dataclass(frozen=True, slots=True)

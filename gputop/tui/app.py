@@ -84,6 +84,11 @@ class GputopApp(SparingApp):
         """Show a message for a moment. It may hold names, so that it is never markup."""
         super().notify(printable(message), title=title, severity=severity, timeout=timeout, markup=False)
 
+    @property
+    def remote(self) -> str | None:
+        """The other machine that is shown, as the user named it; None: this one, or a recording."""
+        return self.feed.host
+
     async def on_mount(self) -> None:
         """Show the dashboard and open the feed."""
         loop = asyncio.get_running_loop()
@@ -145,6 +150,7 @@ class GputopApp(SparingApp):
             feed=self.feed.kind,
             feed_problem=self.feed.problem(),
             replay_status=self.feed.status(),
+            remote=self.remote,
             abstained=self.doctor.abstained,
             undecided=self.doctor.undecided,
             diagnosis=self.doctor.doctor,

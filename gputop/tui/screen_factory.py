@@ -20,6 +20,10 @@ class Host(Protocol):
     settings: Settings
 
     @property
+    def remote(self) -> str | None:
+        """The other machine that is shown; None: this one."""
+
+    @property
     def screen(self) -> AnyScreen:
         """The visible screen."""
 
@@ -41,6 +45,9 @@ def _launch(app: Host, view: View | None) -> AnyScreen | None:
 
     if app.settings.readonly:
         app.notify("gputop was started with --readonly: it starts nothing.", severity="warning")
+        return None
+    if app.remote is not None:
+        app.notify(f"This screen shows {app.remote}: gputop launches on this machine only, without -H.", severity="warning")
         return None
     return LaunchScreen(view)
 

@@ -63,7 +63,7 @@ class Lab:
         shutil.copy(f"{self.user_key}.pub", folder / "authorized_keys")
         if os.getuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)
-        ports = {name: self.serve(name) for name in ("a", "b")}
+        self.ports = ports = {name: self.serve(name) for name in ("a", "b")}
         known = [f"[127.0.0.1]:{ports[name]} {(folder / f'host_{name}.pub').read_text()}" for name in ports]
         (folder / "known").write_text("".join(known))
         wrong = f"[127.0.0.1]:{ports['a']} {(folder / 'other.pub').read_text()}"
@@ -80,12 +80,13 @@ class Lab:
                     *self.host("denied", ports["a"], "PubkeyAuthentication no"),
                     *self.host("refusing", free_port()),
                     *self.host("mute", silent_port_, "ConnectTimeout 1"),
+                    *self.host("silent", silent_port_),
                     "Host *",
                     f"  User {getpass.getuser()}",
                     f"  IdentityFile {self.user_key}",
                     f"  UserKnownHostsFile {folder}/known",
                     *("  GlobalKnownHostsFile /dev/null", "  IdentitiesOnly yes", "  IdentityAgent none", "  LogLevel ERROR"),
-                    *("  StrictHostKeyChecking ask", "  ConnectTimeout 20"),
+                    *("  StrictHostKeyChecking ask", "  ConnectTimeout 60"),
                 ]
             )
         )

@@ -55,10 +55,17 @@ def test_no_text_can_steer_a_terminal(escaped: bool) -> None:
         line(plain(host=[])),
         line(plain(processes=[{"pid": 10**4000}])),
     ],
+    ids=range(15),
 )
 def test_a_line_that_holds_no_snapshot_is_an_error(sent: bytes) -> None:
     with pytest.raises(FormatError):
         snapshot_in(sent)
+
+
+def test_a_line_of_millions_of_records_is_not_even_parsed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checked, "parse_json", None)
+    with pytest.raises(FormatError, match="more records"):
+        snapshot_in(b'{"unknown":[' + b"[]," * 3_000_000 + b"[]]}")
 
 
 def test_a_newer_stream_is_told_apart() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import signal
 import sys
 import threading
@@ -37,6 +38,8 @@ HERE = "env GPUTOP_TEST_HOST={host}"
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for tenths of seconds where a stream waits for seconds."""
     monkeypatch.setattr(stream_module, "BACKOFF_S", (0.2,))
+    monkeypatch.setattr(stream_module, "LATE_S", 60.0)  # a busy machine is no slow host
+    monkeypatch.setattr(stream_module, "MUTE_S", 60.0)
     monkeypatch.setattr(lines, "LOOK_S", 0.05)
 
 
@@ -116,10 +119,31 @@ def test_each_host_is_read_or_says_why_not(lab: Lab, tmp_path: Path) -> None:
 
 
 @needs_sshd
-def test_without_gputop_there_it_says_so(lab: Lab) -> None:
-    (heard,) = read_once(["a"], transport_of(lab.via, "/nonexistent/gputop"), ONCE)
+def test_plain_ssh_reaches_a_host_and_says_that_gputop_is_missing(
+    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The user's ssh with a configuration of its own: one cannot name another home to ssh.
+    ssh = tmp_path / "ssh"
+    ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {lab.config} "$@"\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    hosts = ["a", f"127.0.0.1:{lab.ports['b']}"]
+    for heard in read_once(hosts, transport_of(remote="/nonexistent/gputop"), ONCE):
+        assert heard.status.state == "no_gputop", heard.status
+        assert "--remote" in str(heard.status.hint)
+
+
+def test_gputop_is_found_where_people_install_it(tmp_path: Path) -> None:
+    there = tmp_path / "a home" / ".local" / "bin" / "gputop"
+    there.parent.mkdir(parents=True)
+    there.write_text(f"#!/bin/sh\necho '{samples.snapshot(7).to_json()}'\n")
+    there.chmod(0o755)
+    bare = f"env HOME={shlex.quote(str(tmp_path / 'a home'))} PATH=/usr/bin:/bin GPUTOP_TEST_HOST={{host}}"
+    (heard,) = read_once(["a"], transport_of(bare), ONCE)
+    assert heard.snapshot == samples.snapshot(7)
+    there.unlink()
+    (heard,) = read_once(["a"], transport_of(f"{bare} PYTHONNOUSERSITE=1"), ONCE)
     assert heard.status.state == "no_gputop"
-    assert "--remote" in str(heard.status.hint)
 
 
 @needs_sshd
@@ -203,21 +227,32 @@ def test_a_host_that_sends_what_it_should_not(
 ) -> None:
     code, states, words = BAD_HOSTS[does]
     monkeypatch.setattr(stream_module.checked, "LINE_MAX_BYTES", 1 << 20)
-    quickly = {
-        "LATE_INTERVALS": 0.1,
-        "LATE_S": 0.1,
-        "MUTE_S": 0.5,
-        "START_S": 2.0 if "start" in does else 60.0,
-        "BACKOFF_S": (60,),
-    }
-    for name, value in quickly.items():
-        monkeypatch.setattr(stream_module, name, value)
+    if does == "silent":
+        for name, value in (("LATE_INTERVALS", 0.1), ("LATE_S", 0.1), ("MUTE_S", 0.5)):
+            monkeypatch.setattr(stream_module, name, value)
+    if does == "silent from the start":
+        monkeypatch.setattr(stream_module, "START_S", 1.0)
+    monkeypatch.setattr(stream_module, "BACKOFF_S", (60.0,))
     followed = follow("a", python_there(code))
     followed.until(lambda: followed.states[-1] == states.split()[-1])
     assert followed.states == ["connecting", *states.split()]
     message = str(followed.stream.status.message)
     assert words in message
     assert message.isprintable()
+
+
+def test_an_error_of_ours_in_reading_a_host_is_told_and_tried_again(
+    follow: Callable[..., Followed], python_there: Callable[..., Transport], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def break_once(line: bytes) -> Snapshot:
+        monkeypatch.undo()
+        raise RuntimeError("boom")
+
+    monkeypatch.setattr(stream_module.checked, "snapshot_in", break_once)
+    followed = follow("a", python_there("print(line)\nsys.stdin.read()"))
+    followed.until(lambda: followed.sequences)
+    assert followed.states == ["connecting", "failed", "live"]
+    assert any("RuntimeError: boom" in str(heard.status.message) for heard in followed.heard)
 
 
 @pytest.mark.parametrize("via", ["", "ssh node", "'", "no-such-program-here {host}"])

@@ -15,11 +15,15 @@ _GAP = Span("   ")
 _DOT = Span(" · ", "dim")
 
 
-def header_line(view: View | None, cells: int) -> Line:
-    """Return the header in exactly ``cells`` cells; on a narrow screen only the badges and the clock remain."""
+def header_line(view: View | None, cells: int, remote: str | None = None) -> Line:
+    """Return the header in exactly ``cells`` cells; on a narrow screen only the badges and the clock remain.
+
+    ``remote`` is the other machine that a first view is waited for from, if it is one.
+    """
     name = line(" ", ("gputop", "title"))
     if view is None:
-        return spread((*name, Span("  starting …", "dim")), (), cells)
+        waiting = "starting …" if remote is None else f"connecting to {clean(remote)} …"
+        return spread((*name, Span(f"  {waiting}", "dim")), (), cells)
     badges = joined(badges_of(view), Span(" "))
     clock = units.clock(view.snapshot.time)
     right: list[Line] = [badges, *_load(view), line(clock), line((_interval(view.settings.interval_s), "dim"))]
@@ -51,7 +55,7 @@ def _interval(seconds: float) -> str:
 
 def _machine(view: View) -> list[Line]:
     host = view.snapshot.host
-    parts = [line((clean(host.hostname), "value"))]
+    parts = [line((clean(host.hostname), "value"))]  # as it calls itself; the badge has the user's name for it
     devices = device_summary(view.snapshot.devices)
     parts.append(line(devices) if devices else line(("no GPU", "warn")))
     if host.driver_version:
@@ -93,6 +97,8 @@ def badges_of(view: View) -> list[Line]:
     """Return what the user must know before trusting a number: not real, not live, not fresh."""
     host = view.snapshot.host
     badges: list[Line] = []
+    if view.remote is not None:
+        badges.append(line((f"ON {clean(view.remote)}", "accent")))
     if host.simulated:
         badges.append(line(("SIMULATED", "warn")))
     if host.source == "virtual":

@@ -349,4 +349,5 @@ def _empty_lines(view: View, order: Order, width: int) -> tuple[Line, ...]:
         return tuple(wrap(f'No process matches "{clean(order.filter.text)}". Esc clears the filter.', width, "dim"))
     if view.snapshot.notes:
         return tuple(part for note in view.snapshot.notes for part in _note_lines(note, width))
-    return tuple(wrap("No process uses a GPU, and no tracked run is alive. Press l to launch one.", width, "dim"))
+    how = " Press l to launch one." if view.remote is None else ""
+    return tuple(wrap(f"No process uses a GPU, and no tracked run is alive.{how}", width, "dim"))

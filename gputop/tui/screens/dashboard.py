@@ -55,9 +55,13 @@ _HINTS = (
 )
 
 
-def hints_for(columns: int) -> tuple[KeyHint, ...]:
+_LOCAL_KEYS = ("l", "k")
+"""Keys that act on this machine, and do nothing on the screen of another one."""
+
+
+def hints_for(columns: int, *, remote: bool = False) -> tuple[KeyHint, ...]:
     """Return the keys that fit into a line of this many cells, dropping the least important."""
-    kept = list(_HINTS)
+    kept = [entry for entry in _HINTS if not remote or entry[0].key not in _LOCAL_KEYS]
     while len(kept) > 2 and 1 + sum(len(hint.key) + len(hint.what) + 3 for hint, _ in kept) > columns:
         kept.remove(max(kept, key=lambda entry: entry[1]))
     return tuple(hint for hint, _ in kept)
@@ -170,12 +174,12 @@ class DashboardScreen(Screen[None]):
             return
         self.shape = "all" if columns >= TABS_BELOW[0] and rows >= TABS_BELOW[1] else "tabs"
         heights = self._heights(columns, rows)
+        self.keys.set_hints(hints_for(columns, remote=self.view is not None and self.view.remote is not None))
         layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, *heights)
         if layout == self._layout:
             return
         self._layout = layout
         self.tabs.display = self.shape == "tabs"
-        self.keys.set_hints(hints_for(columns))
         for pane, height in zip(self.panes, heights, strict=True):
             if pane.has_focus and not height:
                 self.set_focus(None)  # else Textual hands it to whatever pane comes next
@@ -196,7 +200,7 @@ class DashboardScreen(Screen[None]):
         view, width = self.view, columns - 2
         gpus = RULE_LINES + lines_wanted(view, width, room)
         doctor = RULE_LINES + doctor_lines_wanted(view, width, room)
-        training = RULE_LINES + (0 if view.run else len(how_to_track(width)))
+        training = RULE_LINES + (0 if view.run else len(how_to_track(width, view.remote)))
         processes = RULE_LINES + self.processes.lines_wanted(view, width)
         if view.run:
             processes = min(processes, max(PROCESS_LINES_MIN, room // 4))

@@ -208,8 +208,9 @@ def _healthy_lines(view: View, columns: int) -> tuple[Line, ...]:
             BLANK,
             heading("It knows more about a tracked run"),
             *wrapped("gputop run -- torchrun --nproc-per-node=2 train.py", columns, "accent", first="  ", rest="  "),
-            *wrapped("or l here: launch a demo, or a faulty one to see what the doctor says about it.", columns),
         ]
+        if view.remote is None:
+            lines += wrapped("or l here: launch a demo, or a faulty one to see what the doctor says about it.", columns)
     return tuple(lines)
 
 

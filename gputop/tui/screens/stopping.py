@@ -158,6 +158,8 @@ def not_here(view: View) -> str:
     """Return why the view's processes are not current processes of this machine; "" if they are."""
     if view.feed == "replay":
         return "This is a recording: its processes are of the past."
+    if view.remote is not None:
+        return f"It runs on {view.remote}; stop it there."
     boot_id = view.snapshot.host.boot_id
     if boot_id is not None and boot_id != identity.boot_id():
         return f"It runs on another machine ({view.snapshot.host.hostname}); stop it there."

@@ -41,6 +41,9 @@ class View:
     feed: FeedKind | Literal["ended"] = "live"
     feed_problem: str | None = None
     replay_status: str | None = None
+    remote: str | None = None
+    """The other machine that the stream comes from, as the user named it: its PIDs and files mean nothing here."""
+
     abstained: tuple[Abstained, ...] = ()
     """Rules that could not judge, and what each one needs (``doctor/diagnosis.py``)."""
 

@@ -29,4 +29,5 @@ class Header(LinesWidget):
         self.take_lines(self._drawn())
 
     def _drawn(self) -> tuple[Line, Line]:
-        return header_line(self.view, self.size.width), verdict_line(self.view, self.size.width)
+        remote = getattr(self.app, "remote", None)
+        return header_line(self.view, self.size.width, remote), verdict_line(self.view, self.size.width)

@@ -126,6 +126,7 @@ class NoFeed:
     """A feed from which nothing comes."""
 
     kind = "live"
+    host = None
 
     def start(self, notify: object) -> None:
         return

@@ -35,6 +35,7 @@ class SampleFeed:
     """A live feed of samples, which arrive when the test asks for one."""
 
     kind = "live"
+    host = None
 
     def __init__(self) -> None:
         self._waiting: list[Snapshot] = []

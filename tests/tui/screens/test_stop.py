@@ -75,6 +75,7 @@ def test_a_job_is_stopped_through_its_record() -> None:
         ({"in_namespace": False}, {}, "another container"),
         ({}, {"settings": Settings(readonly=True)}, "--readonly"),
         ({}, {"feed": "replay"}, "recording"),
+        ({}, {"remote": "node1"}, "It runs on node1"),  # also where it claims to be this machine
     ],
 )
 def test_what_is_not_ours_is_refused(
@@ -89,6 +90,14 @@ def test_what_is_not_ours_is_refused(
 
 def test_another_machine_is_refused(child: subprocess.Popen[bytes]) -> None:
     assert "another machine" in target_of_process(process_of(child.pid), view_of()).refusal
+
+
+def test_a_job_and_a_run_of_another_machine_are_refused(child: subprocess.Popen[bytes]) -> None:
+    view = here(remote="node1")
+    run = replace(view.snapshot.runs[0], job_id="20260101-000000-abcd")
+    for target in (target_of_run(run, view), target_of_process(process_of(child.pid, run_id=run.run_id), view)):
+        assert "node1" in target.refusal
+        assert target.pid is target.job_id is None
 
 
 def test_a_pid_that_changed_hands_is_left_alone(child: subprocess.Popen[bytes]) -> None:

@@ -216,5 +216,5 @@ def _hint(view: View, width: int) -> tuple[Line, ...]:
         lines += [*wrap(clean(host.problem.message), width, style), *wrap(clean(host.problem.hint), width, "dim"), ()]
     count = len(view.snapshot.devices)
     lines += wrap(f"{count} virtual GPU{'s' * (count != 1)} to try everything with: CPU work, measured.", width, "dim")
-    lines += wrap("Press l to launch a demo.", width, "text")
+    lines += wrap("Press l to launch a demo.", width, "text") if view.remote is None else ()
     return tuple(lines)

@@ -217,4 +217,6 @@ def why_not(view: View) -> tuple[str, str] | None:
         return "gputop was started with --readonly.", "Start it without, to launch something."
     if view.feed == "replay":
         return "This is a recording: its GPUs cannot be used.", "Start gputop without replay."
+    if view.remote is not None:
+        return f"These are the GPUs of {view.remote}: nothing is launched there.", "Start gputop without -H to launch here."
     return None

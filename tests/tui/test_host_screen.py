@@ -1,0 +1,64 @@
+"""The dashboard of another machine, in a real terminal over a real sshd: the same screen, that acts on nothing here."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.sshd import Lab, gputop_there, lab, needs_sshd
+from tests.terminal import Terminal
+
+assert lab
+pytestmark = needs_sshd
+
+
+def children(pid: int) -> list[int]:
+    """The processes that any thread of a process started."""
+    listed = (task / "children" for task in Path(f"/proc/{pid}/task").iterdir())
+    return [int(child) for path in listed for child in path.read_text().split()]
+
+
+def command(lab: Lab, host: str, state: Path) -> list[str]:
+    there = ["--via", lab.via, "--remote", gputop_there(state), "--virtual", "1", "-i", "300ms"]
+    return [sys.executable, "-m", "gputop", "-H", host, *there]
+
+
+def test_the_screen_of_a_host_names_it_and_comes_back(lab: Lab, tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text('gpus = ["7"]\n')  # of this machine
+    environment = {"GPUTOP_DIR": str(tmp_path / "here"), "HOME": str(tmp_path), "GPUTOP_CONFIG": str(config)}
+    with Terminal(command(lab, "a", tmp_path / "there"), environment) as terminal:
+        assert "launch a demo" not in terminal.wait_for("ON a")
+        terminal.press("l")
+        terminal.wait_for("This screen shows a:")
+        terminal.press("?")
+        assert "ON a" in terminal.wait_for("help  ")
+        terminal.press("escape")
+        (connection,) = children(terminal.process.pid)
+        os.kill(connection, signal.SIGKILL)
+        terminal.wait_for("link to a lost")
+        terminal.wait_for(lambda text: "link to a lost" not in text and "STALE" not in text)
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+    assert not (tmp_path / "here" / "runs").exists()
+
+
+def test_a_host_that_does_not_answer_is_waited_for_by_name(lab: Lab, tmp_path: Path) -> None:
+    with Terminal(command(lab, "silent", tmp_path / "there"), {"HOME": str(tmp_path)}) as terminal:
+        terminal.wait_for("connecting to silent …")
+        terminal.press("l")
+        terminal.wait_for("This screen shows silent:")
+        terminal.press("q")
+        assert terminal.wait_exit() == 0
+
+
+@pytest.mark.parametrize(("host", "said"), [("stranger", "stranger: unknown host key."), ("refusing", "connection refused.")])
+def test_a_host_that_cannot_be_reached_ends_the_screen_with_a_sentence(lab: Lab, tmp_path: Path, host: str, said: str) -> None:
+    environment = {"GPUTOP_DIR": str(tmp_path / "here"), "HOME": str(tmp_path)}
+    with Terminal(command(lab, host, tmp_path / "there"), environment) as terminal:
+        assert terminal.wait_exit(60.0) == 1
+        assert said in terminal.text()
