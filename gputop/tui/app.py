@@ -53,6 +53,8 @@ class GputopApp(App[None]):
 
     TITLE = "gputop"
     CSS_PATH = "gputop.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    """Textual's own knows none of our actions."""
     BINDINGS = [Binding(key.keys, key.action, key.what, show=False) for key in APP_KEYS]  # noqa: RUF012 - Textual's own form
 
     def __init__(self, feed: Feed, settings: Settings) -> None:
@@ -275,6 +277,16 @@ class GputopApp(App[None]):
             return
         self.copy_to_clipboard(found.text)
         self.notify(found.told, timeout=4)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action means something now."""
+        return isinstance(self.feed, ReplayFeed) if action.startswith("replay_") else True
+
+    async def action_palette(self) -> None:
+        """Open the list of all actions; run the chosen one on the screen that it was opened on."""
+        from gputop.tui.screens.palette import open_palette
+
+        await open_palette(self, self.settings.ascii)
 
     def action_interval(self, direction: str) -> None:
         """Switch to the next longer or shorter interval."""

@@ -83,9 +83,9 @@ class SubScreen(Screen[None]):
 
     DEFAULT_CSS = "SubScreen #head { height: 1; dock: top; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", show=False),
-        Binding("tab", "app.focus_next", show=False),
-        Binding("shift+tab", "app.focus_previous", show=False),
+        Binding("escape", "back", "back", show=False),
+        Binding("tab", "app.focus_next", "next pane", show=False),
+        Binding("shift+tab", "app.focus_previous", "previous pane", show=False),
     ]
     NAME = ""
     HINTS: tuple[KeyHint, ...] = ()

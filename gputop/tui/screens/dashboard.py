@@ -34,6 +34,7 @@ from gputop.tui.widgets.training import TrainingPane
 TABS_BELOW = (100, 30)
 """Below this many columns or rows, the first tab shows the most important panes, and each other tab one pane."""
 RULE_LINES = 1
+PANES = ("GPUs", "training", "processes", "doctor")
 TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
 """With less, a chart shows no curve, a table no row worth its heading, and a finding no fix."""
 SHARE_MOST = 0.6
@@ -68,23 +69,23 @@ class DashboardScreen(Screen[None]):
 
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(place + 1), f"pane({place})", show=False) for place in range(4)),
-        Binding("tab", "next_pane(1)", show=False),
-        Binding("shift+tab", "next_pane(-1)", show=False),
-        Binding("slash", "filter", show=False),
-        Binding("escape", "clear", show=False),
-        Binding("space", "tag", show=False),
-        Binding("s,f6,greater_than_sign", "sort(1)", show=False),
-        Binding("less_than_sign", "sort(-1)", show=False),
-        Binding("I", "invert", show=False),
-        Binding("t", "tree", show=False),
-        Binding("n", "run(1)", show=False),
-        Binding("N", "run(-1)", show=False),
-        Binding("c", "density", show=False),
-        Binding("Y", "log_axis", show=False),
-        Binding("r", "per_rank", show=False),
-        Binding("left_square_bracket", "smoothing(-1)", show=False),
-        Binding("right_square_bracket", "smoothing(1)", show=False),
+        *(Binding(str(place + 1), f"pane({place})", f"go to the {name}", show=False) for place, name in enumerate(PANES)),
+        Binding("tab", "next_pane(1)", "next pane", show=False),
+        Binding("shift+tab", "next_pane(-1)", "previous pane", show=False),
+        Binding("slash", "filter", "filter the processes", show=False),
+        Binding("escape", "clear", "clear the filter or the tags", show=False),
+        Binding("space", "tag", "tag the chosen process", show=False),
+        Binding("s,f6,greater_than_sign", "sort(1)", "sort by the next column", show=False),
+        Binding("less_than_sign", "sort(-1)", "sort by the previous column", show=False),
+        Binding("I", "invert", "invert the order", show=False),
+        Binding("t", "tree", "processes as a tree by run and rank", show=False),
+        Binding("n", "run(1)", "next run", show=False),
+        Binding("N", "run(-1)", "previous run", show=False),
+        Binding("c", "density", "density of the GPU rows", show=False),
+        Binding("Y", "log_axis", "logarithmic loss axis", show=False),
+        Binding("r", "per_rank", "one curve per rank, or mean and spread", show=False),
+        Binding("left_square_bracket", "smoothing(-1)", "less smoothing", show=False),
+        Binding("right_square_bracket", "smoothing(1)", "more smoothing", show=False),
     ]
 
     def __init__(self) -> None:

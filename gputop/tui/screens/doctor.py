@@ -43,9 +43,9 @@ class DoctorScreen(SubScreen):
     DoctorScreen.small #involved { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "copy_all", show=False),
-        Binding("d", "back", show=False),
-        Binding("enter", "read", show=False),
+        Binding("c", "copy_all", "copy the whole finding", show=False),
+        Binding("d", "back", "back", show=False),
+        Binding("enter", "read", "read and scroll the finding", show=False),
     ]
     HINTS = (
         KeyHint("Up/Down", "choose a finding"),

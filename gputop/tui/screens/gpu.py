@@ -28,12 +28,12 @@ class GpuScreen(SubScreen):
     NAME = "GPU"
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,left_square_bracket", "other(-1)", show=False),
-        Binding("down,right_square_bracket", "other(1)", show=False),
-        Binding("left", "span(-1)", show=False),
-        Binding("right", "span(1)", show=False),
-        Binding("pageup", "scroll(-1)", show=False),
-        Binding("pagedown", "scroll(1)", show=False),
+        Binding("up,left_square_bracket", "other(-1)", "previous GPU", show=False),
+        Binding("down,right_square_bracket", "other(1)", "next GPU", show=False),
+        Binding("left", "span(-1)", "shorter range", show=False),
+        Binding("right", "span(1)", "longer range", show=False),
+        Binding("pageup", "scroll(-1)", "scroll up by a page", show=False),
+        Binding("pagedown", "scroll(1)", "scroll down by a page", show=False),
     ]
 
     def __init__(self, device: Device, view: View | None = None) -> None:

@@ -74,18 +74,18 @@ class RunScreen(ChartScreen):
     RunScreen.narrow.table #config { max-height: 100%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "x_axis", show=False),
-        Binding("g", "grid", show=False),
-        Binding("h", "subject", show=False),
-        Binding("t", "table", show=False),
-        Binding("o", "list", show=False),
-        Binding("slash", "filter", show=False),
-        Binding("n", "run(1)", show=False),
-        Binding("N", "run(-1)", show=False),
-        Binding("k,f9", "stop", show=False),
-        Binding("enter", "open", show=False),
-        Binding("space", "mark", show=False),
-        Binding("u", "unmark", show=False),
+        Binding("x", "x_axis", "time, steps, epochs or time of day along the axis", show=False),
+        Binding("g", "grid", "small charts of all metrics", show=False),
+        Binding("h", "subject", "what the heat rows of the ranks show", show=False),
+        Binding("t", "table", "ranks and configuration", show=False),
+        Binding("o", "list", "list of runs, or the charts", show=False),
+        Binding("slash", "filter", "filter the runs, or search the metrics", show=False),
+        Binding("n", "run(1)", "next run", show=False),
+        Binding("N", "run(-1)", "previous run", show=False),
+        Binding("k,f9", "stop", "stop the run", show=False),
+        Binding("enter", "open", "charts of the chosen run", show=False),
+        Binding("space", "mark", "overlay the chosen run", show=False),
+        Binding("u", "unmark", "the chosen run alone", show=False),
     ]
 
     def __init__(

@@ -30,8 +30,8 @@ class SettingsScreen(SubScreen):
     NAME = "settings"
     DEFAULT_CSS = "SettingsScreen Form { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s,f5", "save", show=False),
-        Binding("f2", "back", show=False),
+        Binding("ctrl+s,f5", "save", "save the settings", show=False),
+        Binding("f2", "back", "back", show=False),
     ]
     HINTS = (
         KeyHint("Up/Down", "move"),

@@ -35,10 +35,39 @@ APP_KEYS = (
     AppKey("plus,equals_sign", "interval('longer')", "longer interval"),
     AppKey("minus", "interval('shorter')", "shorter interval"),
     AppKey("f2", "settings", "settings"),
+    AppKey("colon,ctrl+p", "palette", "all actions with their keys"),
     AppKey("full_stop", "replay_step", "replay: next snapshot"),
     AppKey("right_curly_bracket", "replay_faster", "replay: faster"),
     AppKey("left_curly_bracket", "replay_slower", "replay: slower"),
 )
+
+_NAMES = {
+    "escape": "Esc",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
+    "space": "Space",
+    "full_stop": ".",
+    "plus": "+",
+    "equals_sign": "=",
+    "minus": "-",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
+}
+
+
+def key_name(key: str) -> str:
+    """Return a key of Textual's as people write it: "ctrl+p" -> "Ctrl-P", "question_mark" -> "?"."""
+    *modifiers, last = key.split("+")
+    name = _NAMES.get(last, last if len(last) == 1 else last.capitalize())
+    return "-".join([*(part.capitalize() for part in modifiers), name.upper() if modifiers and len(name) == 1 else name])
+
 
 KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("q  Ctrl-C  F10", "quit; jobs keep running, no process is signaled", "everywhere"),
@@ -50,7 +79,7 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("p", "pause the screen (a replay: pause or go on)", "everywhere"),
     KeyHelp("+  -", "longer or shorter interval", "everywhere but a run"),
     KeyHelp("F2", "settings", "everywhere"),
-    KeyHelp("Ctrl-P", "command palette", "everywhere"),
+    KeyHelp(":  Ctrl-P", "palette: every action of this screen with its key, searched by typing", "everywhere"),
     KeyHelp("Esc", "back", "every screen but the dashboard"),
     KeyHelp("Tab  Shift-Tab  1-4", "next, previous or that pane", "dashboard"),
     KeyHelp("arrows  PgUp  PgDn  Home  End", "move in a pane", "dashboard"),

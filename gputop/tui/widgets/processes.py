@@ -24,7 +24,7 @@ from gputop.tui.widgets.typed_filter import TypedFilter
 class ProcessesPane(TypedFilter, ViewPane):
     """Every process that uses a device or belongs to a run. The cursor stays on its process when the order changes."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "details of the chosen process or run", show=False)]
 
     def __init__(self) -> None:
         super().__init__("Processes", "3", id="processes")

@@ -57,16 +57,16 @@ class LaunchScreen(SubScreen):
     LaunchScreen.small #jobs { height: 5; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f5,ctrl+s", "start", show=False),
-        Binding("f6", "start_series", show=False),
-        Binding("c", "compare", show=False),
-        Binding("ctrl+d", "forget", show=False),
-        Binding("x,k,f9", "stop", show=False),
-        Binding("l", "recipes", show=False),
-        Binding("1", "pane('recipes')", show=False),
-        Binding("2", "pane('form')", show=False),
-        Binding("3", "pane('jobs')", show=False),
-        Binding("4", "pane('log')", show=False),
+        Binding("f5,ctrl+s", "start", "start the chosen recipe", show=False),
+        Binding("f6", "start_series", "start it at 1, 2, 4 GPUs, one after another", show=False),
+        Binding("c", "compare", "compare the jobs", show=False),
+        Binding("ctrl+d", "forget", "forget the chosen command of your own", show=False),
+        Binding("x,k,f9", "stop", "stop the chosen job", show=False),
+        Binding("l", "recipes", "recipes", show=False),
+        Binding("1", "pane('recipes')", "go to the recipes", show=False),
+        Binding("2", "pane('form')", "go to the form", show=False),
+        Binding("3", "pane('jobs')", "go to the jobs", show=False),
+        Binding("4", "pane('log')", "go to the log", show=False),
     ]
     HINTS = (
         KeyHint("Up/Down", "recipe"),
