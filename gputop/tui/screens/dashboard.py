@@ -41,27 +41,21 @@ SHARE_MOST = 0.6
 """Most of the rows that the GPUs may take while there are other panes."""
 DENSITIES = ("auto", "full", "compact")
 
-_HINTS = (
-    # (hint, order in which hints are dropped from a narrow line: highest number first; 0 is kept)
-    (KeyHint("l", "launch", "app.launch"), 1),
-    (KeyHint("d", "doctor", "app.doctor"), 2),
-    (KeyHint("o", "runs", "app.runs"), 3),
-    (KeyHint("enter", "details", "screen.open"), 3),
-    (KeyHint("/", "filter", "screen.filter"), 5),
-    (KeyHint("s", "sort", "screen.sort(1)"), 6),
-    (KeyHint("k", "stop", "app.stop_chosen"), 4),
-    (KeyHint("p", "pause", "app.pause"), 7),
-    (KeyHint("?", "help", "app.help"), 0),
-    (KeyHint("q", "quit", "app.leave"), 0),
+HINTS = (
+    KeyHint("l", "launch", "app.launch", 2),
+    KeyHint("d", "doctor", "app.doctor", 3),
+    KeyHint("o", "runs", "app.runs", 2),
+    KeyHint("Enter", "details", "screen.open", 2),
+    KeyHint("/", "filter", "screen.filter", 1),
+    KeyHint("Space", "tag", "screen.tag", 1),
+    KeyHint("k", "stop", "app.stop_chosen", 1),
+    KeyHint("s", "sort", "screen.sort(1)", 4),
+    KeyHint("y", "copy", "app.copy", 6),
+    KeyHint("p", "pause", "app.pause", 7),
+    KeyHint(":", "actions", "app.palette", 5),
+    KeyHint("?", "help", "app.help", 0),
+    KeyHint("q", "quit", "app.leave", 0),
 )
-
-
-def hints_for(columns: int) -> tuple[KeyHint, ...]:
-    """Return the keys that fit into a line of this many cells, dropping the least important."""
-    kept = list(_HINTS)
-    while len(kept) > 2 and 1 + sum(len(hint.key) + len(hint.what) + 3 for hint, _ in kept) > columns:
-        kept.remove(max(kept, key=lambda entry: entry[1]))
-    return tuple(hint for hint, _ in kept)
 
 
 class DashboardScreen(Screen[None]):
@@ -97,7 +91,7 @@ class DashboardScreen(Screen[None]):
         self.processes, self.doctor = ProcessesPane(), DoctorPane()
         self.panes: tuple[ViewPane, ...] = (self.gpus, self.training, self.processes, self.doctor)
         self.tabs = TabBar(("GPUs", "Training", "Processes", "Doctor"))
-        self.keys = KeyBar(hints_for(80))
+        self.keys = KeyBar(HINTS)
         self.tab = 0
         self.shape = "all"
         """"all" (every pane) or "tabs" (the most important ones, or one at a time)."""
@@ -176,7 +170,6 @@ class DashboardScreen(Screen[None]):
             return
         self._layout = layout
         self.tabs.display = self.shape == "tabs"
-        self.keys.set_hints(hints_for(columns))
         for pane, height in zip(self.panes, heights, strict=True):
             if pane.has_focus and not height:
                 self.set_focus(None)  # else Textual hands it to whatever pane comes next

@@ -86,7 +86,7 @@ class GpuScreen(SubScreen):
 
     def _hints(self, more: bool) -> tuple[KeyHint, ...]:
         return (
-            KeyHint("Esc", "back", "screen.back"),
+            KeyHint("Esc", "back", "screen.back", 0),
             KeyHint("Up/Down", "other GPU", "screen.other(1)"),
             KeyHint("Left/Right", f"range: {SPANS[self.span][0]}", "screen.span(1)"),
             *([KeyHint("PgUp/PgDn", "scroll", "screen.scroll(1)")] if more else []),

@@ -69,15 +69,15 @@ class LaunchScreen(SubScreen):
         Binding("4", "pane('log')", "go to the log", show=False),
     ]
     HINTS = (
-        KeyHint("Up/Down", "recipe"),
-        KeyHint("/", "search", "screen.pane('recipes')"),
-        KeyHint("Enter", "its form", "screen.pane('form')"),
-        KeyHint("F5", "start", "screen.start"),
-        KeyHint("F6", "at 1, 2, 4 GPUs", "screen.start_series"),
-        KeyHint("c", "compare", "screen.compare"),
-        KeyHint("x", "stop the job", "screen.stop"),
+        KeyHint("Up/Down", "recipe", "", 3),
+        KeyHint("/", "search", "screen.pane('recipes')", 1),
+        KeyHint("Enter", "its form", "screen.pane('form')", 2),
+        KeyHint("F5", "start", "screen.start", 1),
+        KeyHint("F6", "at 1, 2, 4 GPUs", "screen.start_series", 6),
+        KeyHint("c", "compare", "screen.compare", 4),
+        KeyHint("x", "stop the job", "screen.stop", 2),
         KeyHint("Tab 1-4", "panes", "app.focus_next"),
-        KeyHint("?", "help", "app.help"),
+        KeyHint("?", "help", "app.help", 0),
     )
 
     def __init__(self, view: View | None = None) -> None:
