@@ -14,10 +14,12 @@ from textual.app import App
 from textual.binding import Binding
 from textual.notifications import SeverityLevel
 
+from gputop import units
 from gputop.agent.feed import Feed, ReplayFeed
 from gputop.history.series import History
 from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
+from gputop.tui import screenshot
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_screen, run_screen
@@ -29,6 +31,7 @@ from gputop.tui.state.view import Settings, View, is_outlived, newest_run
 from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.palette import THEMES, theme_name
+from gputop.tui.widgets.private_textual import drawn_text
 from gputop.tui.widgets.requests import (
     GpuOpened,
     PcieWanted,
@@ -277,6 +280,22 @@ class GputopApp(App[None]):
             return
         self.copy_to_clipboard(found.text)
         self.notify(found.told, timeout=4)
+
+    def action_save_screen(self) -> None:
+        """Save what is on the screen, and say where. A disk that hangs does not hold up the screen."""
+        name = f"gputop-{getattr(self.screen, 'NAME', None) or 'dashboard'}"
+        svg, text = self.export_screenshot(title=f"gputop {units.clock(time.time(), '%Y-%m-%d %H:%M:%S')}"), drawn_text(self)
+
+        async def write() -> None:
+            try:
+                paths = await asyncio.to_thread(screenshot.save, name, svg, text)
+            except OSError as error:
+                self.notify(f"The screen cannot be saved: {error.strerror or error}.", severity="warning", timeout=6)
+                return
+            also = " (and .txt)" if len(paths) > 1 else ""
+            self.notify(f"Saved {paths[0]}{also}", timeout=6)
+
+        self.run_worker(write(), exit_on_error=False)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Return whether an action means something now."""
