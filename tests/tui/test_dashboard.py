@@ -310,6 +310,9 @@ LOOKS = {
     "column": ((100, 30), dashboards.one_gpu, "gputop-dark"),
     "small": ((80, 24), dashboards.one_gpu, "gputop-dark"),
     "trouble_light": ((160, 50), dashboards.troubled, "gputop-light"),
+    "small_light": ((80, 24), dashboards.one_gpu, "gputop-light"),
+    "trouble_colorblind": ((160, 50), dashboards.troubled, "gputop-colorblind"),
+    "trouble_mono": ((160, 50), dashboards.troubled, "gputop-mono"),
     "first_start": ((80, 24), dashboards.virtual, "gputop-dark"),
     "ascii_mono": ((80, 24), lambda: dashboards.one_gpu(ascii=True), "gputop-mono"),
 }
