@@ -25,6 +25,7 @@ from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.copying import Copy
+from gputop.tui.state.grouping import listed
 from gputop.tui.state.keys import APP_KEYS
 from gputop.tui.state.settings_file import read_settings
 from gputop.tui.state.view import Settings, View, is_outlived, newest_run
@@ -142,7 +143,7 @@ class GputopApp(App[None]):
         self.view = View(
             snapshot=self._latest,
             history=self.history,
-            findings=self.doctor.findings,
+            findings=listed(self.doctor.findings, self._latest),
             settings=self.settings,
             run_id=self._shown_run(),
             paused=self._paused,
