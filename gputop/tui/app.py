@@ -27,6 +27,7 @@ from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.copying import Copy
 from gputop.tui.state.grouping import listed
 from gputop.tui.state.keys import APP_KEYS
+from gputop.tui.state.layout import CHART_OPTIONS, LayoutKeeper
 from gputop.tui.state.settings_file import read_settings
 from gputop.tui.state.view import Settings, View, is_outlived, newest_run
 from gputop.tui.terminal_watch import answer_signals
@@ -35,6 +36,7 @@ from gputop.tui.widgets.palette import THEMES, theme_name
 from gputop.tui.widgets.private_textual import drawn_text
 from gputop.tui.widgets.requests import (
     GpuOpened,
+    LayoutChanged,
     PcieWanted,
     ProcessAsked,
     ProcessChosen,
@@ -64,7 +66,10 @@ class GputopApp(App[None]):
     def __init__(self, feed: Feed, settings: Settings) -> None:
         super().__init__()
         self.feed = feed
-        self.settings = settings
+        self.keeper = LayoutKeeper()
+        loaded = read_settings()
+        self._settings_problems = loaded.problems
+        self.settings = self.keeper.layout.settings(settings, loaded.named)
         self.history = History()
         self.doctor = LateDoctor()
         self.view: View | None = None
@@ -95,10 +100,10 @@ class GputopApp(App[None]):
         loop = asyncio.get_running_loop()
         answer_signals(loop, self._driver, lambda: self.screen.refresh(layout=True))
         bound_keys(self, self._driver, loop)
-        await self.push_screen(DashboardScreen())
+        await self.push_screen(DashboardScreen(self.keeper.layout))
         self.feed.start(lambda: self.post_message(FeedArrived()))
         self.set_interval(1.0, self._check_age)
-        for problem in read_settings().problems:
+        for problem in self._settings_problems:
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 
     def on_feed_arrived(self) -> None:
@@ -194,6 +199,7 @@ class GputopApp(App[None]):
         if settings.interval_s != self.settings.interval_s:
             self.feed.set_interval(settings.interval_s)
         self.settings = settings
+        self.keeper.keep(**{name: getattr(settings, name) for name in CHART_OPTIONS})
         self.theme = theme_name(settings.theme, settings.color)
         self.refresh_view()
 
@@ -244,6 +250,10 @@ class GputopApp(App[None]):
     def on_run_chosen(self, message: RunChosen) -> None:
         """Show another run on the dashboard."""
         self.choose_run(message.run_id)
+
+    def on_layout_changed(self, message: LayoutChanged) -> None:
+        """Remember how a screen is arranged."""
+        self.keeper.keep(**message.changes)
 
     def on_settings_changed(self, message: SettingsChanged) -> None:
         """Apply a setting that a key changed."""
@@ -302,12 +312,6 @@ class GputopApp(App[None]):
         """Return whether an action means something now."""
         return isinstance(self.feed, ReplayFeed) if action.startswith("replay_") else True
 
-    async def action_palette(self) -> None:
-        """Open the list of all actions; run the chosen one on the screen that it was opened on."""
-        from gputop.tui.screens.palette import open_palette
-
-        await open_palette(self, self.settings.ascii)
-
     def action_interval(self, direction: str) -> None:
         """Switch to the next longer or shorter interval."""
         now, steps = self.settings.interval_s, INTERVALS_S if direction == "longer" else INTERVALS_S[::-1]
@@ -350,6 +354,10 @@ class GputopApp(App[None]):
     async def action_settings(self) -> None:
         """Open the settings screen."""
         await self._open("settings")
+
+    async def action_palette(self) -> None:
+        """Open the list of all actions."""
+        await self._open("palette")
 
     async def action_environment(self) -> None:
         """Open the environment of the chosen process."""

@@ -45,6 +45,7 @@ def run_app(feed: Feed, settings: Settings) -> int:
         app.run(mouse=settings.mouse)
     finally:
         feed.close()
+        app.keeper.finish()
     if app.farewell:
         print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is closed; this prints to the plain terminal
     return app.return_code or 0

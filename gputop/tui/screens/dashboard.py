@@ -15,11 +15,13 @@ from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, Run
 from gputop.tui.drawing.doctor import doctor_lines_wanted
 from gputop.tui.drawing.gpus.pane import lines_wanted
+from gputop.tui.drawing.processes import SORTABLE, Order
 from gputop.tui.drawing.training import how_to_track
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.stacking import Need, stack
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
+from gputop.tui.state.layout import Layout
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.doctor_pane import DoctorPane
 from gputop.tui.widgets.gpus import GpusPane
@@ -82,13 +84,16 @@ class DashboardScreen(Screen[None]):
         Binding("right_square_bracket", "smoothing(1)", "more smoothing", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout | None = None) -> None:
         super().__init__()
+        held = layout or Layout()
         install_compositor(self)
         self.view: View | None = None
         self.header = Header()
         self.gpus, self.training = GpusPane(), TrainingPane()
         self.processes, self.doctor = ProcessesPane(), DoctorPane()
+        sort = held.sort if held.sort in SORTABLE else None
+        self.processes.order = Order(sort or Order().sort, bool(held.invert), tree=bool(held.tree))
         self.panes: tuple[ViewPane, ...] = (self.gpus, self.training, self.processes, self.doctor)
         self.tabs = TabBar(("GPUs", "Training", "Processes", "Doctor"))
         self.keys = KeyBar(HINTS)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 from textual import events
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 from textual.screen import ModalScreen, Screen
@@ -99,9 +99,10 @@ class ActionList(ChoiceList):
         self.fill()
 
 
-class PaletteScreen(ModalScreen[Choice | None]):
-    """Lists the choices; dismisses with the one that was taken, or None."""
+class PaletteScreen(ModalScreen[None]):
+    """Lists the choices and runs the one that is taken."""
 
+    NAME = "palette"
     DEFAULT_CSS = f"""
     PaletteScreen {{ align: center middle; }}
     PaletteScreen ActionList {{ width: {_COLUMNS}; max-width: 100%; height: {_ROWS}; max-height: 100%; }}
@@ -135,23 +136,15 @@ class PaletteScreen(ModalScreen[Choice | None]):
         """Do nothing: new values do not change the actions."""
 
     def on_choice_list_pressed(self, event: ChoiceList.Pressed) -> None:
-        """Take the chosen action."""
+        """Close, and run the chosen action where its key would."""
         event.stop()
-        self.dismiss(self.actions.choices[int(event.key)])
+        chosen = self.actions.choices[int(event.key)]
+        self.dismiss()
+        self.app.call_later(self.app.run_action, chosen.action, chosen.node)
 
     def action_close(self) -> None:
         """Close without an action."""
-        self.dismiss(None)
+        self.dismiss()
 
     def action_nothing(self) -> None:
         """Ignore a key."""
-
-
-async def open_palette(app: App[Any], ascii_only: bool) -> None:
-    """Open the palette of the visible screen; what is chosen runs where its key would."""
-
-    def run(chosen: Choice | None) -> None:
-        if chosen is not None:
-            app.call_later(app.run_action, chosen.action, chosen.node)
-
-    await app.push_screen(PaletteScreen(choices(app.screen), ascii_only), run)

@@ -42,6 +42,8 @@ class Loaded:
 
     settings: Settings
     problems: tuple[Problem, ...] = ()
+    named: frozenset[str] = frozenset()
+    """The settings that the file holds."""
     broken: bool = False
     """True if the file is not TOML at all: it must not be overwritten without asking."""
 
@@ -108,7 +110,7 @@ def _from_data(path: Path, data: Mapping[str, Any]) -> Loaded:
             problems.append(_problem(f"{path}: {name} = {value!r} is not {expected}.", "The default is used."))
         else:
             values[name] = accepted
-    return Loaded(replace(Settings(), **values), tuple(problems))
+    return Loaded(replace(Settings(), **values), tuple(problems), frozenset(values))
 
 
 def _accept(name: str, value: Any) -> tuple[Any, str]:

@@ -29,6 +29,7 @@ from gputop.tui.screens.launch.recipe_list import RecipeList
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.form import Field, Form
+from gputop.tui.widgets.requests import LayoutChanged
 
 POLL_S = 0.5
 """How often the jobs and the log are polled while the screen is open."""
@@ -80,8 +81,10 @@ class LaunchScreen(SubScreen):
         KeyHint("?", "help", "app.help", 0),
     )
 
-    def __init__(self, view: View | None = None) -> None:
+    def __init__(self, view: View | None = None, recipe: str | None = None) -> None:
         super().__init__(view)
+        self._first = recipe
+        """Key of the recipe to begin with, if it is still there."""
         self.jobs: list[Job] = []
         self.problems: tuple[GputopError, ...] = ()
         self.entries: list[Launchable] = entries.entries()
@@ -134,7 +137,7 @@ class LaunchScreen(SubScreen):
         listed = pane.found(self.entries)
         keys = [entry.key for entry in listed]
         if pane.chosen not in keys:
-            pane.chosen = _FIRST if _FIRST in keys else keys[0] if keys else None
+            pane.chosen = next((key for key in (self._first, _FIRST, *keys[:1]) if key in keys), None)
         items = list_items(listed, columns, short=self.has_class("low") or self.has_class("small"))
         nothing = [Item((Span("nothing holds these letters", "dim"),))]
         pane.set_items(items or nothing, subtitle=pane.search_line())
@@ -380,6 +383,7 @@ class LaunchScreen(SubScreen):
 
     def _started(self, started: Sequence[Job], message: str, hint: str, *, warn: bool = False) -> None:
         self._remember()
+        self.post_message(LayoutChanged(recipe=self.entry.key))
         self.entries = entries.entries()
         self._fill_recipes()
         self._show_message(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)
