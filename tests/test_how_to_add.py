@@ -37,6 +37,7 @@ KEY_NAMES = {
     "left_curly_bracket": "{",
     "right_curly_bracket": "}",
     "equals_sign": "+",
+    "colon": ":",
 }
 """Textual's name of a key -> what the help calls it; "=" is "+" without Shift."""
 
@@ -240,7 +241,8 @@ def test_each_key_has_an_action_and_each_action_that_opens_a_screen_a_key() -> N
 def test_the_help_describes_each_key_of_the_app() -> None:
     from gputop.tui.state.keys import APP_KEYS, KEYS
 
-    described = {word.lower() for line in KEYS for word in line.keys.split()}
+    words = [word for line in KEYS for word in line.keys.split()]
+    described = {*words, *map(str.lower, words)}
     keys = {key for item in APP_KEYS for key in item.keys.split(",")}
     none_of(
         {key for key in keys if KEY_NAMES.get(key, key).replace("+", "-") not in {w.replace("+", "-") for w in described}},

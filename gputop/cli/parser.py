@@ -9,6 +9,7 @@ from typing import Any
 
 from gputop.cli import completion, doctor, selftest
 from gputop.cli.help import Parser, add_command
+from gputop.tui.state.settings import THEMES
 
 _JOB = "20261122-141300-3f2a"
 """Stands for a job's id in examples."""
@@ -37,7 +38,7 @@ def build_parser() -> argparse.ArgumentParser:
     _shared(parser, default=True)
     _hosts(parser, default=True)
     look = parser.add_argument_group("look")
-    look.add_argument("--theme", choices=("auto", "dark", "light", "ansi"), help="colours (auto follows COLORFGBG and TERM)")
+    look.add_argument("--theme", choices=THEMES, help="colours (auto follows COLORFGBG and TERM; colorblind: blue and orange)")
     look.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
     look.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR=1)")
     look.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal, for selecting text")

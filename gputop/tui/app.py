@@ -13,24 +13,30 @@ from dataclasses import replace
 from textual.binding import Binding
 from textual.notifications import SeverityLevel
 
+from gputop import units
 from gputop.agent.feed import Feed, ReplayFeed
 from gputop.history.series import History
 from gputop.snapshot import Snapshot
 from gputop.terminal_text import printable
+from gputop.tui import screenshot
 from gputop.tui.lazy_doctor import LateDoctor
 from gputop.tui.messages import FeedArrived
 from gputop.tui.screen_factory import OPENERS, AnyScreen, gpu_screen, process_screen, run_screen
 from gputop.tui.screens.dashboard import DashboardScreen
 from gputop.tui.state.copying import Copy
+from gputop.tui.state.grouping import listed
 from gputop.tui.state.keys import APP_KEYS
+from gputop.tui.state.layout import CHART_OPTIONS, LayoutKeeper
 from gputop.tui.state.settings_file import read_settings
 from gputop.tui.state.view import Settings, View, is_outlived, newest_run
 from gputop.tui.terminal.palette import THEMES, theme_name
+from gputop.tui.terminal.private_textual import drawn_text
 from gputop.tui.terminal.sparing_app import SparingApp
 from gputop.tui.terminal_watch import answer_signals
 from gputop.tui.typed_ahead import bound_keys
 from gputop.tui.widgets.requests import (
     GpuOpened,
+    LayoutChanged,
     PcieWanted,
     ProcessAsked,
     ProcessChosen,
@@ -53,12 +59,17 @@ class GputopApp(SparingApp):
 
     TITLE = "gputop"
     CSS_PATH = "gputop.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    """Textual's own knows none of our actions."""
     BINDINGS = [Binding(key.keys, key.action, key.what, show=False) for key in APP_KEYS]  # noqa: RUF012 - Textual's own form
 
     def __init__(self, feed: Feed, settings: Settings) -> None:
         super().__init__()
         self.feed = feed
-        self.settings = settings
+        self.keeper = LayoutKeeper()
+        loaded = read_settings()
+        self._settings_problems = loaded.problems
+        self.settings = self.keeper.layout.settings(settings, loaded.named)
         self.history = History()
         self.doctor = LateDoctor()
         self.view: View | None = None
@@ -94,10 +105,10 @@ class GputopApp(SparingApp):
         loop = asyncio.get_running_loop()
         answer_signals(loop, self._driver, self.draw_anew)
         bound_keys(self, self._driver, loop)
-        await self.push_screen(DashboardScreen())
+        await self.push_screen(DashboardScreen(self.keeper.layout))
         self.feed.start(lambda: self.post_message(FeedArrived()))
         self.set_interval(1.0, self._check_age)
-        for problem in read_settings().problems:
+        for problem in self._settings_problems:
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 
     def on_feed_arrived(self) -> None:
@@ -142,7 +153,7 @@ class GputopApp(SparingApp):
         self.view = View(
             snapshot=self._latest,
             history=self.history,
-            findings=self.doctor.findings,
+            findings=listed(self.doctor.findings, self._latest),
             settings=self.settings,
             run_id=self._shown_run(),
             paused=self._paused,
@@ -194,6 +205,7 @@ class GputopApp(SparingApp):
         if settings.interval_s != self.settings.interval_s:
             self.feed.set_interval(settings.interval_s)
         self.settings = settings
+        self.keeper.keep(**{name: getattr(settings, name) for name in CHART_OPTIONS})
         self.theme = theme_name(settings.theme, settings.color)
         self.refresh_view()
 
@@ -245,6 +257,10 @@ class GputopApp(SparingApp):
         """Show another run on the dashboard."""
         self.choose_run(message.run_id)
 
+    def on_layout_changed(self, message: LayoutChanged) -> None:
+        """Remember how a screen is arranged."""
+        self.keeper.keep(**message.changes)
+
     def on_settings_changed(self, message: SettingsChanged) -> None:
         """Apply a setting that a key changed."""
         self.change_settings(message.settings)
@@ -281,6 +297,26 @@ class GputopApp(SparingApp):
             return
         self.copy_to_clipboard(found.text)
         self.notify(found.told, timeout=4)
+
+    def action_save_screen(self) -> None:
+        """Save what is on the screen, and say where. A disk that hangs does not hold up the screen."""
+        name = f"gputop-{getattr(self.screen, 'NAME', None) or 'dashboard'}"
+        svg, text = self.export_screenshot(title=f"gputop {units.clock(time.time(), '%Y-%m-%d %H:%M:%S')}"), drawn_text(self)
+
+        async def write() -> None:
+            try:
+                paths = await asyncio.to_thread(screenshot.save, name, svg, text)
+            except OSError as error:
+                self.notify(f"The screen cannot be saved: {error.strerror or error}.", severity="warning", timeout=6)
+                return
+            also = " (and .txt)" if len(paths) > 1 else ""
+            self.notify(f"Saved {paths[0]}{also}", timeout=6)
+
+        self.run_worker(write(), exit_on_error=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Return whether an action means something now."""
+        return isinstance(self.feed, ReplayFeed) if action.startswith("replay_") else True
 
     def action_interval(self, direction: str) -> None:
         """Switch to the next longer or shorter interval."""
@@ -324,6 +360,10 @@ class GputopApp(SparingApp):
     async def action_settings(self) -> None:
         """Open the settings screen."""
         await self._open("settings")
+
+    async def action_palette(self) -> None:
+        """Open the list of all actions."""
+        await self._open("palette")
 
     async def action_environment(self) -> None:
         """Open the environment of the chosen process."""

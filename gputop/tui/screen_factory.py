@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 from textual.screen import Screen
 
 from gputop.snapshot import Device, Process, Run
+from gputop.tui.state.layout import LayoutKeeper
 from gputop.tui.state.settings import Settings
 from gputop.tui.state.view import View, newest_run
 
@@ -18,6 +19,7 @@ class Host(Protocol):
     """What a new screen needs from the app."""
 
     settings: Settings
+    keeper: LayoutKeeper
 
     @property
     def remote(self) -> str | None:
@@ -49,7 +51,7 @@ def _launch(app: Host, view: View | None) -> AnyScreen | None:
     if app.remote is not None:
         app.notify(f"This screen shows {app.remote}: gputop launches on this machine only, without -H.", severity="warning")
         return None
-    return LaunchScreen(view)
+    return LaunchScreen(view, app.keeper.layout.recipe)
 
 
 def _doctor(app: Host, view: View | None) -> AnyScreen | None:
@@ -62,6 +64,12 @@ def _settings(app: Host, view: View | None) -> AnyScreen | None:
     from gputop.tui.screens.settings import SettingsScreen
 
     return SettingsScreen(view, app.change_settings) if view is not None else None
+
+
+def _palette(app: Host, view: View | None) -> AnyScreen | None:
+    from gputop.tui.screens.palette import PaletteScreen, choices
+
+    return PaletteScreen(choices(app.screen), app.settings.ascii)
 
 
 def _environment(app: Host, view: View | None) -> AnyScreen | None:
@@ -109,6 +117,7 @@ OPENERS: dict[str, Callable[[Host, View | None], AnyScreen | None]] = {
     "launch": _launch,
     "doctor": _doctor,
     "settings": _settings,
+    "palette": _palette,
     "environment": _environment,
     "stop": _stop,
     "where": _where,

@@ -34,7 +34,7 @@ def run_app(feed: Feed, settings: Settings) -> int:
     os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
     if settings.theme == "auto":
         settings = replace(settings, theme=guess_theme(os.environ))
-    if not settings.color or settings.theme == "ansi":
+    if not settings.color or settings.theme in ("ansi", "mono"):
         os.environ.setdefault("TEXTUAL_COLOR_SYSTEM", "standard")
     with long_lived():
         from gputop.tui.app import GputopApp
@@ -45,6 +45,7 @@ def run_app(feed: Feed, settings: Settings) -> int:
         app.run(mouse=settings.mouse)
     finally:
         feed.close()
+        app.keeper.finish()
     if app.farewell:
         print(app.farewell, file=sys.stderr)  # noqa: T201 - the screen is closed; this prints to the plain terminal
     return app.return_code or 0
@@ -86,11 +87,13 @@ def write_fully(stream: TextIO | None) -> TextIO | None:
 
 
 def guess_theme(environment: Mapping[str, str]) -> str:
-    """Return "light" if COLORFGBG says so, "ansi" if TERM promises at most 16 colors, else "dark"."""
+    """Return "mono" if TERM promises no color, "light" if COLORFGBG says so, "ansi" if TERM promises 16 colors, else "dark"."""
+    term = environment.get("TERM", "") if not environment.get("COLORTERM") else ""
+    if term in ("vt100", "vt102", "vt220", "dumb"):
+        return "mono"
     background = environment.get("COLORFGBG", "").rpartition(";")[2]
     if background in ("7", "15"):
         return "light"
-    term = environment.get("TERM", "")
-    if not environment.get("COLORTERM") and term in ("linux", "vt100", "vt220", "ansi", "xterm", "screen"):
+    if term in ("linux", "ansi", "xterm", "screen"):
         return "ansi"
     return "dark"

@@ -13,7 +13,7 @@ from gputop.history.series import History
 from gputop.snapshot import Snapshot
 from gputop.tui.app import GputopApp
 from gputop.tui.state.view import Settings, View
-from gputop.tui.terminal.palette import THEMES
+from gputop.tui.terminal.palette import THEMES, theme_name
 from tests import samples
 
 SIZES = ((160, 50), (100, 30), (80, 24))
@@ -42,7 +42,7 @@ class ScreenApp(App[None]):
     def on_mount(self) -> None:
         for theme in THEMES:
             self.register_theme(theme)
-        self.theme = "gputop-mono" if self.mono else "gputop-dark"
+        self.theme = theme_name(self.view.settings.theme, not self.mono)
         self.push_screen(self.first_screen)
         self.call_after_refresh(self.give, self.view)
 

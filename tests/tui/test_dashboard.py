@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from gputop.tui.drawing.line import plain
-from gputop.tui.screens.dashboard import hints_for
 from gputop.tui.widgets.requests import ProcessChosen, RunChosen, RunOpened, SettingsChanged
 from tests import samples
 from tests.tui import dashboards
@@ -45,7 +44,7 @@ async def test_wide_screen_shows_all_four_panes() -> None:
         ):
             assert row_with(app, part)
         assert "✗ A07 Only GPU 0 works: all 4 ranks run on it" in row_with(app, "✗")
-        assert row_with(app, "q quit").startswith(" l launch  d doctor  o runs  enter details  / filter  s sort")
+        assert row_with(app, "q quit").startswith(" l launch  d doctor  o runs  Enter details  / filter  Space tag")
 
 
 async def test_a_medium_screen_holds_all_four_panes() -> None:
@@ -296,14 +295,6 @@ async def test_an_idle_tick_repaints_the_clock_alone() -> None:
         assert app.text()[1:] == before[1:]
 
 
-def test_key_bar_keeps_help_and_quit() -> None:
-    for columns in (20, 40, 60, 80, 100):
-        kept = [hint.key for hint in hints_for(columns)]
-        assert kept[-2:] == ["?", "q"]
-        assert sum(len(hint.key) + len(hint.what) + 3 for hint in hints_for(columns)) <= max(columns, 20)
-    assert len(hints_for(100)) == 10
-
-
 async def test_header_of_a_stale_simulated_machine() -> None:
     view = dashboards.healthy()
     host = replace(view.snapshot.host, simulated=True)
@@ -319,6 +310,9 @@ LOOKS = {
     "column": ((100, 30), dashboards.one_gpu, "gputop-dark"),
     "small": ((80, 24), dashboards.one_gpu, "gputop-dark"),
     "trouble_light": ((160, 50), dashboards.troubled, "gputop-light"),
+    "small_light": ((80, 24), dashboards.one_gpu, "gputop-light"),
+    "trouble_colorblind": ((160, 50), dashboards.troubled, "gputop-colorblind"),
+    "trouble_mono": ((160, 50), dashboards.troubled, "gputop-mono"),
     "first_start": ((80, 24), dashboards.virtual, "gputop-dark"),
     "ascii_mono": ((80, 24), lambda: dashboards.one_gpu(ascii=True), "gputop-mono"),
 }

@@ -21,12 +21,12 @@ _MARKS = {"error": ("✗", "x", "bad"), "warning": ("!", "!", "warn"), "info": (
 
 def draw_doctor(view: View, width: int, height: int) -> Drawing:
     """Return the pane: the first finding in full, the others as far as they fit (each at least by its headline)."""
-    findings = view.findings
+    findings, names = view.findings, names_of_runs(view)
     lines: list[Line] = []
     for place, finding in enumerate(findings):
         # Reserve one line for each later headline.
         room = height - len(lines) - (len(findings) - place - 1)
-        lines.extend(_finding(finding, width, max(1, room), view.settings.ascii))
+        lines.extend(_finding(finding, width, max(1, room), view.settings.ascii, names.get(finding.run or "", "")))
     if not findings:
         lines.extend(_healthy(view, width, height))
     title = doctor_title(findings)
@@ -54,27 +54,37 @@ def doctor_title(findings: Sequence[Finding]) -> Line:
     return line(("Doctor", "title"))
 
 
-def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None) -> Line:
-    """Return "✗ A07 title … confidence" in exactly ``width`` cells; ``title`` replaces a finding's long title."""
+def names_of_runs(view: View) -> dict[str, str]:
+    """Return run id -> name where findings have to say which run they are about: where several are known."""
+    runs = view.snapshot.runs
+    return {run.run_id: run.name for run in runs} if len(runs) > 1 else {}
+
+
+def headline(finding: Finding, width: int, ascii_only: bool = False, title: str | None = None, run: str = "") -> Line:
+    """Return "✗ A07 title · run … confidence" in exactly ``width`` cells; ``title`` replaces a finding's long title."""
     mark, plain_mark, style = _MARKS.get(finding.severity, _MARKS["info"])
     left = line(
         (plain_mark if ascii_only else mark, style),
         " ",
         (f"{clean(finding.id)} ", "dim"),
         (clean(title or finding.title), "value"),
+        (f" {'-' if ascii_only else '·'} {clean(run)}" if run else "", "dim"),
     )
     return spread(left, line((finding.confidence, "ok" if finding.confidence == "certain" else "dim")), width)
 
 
-def _finding(finding: Finding, width: int, room: int, ascii_only: bool) -> list[Line]:
+def _finding(finding: Finding, width: int, room: int, ascii_only: bool, run: str) -> list[Line]:
     """Return a finding in at most ``room`` lines; the headline takes precedence, then the fix, then the evidence."""
-    title = [plain(part) for part in wrap(clean(finding.title), max(10, width - 5 - len(finding.id) - len(finding.confidence)))]
+    title = [
+        plain(part)
+        for part in wrap(clean(finding.title), max(10, width - 5 - len(finding.id) - len(finding.confidence) - len(run)))
+    ]
     if room < 2 or not title:
-        return [headline(finding, width, ascii_only)]
+        return [headline(finding, width, ascii_only, run=run)]
     if len(title) == 2 and room >= MIN_LINES_FOR_LONG_TITLE:
-        head = [headline(finding, width, ascii_only, title[0]), clip(line("  ", (title[1], "value")), width)]
+        head = [headline(finding, width, ascii_only, title[0], run), clip(line("  ", (title[1], "value")), width)]
     else:
-        head = [headline(finding, width, ascii_only)]
+        head = [headline(finding, width, ascii_only, run=run)]
     fix = [clip(line("  ", *part), width) for part in _fix(finding.fix, max(8, width - 2))[: min(MAX_FIX_LINES, room - 1)]]
     evidence = [
         clip(line("  · " if first else "    ", *part), width)

@@ -29,6 +29,28 @@ class KeyHint(NamedTuple):
     key: str
     what: str
     action: str = ""
+    drop: int = 5
+    """When a narrow line leaves it out: the highest number first, of equals the last; 0 stays."""
+
+
+MORE = KeyHint("?", "more", "app.help", 0)
+
+
+def fitted(hints: Sequence[KeyHint], columns: int) -> tuple[KeyHint, ...]:
+    """Return the hints that fit into a line; where some are left out, the one for the help says so."""
+    if _columns_of(hints) <= columns:
+        return tuple(hints)
+    kept = [MORE if hint.key == MORE.key else hint for hint in hints]
+    if MORE not in kept:
+        kept.append(MORE)
+    while _columns_of(kept) > columns and (others := [hint for hint in kept if hint is not MORE]):
+        last = max(hint.drop for hint in others)
+        kept.remove([hint for hint in others if hint.drop == last][-1])
+    return tuple(kept)
+
+
+def _columns_of(hints: Sequence[KeyHint]) -> int:
+    return sum(text_width(hint.key) + text_width(hint.what) + 3 for hint in hints) - 1
 
 
 class KeyBar(LinesWidget):
@@ -49,19 +71,17 @@ class KeyBar(LinesWidget):
             self._lay_out()
 
     def resized(self) -> None:
-        """Drop the last keys if they do not fit."""
+        """Drop the keys that are needed least if they do not fit."""
         self._lay_out(paint=False)
 
     def _lay_out(self, paint: bool = True) -> None:
         spans: list[Span] = [Span(" ")]
         self._places, at = [], 1
         room = self.size.width or 80
-        for hint in self.hints:
+        for hint in fitted(self.hints, room):
             columns = text_width(hint.key) + 1 + text_width(hint.what)
-            if at + columns > room:
-                break
             self._places.append((at, at + columns, hint.action))
-            spans += [Span(hint.key, "key"), Span(f" {hint.what}  ", "dim")]
+            spans += [Span("  ")] * (at > 1) + [Span(hint.key, "key"), Span(f" {hint.what}", "dim")]
             at += columns + 2
         if paint:
             self.set_lines([tuple(spans)])
@@ -83,9 +103,9 @@ class SubScreen(Screen[None]):
 
     DEFAULT_CSS = "SubScreen #head { height: 1; dock: top; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape", "back", show=False),
-        Binding("tab", "app.focus_next", show=False),
-        Binding("shift+tab", "app.focus_previous", show=False),
+        Binding("escape", "back", "back", show=False),
+        Binding("tab", "app.focus_next", "next pane", show=False),
+        Binding("shift+tab", "app.focus_previous", "previous pane", show=False),
     ]
     NAME = ""
     HINTS: tuple[KeyHint, ...] = ()
@@ -99,7 +119,7 @@ class SubScreen(Screen[None]):
         """Lay out the header, the body and the key bar."""
         yield LinesWidget(id="head")
         yield from self.compose_body()
-        yield KeyBar((KeyHint("Esc", "back", "screen.back"), *self.HINTS))
+        yield KeyBar((KeyHint("Esc", "back", "screen.back", 0), *self.HINTS))
 
     def compose_body(self) -> ComposeResult:
         """Yield the widgets between the header and the key bar."""

@@ -20,19 +20,19 @@ class ChartScreen(SubScreen):
     """Holds the chart and how it is drawn; calls ``change`` when a key changes that (the app's settings)."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("Y", "log_axis", show=False),
-        Binding("left_square_bracket", "smooth(-1)", show=False),
-        Binding("right_square_bracket", "smooth(1)", show=False),
-        Binding("r", "per_rank", show=False),
-        Binding("left", "read(-1)", show=False),
-        Binding("right", "read(1)", show=False),
-        Binding("shift+left", "read(-10)", show=False),
-        Binding("shift+right", "read(10)", show=False),
-        Binding("plus,equals_sign", "zoom(0.5)", show=False),
-        Binding("minus", "zoom(2.0)", show=False),
-        Binding("0", "whole", show=False),
-        Binding("M", "metric(-1)", show=False),
-        Binding("m", "metric(1)", show=False),
+        Binding("Y", "log_axis", "logarithmic axis", show=False),
+        Binding("left_square_bracket", "smooth(-1)", "less smoothing", show=False),
+        Binding("right_square_bracket", "smooth(1)", "more smoothing", show=False),
+        Binding("r", "per_rank", "one curve per rank, or mean and spread", show=False),
+        Binding("left", "read(-1)", "read the values to the left", show=False),
+        Binding("right", "read(1)", "read the values to the right", show=False),
+        Binding("shift+left", "read(-10)", "read ten columns to the left", show=False),
+        Binding("shift+right", "read(10)", "read ten columns to the right", show=False),
+        Binding("plus,equals_sign", "zoom(0.5)", "zoom in", show=False),
+        Binding("minus", "zoom(2.0)", "zoom out", show=False),
+        Binding("0", "whole", "the whole axis", show=False),
+        Binding("M", "metric(-1)", "previous metric", show=False),
+        Binding("m", "metric(1)", "next metric", show=False),
     ]
 
     def __init__(self, view: View | None, change: Callable[[Settings], None] | None) -> None:

@@ -31,9 +31,9 @@ class CompareScreen(SubScreen):
     CompareScreen #chart { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "back", show=False),
-        Binding("left", "kind(-1)", show=False),
-        Binding("right", "kind(1)", show=False),
+        Binding("c", "back", "back", show=False),
+        Binding("left", "kind(-1)", "previous quantity", show=False),
+        Binding("right", "kind(1)", "next quantity", show=False),
     ]
     HINTS = (KeyHint("Left/Right", "other jobs", "screen.kind(1)"),)
 

@@ -15,11 +15,13 @@ from gputop.history.smoothing import next_smoothing
 from gputop.snapshot import Process, Run
 from gputop.tui.drawing.doctor import doctor_lines_wanted
 from gputop.tui.drawing.gpus.pane import lines_wanted
+from gputop.tui.drawing.processes import SORTABLE, Order
 from gputop.tui.drawing.training import how_to_track
 from gputop.tui.screens.base import KeyBar, KeyHint
 from gputop.tui.screens.stacking import Need, stack
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
+from gputop.tui.state.layout import Layout
 from gputop.tui.state.view import Settings, View
 from gputop.tui.terminal.private_textual import install_compositor
 from gputop.tui.widgets.doctor_pane import DoctorPane
@@ -34,24 +36,27 @@ from gputop.tui.widgets.training import TrainingPane
 TABS_BELOW = (100, 30)
 """Below this many columns or rows, the first tab shows the most important panes, and each other tab one pane."""
 RULE_LINES = 1
+PANES = ("GPUs", "training", "processes", "doctor")
 TRAINING_LINES_MIN, PROCESS_LINES_MIN, DOCTOR_LINES_MIN = 6, 4, 4
 """With less, a chart shows no curve, a table no row worth its heading, and a finding no fix."""
 SHARE_MOST = 0.6
 """Most of the rows that the GPUs may take while there are other panes."""
 DENSITIES = ("auto", "full", "compact")
 
-_HINTS = (
-    # (hint, order in which hints are dropped from a narrow line: highest number first; 0 is kept)
-    (KeyHint("l", "launch", "app.launch"), 1),
-    (KeyHint("d", "doctor", "app.doctor"), 2),
-    (KeyHint("o", "runs", "app.runs"), 3),
-    (KeyHint("enter", "details", "screen.open"), 3),
-    (KeyHint("/", "filter", "screen.filter"), 5),
-    (KeyHint("s", "sort", "screen.sort(1)"), 6),
-    (KeyHint("k", "stop", "app.stop_chosen"), 4),
-    (KeyHint("p", "pause", "app.pause"), 7),
-    (KeyHint("?", "help", "app.help"), 0),
-    (KeyHint("q", "quit", "app.leave"), 0),
+HINTS = (
+    KeyHint("l", "launch", "app.launch", 2),
+    KeyHint("d", "doctor", "app.doctor", 3),
+    KeyHint("o", "runs", "app.runs", 2),
+    KeyHint("Enter", "details", "screen.open", 2),
+    KeyHint("/", "filter", "screen.filter", 1),
+    KeyHint("Space", "tag", "screen.tag", 1),
+    KeyHint("k", "stop", "app.stop_chosen", 1),
+    KeyHint("s", "sort", "screen.sort(1)", 4),
+    KeyHint("y", "copy", "app.copy", 6),
+    KeyHint("p", "pause", "app.pause", 7),
+    KeyHint(":", "actions", "app.palette", 5),
+    KeyHint("?", "help", "app.help", 0),
+    KeyHint("q", "quit", "app.leave", 0),
 )
 
 
@@ -59,12 +64,9 @@ _LOCAL_KEYS = ("l", "k")
 """Keys that act on this machine, and do nothing on the screen of another one."""
 
 
-def hints_for(columns: int, *, remote: bool = False) -> tuple[KeyHint, ...]:
-    """Return the keys that fit into a line of this many cells, dropping the least important."""
-    kept = [entry for entry in _HINTS if not remote or entry[0].key not in _LOCAL_KEYS]
-    while len(kept) > 2 and 1 + sum(len(hint.key) + len(hint.what) + 3 for hint, _ in kept) > columns:
-        kept.remove(max(kept, key=lambda entry: entry[1]))
-    return tuple(hint for hint, _ in kept)
+def hints_of(remote: str | None) -> tuple[KeyHint, ...]:
+    """Return the keys of the screen of this machine, or of another one."""
+    return tuple(hint for hint in HINTS if remote is None or hint.key not in _LOCAL_KEYS)
 
 
 class DashboardScreen(Screen[None]):
@@ -72,35 +74,38 @@ class DashboardScreen(Screen[None]):
 
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(str(place + 1), f"pane({place})", show=False) for place in range(4)),
-        Binding("tab", "next_pane(1)", show=False),
-        Binding("shift+tab", "next_pane(-1)", show=False),
-        Binding("slash", "filter", show=False),
-        Binding("escape", "clear", show=False),
-        Binding("space", "tag", show=False),
-        Binding("s,f6,greater_than_sign", "sort(1)", show=False),
-        Binding("less_than_sign", "sort(-1)", show=False),
-        Binding("I", "invert", show=False),
-        Binding("t", "tree", show=False),
-        Binding("n", "run(1)", show=False),
-        Binding("N", "run(-1)", show=False),
-        Binding("c", "density", show=False),
-        Binding("Y", "log_axis", show=False),
-        Binding("r", "per_rank", show=False),
-        Binding("left_square_bracket", "smoothing(-1)", show=False),
-        Binding("right_square_bracket", "smoothing(1)", show=False),
+        *(Binding(str(place + 1), f"pane({place})", f"go to the {name}", show=False) for place, name in enumerate(PANES)),
+        Binding("tab", "next_pane(1)", "next pane", show=False),
+        Binding("shift+tab", "next_pane(-1)", "previous pane", show=False),
+        Binding("slash", "filter", "filter the processes", show=False),
+        Binding("escape", "clear", "clear the filter or the tags", show=False),
+        Binding("space", "tag", "tag the chosen process", show=False),
+        Binding("s,f6,greater_than_sign", "sort(1)", "sort by the next column", show=False),
+        Binding("less_than_sign", "sort(-1)", "sort by the previous column", show=False),
+        Binding("I", "invert", "invert the order", show=False),
+        Binding("t", "tree", "processes as a tree by run and rank", show=False),
+        Binding("n", "run(1)", "next run", show=False),
+        Binding("N", "run(-1)", "previous run", show=False),
+        Binding("c", "density", "density of the GPU rows", show=False),
+        Binding("Y", "log_axis", "logarithmic loss axis", show=False),
+        Binding("r", "per_rank", "one curve per rank, or mean and spread", show=False),
+        Binding("left_square_bracket", "smoothing(-1)", "less smoothing", show=False),
+        Binding("right_square_bracket", "smoothing(1)", "more smoothing", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, layout: Layout | None = None) -> None:
         super().__init__()
+        held = layout or Layout()
         install_compositor(self)
         self.view: View | None = None
         self.header = Header()
         self.gpus, self.training = GpusPane(), TrainingPane()
         self.processes, self.doctor = ProcessesPane(), DoctorPane()
+        sort = held.sort if held.sort in SORTABLE else None
+        self.processes.order = Order(sort or Order().sort, bool(held.invert), tree=bool(held.tree))
         self.panes: tuple[ViewPane, ...] = (self.gpus, self.training, self.processes, self.doctor)
         self.tabs = TabBar(("GPUs", "Training", "Processes", "Doctor"))
-        self.keys = KeyBar(hints_for(80))
+        self.keys = KeyBar(HINTS)
         self.tab = 0
         self.shape = "all"
         """"all" (every pane) or "tabs" (the most important ones, or one at a time)."""
@@ -174,7 +179,7 @@ class DashboardScreen(Screen[None]):
             return
         self.shape = "all" if columns >= TABS_BELOW[0] and rows >= TABS_BELOW[1] else "tabs"
         heights = self._heights(columns, rows)
-        self.keys.set_hints(hints_for(columns, remote=self.view is not None and self.view.remote is not None))
+        self.keys.set_hints(hints_of(self.view.remote if self.view is not None else None))
         layout = (columns, rows, self.shape, self.tab if self.shape == "tabs" else None, *heights)
         if layout == self._layout:
             return

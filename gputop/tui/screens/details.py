@@ -34,8 +34,8 @@ class ProcessScreen(SubScreen):
 
     NAME = "process"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("e", "environment", show=False),
-        Binding("k,f9", "stop", show=False),
+        Binding("e", "environment", "its environment", show=False),
+        Binding("k,f9", "stop", "stop or signal it", show=False),
     ]
     HINTS = (
         KeyHint("Up/Down", "scroll"),
@@ -111,7 +111,7 @@ class EnvironmentScreen(SubScreen):
     """Shows the environment that a process was started with. It never changes, so one answer is enough."""
 
     NAME = "environment"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("e", "back", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("e", "back", "back", show=False)]
     HINTS = (KeyHint("Up/Down PgUp/PgDn", "scroll"),)
 
     def __init__(self, process: Process, view: View | None = None) -> None:

@@ -10,7 +10,7 @@ from textual.containers import Container, Vertical
 
 from gputop.doctor.findings.finding import EVIDENCE, Finding
 from gputop.tui.drawing import finding_text
-from gputop.tui.drawing.doctor import headline, undecided_lines
+from gputop.tui.drawing.doctor import headline, names_of_runs, undecided_lines
 from gputop.tui.drawing.doctor_details import history_lines, why_not_lines
 from gputop.tui.drawing.gpus.involved import draw_involved
 from gputop.tui.drawing.line import Line, Span
@@ -18,6 +18,7 @@ from gputop.tui.drawing.prose import BLANK, heading, wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import copying
 from gputop.tui.state.copying import Copy
+from gputop.tui.state.grouping import listed
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.lines import Pane
@@ -43,9 +44,9 @@ class DoctorScreen(SubScreen):
     DoctorScreen.small #involved { display: none; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("c", "copy_all", show=False),
-        Binding("d", "back", show=False),
-        Binding("enter", "read", show=False),
+        Binding("c", "copy_all", "copy the whole finding", show=False),
+        Binding("d", "back", "back", show=False),
+        Binding("enter", "read", "read and scroll the finding", show=False),
     ]
     HINTS = (
         KeyHint("Up/Down", "choose a finding"),
@@ -64,11 +65,13 @@ class DoctorScreen(SubScreen):
 
     def draw(self, view: View) -> None:
         """Draw the list and the text."""
-        listed = self.query_one("#findings", ChoiceList)
-        columns = max(20, listed.inner_size.width)
+        shown = self.query_one("#findings", ChoiceList)
+        columns = max(20, shown.inner_size.width)
         ascii_only = view.settings.ascii
+        names = names_of_runs(view)
         items = [
-            Item(headline(finding, columns, ascii_only), _key(finding, number)) for number, finding in enumerate(view.findings)
+            Item(headline(finding, columns, ascii_only, run=names.get(finding.run or "", "")), _key(finding, number))
+            for number, finding in enumerate(view.findings)
         ]
         if not items:
             word, style = ("undecided", "text") if view.undecided else ("nothing is wrong, as far as can be seen", "ok")
@@ -89,10 +92,10 @@ class DoctorScreen(SubScreen):
             items.append(Item((Span(_not_judged(view), "dim"),), _ABSTAINED))
         # On a small terminal, the list takes only the rows it needs and leaves the rest to the text.
         if self.has_class("small"):
-            listed.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL)
-        elif listed.styles.inline.has_rule("height"):  # clearing it lays the screen out anew, also where it is not set
-            listed.styles.height = None
-        listed.set_items(items, subtitle=_count(view.findings))
+            shown.styles.height = min(len(items) + 2, _LIST_ROWS_SMALL)
+        elif shown.styles.inline.has_rule("height"):  # clearing it lays the screen out anew, also where it is not set
+            shown.styles.height = None
+        shown.set_items(items, subtitle=_count(view.findings))
         self._draw_text(view)
 
     def _draw_text(self, view: View) -> None:
@@ -162,13 +165,13 @@ class DoctorScreen(SubScreen):
 
 
 def _key(finding: Finding, number: int) -> str:
-    """Identify a finding over time: the same rule about the same run and devices is the same finding."""
-    about = finding.run or ",".join(finding.devices) or ",".join(map(str, finding.pids)) or str(number)
+    """Identify a finding over time: the same rule about the same run, or a group with the same first device, is the same."""
+    about = finding.run or next(iter((*finding.devices, *map(str, finding.pids))), str(number))
     return f"{finding.id} {about}"
 
 
 def _explained(view: View) -> tuple[Finding, ...]:
-    return view.diagnosis.suppressed if view.diagnosis is not None else ()
+    return listed(view.diagnosis.suppressed, view.snapshot) if view.diagnosis is not None else ()
 
 
 def _dimmed(line: Line) -> Line:

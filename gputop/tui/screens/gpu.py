@@ -28,12 +28,12 @@ class GpuScreen(SubScreen):
     NAME = "GPU"
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up,left_square_bracket", "other(-1)", show=False),
-        Binding("down,right_square_bracket", "other(1)", show=False),
-        Binding("left", "span(-1)", show=False),
-        Binding("right", "span(1)", show=False),
-        Binding("pageup", "scroll(-1)", show=False),
-        Binding("pagedown", "scroll(1)", show=False),
+        Binding("up,left_square_bracket", "other(-1)", "previous GPU", show=False),
+        Binding("down,right_square_bracket", "other(1)", "next GPU", show=False),
+        Binding("left", "span(-1)", "shorter range", show=False),
+        Binding("right", "span(1)", "longer range", show=False),
+        Binding("pageup", "scroll(-1)", "scroll up by a page", show=False),
+        Binding("pagedown", "scroll(1)", "scroll down by a page", show=False),
     ]
 
     def __init__(self, device: Device, view: View | None = None) -> None:
@@ -86,7 +86,7 @@ class GpuScreen(SubScreen):
 
     def _hints(self, more: bool) -> tuple[KeyHint, ...]:
         return (
-            KeyHint("Esc", "back", "screen.back"),
+            KeyHint("Esc", "back", "screen.back", 0),
             KeyHint("Up/Down", "other GPU", "screen.other(1)"),
             KeyHint("Left/Right", f"range: {SPANS[self.span][0]}", "screen.span(1)"),
             *([KeyHint("PgUp/PgDn", "scroll", "screen.scroll(1)")] if more else []),

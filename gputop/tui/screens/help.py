@@ -47,8 +47,8 @@ class HelpScreen(SubScreen):
 
     NAME = "help"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("question_mark", "back", show=False),
-        Binding("f1", "back", show=False),
+        Binding("question_mark", "back", "back", show=False),
+        Binding("f1", "back", "back", show=False),
     ]
     HINTS = (KeyHint("Up/Down PgUp/PgDn", "scroll"), KeyHint("q", "quit gputop", "app.leave"))
 

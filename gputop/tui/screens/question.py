@@ -28,7 +28,7 @@ class Question(ModalScreen[bool]):
     BINDINGS: ClassVar[list[BindingType]] = [
         # The keys of the screens below do nothing while the question is open.
         *(Binding(key.keys, "nothing", show=False) for key in APP_KEYS if key.action not in ("leave", "stop_chosen")),
-        Binding("escape,n,k,f9", "no", show=False),
+        Binding("escape,n,k,f9", "no", "no", show=False),
     ]
 
     ABOUT = ""

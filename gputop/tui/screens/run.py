@@ -14,7 +14,7 @@ from textual.containers import Horizontal, Vertical
 from gputop.losses import loss_metric
 from gputop.questions import Answer
 from gputop.run_questions import RunsAnswer
-from gputop.snapshot import Run
+from gputop.snapshot import LIVE_STATES, Run
 from gputop.tui.drawing import large_chart, run_numbers
 from gputop.tui.drawing.line import Line, Span, clean
 from gputop.tui.drawing.prose import wrapped
@@ -74,18 +74,18 @@ class RunScreen(ChartScreen):
     RunScreen.narrow.table #config { max-height: 100%; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("x", "x_axis", show=False),
-        Binding("g", "grid", show=False),
-        Binding("h", "subject", show=False),
-        Binding("t", "table", show=False),
-        Binding("o", "list", show=False),
-        Binding("slash", "filter", show=False),
-        Binding("n", "run(1)", show=False),
-        Binding("N", "run(-1)", show=False),
-        Binding("k,f9", "stop", show=False),
-        Binding("enter", "open", show=False),
-        Binding("space", "mark", show=False),
-        Binding("u", "unmark", show=False),
+        Binding("x", "x_axis", "time, steps, epochs or time of day along the axis", show=False),
+        Binding("g", "grid", "small charts of all metrics", show=False),
+        Binding("h", "subject", "what the heat rows of the ranks show", show=False),
+        Binding("t", "table", "ranks and configuration", show=False),
+        Binding("o", "list", "list of runs, or the charts", show=False),
+        Binding("slash", "filter", "filter the runs, or search the metrics", show=False),
+        Binding("n", "run(1)", "next run", show=False),
+        Binding("N", "run(-1)", "previous run", show=False),
+        Binding("k,f9", "stop", "stop the run", show=False),
+        Binding("enter", "open", "charts of the chosen run", show=False),
+        Binding("space", "mark", "overlay the chosen run", show=False),
+        Binding("u", "unmark", "the chosen run alone", show=False),
     ]
 
     def __init__(
@@ -199,7 +199,7 @@ class RunScreen(ChartScreen):
             run = runs[0]
             self.run_id = run.run_id
         self._draw_list(view)
-        self.query_one(KeyBar).set_hints((KeyHint("Esc", "back", "screen.back"), *self._hints()))
+        self.query_one(KeyBar).set_hints((KeyHint("Esc", "back", "screen.back", 0), *self._hints()))
         if run is None:
             text = "This run is not listed any more." if self.run_id else "No run yet: l launches a demo."
             gone = wrapped(text, 60, "warn")
@@ -297,7 +297,9 @@ class RunScreen(ChartScreen):
 
     def _hints(self) -> tuple[KeyHint, ...]:
         grid, narrow, listed = (self.has_class(name) for name in ("grid", "narrow", "list"))
-        return hints(grid=grid, narrow=narrow, listed=listed, zoomed=self.chart.window != Window())
+        run = self.chosen_run
+        live = run is not None and run.state in LIVE_STATES
+        return hints(grid=grid, narrow=narrow, listed=listed, zoomed=self.chart.window != Window(), live=live)
 
     def on_run_list_chosen(self, event: RunList.Chosen) -> None:
         """Show the chosen run."""

@@ -1,69 +1,68 @@
-"""The keys that a run's screen names in its last line: those of what is visible, the most useful first."""
+"""The keys that a run's screen names in its last line: those of what is visible; a narrow line drops the least needed."""
 
 from __future__ import annotations
 
 from gputop.tui.screens.base import KeyHint
 
-_WHOLE = KeyHint("0", "whole", "screen.whole")
-_AXIS = KeyHint("x", "axis", "screen.x_axis")
-_LOG = KeyHint("Y", "log", "screen.log_axis")
-_SMOOTH = KeyHint("[ ]", "smooth", "screen.smooth(1)")
-_OVERLAY = KeyHint("Space", "overlay", "screen.mark")
-_FILTER = KeyHint("/", "filter", "screen.filter")
-_TABLE = KeyHint("t", "table", "screen.table")
-_STOP = KeyHint("k", "stop", "screen.stop")
+_WHOLE = KeyHint("0", "whole", "screen.whole", 1)
+_AXIS = KeyHint("x", "axis", "screen.x_axis", 4)
+_LOG = KeyHint("Y", "log", "screen.log_axis", 5)
+_SMOOTH = KeyHint("[ ]", "smooth", "screen.smooth(1)", 6)
+_OVERLAY = KeyHint("Space", "overlay", "screen.mark", 1)
+_FILTER = KeyHint("/", "filter", "screen.filter", 1)
+_TABLE = KeyHint("t", "table", "screen.table", 4)
 
 _CHART = (
-    KeyHint("arrows", "read", "screen.read(-1)"),
-    KeyHint("+ -", "zoom", "screen.zoom(0.5)"),
-    KeyHint("m", "metric", "screen.metric(1)"),
-    KeyHint("g", "all", "screen.grid"),
+    KeyHint("arrows", "read", "screen.read(-1)", 2),
+    KeyHint("+ -", "zoom", "screen.zoom(0.5)", 2),
+    KeyHint("m", "metric", "screen.metric(1)", 3),
+    KeyHint("g", "all", "screen.grid", 3),
     _AXIS,
     _LOG,
 )
 _MORE = (
     _SMOOTH,
-    KeyHint("r", "ranks", "screen.per_rank"),
-    KeyHint("h", "heat rows", "screen.subject"),
+    KeyHint("r", "ranks", "screen.per_rank", 5),
+    KeyHint("h", "heat rows", "screen.subject", 6),
     _TABLE,
-    KeyHint("w", "where", "app.where"),
-    _STOP,
 )
+_LIVE = (KeyHint("w", "where", "app.where", 1), KeyHint("k", "stop", "screen.stop", 1))
 _LIST = (
     KeyHint("Up/Down", "choose"),
-    KeyHint("Enter", "charts", "screen.open"),
+    KeyHint("Enter", "charts", "screen.open", 2),
     _OVERLAY,
-    KeyHint("u", "unmark all", "screen.unmark"),
+    KeyHint("u", "unmark all", "screen.unmark", 4),
     _FILTER,
     _TABLE,
-    _STOP,
 )
 _GRID = (
     KeyHint("arrows", "choose"),
-    KeyHint("Enter", "large", "screen.open"),
-    KeyHint("/", "search", "screen.filter"),
+    KeyHint("Enter", "large", "screen.open", 2),
+    KeyHint("/", "search", "screen.filter", 1),
     KeyHint("PgUp/PgDn", "page"),
-    KeyHint("g", "one metric", "screen.grid"),
+    KeyHint("g", "one metric", "screen.grid", 2),
     _AXIS,
     _LOG,
     _SMOOTH,
 )
 
 
-def hints(*, grid: bool, narrow: bool, listed: bool, zoomed: bool) -> tuple[KeyHint, ...]:
-    """Return the hints, of which a narrow screen drops the last.
+def hints(*, grid: bool, narrow: bool, listed: bool, zoomed: bool, live: bool) -> tuple[KeyHint, ...]:
+    """Return the hints.
 
     Args:
         grid: small charts of all metrics are visible.
         narrow: there is room for either the list or the charts.
         listed: on a narrow screen, the list is visible.
         zoomed: the chart does not show its whole axis, or values are read.
+        live: the run goes on, so that its ranks can be asked and it can be stopped.
     """
+    alive = _LIVE if live else ()
     if grid:
-        return _GRID
+        return (*_GRID, *alive)
     changed = (_WHOLE,) if zoomed else ()
     if not narrow:
-        return (KeyHint("Up/Down", "run"), _OVERLAY, _FILTER, *changed, *_CHART, *_MORE)
+        return (KeyHint("Up/Down", "run"), _OVERLAY, _FILTER, *changed, *_CHART, *_MORE, *alive)
     if listed:
-        return _LIST
-    return (KeyHint("o", "runs", "screen.list"), *changed, *_CHART, _OVERLAY, _FILTER, *_MORE)
+        return (*_LIST, *alive)
+    return (KeyHint("o", "runs", "screen.list", 2), *changed, *_CHART, _OVERLAY, _FILTER, *_MORE, *alive)

@@ -16,10 +16,10 @@ from gputop.tui.drawing.line import Line, Span
 from gputop.tui.drawing.prose import wrapped
 from gputop.tui.screens.base import KeyHint, SubScreen
 from gputop.tui.state import settings_file
+from gputop.tui.state.settings import THEMES
 from gputop.tui.state.view import Settings, View
 from gputop.tui.widgets.form import Field, Form
 
-THEMES = ("auto", "dark", "light", "ansi")
 INTERVALS = ("0.2 s", "0.5 s", "1 s", "2 s", "5 s", "10 s", "30 s", "60 s")
 SMOOTHING_CHOICES = tuple(f"{weight:g}" for weight in SMOOTHINGS)
 
@@ -30,8 +30,8 @@ class SettingsScreen(SubScreen):
     NAME = "settings"
     DEFAULT_CSS = "SettingsScreen Form { height: 1fr; }"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+s,f5", "save", show=False),
-        Binding("f2", "back", show=False),
+        Binding("ctrl+s,f5", "save", "save the settings", show=False),
+        Binding("f2", "back", "back", show=False),
     ]
     HINTS = (
         KeyHint("Up/Down", "move"),
@@ -69,7 +69,11 @@ class SettingsScreen(SubScreen):
         path = places.config_path()
         fields = [
             _choice(
-                "theme", "theme", THEMES, self.settings, "auto follows the terminal; ansi takes the terminal's own 16 colors"
+                "theme",
+                "theme",
+                THEMES,
+                self.settings,
+                "auto follows the terminal; colorblind: blue and orange; ansi: its own 16 colors; mono: none",
             ),
             _check("ascii", "draw with ASCII characters only", self.settings, "for terminals and fonts without box drawing"),
             _choice("interval_s", "interval", INTERVALS, self.settings, "how often the GPUs are read"),

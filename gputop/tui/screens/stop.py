@@ -25,7 +25,7 @@ class StopScreen(Question):
     """Asks whether to stop ``target``; dismisses with True if the user confirmed and the stop was requested."""
 
     ABOUT = "Stop?"
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "yes", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("y", "yes", "yes, stop it", show=False)]
 
     def __init__(self, target: StopTarget, ascii_only: bool = False) -> None:
         super().__init__(ascii_only)

@@ -31,15 +31,45 @@ APP_KEYS = (
     AppKey("e", "environment", "environment of the chosen process"),
     AppKey("w", "where", "where every rank of the chosen run is"),
     AppKey("y", "copy", "copy the PID and command, UUID, run id or fix under the cursor"),
+    AppKey("S", "save_screen", "save the screen as SVG and text"),
     AppKey("p", "pause", "pause the screen; sampling goes on"),
     AppKey("plus,equals_sign", "interval('longer')", "longer interval"),
     AppKey("minus", "interval('shorter')", "shorter interval"),
     AppKey("f2", "settings", "settings"),
     AppKey("ctrl+l", "draw_anew", "draw the screen anew"),
+    AppKey("colon,ctrl+p", "palette", "all actions with their keys"),
     AppKey("full_stop", "replay_step", "replay: next snapshot"),
     AppKey("right_curly_bracket", "replay_faster", "replay: faster"),
     AppKey("left_curly_bracket", "replay_slower", "replay: slower"),
 )
+
+_NAMES = {
+    "escape": "Esc",
+    "pageup": "PgUp",
+    "pagedown": "PgDn",
+    "question_mark": "?",
+    "slash": "/",
+    "colon": ":",
+    "space": "Space",
+    "full_stop": ".",
+    "plus": "+",
+    "equals_sign": "=",
+    "minus": "-",
+    "greater_than_sign": ">",
+    "less_than_sign": "<",
+    "left_square_bracket": "[",
+    "right_square_bracket": "]",
+    "left_curly_bracket": "{",
+    "right_curly_bracket": "}",
+}
+
+
+def key_name(key: str) -> str:
+    """Return a key of Textual's as people write it: "ctrl+p" -> "Ctrl-P", "question_mark" -> "?"."""
+    *modifiers, last = key.split("+")
+    name = _NAMES.get(last, last if len(last) == 1 else last.capitalize())
+    return "-".join([*(part.capitalize() for part in modifiers), name.upper() if modifiers and len(name) == 1 else name])
+
 
 KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("q  Ctrl-C  F10", "quit; jobs keep running, no process is signaled", "everywhere"),
@@ -48,10 +78,11 @@ KEYS: tuple[KeyHelp, ...] = (
     KeyHelp("d", "doctor: what is wrong, the evidence, the fix", "everywhere"),
     KeyHelp("o", "runs: all live and stored ones, with a filter; in a narrow run screen, the list or the charts", "everywhere"),
     KeyHelp("y", "copy: PID and command, a GPU's UUID, a run's id, a finding's fix (OSC 52)", "everywhere"),
+    KeyHelp("S", "save the screen as SVG and text in the state directory; says where", "everywhere"),
     KeyHelp("p", "pause the screen (a replay: pause or go on)", "everywhere"),
     KeyHelp("+  -", "longer or shorter interval", "everywhere but a run"),
     KeyHelp("F2", "settings", "everywhere"),
-    KeyHelp("Ctrl-P", "command palette", "everywhere"),
+    KeyHelp(":  Ctrl-P", "palette: every action of this screen with its key, searched by typing", "everywhere"),
     KeyHelp("Ctrl-L", "draw the screen anew, where something else wrote to the terminal", "everywhere"),
     KeyHelp("Esc", "back", "every screen but the dashboard"),
     KeyHelp("Tab  Shift-Tab  1-4", "next, previous or that pane", "dashboard"),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+THEMES = ("auto", "dark", "light", "colorblind", "ansi", "mono")
+""""auto" follows the terminal; "ansi" takes its own 16 colors; "mono" takes none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from gputop import places
 from gputop.errors import GputopError
-from gputop.tui.state.settings import Settings
+from gputop.tui.state.settings import THEMES, Settings
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Loaded:
 
     settings: Settings
     problems: tuple[Problem, ...] = ()
+    named: frozenset[str] = frozenset()
+    """The settings that the file holds."""
     broken: bool = False
     """True if the file is not TOML at all: it must not be overwritten without asking."""
 
@@ -108,7 +110,7 @@ def _from_data(path: Path, data: Mapping[str, Any]) -> Loaded:
             problems.append(_problem(f"{path}: {name} = {value!r} is not {expected}.", "The default is used."))
         else:
             values[name] = accepted
-    return Loaded(replace(Settings(), **values), tuple(problems))
+    return Loaded(replace(Settings(), **values), tuple(problems), frozenset(values))
 
 
 def _accept(name: str, value: Any) -> tuple[Any, str]:
@@ -123,8 +125,9 @@ def _accept(name: str, value: Any) -> tuple[Any, str]:
     if isinstance(default, tuple):
         fits = isinstance(value, list) and all(isinstance(item, str | int) and not isinstance(item, bool) for item in value)
         return (tuple(str(item) for item in value), "") if fits else (value, "a list of GPU indices or UUIDs")
-    if name == "density":
-        return value, "" if value in DENSITIES else "one of " + ", ".join(DENSITIES)
+    choices = {"density": DENSITIES, "theme": THEMES}.get(name)
+    if choices is not None:
+        return value, "" if value in choices else "one of " + ", ".join(choices)
     return value, "" if isinstance(value, str) else "a string"
 
 

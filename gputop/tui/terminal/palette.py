@@ -1,7 +1,7 @@
 """Maps style names (``drawing/line.py``) to terminal styles, and defines the matching Textual themes.
 
-Four looks: dark, light, ansi (the terminal's own 16 colors and background) and mono (only bold, dim and reverse). The look
-follows the app's theme, so one switch changes everything. Color means state.
+One table of roles and their styles in each look: dark, light, colorblind, ansi (the terminal's own 16 colors and background),
+and mono (only bold, dim and reverse). The look follows the app's theme, so one switch changes everything. Color means state.
 """
 
 from __future__ import annotations
@@ -16,161 +16,78 @@ from textual.theme import BUILTIN_THEMES, Theme
 DARK_BACKGROUND = "#101418"
 LIGHT_BACKGROUND = "#fcfcfa"
 
-_DARK = {
-    "text": "#d3d7dc",
-    "dim": "#98a1ab",
-    "title": "bold #e8eaed",
-    "key": "bold #79b8ff",
-    "value": "bold #f3f5f7",
-    "ok": "#6bd17f",
-    "warn": "#f0b64a",
-    "bad": "bold #ff7b72",
-    "accent": "bold #79b8ff",
-    "bar": "#4fb6c4",
-    "track": "#3d4650",
-    "work0": "#3b78b8",
-    "work1": "#3f9fcb",
-    "work2": "#52b9c4",
-    "work3": "#7fdcc0",
-    "owner": "#c4a2ff",
-    "memory": "#4fb6c4",
-    "other": "#8a7f6d",
-    "band": "#20303a on #20303a",
-    "chip": "bold reverse",
-    "cursor": "on #1a3550",
-    "rank0": "#56b4e9",
-    "rank1": "#e69f00",
-    "rank2": "#2fc6a2",
-    "rank3": "#efe15a",
-    "rank4": "#d98bc6",
-    "rank5": "#7f9cf5",
-    "rank6": "#ff8a5c",
-    "rank7": "#b5bdc7",
-}
-_LIGHT = {
-    "text": "#24292f",
-    "dim": "#586069",
-    "title": "bold #14181d",
-    "key": "bold #0550ae",
-    "value": "bold #000000",
-    "ok": "#1a7332",
-    "warn": "#8a5a00",
-    "bad": "bold #c01c28",
-    "accent": "bold #0550ae",
-    "bar": "#17707a",
-    "track": "#cfd5db",
-    "work0": "#2f6aa8",
-    "work1": "#1f7fae",
-    "work2": "#17707a",
-    "work3": "#12805c",
-    "owner": "#7038c0",
-    "memory": "#17707a",
-    "other": "#8a7f6d",
-    "band": "#dfe8ec on #dfe8ec",
-    "chip": "bold reverse",
-    "cursor": "on #dcebfa",
-    "rank0": "#0067a5",
-    "rank1": "#a34f00",
-    "rank2": "#00694f",
-    "rank3": "#766000",
-    "rank4": "#943d80",
-    "rank5": "#2f4fc9",
-    "rank6": "#b43a08",
-    "rank7": "#505963",
-}
-_ANSI = {
-    "text": "none",
-    "dim": "dim",
-    "title": "bold",
-    "key": "bold cyan",
-    "value": "bold",
-    "ok": "green",
-    "warn": "yellow",
-    "bad": "bold red",
-    "accent": "bold cyan",
-    "bar": "cyan",
-    "track": "dim",
-    "work0": "blue",
-    "work1": "blue",
-    "work2": "cyan",
-    "work3": "green",
-    "owner": "magenta",
-    "memory": "cyan",
-    "other": "none",
-    "band": "bright_black",
-    "chip": "bold reverse",
-    "cursor": "reverse",
-    "rank0": "cyan",
-    "rank1": "yellow",
-    "rank2": "green",
-    "rank3": "magenta",
-    "rank4": "blue",
-    "rank5": "bright_cyan",
-    "rank6": "bright_magenta",
-    "rank7": "none",
-}
-_MONO = {
-    "text": "none",
-    "dim": "dim",
-    "title": "bold",
-    "key": "bold",
-    "value": "bold",
-    "ok": "none",
-    "warn": "bold",
-    "bad": "reverse",
-    "accent": "bold",
-    "bar": "none",
-    "track": "dim",
-    "work0": "none",
-    "work1": "none",
-    "work2": "none",
-    "work3": "none",
-    "owner": "none",
-    "memory": "none",
-    "other": "none",
-    "band": "dim",
-    "chip": "bold reverse",
-    "cursor": "reverse",
-    **{f"rank{rank}": "none" for rank in range(8)},
-}
+LOOKS = ("dark", "light", "colorblind", "ansi", "mono")
+_ROLES: Mapping[str, tuple[str, str, str, str, str]] = {
+    # role: dark, light, colorblind, ansi, mono
+    "text":    ("#d3d7dc", "#24292f", "#d3d7dc", "none", "none"),
+    "dim":     ("#98a1ab", "#586069", "#98a1ab", "dim", "dim"),
+    "title":   ("bold #e8eaed", "bold #14181d", "bold #e8eaed", "bold", "bold"),
+    "key":     ("bold #79b8ff", "bold #0550ae", "bold #8cc4ff", "bold cyan", "bold"),
+    "value":   ("bold #f3f5f7", "bold #000000", "bold #f3f5f7", "bold", "bold"),
+    "ok":      ("#6bd17f", "#1a7332", "#56b4e9", "green", "none"),
+    "warn":    ("#f0b64a", "#8a5a00", "#e6ac3c", "yellow", "bold"),
+    "bad":     ("bold #ff7b72", "bold #c01c28", "bold #ff9248", "bold red", "reverse"),
+    "accent":  ("bold #79b8ff", "bold #0550ae", "bold #8cc4ff", "bold cyan", "bold"),
+    "bar":     ("#4fb6c4", "#17707a", "#56b4e9", "cyan", "none"),
+    "track":   ("#3d4650", "#cfd5db", "#3d4650", "dim", "dim"),
+    "work0":   ("#3b78b8", "#2f6aa8", "#2f62a3", "blue", "none"),
+    "work1":   ("#3f9fcb", "#1f7fae", "#3f86c6", "blue", "none"),
+    "work2":   ("#52b9c4", "#17707a", "#6aaee6", "cyan", "none"),
+    "work3":   ("#7fdcc0", "#12805c", "#b5dcff", "green", "none"),
+    "owner":   ("#c4a2ff", "#7038c0", "#d9a6c8", "magenta", "none"),
+    "memory":  ("#4fb6c4", "#17707a", "#4fa3d8", "cyan", "none"),
+    "other":   ("#8a7f6d", "#8a7f6d", "#9a9384", "none", "none"),
+    "band":    ("#20303a on #20303a", "#dfe8ec on #dfe8ec", "#20303a on #20303a", "bright_black", "dim"),
+    "chip":    ("bold reverse", "bold reverse", "bold reverse", "bold reverse", "bold reverse"),
+    "cursor":  ("on #1a3550", "on #dcebfa", "on #1a3550", "reverse", "reverse"),
+    "rank0":   ("#56b4e9", "#0067a5", "#56b4e9", "cyan", "none"),
+    "rank1":   ("#e69f00", "#a34f00", "#e69f00", "yellow", "none"),
+    "rank2":   ("#2fc6a2", "#00694f", "#2fc6a2", "green", "none"),
+    "rank3":   ("#efe15a", "#766000", "#efe15a", "magenta", "none"),
+    "rank4":   ("#d98bc6", "#943d80", "#d98bc6", "blue", "none"),
+    "rank5":   ("#7f9cf5", "#2f4fc9", "#7f9cf5", "bright_cyan", "none"),
+    "rank6":   ("#ff8a5c", "#b43a08", "#ff8a5c", "bright_magenta", "none"),
+    "rank7":   ("#b5bdc7", "#505963", "#b5bdc7", "none", "none"),
+}  # fmt: skip
+"""Role -> its style in each of ``LOOKS``. "colorblind" tells good from bad by blue and orange, never by red and green.
 
-
-def _parsed(styles: Mapping[str, str]) -> Mapping[str, Style]:
-    return MappingProxyType({name: Style.parse(text) for name, text in styles.items()})
-
-
-PALETTES = {"dark": _parsed(_DARK), "light": _parsed(_LIGHT), "ansi": _parsed(_ANSI), "mono": _parsed(_MONO)}
+What a color says, a word, a mark or a position says too: "mono" has none.
+"""
+PALETTES: Mapping[str, Mapping[str, Style]] = {
+    look: MappingProxyType({role: Style.parse(styles[place]) for role, styles in _ROLES.items()})
+    for place, look in enumerate(LOOKS)
+}
 
 _ANSI_BASE = BUILTIN_THEMES["ansi-dark"]
 
+
+def _theme(look: str, background: str, surface: str, panel: str) -> Theme:
+    """Return the Textual theme of a look with colors of its own."""
+
+    def color(role: str) -> str:
+        found = PALETTES[look][role].color
+        return found.name if found is not None else background
+
+    return Theme(
+        name=f"gputop-{look}",
+        primary=color("accent"),
+        secondary=color("bar"),
+        warning=color("warn"),
+        error=color("bad"),
+        success=color("ok"),
+        accent=color("accent"),
+        foreground=color("text"),
+        background=background,
+        surface=surface,
+        panel=panel,
+        dark=look != "light",
+    )
+
+
 THEMES = (
-    Theme(
-        name="gputop-dark",
-        primary="#79b8ff",
-        secondary="#4fb6c4",
-        warning="#f0b64a",
-        error="#ff7b72",
-        success="#6bd17f",
-        accent="#79b8ff",
-        foreground="#d3d7dc",
-        background=DARK_BACKGROUND,
-        surface="#171d23",
-        panel="#1f262e",
-    ),
-    Theme(
-        name="gputop-light",
-        primary="#0550ae",
-        secondary="#17707a",
-        warning="#8a5a00",
-        error="#c01c28",
-        success="#1a7332",
-        accent="#0550ae",
-        foreground="#24292f",
-        background=LIGHT_BACKGROUND,
-        surface="#f1f3f5",
-        panel="#e6e9ec",
-        dark=False,
-    ),
+    _theme("dark", DARK_BACKGROUND, "#171d23", "#1f262e"),
+    _theme("light", LIGHT_BACKGROUND, "#f1f3f5", "#e6e9ec"),
+    _theme("colorblind", DARK_BACKGROUND, "#171d23", "#1f262e"),
     replace(_ANSI_BASE, name="gputop-ansi", primary="ansi_cyan", secondary="ansi_cyan", accent="ansi_cyan"),
     replace(
         _ANSI_BASE,
@@ -187,17 +104,17 @@ THEMES = (
 
 
 def theme_name(theme: str, color: bool = True) -> str:
-    """Return the name of the Textual theme for a setting: "dark", "light" or "ansi"; "auto" means "dark"."""
+    """Return the name of the Textual theme for a setting: one of ``LOOKS``; "auto" means "dark"."""
     if not color:
         return "gputop-mono"
-    return f"gputop-{theme}" if theme in ("dark", "light", "ansi") else "gputop-dark"
+    return f"gputop-{theme}" if theme in LOOKS else "gputop-dark"
 
 
 def palette(theme: str, color: bool = True) -> Mapping[str, Style]:
     """Return style name -> terminal style, without backgrounds except the cursor's.
 
     Args:
-        theme: "dark", "light" or "ansi", or the name of one of gputop's Textual themes; anything else means "dark".
+        theme: One of ``LOOKS``, or the name of one of gputop's Textual themes; anything else means "dark".
         color: False gives only bold, dim and reverse.
     """
     if not color:

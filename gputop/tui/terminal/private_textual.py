@@ -8,6 +8,7 @@ started again by gputop after a SIGSTOP, but as Textual does it.
 from __future__ import annotations
 
 import inspect
+import io
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from importlib import import_module
@@ -15,6 +16,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rich.color import ColorSystem
+from rich.console import Console
 from rich.style import Style
 from textual import log
 from textual.app import App
@@ -185,3 +187,16 @@ def forget_removed_widgets() -> None:
         import_module("textual._styles_cache").StylesCache.get_inner_outer.cache_clear()
     except (ImportError, AttributeError):  # another Textual, which may not keep them
         return
+
+
+def drawn_text(app: Any) -> str:
+    """Return what is on the screen as lines of text; "" where Textual does not draw as expected."""
+    console = Console(
+        width=app.size.width, height=app.size.height, file=io.StringIO(), record=True, force_terminal=True, legacy_windows=False
+    )
+    try:
+        screens = app._background_screens
+        console.print(app.screen._compositor.render_update(full=True, screen_stack=screens, simplify=True))
+    except (AttributeError, TypeError):
+        return ""
+    return "".join(f"{row.rstrip()}\n" for row in console.export_text().splitlines())

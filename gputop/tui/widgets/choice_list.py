@@ -22,7 +22,7 @@ class Item(NamedTuple):
 class ChoiceList(Pane):
     """Shows items; the choice is kept by key while the items change."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "press", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "press", "choose", show=False)]
 
     class Chosen(Message):
         """The cursor moved to another item."""

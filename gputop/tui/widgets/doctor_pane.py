@@ -15,7 +15,7 @@ from gputop.tui.widgets.ruled import ViewPane
 class DoctorPane(ViewPane):
     """What is wrong, why, and the fix; Enter opens the full report."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "app.doctor", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "app.doctor", "the full report", show=False)]
 
     def __init__(self) -> None:
         super().__init__("Doctor", "4", id="doctor")

@@ -18,7 +18,7 @@ from gputop.tui.widgets.ruled import ViewPane
 class GpusPane(ViewPane):
     """Every device, and how they share the work; Enter or a click opens one."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "details of the chosen GPU", show=False)]
 
     def __init__(self) -> None:
         super().__init__("GPUs", "1", id="gpus")

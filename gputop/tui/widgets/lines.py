@@ -49,12 +49,12 @@ class LinesWidget(Widget):
     DEFAULT_CSS = "LinesWidget { height: 1fr; }"
     ALLOW_SELECT = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "line(-1)", show=False),
-        Binding("down", "line(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("pagedown", "page(1)", show=False),
-        Binding("home", "edge(-1)", show=False),
-        Binding("end", "edge(1)", show=False),
+        Binding("up", "line(-1)", "up", show=False),
+        Binding("down", "line(1)", "down", show=False),
+        Binding("pageup", "page(-1)", "up by a page", show=False),
+        Binding("pagedown", "page(1)", "down by a page", show=False),
+        Binding("home", "edge(-1)", "to the first line", show=False),
+        Binding("end", "edge(1)", "to the last line", show=False),
     ]
 
     class CursorMoved(Message):

@@ -21,9 +21,9 @@ class MetricGrid(TypedFilter, RuledPane):
     """Shows a page of small charts; the arrow keys choose one."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("left", "cell(-1)", show=False),
-        Binding("right", "cell(1)", show=False),
-        Binding("enter", "open", show=False),
+        Binding("left", "cell(-1)", "metric to the left", show=False),
+        Binding("right", "cell(1)", "metric to the right", show=False),
+        Binding("enter", "open", "the chosen metric large", show=False),
     ]
 
     class Opened(Message):

@@ -16,7 +16,7 @@ from gputop.tui.drawing.processes import SORTABLE, Order, Row, Tag, columns_for,
 from gputop.tui.drawing.table import column_at
 from gputop.tui.state.view import View
 from gputop.tui.widgets.lines import LinesWidget
-from gputop.tui.widgets.requests import ProcessChosen, RunOpened
+from gputop.tui.widgets.requests import LayoutChanged, ProcessChosen, RunOpened
 from gputop.tui.widgets.ruled import ViewPane
 from gputop.tui.widgets.typed_filter import TypedFilter
 
@@ -24,7 +24,7 @@ from gputop.tui.widgets.typed_filter import TypedFilter
 class ProcessesPane(TypedFilter, ViewPane):
     """Every process that uses a device or belongs to a run. The cursor stays on its process when the order changes."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "details of the chosen process or run", show=False)]
 
     def __init__(self) -> None:
         super().__init__("Processes", "3", id="processes")
@@ -149,8 +149,9 @@ class ProcessesPane(TypedFilter, ViewPane):
         self.set_order(replace(self.order, sort=key, invert=not self.order.invert if key == self.order.sort else False))
 
     def set_order(self, order: Order) -> None:
-        """Show the rows in another order or with another filter."""
+        """Show the rows in another order, and have it remembered."""
         self.order = order
+        self.post_message(LayoutChanged(sort=order.sort, invert=order.invert, tree=order.tree))
         self.show_again()
 
     def action_open(self) -> None:

@@ -73,6 +73,14 @@ class PcieWanted(Message):
         self.wanted = wanted
 
 
+class LayoutChanged(Message):
+    """The user arranged a screen in another way; ``changes`` are fields of ``tui.state.layout.Layout``."""
+
+    def __init__(self, **changes: str | bool) -> None:
+        super().__init__()
+        self.changes = changes
+
+
 class SettingsChanged(Message):
     """The user changed a setting with a key."""
 

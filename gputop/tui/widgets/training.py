@@ -18,7 +18,7 @@ from gputop.tui.widgets.ruled import ViewPane
 class TrainingPane(ViewPane):
     """Numbers and live loss of the chosen run; Enter opens the run screen."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", show=False)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("enter", "open", "the run on a screen of its own", show=False)]
 
     def __init__(self) -> None:
         super().__init__("Training", "2", id="training")

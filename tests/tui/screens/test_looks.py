@@ -135,6 +135,11 @@ def test_run(snap_compare: Look, size: tuple[int, int]) -> None:
     compare(snap_compare, RunScreen("run-1"), size, view(), ("r",))
 
 
+@pytest.mark.parametrize(("theme", "size"), [("light", (160, 50)), ("colorblind", (80, 24)), ("mono", (160, 50))], ids=str)
+def test_run_in_other_themes(snap_compare: Look, theme: str, size: tuple[int, int]) -> None:
+    compare(snap_compare, RunScreen("run-1"), size, view(settings=Settings(theme=theme)), ("r",))
+
+
 def test_run_in_ascii_without_colour(snap_compare: Look) -> None:
     compare(snap_compare, RunScreen("run-1"), (100, 30), view(settings=Settings(ascii=True, color=False)))
 

@@ -6,20 +6,26 @@ from itertools import product
 
 import pytest
 
+from gputop.tui.screens.base import MORE, KeyHint, fitted
+from gputop.tui.screens.dashboard import HINTS
+from gputop.tui.screens.launch.screen import LaunchScreen
 from gputop.tui.screens.run import RunScreen
 from gputop.tui.screens.run_hints import hints
 
-STATES = list(product((False, True), repeat=4))
+BACK = KeyHint("Esc", "back", "screen.back", 0)
+STATES = list(product((False, True), repeat=5))
 
 
-def labels(grid: bool = False, narrow: bool = False, listed: bool = False, zoomed: bool = False) -> list[str]:
-    return [hint.what for hint in hints(grid=grid, narrow=narrow, listed=listed, zoomed=zoomed)]
+def labels(
+    grid: bool = False, narrow: bool = False, listed: bool = False, zoomed: bool = False, live: bool = True
+) -> list[str]:
+    return [hint.what for hint in hints(grid=grid, narrow=narrow, listed=listed, zoomed=zoomed, live=live)]
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_each_key_that_is_named_has_an_action(state: tuple[bool, bool, bool, bool]) -> None:
-    grid, narrow, listed, zoomed = state
-    found = hints(grid=grid, narrow=narrow, listed=listed, zoomed=zoomed)
+def test_each_key_that_is_named_has_an_action(state: tuple[bool, ...]) -> None:
+    grid, narrow, listed, zoomed, live = state
+    found = hints(grid=grid, narrow=narrow, listed=listed, zoomed=zoomed, live=live)
     names = [hint.action.partition("(")[0] for hint in found if hint.action]
     assert names
     for name in names:
@@ -35,3 +41,29 @@ def test_what_is_visible_decides() -> None:
     assert {"charts", "unmark all"} <= set(labels(narrow=True, listed=True))
     assert "read" not in labels(narrow=True, listed=True)
     assert ("whole" in labels(zoomed=True), "whole" in labels()) == (True, False)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_wide_screen_says_how_to_ask_and_stop_a_run_that_goes_on(state: tuple[bool, ...]) -> None:
+    grid, narrow, listed, zoomed, live = state
+    wide = fitted((BACK, *hints(grid=grid, narrow=narrow, listed=listed, zoomed=zoomed, live=live)), 160)
+    assert {"w", "k"} & {hint.key for hint in wide} == ({"w", "k"} if live else set())
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("columns", [60, 80, 100, 120, 160])
+def test_what_is_left_out_is_said(state: tuple[bool, ...], columns: int) -> None:
+    grid, narrow, listed, zoomed, live = state
+    for named in ((BACK, *hints(grid=grid, narrow=narrow, listed=listed, zoomed=zoomed, live=live)), HINTS, LaunchScreen.HINTS):
+        kept = fitted(named, columns)
+        assert sum(len(hint.key) + len(hint.what) + 3 for hint in kept) - 1 <= columns
+        if kept != tuple(named):
+            assert MORE in kept
+            assert {"/", "Space", "Esc", "?", "q"} & {hint.key for hint in named} <= {hint.key for hint in kept}
+
+
+def test_a_tiny_screen_keeps_the_help() -> None:
+    for columns in range(8, 60):
+        kept = fitted(HINTS, columns)
+        assert MORE in kept
+        assert columns < 20 or kept[-1].key == "q"

@@ -56,7 +56,7 @@ def test_comments_unknown_keys_and_tables_stay() -> None:
         ("smoothing = 1.5", "a number from 0 to 0.99"),
         ("ascii = 1", "true or false"),
         ('density = "huge"', "one of auto, full, compact"),
-        ("theme = 3", "a string"),
+        ("theme = 3", "one of auto, dark, light"),
         ("gpus = [1.5]", "a list of GPU"),
     ],
 )

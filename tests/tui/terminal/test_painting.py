@@ -64,7 +64,7 @@ def cells(terminal: pyte.Screen) -> list[list[tuple[object, ...]]]:
 
 
 @pytest.mark.parametrize("covered", [False, True])
-@pytest.mark.parametrize("theme", ["gputop-dark", "gputop-light", "gputop-ansi", "gputop-mono"])
+@pytest.mark.parametrize("theme", ["gputop-dark", "gputop-light", "gputop-colorblind", "gputop-ansi", "gputop-mono"])
 async def test_changes_add_up_to_the_whole_screen(theme: str, covered: bool) -> None:
     luck = random.Random(7)
     app = PanesApp(theme, covered)

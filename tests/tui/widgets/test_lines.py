@@ -11,6 +11,8 @@ from textual.geometry import Region
 from textual.screen import Screen
 
 from gputop.tui.drawing.line import STYLES, Line, line
+from gputop.tui.start import guess_theme
+from gputop.tui.state.settings import THEMES as CHOICES
 from gputop.tui.terminal.compositor import SparingCompositor
 from gputop.tui.terminal.palette import DARK_BACKGROUND, LIGHT_BACKGROUND, PALETTES, THEMES, palette, theme_name
 from gputop.tui.terminal.partial_update import PartialUpdate
@@ -174,6 +176,41 @@ def test_mono_has_no_color() -> None:
     assert all(style.color is None and style.bgcolor is None for style in PALETTES["mono"].values())
 
 
+def test_the_looks_are_those_that_can_be_chosen() -> None:
+    assert set(PALETTES) == {*CHOICES} - {"auto"}
+    assert {theme.name for theme in THEMES} == {f"gputop-{look}" for look in PALETTES}
+
+
+@pytest.mark.parametrize(
+    ("environment", "look"),
+    [
+        ({"TERM": "vt100"}, "mono"),
+        ({"TERM": "vt100", "COLORTERM": "truecolor"}, "dark"),
+        ({"TERM": "vt220", "COLORFGBG": "0;15"}, "mono"),
+        ({"TERM": "xterm", "COLORFGBG": "0;15"}, "light"),
+        ({"TERM": "linux"}, "ansi"),
+        ({"TERM": "xterm-256color"}, "dark"),
+    ],
+)
+def test_the_terminal_decides_what_auto_means(environment: dict[str, str], look: str) -> None:
+    assert guess_theme(environment) == look
+
+
+def test_colorblind_tells_states_apart_without_red_and_green() -> None:
+    """Blue and orange differ in their blue part, which those who confuse red with green still see."""
+    styles = PALETTES["colorblind"]
+    good, warn, bad = (styles[role].color for role in ("ok", "warn", "bad"))
+    assert good is not None
+    assert warn is not None
+    assert bad is not None
+    good_rgb, *others = (color.triplet for color in (good, warn, bad))
+    assert good_rgb is not None
+    for rgb in others:
+        assert rgb is not None
+        assert good_rgb.blue - rgb.blue > 100
+        assert rgb.red - good_rgb.red > 100
+
+
 def luminance(color: Color) -> float:
     assert color.triplet is not None
     parts = [value / 255 for value in color.triplet]
@@ -185,7 +222,9 @@ NO_TEXT = {"track", "band", "memory", "other", "work0", "work1", "work2", "work3
 """Styles of bars and surfaces."""
 
 
-@pytest.mark.parametrize(("look", "background"), [("dark", DARK_BACKGROUND), ("light", LIGHT_BACKGROUND)])
+@pytest.mark.parametrize(
+    ("look", "background"), [("dark", DARK_BACKGROUND), ("light", LIGHT_BACKGROUND), ("colorblind", DARK_BACKGROUND)]
+)
 def test_text_can_be_read(look: str, background: str) -> None:
     """WCAG 2.1 asks for a contrast of 4.5 for text; the cursor's line must hold it as well."""
     styles = PALETTES[look]

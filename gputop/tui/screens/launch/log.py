@@ -77,12 +77,12 @@ class JobLog(LogView):
     """A log view that knows the job's files. The screen feeds it the followed lines of the ``rank`` chosen here."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("r", "next_rank", show=False),
-        Binding("slash", "search", show=False),
-        Binding("n", "again(1)", show=False),
-        Binding("N", "again(-1)", show=False),
-        Binding("end", "follow", show=False),
-        Binding("home", "beginning", show=False),
+        Binding("r", "next_rank", "all output, the launcher's, or one rank's", show=False),
+        Binding("slash", "search", "search in the log", show=False),
+        Binding("n", "again(1)", "next match", show=False),
+        Binding("N", "again(-1)", "previous match", show=False),
+        Binding("end", "follow", "follow the log's end", show=False),
+        Binding("home", "beginning", "the log's beginning", show=False),
     ]
 
     class RankChosen(Message):

@@ -29,6 +29,7 @@ from gputop.tui.screens.launch.recipe_list import RecipeList
 from gputop.tui.state.view import View
 from gputop.tui.widgets.choice_list import ChoiceList, Item
 from gputop.tui.widgets.form import Field, Form
+from gputop.tui.widgets.requests import LayoutChanged
 
 POLL_S = 0.5
 """How often the jobs and the log are polled while the screen is open."""
@@ -57,31 +58,33 @@ class LaunchScreen(SubScreen):
     LaunchScreen.small #jobs { height: 5; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("f5,ctrl+s", "start", show=False),
-        Binding("f6", "start_series", show=False),
-        Binding("c", "compare", show=False),
-        Binding("ctrl+d", "forget", show=False),
-        Binding("x,k,f9", "stop", show=False),
-        Binding("l", "recipes", show=False),
-        Binding("1", "pane('recipes')", show=False),
-        Binding("2", "pane('form')", show=False),
-        Binding("3", "pane('jobs')", show=False),
-        Binding("4", "pane('log')", show=False),
+        Binding("f5,ctrl+s", "start", "start the chosen recipe", show=False),
+        Binding("f6", "start_series", "start it at 1, 2, 4 GPUs, one after another", show=False),
+        Binding("c", "compare", "compare the jobs", show=False),
+        Binding("ctrl+d", "forget", "forget the chosen command of your own", show=False),
+        Binding("x,k,f9", "stop", "stop the chosen job", show=False),
+        Binding("l", "recipes", "recipes", show=False),
+        Binding("1", "pane('recipes')", "go to the recipes", show=False),
+        Binding("2", "pane('form')", "go to the form", show=False),
+        Binding("3", "pane('jobs')", "go to the jobs", show=False),
+        Binding("4", "pane('log')", "go to the log", show=False),
     ]
     HINTS = (
-        KeyHint("Up/Down", "recipe"),
-        KeyHint("/", "search", "screen.pane('recipes')"),
-        KeyHint("Enter", "its form", "screen.pane('form')"),
-        KeyHint("F5", "start", "screen.start"),
-        KeyHint("F6", "at 1, 2, 4 GPUs", "screen.start_series"),
-        KeyHint("c", "compare", "screen.compare"),
-        KeyHint("x", "stop the job", "screen.stop"),
+        KeyHint("Up/Down", "recipe", "", 3),
+        KeyHint("/", "search", "screen.pane('recipes')", 1),
+        KeyHint("Enter", "its form", "screen.pane('form')", 2),
+        KeyHint("F5", "start", "screen.start", 1),
+        KeyHint("F6", "at 1, 2, 4 GPUs", "screen.start_series", 6),
+        KeyHint("c", "compare", "screen.compare", 4),
+        KeyHint("x", "stop the job", "screen.stop", 2),
         KeyHint("Tab 1-4", "panes", "app.focus_next"),
-        KeyHint("?", "help", "app.help"),
+        KeyHint("?", "help", "app.help", 0),
     )
 
-    def __init__(self, view: View | None = None) -> None:
+    def __init__(self, view: View | None = None, recipe: str | None = None) -> None:
         super().__init__(view)
+        self._first = recipe
+        """Key of the recipe to begin with, if it is still there."""
         self.jobs: list[Job] = []
         self.problems: tuple[GputopError, ...] = ()
         self.entries: list[Launchable] = entries.entries()
@@ -134,7 +137,7 @@ class LaunchScreen(SubScreen):
         listed = pane.found(self.entries)
         keys = [entry.key for entry in listed]
         if pane.chosen not in keys:
-            pane.chosen = _FIRST if _FIRST in keys else keys[0] if keys else None
+            pane.chosen = next((key for key in (self._first, _FIRST, *keys[:1]) if key in keys), None)
         items = list_items(listed, columns, short=self.has_class("low") or self.has_class("small"))
         nothing = [Item((Span("nothing holds these letters", "dim"),))]
         pane.set_items(items or nothing, subtitle=pane.search_line())
@@ -380,6 +383,7 @@ class LaunchScreen(SubScreen):
 
     def _started(self, started: Sequence[Job], message: str, hint: str, *, warn: bool = False) -> None:
         self._remember()
+        self.post_message(LayoutChanged(recipe=self.entry.key))
         self.entries = entries.entries()
         self._fill_recipes()
         self._show_message(self.query_one("#form", Form), "warn" if warn else "ok", message, hint)

@@ -1,0 +1,128 @@
+"""How the user last arranged the screens: the order of the table, how charts are drawn, the recipe started last. No Textual.
+
+Kept without asking, in a small file in the state directory; what the settings file names is not taken from it. A thread writes
+the file, whole or not at all, so that no disk holds up a key. A file that is damaged counts as none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import stat
+import tempfile
+import threading
+from collections.abc import Collection
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any
+
+from gputop import places
+from gputop.tui.state.settings import Settings
+from gputop.tui.state.settings_file import DENSITIES, MAX_SMOOTHING
+
+CHART_OPTIONS = ("log_axis", "smoothing", "per_rank", "density")
+"""Fields of ``Settings`` that keys of a screen change."""
+_BYTES_MOST = 16_384
+_TEXT_MOST = 200
+FINISH_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is remembered; None where nothing is."""
+
+    sort: str | None = None
+    invert: bool | None = None
+    tree: bool | None = None
+    recipe: str | None = None
+    log_axis: bool | None = None
+    smoothing: float | None = None
+    per_rank: bool | None = None
+    density: str | None = None
+
+    def settings(self, settings: Settings, named: Collection[str]) -> Settings:
+        """Return the settings with the remembered chart options, but for those that the settings file names."""
+        kept = {name: getattr(self, name) for name in CHART_OPTIONS if name not in named}
+        return replace(settings, **{name: value for name, value in kept.items() if value is not None})
+
+
+def file() -> Path:
+    """Return the file that holds the layout."""
+    return places.state_dir() / "layout.json"
+
+
+def read_layout() -> Layout:
+    """Return the remembered layout, without what cannot be read or does not fit."""
+    try:
+        handle = os.open(file(), os.O_RDONLY | os.O_NONBLOCK)
+        with os.fdopen(handle, "rb") as opened:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return Layout()
+            data = json.loads(opened.read(_BYTES_MOST))
+    except (OSError, ValueError, RecursionError):
+        return Layout()
+    if not isinstance(data, dict):
+        return Layout()
+    return Layout(**{item.name: data[item.name] for item in fields(Layout) if _fits(item.name, data.get(item.name))})
+
+
+def _fits(name: str, value: Any) -> bool:
+    if name in ("invert", "tree", "log_axis", "per_rank"):
+        return isinstance(value, bool)
+    if name == "smoothing":
+        return isinstance(value, float | int) and not isinstance(value, bool) and 0 <= value <= MAX_SMOOTHING
+    if name == "density":
+        return value in DENSITIES
+    return isinstance(value, str) and len(value) <= _TEXT_MOST
+
+
+class LayoutKeeper:
+    """Holds the layout and writes its changes, the newest only."""
+
+    def __init__(self) -> None:
+        self.layout = read_layout()
+        self._lock = threading.Lock()
+        self._waiting: Layout | None = None
+        self._writer: threading.Thread | None = None
+
+    def keep(self, **changes: Any) -> None:
+        """Remember these values from now on; returns at once."""
+        changed = replace(self.layout, **changes)
+        if changed == self.layout:
+            return
+        self.layout = changed
+        with self._lock:
+            self._waiting = changed
+            if self._writer is None:
+                self._writer = threading.Thread(target=self._write_all, name="gputop-layout", daemon=True)
+                self._writer.start()
+
+    def finish(self) -> None:
+        """Wait until the last change is written, ``FINISH_S`` at most."""
+        writer = self._writer
+        if writer is not None:
+            writer.join(FINISH_S)
+
+    def _write_all(self) -> None:
+        while True:
+            with self._lock:
+                layout, self._waiting = self._waiting, None
+                if layout is None:
+                    self._writer = None
+                    return
+            with contextlib.suppress(OSError):  # a convenience: a full disk is told elsewhere
+                _write(layout)
+
+
+def _write(layout: Layout) -> None:
+    target = file()
+    places.make_private_dir(target.parent)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".layout-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as opened:
+            json.dump({name: value for name, value in asdict(layout).items() if value is not None}, opened)
+        os.replace(temporary, target)
+    except BaseException:
+        os.unlink(temporary)
+        raise
