@@ -8,7 +8,7 @@ INSTALLED := $(VENV)/.installed
 JOBS ?= $(shell cores=$$(nproc 2>/dev/null || echo 2); \
 	if [ $$cores -lt 4 ]; then echo $$((2 * cores)); elif [ $$cores -lt 8 ]; then echo 8; else echo $$cores; fi)
 
-.PHONY: run install test test-pythons fuzz second-nvml soak check format docs bench picture clean
+.PHONY: run install test test-pythons conformance fuzz second-nvml soak check format docs bench picture clean
 
 run: $(INSTALLED)
 	@$(BIN)/gputop $(ARGS)
@@ -38,6 +38,11 @@ test: $(VENV)/.developed
 # What depends on the interpreter, on the oldest and the newest Python that is here.
 test-pythons:
 	@JOBS=$(JOBS) .ci/test-pythons
+
+# Scripts as people write them, bare and tracked: which numbers are right. Takes some minutes.
+conformance: $(VENV)/.developed
+	$(BIN)/python -m tests.tracking.conformance.bench > docs/tracking.md.new
+	mv docs/tracking.md.new docs/tracking.md
 
 # The tests of parsers and formats that draw their input, with TIMES times as many examples as in the suite.
 TIMES ?= 20

@@ -58,7 +58,12 @@ class Steps(Training):
         self._held: list[list[tuple[Site, Any]]] = []
         self._memory_at = 0.0
         self.feeds = 0
-        """How many loaders have fed the training; with a new one for each epoch, a loader no longer knows its epoch."""
+        """How many loaders have fed the training; with several, a loader's passes are no epochs.
+
+        One that goes on where another one ended, over the same dataset, counts with it.
+        """
+        self.fed_by: Feed | None = None
+        """The last loader that began to feed the training."""
         self._told_epoch: float | None = None
         """The epoch, if the framework says it; else its loader counts."""
         self.fast.end_backward()
@@ -106,7 +111,8 @@ class Steps(Training):
         if feed is not None:
             self.iteration.add_rows(*feed.take())
             if feed.feeds_training():
-                self.feeds += 1
+                self.feeds += not feed.earlier
+                self.fed_by = feed
                 self._record_loader(feed)
         shown, part = self.sites.unscaled(tensor)
         number = loss_values.value_of(self.torch, shown)

@@ -21,6 +21,7 @@ from gputop.snapshot import Host, Rank, Snapshot
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.batches import Called
 from gputop.tracking.auto.readings.gpu import PAIRS_MAX, Clock
+from gputop.tracking.auto.readings.loader import Feed
 from gputop.tracking.auto.readings.waits import COPIES, WAITS, Waits
 from gputop.tracking.auto.stall import Stall
 from gputop.tracking.auto.training.records import Records, claim, release
@@ -533,6 +534,24 @@ def test_what_ddp_was_called_with_is_added_up_by_step() -> None:
     assert len(fact) == 32
     assert fact[0] == [8, 9, 27]
     assert fact[-1] == [39, 40 + 2, 120 + 4 + 15]
+
+
+def test_a_loader_made_for_each_epoch_counts_on_where_the_last_one_ended() -> None:
+    def made(dataset: Any, before: Feed | None) -> Feed:
+        feed = Feed()
+        feed.begin(torch.utils.data.DataLoader(dataset), 0.0, before)
+        return feed
+
+    dataset, other = (torch.utils.data.TensorDataset(torch.zeros(4)) for _ in range(2))
+    first = made(dataset, None)
+    first.begin(torch.utils.data.DataLoader(dataset), 0.0)
+    assert (first.epoch, made(dataset, first).epoch) == (1, 0), "two loaders at the same time"
+    first.ended()
+    third = made(dataset, first)
+    assert (third.epoch, third.earlier, made(other, first).epoch) == (2, 2, 0)
+    third.ended()
+    assert made(dataset, third).epoch == 3
+    assert made([1, 2], made([1, 2], None)).epoch == 0
 
 
 def test_an_input_without_a_plain_shape_ends_the_looking_and_nothing_else() -> None:

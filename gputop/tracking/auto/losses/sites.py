@@ -1,8 +1,10 @@
 """Finds the loss: the value that backward ran on, by call site, until the optimizer steps.
 
 A site is a line of the user's code. Several backwards from one site within one optimizer step are gradient accumulation;
-``reduction`` says what loss they amount to. A single site is named ``loss``; several are named ``loss/<variable>``, with the
-name from the source line, and then there is no plain ``loss``, because it is unknown how they add up.
+``reduction`` says what loss they amount to. So are those of several sites, if each divides the same variable by the number of
+backwards in the step: with DDP's ``no_sync`` the last one has a line of its own. A single site is named ``loss``; several are
+named ``loss/<variable>``, with the name from the source line, and then there is no plain ``loss``, because it is unknown how
+they add up.
 """
 
 from __future__ import annotations
@@ -162,7 +164,19 @@ class Sites:
         """Return (site, loss) for each site that ran since the last call."""
         pending, self.pending = self.pending, []
         self.scaled_in_step = False
+        if len(pending) > 1 and _accumulate(pending):
+            self._join(pending)
+            del pending[1:]
         return [(site, site.take()) for site in pending]
+
+    def _join(self, sites: list[Site]) -> None:
+        """Make one of several sites, which gets their losses from now on."""
+        first, *others = sites
+        for site in others:
+            first.total = first.total + site.total
+            first.count += site.count
+            first.parts += site.parts
+        self._by_place = {place: first if site in others else site for place, site in self._by_place.items()}
 
     def are_steady(self, sites: list[Site]) -> bool:
         """Return whether these lines have names of their own, and wait for no further loss of their step."""
@@ -195,3 +209,12 @@ class Sites:
             shared = next((known.name for known in self._by_place.values() if known.name and known.label == site.label), None)
             site.name = shared if shared and shared not in taken else f"loss/{site.label}"
         return site.name if site.name not in taken else f"loss/{site.label}:{site.line}"
+
+
+def _accumulate(sites: list[Site]) -> bool:
+    """Return whether the sites of one step, none of which has a name yet, hand in parts of one loss."""
+    first = sites[0]
+    parts = [part for site in sites for part in site.parts]
+    return all(site.name is None and site.code is first.code and site.label == first.label for site in sites) and all(
+        part.divisor == len(parts) for part in parts
+    )

@@ -6,6 +6,7 @@ first tensor, checked against the loader's batch size, because some loaders coll
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,9 @@ class Feed:
         self._batch_size: int | None = None
         self.iterations = 0
         """How many iterations over it have begun, including the current one."""
+        self.earlier = 0
+        """How many iterations loaders before it have made over its dataset: scripts may make a loader for each epoch."""
+        self._dataset: weakref.ref[Any] | None = None
         self.rows = self.tokens = 0
         """Rows and tokens fetched but not yet seen in a backward."""
         self.trains = False
@@ -46,24 +50,36 @@ class Feed:
         self._described: dict[str, Any] = {}
         self._sampler: dict[str, Any] | None = None
 
-    def begin(self, loader: Any, seconds: float) -> None:
-        """Note that an iteration over ``loader`` begins, and took so long to begin."""
+    def begin(self, loader: Any, seconds: float, before: Feed | None = None) -> None:
+        """Note that an iteration over ``loader`` begins, and took so long to begin; ``before``: the last feed that trained."""
         self.began_s = seconds
         self._batch_size = _int(getattr(loader, "batch_size", None))
         self._shape = None
         self.iterations += 1
+        if self.iterations == 1:
+            self._dataset = _reference(getattr(loader, "dataset", None))
+            self.earlier = before.passes if before is not None and before.exhausted and self._reads_as(before) else 0
         self.rows = self.tokens = 0
         now = _sampler_epoch(_sampler(loader))
         if self.iterations > 1 and now is not None:
             self.epoch_was_set = bool(self.epoch_was_set) or now != self.sampler_epoch
         self.sampler_epoch = now
-        self.epoch = now if now and (self.iterations == 1 or self.epoch_was_set) else self.iterations - 1
+        self.epoch = now if now and (self.iterations == 1 or self.epoch_was_set) else self.passes - 1
         self.exhausted, self.handed_out = False, 0
         self.batches.begin(self.epoch)
         if self.iterations == 1:
             self._lengths = lengths(loader)
         # Now, because a loader created for a loop may be gone while the loop runs.
         self._described, self._sampler = {**describe(loader), **self._lengths}, self._describe_sampler(loader)
+
+    @property
+    def passes(self) -> int:
+        """How many iterations over its dataset have begun."""
+        return self.earlier + self.iterations
+
+    def _reads_as(self, other: Feed) -> bool:
+        mine, its = (feed._dataset() if feed._dataset is not None else None for feed in (self, other))
+        return mine is not None and mine is its
 
     def fetched(self, batch: Any, step: int, wanted_from: int) -> None:
         """Count a batch for training in ``step``; it is checksummed from step ``wanted_from`` on."""
@@ -125,6 +141,13 @@ class Feed:
             replicas=_int(getattr(sampler, "num_replicas", None)),
             rank=_int(getattr(sampler, "rank", None)),
         )
+
+
+def _reference(dataset: Any) -> weakref.ref[Any] | None:
+    try:
+        return weakref.ref(dataset)
+    except TypeError:  # such as a list: nobody could say later whether it is the same one
+        return None
 
 
 def describe(loader: Any) -> dict[str, Any]:

@@ -82,4 +82,17 @@ for number in range(STEPS):
         plain.backward()
     step("loss/plain", sum(said) / len(said))
 
+for number in range(STEPS):
+    *most, last = parts(number)
+    said = []
+    for inputs, labels in most:
+        split = cross_entropy(model(inputs), labels) / PARTS
+        said.append(split.item() * PARTS)
+        split.backward()
+    # Another line for the last one, as DDP's no_sync wants it.
+    split = cross_entropy(model(last[0]), last[1]) / PARTS
+    said.append(split.item() * PARTS)
+    split.backward()
+    step("loss/split", sum(said) / len(said))
+
 say(STEPS, [model], **losses)

@@ -1,0 +1,36 @@
+"""Some scripts of the bench, those that differ most; ``make conformance`` runs all of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests import REPOSITORY
+from tests.tracking.conformance.bench import COLUMNS, NONE, NOT_TOLD, REMARKS, RIGHT, SCRIPTS, check, names
+
+QUICK = ("epochs_and_validation", "autocast_and_scaler", "accumulation_by_tokens", "critic_more_often", "pkg.train")
+"""Each takes two starts of torch."""
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_script_is_the_same_to_itself_and_rightly_tracked(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    result = check(name, tmp_path, together=True)
+    wrong = {column: verdict for column, verdict in result.verdicts.items() if verdict not in (RIGHT, NONE)}
+    assert not wrong, "\n".join(result.why)
+    assert set(result.verdicts) == set(COLUMNS)
+
+
+def test_the_page_lists_the_scripts_that_there_are() -> None:
+    page = (REPOSITORY / "docs" / "tracking.md").read_text()
+    assert re.findall(r"^\| `([\w.]+)` \|", page, re.MULTILINE) == names(), "run make conformance"
+    untold = [row.split("`")[1] for row in page.splitlines() if row.startswith("| `") and f"**{NOT_TOLD}**" in row]
+    assert untold == [name for name in names() if name in REMARKS], "each has its reason in REMARKS"
+    assert "**wrong**" not in page
+
+
+def test_a_script_knows_nothing_of_gputop() -> None:
+    for path in SCRIPTS.rglob("*.py"):
+        assert "gputop" not in path.read_text() or path.stem in ("own_logging", "wandb_shim", "record"), path.name
