@@ -111,6 +111,10 @@ class GputopApp(SparingApp):
         for problem in self._settings_problems:
             self.notify(f"{problem.message} {problem.hint}", severity="warning", timeout=SETTINGS_PROBLEM_S)
 
+    def action_draw_anew(self) -> None:
+        """Send the whole screen: something else has written to the terminal."""
+        self.draw_anew()
+
     def on_feed_arrived(self) -> None:
         """Take in every waiting snapshot and draw the newest."""
         snapshots = self.feed.drain()

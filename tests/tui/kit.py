@@ -32,6 +32,7 @@ class ScreenApp(App[None]):
     """Shows one screen over an empty one."""
 
     CSS_PATH = None
+    ENABLE_COMMAND_PALETTE = False
 
     def __init__(self, screen: Screen[object], view: View) -> None:
         super().__init__()
@@ -68,6 +69,7 @@ class StillFeed:
     """A feed of snapshots that are all there at the start; what is asked of it is kept."""
 
     kind = "live"
+    host = None
 
     def __init__(self, *snapshots: Snapshot) -> None:
         self.waiting = list(snapshots)

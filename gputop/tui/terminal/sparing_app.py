@@ -21,15 +21,15 @@ class SparingApp(App[None]):
         """Draw anew after a suspension: the terminal shows an empty screen then."""
         self.app_resume_signal.subscribe(self, lambda _: self.draw_anew(), immediate=True)
 
+    def on_resize(self) -> None:
+        """Draw anew, also where the size is the old one: another one in between has cut off what was shown."""
+        self.draw_anew()
+
     def _display(self, screen: Screen[Any], renderable: Any) -> None:
         """Display an update of a screen."""
         if self._shown is not None:
             renderable = self._shown.sparing(renderable, *self.size)
         super()._display(screen, renderable)
-
-    def action_draw_anew(self) -> None:
-        """Send the whole screen: something else has written to the terminal."""
-        self.draw_anew()
 
     def draw_anew(self) -> None:
         """Send the whole screen, whatever the terminal shows."""
