@@ -333,3 +333,12 @@ def test_a_minute_costs_at_most_eight_calls_per_gpu_and_refresh(tmp_path: Path, 
     waits_for_events = 60 * 1000 / events.WAIT_MS  # in a thread of its own, once for all GPUs
     assert sum(calls.values()) + waits_for_events <= 8 * 60 * gpus
     assert "nvmlDeviceGetPcieThroughput" not in calls
+
+
+def test_what_takes_milliseconds_is_asked_every_ten_seconds(tmp_path: Path) -> None:
+    """The energy counter takes 3 ms on an H100. Here it has no field, so that its own call shows how often it is asked."""
+    log = tmp_path / "log"
+    path = living_box(1, pids=(5000,)).field_error(0, 83, 3).write(tmp_path / "s")
+    subprocess.run([sys.executable, "-c", ONE_MINUTE, str(log)], cwd=ROOT, env=environment(path, log), check=True, timeout=60)
+    calls = Counter(line.split()[0] for line in log.read_text().splitlines())
+    assert calls["nvmlDeviceGetTotalEnergyConsumption"] == 6
