@@ -122,6 +122,14 @@ class Lab:
         """The template that a user gives."""
         return f"ssh -F {self.config} {{host}}"
 
+    def refusal(self) -> str | None:
+        """What ssh says if a plain login fails, whatever gputop does; None if it succeeds."""
+        command = ["ssh", "-F", str(self.config), "-o", "BatchMode=yes", "a", "true"]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+        )
+        return None if done.returncode == 0 else done.stderr.strip() or f"exit code {done.returncode}"
+
     def close(self) -> None:
         self.silent.close()
         for server in self.servers:
@@ -133,5 +141,10 @@ class Lab:
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """Both hosts, for the tests of a module."""
     found = Lab(tmp_path_factory.mktemp("lab"))
-    yield found
-    found.close()
+    try:
+        refused = found.refusal()
+        if refused is not None:
+            pytest.skip(f"sshd lets nobody in on this machine, as with a locked account: {refused}")
+        yield found
+    finally:
+        found.close()
