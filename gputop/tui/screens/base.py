@@ -153,9 +153,9 @@ class SubScreen(Screen[None]):
             self.call_after_refresh(self.show, self.view)
 
     def show(self, view: View) -> None:
-        """Draw the newest view."""
+        """Draw the newest view; nothing on a screen that is being closed: its panes go first."""
         self.view = view
-        if not self.is_mounted or not self.size:
+        if not self.is_mounted or not self.size or not self.display:
             return
         with self.app.batch_update():
             for pane in self.query(LinesWidget):
