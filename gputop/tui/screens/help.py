@@ -69,7 +69,9 @@ class HelpScreen(SubScreen):
         self.call_after_refresh(self.draw_help)
 
     def draw_help(self) -> None:
-        """Draw the text in one or two columns."""
+        """Draw the text in one or two columns; nothing while the screen is being closed."""
+        if not self.display:
+            return
         pane = self.query_one("#help", Pane)
         columns = max(40, pane.inner_size.width)
         if columns < _TWO_COLUMNS_FROM:

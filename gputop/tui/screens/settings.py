@@ -55,7 +55,7 @@ class SettingsScreen(SubScreen):
 
     def show(self, view: View) -> None:
         """Show settings that keys changed elsewhere (the interval), without touching the field being edited."""
-        if view.settings != self.settings:
+        if view.settings != self.settings and self.display:
             self.settings = view.settings
             for field in self.query_one("#settings", Form).fields:
                 if field.name in _READERS:
