@@ -1,7 +1,7 @@
 """How to reach a host: any command that runs a shell there and passes on its input and output.
 
-Nothing is quoted for a shell of an unknown kind: the command on the other side is ``sh`` alone, and the line that it runs goes
-in over its standard input. The user's own ssh, with their configuration, does the rest; no key and no host-key policy is ours.
+How to quote depends on the shell over there, which we do not know. So the remote command is just ``sh``, and the line that it
+runs arrives on its standard input. The user's own ssh and configuration do the rest; gputop sets no key and no host-key policy.
 """
 
 from __future__ import annotations

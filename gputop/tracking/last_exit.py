@@ -1,11 +1,11 @@
 """Sees the SystemExit that ends the script, however it was raised: ``sys.exit``, ``raise SystemExit(main())``, ``exit()``.
 
-No hook is told of it. When it has left the script, Python reads its attribute ``code`` and frees it. So the descriptor of that
-attribute is replaced by one that does the same and notices who reads: only the end of Python does so with no frame of Python
-below it. Nothing else of the exception changes, neither its class nor how it is raised and caught, and nothing is slower.
+No hook sees it. Once the exception has left the script, Python reads its ``code`` and frees it. So we replace the descriptor
+of that attribute with one that behaves the same and notices who reads it: only the end of Python does so without a Python
+frame below. Nothing else about the exception changes: not its class, nor how it is raised and caught.
 
-Python assigns no attribute of a built-in class; the dictionary behind it takes one. Python may have remembered the old
-descriptor if the script has read a ``code`` before: then it works on, and the exit is not seen.
+Python refuses to assign an attribute of a built-in class, but the dictionary behind the class accepts one. If the script has
+read a ``code`` before, Python may have cached the old descriptor; it still works, and the exit goes unseen.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Collections happen at multiples of a power of two, which grows, in leaps at first, until two of them are ``EVERY_S`` apart, so
 that ranks in step with each other report on the same steps. All collections together take at most 1/``SHARE`` of the time.
-A fact whose collection fails is not tried again, and is told once, in the fact ``uncollected``; the others continue.
+A fact that cannot be collected is not tried again; the fact ``uncollected`` names it once. The others continue.
 """
 
 from __future__ import annotations

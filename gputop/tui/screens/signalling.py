@@ -42,7 +42,7 @@ def recipient(process: Process, view: View) -> Recipient:
     refusal = refusal_of(process, view)
     job_id = job_of(process, view)
     if not refusal and job_id is not None:
-        refusal = f"It belongs to job {job_id}, which is stopped as a whole: k on it alone, or gputop stop {job_id}."
+        refusal = f"It belongs to job {job_id}, which stops as a whole: press k without tags, or run gputop stop {job_id}."
     if refusal:
         return Recipient(process.pid, user, command, refusal=refusal)
     ticks = identity.start_ticks(process.pid)

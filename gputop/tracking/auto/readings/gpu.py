@@ -69,7 +69,7 @@ class Clock:
     ) -> None:
         """``event`` creates a timing event; ``capturing`` returns whether a graph is being captured on the current stream.
 
-        ``failed`` is told why the clock stops.
+        ``failed`` receives the error that stops the clock.
         """
         self._event = event
         self._capturing = capturing
