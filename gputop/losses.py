@@ -14,7 +14,7 @@ AUTOMATIC_PREFIX = "auto/"
 """Stands before the names of automatic values that a script may log as well, in a run that the script opened."""
 LOSS_METRICS = ("loss", "auto/loss", "train/loss", "train_loss", "training_loss")
 """Names of a run's training loss, in order of preference: the first that the run logs wins."""
-_SHARED = ("loss", "lr", "epoch")
+_SHARED = ("loss", "lr", "epoch", "training")
 """What scripts log as well; also in parts, as in ``loss/generator``."""
 _AUTOMATIC_PREFIXES = (AUTOMATIC_PREFIX, "phase/", "cuda/")
 _AUTOMATIC = frozenset(

@@ -5,11 +5,10 @@ A screen asks for what a snapshot does not carry: ``ProcessQuestion`` goes to th
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gputop.wire import FormatError, decode, encode, parse_json
+from gputop.wire import AnswerLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,10 +212,6 @@ class ProcessDetails:
     working_directory: str | None = None
 
 
-PROCESS_ANSWER = "process_answer"
-"""The only key of the line that carries a ``ProcessAnswer``; no snapshot has it."""
-
-
 @dataclass(frozen=True, slots=True)
 class ProcessQuestion:
     """A screen's question to the sampler about one process: its details, or its environment at launch."""
@@ -226,12 +221,14 @@ class ProcessQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessAnswer:
+class ProcessAnswer(AnswerLine):
     """The sampler's answer: one line of its stream that is not a snapshot, written only to the screen that asked.
 
     The values are None if the process has ended or the operating system hides them. ``environment`` has its secrets masked
     and is bounded in size; ``omitted`` counts the variables left out.
     """
+
+    KEY = "process_answer"
 
     question: ProcessQuestion
     details: ProcessDetails | None = None
@@ -239,27 +236,3 @@ class ProcessAnswer:
     omitted: int = 0
     problem: str | None = None
     """Why nothing could be read, if the failure was unexpected."""
-
-    def to_json(self) -> str:
-        """Return the answer as one line of JSON, without a newline."""
-        return json.dumps({PROCESS_ANSWER: encode(self)}, separators=(",", ":"))
-
-    @staticmethod
-    def is_in(line: bytes) -> bool:
-        """Return whether a line of the stream carries an answer rather than a snapshot, without parsing the line."""
-        return line.startswith(_ANSWER_START)
-
-    @staticmethod
-    def from_json(line: str | bytes) -> ProcessAnswer:
-        """Parse an answer.
-
-        Raises:
-            FormatError: the line is not an answer.
-        """
-        try:
-            return decode(ProcessAnswer, parse_json(line, None)[PROCESS_ANSWER])
-        except (FormatError, TypeError, LookupError) as error:
-            raise FormatError(f"not an answer about a process: {error}") from error
-
-
-_ANSWER_START = f'{{"{PROCESS_ANSWER}":'.encode()

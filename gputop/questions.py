@@ -7,16 +7,23 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from gputop.process import ProcessAnswer, ProcessQuestion
-from gputop.run_questions import RunsAnswer, RunsQuestion
+from gputop.profiled import Profile, ProfileQuestion
+from gputop.run_questions import GpusAnswer, GpusQuestion, RunsAnswer, RunsQuestion
 from gputop.whereabouts import Whereabouts, WhereQuestion
 from gputop.wire import decode
 
-Question: TypeAlias = ProcessQuestion | RunsQuestion | WhereQuestion
-Answer: TypeAlias = ProcessAnswer | RunsAnswer | Whereabouts
+Question: TypeAlias = ProcessQuestion | RunsQuestion | GpusQuestion | WhereQuestion | ProfileQuestion
+Answer: TypeAlias = ProcessAnswer | RunsAnswer | GpusAnswer | Whereabouts | Profile
 
-_QUESTIONS: Mapping[str, type[Question]] = {"process": ProcessQuestion, "runs": RunsQuestion, "where": WhereQuestion}
+_QUESTIONS: Mapping[str, type[Question]] = {
+    "process": ProcessQuestion,
+    "runs": RunsQuestion,
+    "gpus": GpusQuestion,
+    "where": WhereQuestion,
+    "profile": ProfileQuestion,
+}
 """The command's only key -> what it holds."""
-_ANSWERS: tuple[type[Answer], ...] = (ProcessAnswer, RunsAnswer, Whereabouts)
+_ANSWERS: tuple[type[Answer], ...] = (ProcessAnswer, RunsAnswer, GpusAnswer, Whereabouts, Profile)
 
 
 def command_of(question: Question) -> dict[str, Any]:

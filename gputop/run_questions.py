@@ -1,20 +1,15 @@
-"""What a screen asks the sampler about runs that the stream does not carry, and the answer: a line of its own in the stream.
+"""What a screen asks the sampler about runs that the stream does not carry, and the answers: lines of their own in the stream.
 
 The stream carries live runs and the newest ended ones. ``RunsQuestion`` without ids asks for a list of all runs on the disk;
-with ids, for those runs whole: what they state, and their points.
+with ids, for those runs whole: what they state, and their points. ``GpusQuestion`` asks for what their GPUs did.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from gputop.snapshot import Points, Run
-from gputop.wire import FormatError, decode, encode, parse_json
-
-RUNS_ANSWER = "runs_answer"
-"""The only key of the line that carries a ``RunsAnswer``; no snapshot has it."""
-_ANSWER_START = f'{{"{RUNS_ANSWER}":'.encode()
+from gputop.wire import AnswerLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +20,11 @@ class RunsQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class RunsAnswer:
+class RunsAnswer(AnswerLine):
     """The sampler's answer. The runs of a list carry no facts, only means of the ranks' values, and no points."""
+
+    KEY = "runs_answer"
+    COMPACT = True
 
     question: RunsQuestion
     runs: tuple[Run, ...] = ()
@@ -34,23 +32,38 @@ class RunsAnswer:
     problem: str | None = None
     """Why nothing could be read, if the failure was unexpected."""
 
-    def to_json(self) -> str:
-        """Return the answer as one line of JSON, without a newline."""
-        return json.dumps({RUNS_ANSWER: encode(self, True)}, separators=(",", ":"))
 
-    @staticmethod
-    def is_in(line: bytes) -> bool:
-        """Return whether a line of the stream carries such an answer, without parsing the line."""
-        return line.startswith(_ANSWER_START)
+@dataclass(frozen=True, slots=True)
+class GpusQuestion:
+    """A screen's question about what the GPUs of these runs did while they trained."""
 
-    @staticmethod
-    def from_json(line: str | bytes) -> RunsAnswer:
-        """Parse an answer.
+    run_ids: tuple[str, ...] = ()
 
-        Raises:
-            FormatError: the line is not an answer.
-        """
-        try:
-            return decode(RunsAnswer, parse_json(line, None)[RUNS_ANSWER])
-        except (FormatError, TypeError, LookupError) as error:
-            raise FormatError(f"not an answer about runs: {error}") from error
+
+@dataclass(frozen=True, slots=True)
+class GpuPast:
+    """What one GPU did during a run: columns of equal length, by time (wall clock, seconds). Unknown values are None."""
+
+    run_id: str
+    uuid: str
+    index: int | None = None
+    times: tuple[float, ...] = ()
+    utilization_percent: tuple[float | None, ...] = ()
+    memory_used_bytes: tuple[int | None, ...] = ()
+    power_w: tuple[float | None, ...] = ()
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its columns are equally long."""
+        return len(self.times) == len(self.utilization_percent) == len(self.memory_used_bytes) == len(self.power_w)
+
+
+@dataclass(frozen=True, slots=True)
+class GpusAnswer(AnswerLine):
+    """The sampler's answer; a GPU that nobody measured is not in it."""
+
+    KEY = "gpus_answer"
+    COMPACT = True
+
+    question: GpusQuestion
+    gpus: tuple[GpuPast, ...] = ()

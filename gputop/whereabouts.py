@@ -6,13 +6,12 @@ wait for are named with what they do instead.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from gputop import units
-from gputop.wire import FormatError, decode, encode, parse_json
+from gputop.wire import AnswerLine
 
 PlaceState = Literal["answers", "silent", "stopped", "traced", "disk", "ended", "elsewhere", "untracked"]
 """How a rank is known: it answered; does not answer; is stopped by a signal, or held by a tracer; waits for a disk; its process
@@ -94,8 +93,10 @@ class RankPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class Whereabouts:
+class Whereabouts(AnswerLine):
     """The answer to one question. ``behind``: the ranks that the others wait for; ``verdict``: that in words."""
+
+    KEY = "whereabouts"
 
     run_id: str | None
     name: str
@@ -105,32 +106,6 @@ class Whereabouts:
     verdict: str | None = None
     problem: str | None = None
     """Why nothing could be found out, if that is so."""
-
-    def to_json(self) -> str:
-        """Return the answer as one line of JSON, without a newline."""
-        return json.dumps({ANSWER: encode(self)}, separators=(",", ":"))
-
-    @staticmethod
-    def is_in(line: bytes) -> bool:
-        """Return whether a line of the stream carries such an answer, without parsing it."""
-        return line.startswith(_ANSWER_START)
-
-    @staticmethod
-    def from_json(line: str | bytes) -> Whereabouts:
-        """Parse an answer.
-
-        Raises:
-            FormatError: the line is not an answer.
-        """
-        try:
-            return decode(Whereabouts, parse_json(line, None)[ANSWER])
-        except (FormatError, TypeError, LookupError) as error:
-            raise FormatError(f"not an answer about ranks: {error}") from error
-
-
-ANSWER = "whereabouts"
-"""The only key of the line that carries a ``Whereabouts``; no snapshot has it."""
-_ANSWER_START = f'{{"{ANSWER}":'.encode()
 
 
 def judged(run_id: str | None, name: str, taken_at: float, places: Sequence[RankPlace]) -> Whereabouts:

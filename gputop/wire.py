@@ -14,7 +14,7 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 T = TypeVar("T")
 
@@ -292,3 +292,37 @@ def _decode_int(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"expected an integer, found {value!r}")
     return value
+
+
+Answered = TypeVar("Answered", bound="AnswerLine")
+
+
+class AnswerLine:
+    """A dataclass that travels as a line of its own between the snapshots of a stream: the sampler's answer to a screen."""
+
+    __slots__ = ()
+    KEY: ClassVar[str]
+    """The only key of the line; no snapshot has it."""
+    COMPACT: ClassVar[bool] = False
+    """Whether values that are a field's default are left out."""
+
+    def to_json(self) -> str:
+        """Return the answer as one line of JSON, without a newline."""
+        return json.dumps({self.KEY: encode(self, self.COMPACT)}, separators=(",", ":"))
+
+    @classmethod
+    def is_in(cls, line: bytes) -> bool:
+        """Return whether a line of the stream carries such an answer, without parsing it."""
+        return line.startswith(f'{{"{cls.KEY}":'.encode())
+
+    @classmethod
+    def from_json(cls: type[Answered], line: str | bytes) -> Answered:
+        """Parse an answer.
+
+        Raises:
+            FormatError: the line is not such an answer.
+        """
+        try:
+            return decode(cls, parse_json(line, None)[cls.KEY])
+        except (FormatError, TypeError, LookupError) as error:
+            raise FormatError(f"not an answer about {cls.KEY.removesuffix('_answer')}: {error}") from error

@@ -43,6 +43,7 @@ Automatic tracking writes one record of metrics for each step. Times are in seco
 | `step_s` | Time of the step. |
 | `samples_per_s`, `tokens_per_s` | Throughput. |
 | `epoch` | The epoch. |
+| `training` | From the second training of a process on, which one begins at this step: 2, 3, … |
 | `phase/data`, `phase/forward`, `phase/backward`, `phase/optimizer`, `phase/evaluation` | Time in each part of the step. |
 | `first_batch_s` | Time to begin a later iteration over the training's loader and to get its first batch, also after an \
 evaluation. |

@@ -259,6 +259,9 @@ class ProcessGroup(Record):
     rank = whole("This rank.")
     groups = whole("Process groups.", null=True)
     mesh = texts("Names of the dimensions of a device mesh.")
+    mesh_sizes = wholes("Ranks along each of these dimensions.", optional=True)
+    data_ranks = whole("Groups of ranks with samples of their own. Null: unknown.", null=True, optional=True)
+    data_rank = whole("The group of this rank: its members are given the same samples.", null=True, optional=True)
     collectives = counts("Calls of each collective from Python. Those of DDP's reducer are not counted.")
 
 
@@ -387,6 +390,23 @@ class Error(Record):
     where = any_text("Innermost line that is not a library's.", null=True)
 
 
+class MemoryLine(Record):
+    """What one line of the script holds in torch's allocator."""
+
+    line = any_text("Innermost line that is not a library's, and its function.")
+    bytes = whole("Bytes of its blocks.")
+    blocks = whole("How many blocks it holds.")
+
+
+class OutOfMemory(Record):
+    """What torch's allocator held on the rank's device when an out-of-memory error ended the script."""
+
+    allocated_bytes = whole("Bytes in use.")
+    cached_bytes = whole("Bytes that torch keeps though nothing uses them.")
+    largest_free_bytes = whole("The largest piece of them; null where torch does not tell.", null=True)
+    lines = parts(MemoryLine)
+
+
 class Alert(Record):
     """The last call of `run.alert`."""
 
@@ -439,6 +459,7 @@ class Facts(Record):
     stalled = part(Stalled, null=True, optional=True)
     standing = part(Standing, optional=True)
     error = part(Error, optional=True)
+    out_of_memory = part(OutOfMemory, optional=True)
     uncollected = texts("What automatic tracking could not collect, and why, once each.", optional=True)
     summary = part(Summary, optional=True)
     metrics = named(Metric, optional=True)

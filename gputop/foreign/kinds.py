@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from gputop.foreign.files.lines import Lines
@@ -99,8 +100,12 @@ ORDER = (*(kind.label for kind in (TENSORBOARD, WANDB, MLFLOW, TABLE, JSON_LINES
 """Where a run has several curves, the first of these is its own."""
 
 
+@lru_cache(maxsize=16_384)
 def kind_of(name: str) -> Kind | None:
-    """Return the kind of a file, judging by its name; None if it is none that gputop reads."""
+    """Return the kind of a file, judging by its name; None if it is none that gputop reads.
+
+    Cached, because the same folders are searched every few seconds, for each run that works in them.
+    """
     return next((kind for kind in KINDS if kind.pattern.fullmatch(name)), None)
 
 

@@ -9,6 +9,7 @@ import stat
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +48,24 @@ class Walked:
     runs_of_mlflow: dict[Path, list[Path]] = field(default_factory=dict)
 
 
+class _Listed(NamedTuple):
+    """What a folder holds that a search looks at; ``changed`` are its times of change when it was listed."""
+
+    changed: tuple[int, int]
+    entries: int
+    files: tuple[tuple[str, Kind], ...]
+    folders: tuple[tuple[str, int], ...]
+    """The names of folders in it, and by how many steps each is unlikely."""
+    of_mlflow: bool
+
+
+SETTLED_S = 2.0
+"""A folder that changed more recently is listed again: a second change within a tick of the clock would not show."""
+KNOWN_MAX = 4096
+_known: dict[tuple[int, int], _Listed] = {}
+"""By device and inode. The same folders are searched every few seconds, for each run that works in them."""
+
+
 def walk(folders: Sequence[Path], since: float, uid: int | None, bounds: Bounds = LIVE) -> Walked:
     """Return the files below the folders that were written at or after ``since`` (wall clock, seconds).
 
@@ -64,27 +83,63 @@ def walk(folders: Sequence[Path], since: float, uid: int | None, bounds: Bounds 
             if (here.st_dev, here.st_ino) in seen or not stat.S_ISDIR(here.st_mode):
                 continue
             seen.add((here.st_dev, here.st_ino))
-            with os.scandir(folder) as listing:
-                entries = [entry for entry, _ in zip(listing, range(min(left, bounds.entries_of_a_folder)), strict=False)]
+            listed = _listed(folder, here, min(left, bounds.entries_of_a_folder))
         except OSError:
             continue
-        left -= len(entries)
-        names = {entry.name for entry in entries}
-        for entry in entries:
-            kind = kind_of(entry.name)
-            if kind is not None:
-                if _is_fresh(entry, since, uid):
-                    found.files.append((Path(entry.path), kind))
-            elif entry.name == METRICS_DIR and "meta.yaml" in names:
-                metrics = _metrics(entry.path, since, uid)
-                if metrics:
-                    found.runs_of_mlflow[Path(folder)] = metrics
-            elif depth < DEPTH_MAX and not _PASSED_OVER.fullmatch(entry.name) and _is_folder(entry):
-                steps = unlikely + (not _LIKELY.fullmatch(entry.name))
-                if steps <= UNLIKELY_MAX:
-                    order += 1
-                    heapq.heappush(waiting, (steps, order, depth + 1, entry.path))
+        left -= listed.entries
+        for name, kind in listed.files:
+            path = os.path.join(folder, name)
+            if _is_fresh(path, since, uid):
+                found.files.append((Path(path), kind))
+        if listed.of_mlflow:
+            metrics = _metrics(os.path.join(folder, METRICS_DIR), since, uid)
+            if metrics:
+                found.runs_of_mlflow[Path(folder)] = metrics
+        for name, more in listed.folders if depth < DEPTH_MAX else ():
+            steps = unlikely + more
+            if steps <= UNLIKELY_MAX:
+                order += 1
+                heapq.heappush(waiting, (steps, order, depth + 1, os.path.join(folder, name)))
     return found
+
+
+def _listed(folder: str, here: os.stat_result, most: int) -> _Listed:
+    """Return what is in a folder, from memory where nothing was added to it or removed since it was listed.
+
+    Raises:
+        OSError: it cannot be listed.
+    """
+    key, changed = (here.st_dev, here.st_ino), (here.st_mtime_ns, here.st_ctime_ns)
+    known = _known.get(key)
+    if known is not None and known.changed == changed and known.entries < most:
+        return known
+    with os.scandir(folder) as listing:
+        entries = [entry for entry, _ in zip(listing, range(most), strict=False)]
+    kinds = [(entry, kind_of(entry.name)) for entry in entries]
+    of_mlflow = {METRICS_DIR, "meta.yaml"} <= {entry.name for entry in entries}
+    folders = [
+        (entry.name, _steps(entry.name))
+        for entry, kind in kinds
+        if kind is None and not (of_mlflow and entry.name == METRICS_DIR) and _is_folder(entry)
+    ]
+    found = _Listed(
+        changed,
+        len(entries),
+        tuple((entry.name, kind) for entry, kind in kinds if kind is not None),
+        tuple((name, steps) for name, steps in folders if steps <= UNLIKELY_MAX),
+        of_mlflow,
+    )
+    if len(entries) < most and time.time() - here.st_mtime > SETTLED_S:
+        if len(_known) >= KNOWN_MAX:
+            _known.clear()
+        _known[key] = found
+    return found
+
+
+@lru_cache(maxsize=16_384)
+def _steps(name: str) -> int:
+    """Return how unlikely a folder of this name is to hold a run's files: 0, 1, or more than any search accepts."""
+    return UNLIKELY_MAX + 1 if _PASSED_OVER.fullmatch(name) else int(not _LIKELY.fullmatch(name))
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -94,14 +149,12 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _is_fresh(entry: os.DirEntry[str], since: float, uid: int | None) -> bool:
+def _is_fresh(path: str, since: float, uid: int | None) -> bool:
     try:
-        if not entry.is_file(follow_symlinks=False):
-            return False
-        found = entry.stat(follow_symlinks=False)
+        found = os.lstat(path)
     except OSError:
         return False
-    return found.st_mtime >= since and uid in (None, found.st_uid)
+    return stat.S_ISREG(found.st_mode) and found.st_mtime >= since and uid in (None, found.st_uid)
 
 
 def _metrics(folder: str, since: float, uid: int | None, depth: int = 3) -> list[Path]:
@@ -113,7 +166,7 @@ def _metrics(folder: str, since: float, uid: int | None, depth: int = 3) -> list
     except OSError:
         return []
     for entry in sorted(entries, key=lambda entry: entry.name):
-        if _is_fresh(entry, since, uid):
+        if _is_fresh(entry.path, since, uid):
             found.append(Path(entry.path))
         elif depth and _is_folder(entry):
             found += _metrics(entry.path, since, uid, depth - 1)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import operator
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, TypeAlias, overload
 
 
 @dataclass(slots=True)
@@ -40,72 +41,101 @@ class Bucket:
             self.last = other.last
 
 
+_Columns: TypeAlias = "tuple[array[float], array[float], array[float], array[int], array[float], array[int]]"
+"""low, high, total, count, last, non_finite"""
+
+
+def _no_columns() -> _Columns:
+    return array("d"), array("d"), array("d"), array("I"), array("d"), array("I")
+
+
 class Buckets(Sequence[Bucket]):
-    """A growing row of buckets. Each ``Bucket`` that it returns is a copy."""
+    """A growing row of buckets. Each ``Bucket`` that it returns is a copy.
 
-    __slots__ = ("_columns", "x_first", "x_last")
+    Two rows may share their values: the same buckets along two axes. Whatever grows the first row is then done to the second
+    one, right after.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_columns", "_owns_values", "x_first", "x_last")
+
+    def __init__(self, values_of: Buckets | None = None) -> None:
+        """``values_of``: the row whose values this one shares."""
         self.x_first = array("d")
         self.x_last = array("d")
-        # low, high, total, count, last, non_finite
-        self._columns = (array("d"), array("d"), array("d"), array("I"), array("d"), array("I"))
+        self._owns_values = values_of is None
+        self._columns: _Columns = values_of._columns if values_of is not None else _no_columns()
 
-    def append(self, x: float, value: float) -> None:
-        """Add a bucket with one value."""
-        finite = math.isfinite(value)
-        self.x_first.append(x)
-        self.x_last.append(x)
+    def append_each(self, x: Sequence[float], values: Sequence[float]) -> None:
+        """Add a bucket for each value. ``x`` and ``values`` are as long as one another, here and below, and not empty."""
+        column = array("d", x)
+        self.x_first += column
+        self.x_last += column
+        if not self._owns_values:
+            return
         low, high, total, count, last, non_finite = self._columns
-        last.append(value)
-        if finite:
-            low.append(value)
-            high.append(value)
-            total.append(value)
-            count.append(1)
-            non_finite.append(0)
-        else:
-            low.append(math.inf)
-            high.append(-math.inf)
-            total.append(0.0)
-            count.append(0)
-            non_finite.append(1)
+        column = array("d", values)
+        last += column
+        if _all_finite(values):
+            low += column
+            high += column
+            total += column
+            count.extend([1] * len(values))
+            non_finite.extend([0] * len(values))
+            return
+        for value in values:
+            finite = math.isfinite(value)
+            low.append(value if finite else math.inf)
+            high.append(value if finite else -math.inf)
+            total.append(value if finite else 0.0)
+            count.append(finite)
+            non_finite.append(not finite)
 
-    def extend_last(self, x: float, value: float) -> None:
-        """Add a value to the last bucket."""
-        finite = math.isfinite(value)
-        self.x_first[-1] = min(self.x_first[-1], x)
-        self.x_last[-1] = max(self.x_last[-1], x)
+    def append_all(self, x: Sequence[float], values: Sequence[float]) -> None:
+        """Add one bucket that holds all these values."""
+        self.x_first.append(min(x))
+        self.x_last.append(max(x))
+        if not self._owns_values:
+            return
+        finite = _finite(values)
         low, high, total, count, last, non_finite = self._columns
+        low.append(min(finite, default=math.inf))
+        high.append(max(finite, default=-math.inf))
+        total.append(sum(finite))
+        count.append(len(finite))
+        last.append(finite[-1] if finite else values[0])
+        non_finite.append(len(values) - len(finite))
+
+    def extend_last(self, x: Sequence[float], values: Sequence[float]) -> None:
+        """Add values to the last bucket."""
+        self.x_first[-1] = min(self.x_first[-1], min(x))
+        self.x_last[-1] = max(self.x_last[-1], max(x))
+        if not self._owns_values:
+            return
+        finite = _finite(values)
+        low, high, total, count, last, non_finite = self._columns
+        non_finite[-1] += len(values) - len(finite)
         if finite:
-            low[-1] = min(low[-1], value)
-            high[-1] = max(high[-1], value)
-            total[-1] += value
-            count[-1] += 1
-            last[-1] = value
-        else:
-            non_finite[-1] += 1
+            low[-1] = min(low[-1], min(finite))
+            high[-1] = max(high[-1], max(finite))
+            total[-1] += sum(finite)
+            count[-1] += len(finite)
+            last[-1] = finite[-1]
 
     def halve(self) -> None:
         """Merge neighbors in pairs; a last one without a neighbor stays."""
-        halved = Buckets()
-        for place in range(0, len(self), 2):
-            bucket = self[place]
-            if place + 1 < len(self):
-                bucket.absorb(self[place + 1])
-            halved._add(bucket)
-        self.x_first, self.x_last, self._columns = halved.x_first, halved.x_last, halved._columns
+        if self._owns_values:
+            self._halve_values()
+        self.x_first[:] = _in_pairs(self.x_first, min)
+        self.x_last[:] = _in_pairs(self.x_last, max)
 
-    def _add(self, bucket: Bucket) -> None:
+    def _halve_values(self) -> None:
         low, high, total, count, last, non_finite = self._columns
-        self.x_first.append(bucket.x_first)
-        self.x_last.append(bucket.x_last)
-        low.append(bucket.low)
-        high.append(bucket.high)
-        total.append(bucket.total)
-        count.append(bucket.count)
-        last.append(bucket.last)
-        non_finite.append(bucket.non_finite)
+        for place in range(0, len(count) - 1, 2):
+            if not count[place + 1]:
+                last[place + 1] = last[place]
+        last[:] = last[1::2] + last[len(last) - len(last) % 2 :]
+        low[:], high[:], total[:] = _in_pairs(low, min), _in_pairs(high, max), _in_pairs(total, operator.add)
+        count[:], non_finite[:] = _in_pairs(count, operator.add), _in_pairs(non_finite, operator.add)
 
     def totals(self, first: int, last: int) -> tuple[float, int]:
         """Return the sum and the number of the finite values in buckets [first, last): far cheaper than one by one."""
@@ -142,3 +172,18 @@ class Buckets(Sequence[Bucket]):
 
     def __reversed__(self) -> Iterator[Bucket]:
         return map(Bucket, *(reversed(column) for column in (self.x_first, self.x_last, *self._columns)))
+
+
+def _all_finite(values: Sequence[float]) -> bool:
+    # One value that is not finite makes the sum not finite; a sum may also overflow, so check each value then.
+    return math.isfinite(sum(values)) or all(map(math.isfinite, values))
+
+
+def _finite(values: Sequence[float]) -> Sequence[float]:
+    return values if _all_finite(values) else [value for value in values if math.isfinite(value)]
+
+
+def _in_pairs(column: array[Any], merged: Callable[[Any, Any], Any]) -> array[Any]:
+    """Return a column with neighbors merged in pairs; a last one without a neighbor stays."""
+    alone = column[len(column) - len(column) % 2 :]
+    return array(column.typecode, [*map(merged, column[::2], column[1::2]), *alone])

@@ -15,7 +15,7 @@ from typing import Any
 
 from gputop.snapshot import Device
 from gputop.sources.nvml.calls import FUNCTION_NOT_FOUND, SUCCESS, Calls, DeviceGoneError, FieldValue, Handle
-from gputop.sources.nvml.device import FIELDS, PCIE_THROUGHPUT, DeviceReader, open_device, read_pcie_blocking
+from gputop.sources.nvml.device import PCIE_THROUGHPUT, DeviceReader, open_device, read_pcie_blocking
 
 TURNS = 5
 PAUSE_S = 0.25
@@ -95,7 +95,7 @@ def _ask_all(found: Probe) -> None:
 
 
 def _ask(found: Probe, calls: Calls, handle: Handle) -> None:
-    reader = DeviceReader(found.index, handle, calls)
+    reader = DeviceReader(found.index, handle, calls, Calls().text("nvmlSystemGetDriverVersion")[1])
     tiers: dict[str, Callable[[], object]] = {
         "layout": reader.read_mig,
         "interval": lambda: reader.read_fast(time.monotonic()),
@@ -115,7 +115,7 @@ def _ask(found: Probe, calls: Calls, handle: Handle) -> None:
         time.sleep(PAUSE_S)
     found.device = reader.device()
     found.tiers_ms = {name: statistics.median(times) for name, times in took.items()}
-    for item in FIELDS:
+    for item in reader.fields:
         found.fields[item.id] = _ask_field(calls, handle, item.id, item.scope)
     began = time.perf_counter()
     read_pcie_blocking(reader.asker)

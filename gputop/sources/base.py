@@ -55,8 +55,8 @@ class Source(Protocol):
         Only the virtual source uses ``claims``.
         """
 
-    def wait_until_whole(self, timeout_s: float) -> None:
-        """Wait until a reading holds all that the devices report, for ``timeout_s`` at most: some take two readings."""
+    def wait_until_whole(self, timeout_s: float, rates: bool = True) -> None:
+        """Wait until a reading holds all that the devices report, for ``timeout_s`` at most: ``rates`` take two readings."""
 
     def want_pcie(self, wanted: bool) -> None:
         """Measure PCIe throughput, or stop it, where that costs something; it is off until then."""

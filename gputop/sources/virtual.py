@@ -106,7 +106,7 @@ class VirtualSource:
         devices = tuple(self._device(index, uses) for index in range(self._count))
         return Reading(devices=devices, uses=uses, notes=(*notes, *self._found_notes))
 
-    def wait_until_whole(self, timeout_s: float) -> None:
+    def wait_until_whole(self, timeout_s: float, rates: bool = True) -> None:
         """Do nothing: every reading is whole."""
 
     def want_pcie(self, wanted: bool) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
+
 from gputop.foreign.walk import LIVE, walk
 
 
@@ -40,3 +42,26 @@ def test_a_folder_with_very_many_entries_uses_up_no_search(tmp_path: Path) -> No
     put(tmp_path / "mine" / "history.csv")
     assert names(tmp_path, entries=200) == []
     assert names(tmp_path, entries=200, of_a_folder=50) == ["mine/history.csv"]
+
+
+def test_a_folder_is_listed_once_while_nothing_comes_or_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    work = tmp_path / "work"
+    listed: list[str] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda path: listed.append(path) or scandir(path))
+    put(work / "logs" / "metrics.csv")
+    for folder in (work, work / "logs"):
+        os.utime(folder, (1, 1))
+    assert names(work) == names(work) == ["logs/metrics.csv"]
+    assert len(listed) == 2
+    os.utime(work / "logs" / "metrics.csv", (5, 5))
+    assert walk([work], 6.0, os.geteuid()).files == []
+    os.utime(work / "logs" / "metrics.csv", (7, 7))
+    assert len(walk([work], 6.0, os.geteuid()).files) == 1, "a file that is written to leaves its folder as it is"
+    assert len(listed) == 2
+    put(work / "logs" / "history.csv")
+    assert sorted(names(work)) == ["logs/history.csv", "logs/metrics.csv"]
+    (work / "logs").rename(work / "runs")
+    (work / "runs" / "history.csv").unlink()
+    assert names(work) == ["runs/metrics.csv"]
+    assert names(work, entries=1) == [], "what is known counts as well"

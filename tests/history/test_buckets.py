@@ -27,12 +27,24 @@ def said(bucket: Bucket) -> tuple[object, ...]:
 
 
 def filled(chunks: list[list[tuple[float, float]]]) -> Buckets:
+    """A bucket for each chunk: made of its first value, of all of them, or with others of one value, in turns."""
     buckets = Buckets()
-    for (x, value), *more in chunks:
-        buckets.append(x, value)
-        for x, value in more:
-            buckets.extend_last(x, value)
+    for number, chunk in enumerate(chunks):
+        xs, values = [x for x, _ in chunk], [value for _, value in chunk]
+        if number % 2 and len(chunk) > 1:
+            buckets.append_all(xs, values)
+            continue
+        buckets.append_each(xs[:1], values[:1])
+        if len(chunk) > 1:
+            buckets.extend_last(xs[1:], values[1:])
     return buckets
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), NUMBERS), min_size=1, max_size=20))
+def test_each_value_may_have_a_bucket_of_its_own(points: list[tuple[float, float]]) -> None:
+    buckets = Buckets()
+    buckets.append_each([x for x, _ in points], [value for _, value in points])
+    assert [said(bucket) for bucket in buckets] == [told([point]) for point in points]
 
 
 @given(CHUNKS, st.integers(-13, 13), st.integers(-13, 13))

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gputop.history import series as history
-from gputop.history.series import BUCKETS, History, Series
+from gputop.history.series import BUCKETS, History, MetricSeries, Series
+from gputop.process import DeviceUse, Process
 from gputop.snapshot import Points
 from tests import samples
 from tests.fuzzing import examples
@@ -100,3 +101,46 @@ def test_runs_that_are_no_longer_listed_are_forgotten_in_the_end() -> None:
     kept = [number for number in range(history.ENDED_RUNS_KEPT + 10) if seen.metrics(f"r{number}")]
     assert history.ENDED_RUNS_KEPT <= len(kept) <= history.ENDED_RUNS_KEPT + 1
     assert kept[-1] == history.ENDED_RUNS_KEPT + 9
+
+
+def test_processes_that_ended_longest_ago_are_forgotten() -> None:
+    held_by = History()
+    use = DeviceUse("GPU-1", 1 << 30, 40.0)
+    stays = Process(1, devices=(use,), started_at=1.0)
+    for turn in range(history.PROCESSES_KEPT + 10):
+        later = Process(100 + turn, devices=(DeviceUse("GPU-1", None, 7.0),), started_at=float(turn))
+        held_by.observe(samples.snapshot(turn, time=samples.EPOCH + turn, processes=(stays, later), points=()))
+    held = held_by.process(stays, "GPU-1", "memory_used_bytes")
+    assert held is not None
+    assert held.samples == history.PROCESSES_KEPT + 10
+    assert len(held.buckets) <= history.PROCESS_BUCKETS
+    assert held_by.process(later, "GPU-1", "memory_used_bytes") is None
+    newest = held_by.process(later, "GPU-1", "sm_utilization_percent")
+    assert newest is not None
+    assert newest.last == 7.0
+    assert held_by.process(Process(100, started_at=0.0), "GPU-1", "sm_utilization_percent") is None
+    assert held_by.process(Process(1, started_at=2.0), "GPU-1", "sm_utilization_percent") is None
+
+
+POINTS = st.lists(st.tuples(st.integers(-50, 50), st.integers(-9, 9).map(float) | st.just(math.nan)), max_size=60)
+
+
+@given(st.lists(POINTS, max_size=6), st.integers(1, 9))
+def test_many_values_at_once_are_what_they_are_one_by_one(chunks: list[list[tuple[int, float]]], limit: int) -> None:
+    together, alone = Series(limit), Series(limit)
+    beside = Series(limit, values_of=together)
+    for chunk in chunks:
+        together.extend([x for x, _ in chunk], [value for _, value in chunk])
+        beside.extend([-x for x, _ in chunk], [value for _, value in chunk])
+        for x, value in chunk:
+            alone.append(x, value)
+    assert [str(bucket) for bucket in together.buckets] == [str(bucket) for bucket in alone.buckets]
+    assert (together.width, together.samples, together.version) == (alone.width, alone.samples, alone.version)
+    assert [bucket.x_first for bucket in beside.buckets] == [-bucket.x_last for bucket in together.buckets]
+
+
+def test_a_value_without_a_place_on_an_axis_is_left_out() -> None:
+    series = MetricSeries()
+    series.extend([0, 1, 2**70, 3], [1.0, math.nan, 2.0, 3.0], [0.5, 0.6, 0.7, 0.8])
+    assert [bucket.last for bucket in series.by_step.buckets] == [0.5, 0.8]
+    assert [bucket.x_first for bucket in series.by_time.buckets] == [1.0, 3.0]

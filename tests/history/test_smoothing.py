@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputop.history.columns import LiveColumns
-from gputop.history.series import MetricSeries, Series
+from gputop.history.series import MetricSeries
 from gputop.history.smoothing import SMOOTHINGS, next_smoothing, smooth
 from gputop.tui.drawing import large_chart
 from gputop.tui.drawing.loss import traces
@@ -19,10 +19,8 @@ WEIGHTS = st.floats(0.0, 0.99)
 
 
 def series_of(values: list[float]) -> MetricSeries:
-    series = MetricSeries(Series(), Series())
-    for step, value in enumerate(values):
-        series.by_step.append(step, value)
-        series.by_time.append(1000.0 + step, value)
+    series = MetricSeries()
+    series.extend(range(len(values)), [1000.0 + step for step in range(len(values))], values)
     return series
 
 

@@ -13,6 +13,7 @@ import os
 import subprocess
 from pathlib import Path
 
+from tests.nvml_sim.drivers import lacking
 from tests.nvml_sim.scenario import (
     GIB,
     Scenario,
@@ -39,7 +40,8 @@ from tests.nvml_sim.scenario import (
 
 HERE = Path(__file__).parent
 SOURCES = ("nvml_sim.c", "scenario.c", "scenario.h")
-FLAGS = ("-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-shared", "-pthread", "-Wl,-soname,libnvidia-ml.so.1")
+COMPILE = ("gcc", "-c", "-O2", "-Wall", "-Wextra", "-Werror", "-std=gnu11", "-fPIC", "-pthread")
+LINK = ("gcc", "-shared", "-pthread", "-Wl,-soname,libnvidia-ml.so.1")
 
 __all__ = [
     "GIB",
@@ -68,32 +70,49 @@ __all__ = [
 ]
 
 
-def build(legacy: bool = False) -> Path:
-    """Compile the library if its sources changed, and return the directory that holds ``libnvidia-ml.so.1``.
+def build(driver: str | None = None) -> Path:
+    """Build the library if its sources changed, and return the directory that holds ``libnvidia-ml.so.1``.
 
-    ``legacy`` leaves out the functions that drivers before R510 lack. Safe when several test processes build at once.
+    ``driver`` is the version of an older driver: its library lacks what came later. Safe when several test processes build at
+    once. The sources are compiled once, and linked for each library.
     """
-    digest = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in SOURCES) + " ".join(FLAGS).encode())
-    directory = HERE / "build" / (digest.hexdigest()[:16] + ("-legacy" if legacy else ""))
+    hidden = sorted(lacking(driver)) if driver is not None else []
+    digest = hashlib.sha256(b"".join((HERE / name).read_bytes() for name in SOURCES) + " ".join(COMPILE + LINK).encode())
+    compiled = HERE / "build" / digest.hexdigest()[:16]
+    directory = compiled / hashlib.sha256(" ".join(hidden).encode()).hexdigest()[:16]
     library = directory / "libnvidia-ml.so.1"
     if library.exists():
         return directory
     directory.mkdir(parents=True, exist_ok=True)
-    with (directory / "lock").open("w") as lock:
+    with (compiled / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not library.exists():
-            unfinished = directory / "unfinished.so"
-            sources = [str(HERE / name) for name in SOURCES if name.endswith(".c")]
-            command = ["gcc", *FLAGS, *(["-DLEGACY"] if legacy else []), *sources, "-lm", "-o", str(unfinished)]
-            subprocess.run(command, check=True)
+            unfinished, exports = directory / "unfinished.so", directory / "exports"
+            exports.write_text(f"{{ local: {'; '.join(hidden)}; }};\n")
+            script = [f"-Wl,--version-script={exports}"] if hidden else []
+            objects = [str(_compiled(HERE / name, compiled)) for name in SOURCES if name.endswith(".c")]
+            subprocess.run([*LINK, *objects, "-lm", *script, "-o", str(unfinished)], check=True)
             unfinished.rename(library)
     return directory
 
 
-def environment(scenario_path: Path, log: Path | None = None, legacy: bool = False) -> dict[str, str]:
-    """Return ``os.environ`` with what makes a new process see the simulated GPUs; ``log`` gets a line per NVML call."""
+def _compiled(source: Path, directory: Path) -> Path:
+    """Return the object file of a source; the caller holds the lock."""
+    finished = directory / f"{source.stem}.o"
+    if not finished.exists():
+        unfinished = directory / f"{source.stem}.unfinished.o"
+        subprocess.run([*COMPILE, str(source), "-o", str(unfinished)], check=True)
+        unfinished.rename(finished)
+    return finished
+
+
+def environment(scenario_path: Path, log: Path | None = None, driver: str | None = None) -> dict[str, str]:
+    """Return ``os.environ`` with what makes a new process see the simulated GPUs.
+
+    ``log`` gets a line per NVML call. ``driver`` is the version of an older driver, whose library lacks what came later.
+    """
     added = {
-        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(build(legacy)), os.environ.get("LD_LIBRARY_PATH")])),
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, [str(build(driver)), os.environ.get("LD_LIBRARY_PATH")])),
         "GPUTOP_NVML_SIM_SCENARIO": str(scenario_path),
     }
     if log is not None:

@@ -9,7 +9,7 @@ from tests.nvml_sim.scenario import Scenario
 
 SLOW_US = 50
 """Calls that took longer than this are slow here too; most of a real driver take 2 to 20 µs."""
-_WAVES = {
+WAVES = {
     "utilization": "utilization_percent",
     "memory_utilization": "memory_activity_percent",
     "memory_total": "memory_total_bytes",
@@ -57,7 +57,7 @@ def scenario_of(bundle: Mapping[str, Any]) -> Scenario:
         if readings is None:
             continue
         scenario.gpu(index, readings["name"] or "NVIDIA GPU")
-        scenario.set(index, **{wave: readings[name] for wave, name in _WAVES.items() if wave in scenario.gpus[index]})
+        scenario.set(index, **{wave: readings[name] for wave, name in WAVES.items() if wave in scenario.gpus[index]})
         if readings["cpu_affinity"]:
             scenario.near(index, ",".join(map(str, readings["cpu_affinity"])), readings["numa_node"])
         for function, call in gpu["calls"].items():
@@ -68,4 +68,6 @@ def scenario_of(bundle: Mapping[str, Any]) -> Scenario:
         for number, call in gpu["fields"].items():
             if call["code"]:
                 scenario.field_error(index, int(number), call["code"])
+            elif call["median_us"] > SLOW_US:
+                scenario.slow(index, f"field:{number}", round(call["median_us"]))
     return scenario

@@ -1,8 +1,7 @@
 /* A simulated libnvidia-ml.so.1: the NVML functions that gputop and its peers call, answered from a scenario file.
  *
- * Declarations are our own, of the ABI's layouts and numbers; no NVIDIA header is used. -DLEGACY leaves out the
- * functions that drivers before R510 lack (memory v2, processes v2 and v3, field-era additions), so that fallbacks by
- * missing symbol can be tested.
+ * Declarations are our own, of the ABI's layouts and numbers; no NVIDIA header is used. All functions are here; what the
+ * library of an older driver lacks is hidden by the linker (``lacking`` in drivers.py).
  *
  * Environment: GPUTOP_NVML_SIM_SCENARIO (path of the scenario), GPUTOP_NVML_SIM_LOG (append one line per call:
  * function and GPU index, or "-").
@@ -390,6 +389,8 @@ static ret memory(device handle, u64 *all, u64 *used, u64 *reserved) {
         *all = (u64)mig->memory_total, *used = (u64)mig->memory_used, *reserved = 0;
         return OK;
     }
+    if (has(handle->gpu, R_memory_denied))
+        return NO_PERMISSION;
     if (!has(handle->gpu, R_memory_total))
         return NOT_SUPPORTED;
     *all = (u64)value(handle->gpu, R_memory_total);
@@ -462,7 +463,7 @@ ret nvmlDeviceGetTemperatureThreshold(device handle, u32 kind, u32 *out) {
 
 ret nvmlDeviceGetTotalEnergyConsumption(device handle, u64 *out) {
     ENTER_WHOLE(handle);
-    if (!has(handle->gpu, R_power))
+    if (!has(handle->gpu, R_power) || !has(handle->gpu, R_energy_base))
         return NOT_SUPPORTED;
     *out = (u64)((value(handle->gpu, R_energy_base) + total(handle->gpu, R_power)) * 1000);
     return OK;
@@ -646,10 +647,11 @@ static void fill_field(int gpu, struct field *field) {
         enum reading reading;
         double scale;
     } growing[] = {
-        {74, R_throttle_power, 1e9},        {76, R_throttle_sync_boost, 1e9},    {269, R_throttle_thermal_sw, 1e9},
-        {270, R_throttle_thermal_hw, 1e9},  {271, R_throttle_power_brake, 1e9},  {138, R_nvlink_tx, 1.0 / 1024},
-        {139, R_nvlink_rx, 1.0 / 1024},     {197, R_pcie_tx, 1},                 {198, R_pcie_rx, 1},
+        {74, R_throttle_power, 1e9},    {76, R_throttle_sync_boost, 1e9}, {138, R_nvlink_tx, 1.0 / 1024},
+        {139, R_nvlink_rx, 1.0 / 1024}, {197, R_pcie_tx, 1},              {198, R_pcie_rx, 1},
     };
+    static const enum reading thermal[] = {R_throttle_thermal_sw, R_throttle_thermal_hw, R_throttle_power_brake};
+    const struct scenario *scenario = scenario_now();
     field->timestamp_us = (int64_t)(wall_clock() * 1e6);
     field->latency_us = 1;
     field->result = NOT_SUPPORTED;
@@ -661,10 +663,17 @@ static void fill_field(int gpu, struct field *field) {
     for (size_t i = 0; i < sizeof growing / sizeof *growing; i++)
         if (growing[i].id == field->id)
             put(field, has(gpu, growing[i].reading), 3, total(gpu, growing[i].reading) * growing[i].scale);
+    if (field->id >= 269 && field->id <= 271 && scenario->thermal_fields != 269)
+        put(field, 1, 1, 7); /* a setting of power smoothing stands there */
+    u32 place = field->id - scenario->thermal_fields;
+    if (place < sizeof thermal / sizeof *thermal)
+        put(field, has(gpu, thermal[place]), 3, total(gpu, thermal[place]) * 1e9);
     if (field->id == 83)
-        put(field, has(gpu, R_power), 3, (value(gpu, R_energy_base) + total(gpu, R_power)) * 1000);
-    if (field->id == 185 || field->id == 186)
+        put(field, has(gpu, R_power) && has(gpu, R_energy_base), 3, (value(gpu, R_energy_base) + total(gpu, R_power)) * 1000);
+    if (field->id == 185)
         put(field, has(gpu, R_power) && has(gpu, R_power_fields), 1, value(gpu, R_power) * 1000 + 0.5);
+    if (field->id == 186)
+        put(field, has(gpu, R_power_instant), 1, value(gpu, R_power_instant) * 1000 + 0.5);
     if ((field->id == 138 || field->id == 139) && field->scope != 0xffffffffu && field->result == OK)
         field->value.as_u64 = (u64)(field->value.as_u64 / (value(gpu, R_nvlink_links) > 0 ? value(gpu, R_nvlink_links) : 1));
     if (field->id == 197 || field->id == 198) {
@@ -673,13 +682,14 @@ static void fill_field(int gpu, struct field *field) {
         else if (value(gpu, R_pcie_counter_bits) <= 32)
             field->value.as_u64 &= 0xffffffffu;
     }
-#ifndef LEGACY
     if (field->id == 165)
         put(field, field->scope < links(gpu), 1, field->scope < links_active(gpu));
-#endif
-    const struct scenario *scenario = scenario_now();
+    char name[24];
+    snprintf(name, sizeof name, "field:%u", field->id);
     for (int i = 0; i < scenario->rule_count; i++) {
         const struct rule *rule = &scenario->rules[i];
+        if (rule->kind == RULE_SLOW && !strcmp(rule->function, name) && matches(rule, name, gpu))
+            sleep_us(rule->number);
         if (rule->kind == RULE_FIELD && rule->number == (long)field->id && (rule->gpu == ANY || rule->gpu == gpu))
             field->result = rule->code;
     }
@@ -850,8 +860,6 @@ ret nvmlDeviceGetComputeInstanceId(device handle, u32 *out) {
 }
 
 /* -- what only newer drivers have ------------------------------------------------------------------------------ */
-
-#ifndef LEGACY
 
 PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses_v2, 'C', 2)
 PROCESS_LIST(nvmlDeviceGetComputeRunningProcesses_v3, 'C', 2)
@@ -1047,5 +1055,3 @@ ret nvmlGpmMetricsGet(struct gpm_get *get) {
         fill_metric(get->second, &get->metrics[i]);
     return OK;
 }
-
-#endif

@@ -132,6 +132,8 @@ static void parse_line(struct scenario *scenario, char *line) {
             scenario->epoch = atof(second);
         else if (!strcmp(first, "latency_us"))
             scenario->latency_us = atol(second);
+        else if (!strcmp(first, "thermal_fields"))
+            scenario->thermal_fields = (unsigned)atoi(second);
     } else if (!strcmp(word, "mig")) {
         int gpu = 0;
         struct mig mig = {0};

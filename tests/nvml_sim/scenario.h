@@ -19,7 +19,7 @@
 /* Every reading of a GPU is a wave; X(name) is the key in the file, after "gpu <index>". */
 #define READINGS(X)                                                                                                    \
     X(utilization) X(memory_utilization) X(memory_total) X(memory_used) X(memory_reserved)                             \
-    X(power) X(power_limit) X(power_default_limit) X(power_fields) X(energy_base)                                      \
+    X(power) X(power_limit) X(power_default_limit) X(power_fields) X(power_instant) X(energy_base) X(memory_denied)    \
     X(temperature) X(temperature_slowdown) X(temperature_shutdown) X(memory_temperature)                               \
     X(sm_clock) X(sm_clock_max) X(memory_clock) X(memory_clock_max) X(performance_state) X(fan)                        \
     X(throttle_reasons) X(throttle_power) X(throttle_sync_boost) X(throttle_thermal_sw) X(throttle_thermal_hw)         \
@@ -91,6 +91,7 @@ struct scenario {
     int cuda_version, gpu_count, process_count, rule_count, xid_count, init_error;
     double epoch; /* wall clock, seconds: waves and counters start here, in every process */
     long latency_us;
+    unsigned thermal_fields; /* the first of three ids that NVIDIA has moved: slowdown by software, hardware, and brake */
     struct gpu gpus[MAX_GPUS];
     struct process processes[MAX_PROCESSES];
     struct rule rules[MAX_RULES];

@@ -12,9 +12,12 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.nvml_sim import drivers
+
 GIB = 2**30
 ANY = "*"
 
+INVALID_ARGUMENT = 2
 NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 DRIVER_NOT_LOADED = 9
@@ -83,6 +86,7 @@ H100: dict[str, float] = {
     "power_limit": 700,
     "power_default_limit": 700,
     "power_fields": 1,
+    "power_instant": 70,
     "energy_base": 1000,
     "temperature": 31,
     "temperature_slowdown": 87,
@@ -132,11 +136,30 @@ H100: dict[str, float] = {
 }
 """An idle H100 80GB SXM; it has no fan."""
 
+H100_SLOW_US = {
+    "nvmlDeviceGetCurrPcieLinkWidth": 90,
+    "nvmlDeviceGetFanSpeed": 380,
+    "nvmlDeviceGetMaxClockInfo": 1700,
+    "nvmlDeviceGetMigMode": 230,
+    "nvmlDeviceGetTemperatureThreshold": 200,
+    "nvmlDeviceGetTotalEnergyConsumption": 3000,
+    "nvmlGpmMetricsGet": 1740,
+    "nvmlGpmSampleGet": 170,
+    "field:83": 4190,
+    "field:197": 160,
+    "field:198": 150,
+    "field:270": 640,
+    "field:271": 640,
+}
+"""What asks the GPU's own processor each time, in microseconds: medians of an H100 in a VM, with driver 580.159.04. The other
+calls take 2 to 60 µs."""
+
 BUSY: dict[str, float] = {
     "utilization": 98,
     "memory_utilization": 55,
     "memory_used": 71.2 * GIB,
     "power": 612,
+    "power_instant": 612,
     "temperature": 65,
     "memory_temperature": 78,
     "sm_clock": 1980,
@@ -163,6 +186,7 @@ class Scenario:
     cuda_version: int = 13000
     init_error: int = 0
     latency_us: int = 0
+    thermal_fields: int = 269
     epoch: float = field(default_factory=time.time)
     names: dict[int, str] = field(default_factory=dict)
     gpus: dict[int, dict[str, Wave]] = field(default_factory=dict)
@@ -179,6 +203,15 @@ class Scenario:
     @staticmethod
     def mig_uuid(gpu: int, mig: int) -> str:
         return f"MIG-5f{gpu:06x}-0000-5000-8000-{mig:012x}"
+
+    def on_driver(self, version: str, cuda_version: int) -> Scenario:
+        """Let another driver answer, and know only its fields; ``environment(driver=version)`` gives its library."""
+        self.driver_version = f"{version}-sim"
+        self.cuda_version = cuda_version
+        self.thermal_fields = drivers.thermal_fields(version)
+        for field_id in drivers.unknown_fields(version):
+            self.field_error(ANY, field_id, INVALID_ARGUMENT)
+        return self
 
     def gpu(self, index: int, name: str = "NVIDIA H100 80GB HBM3") -> Scenario:
         """Add an idle H100."""
@@ -249,8 +282,14 @@ class Scenario:
         return self
 
     def slow(self, gpu: int | str, function: str, microseconds: int) -> Scenario:
-        """Delay a function's calls."""
+        """Delay a function's calls, or ("field:83") one field of a batch."""
         self.rules.append(f"slow {gpu} {function} {microseconds}")
+        return self
+
+    def real_latencies(self) -> Scenario:
+        """Let every GPU take as long for its answers as a real H100: for benchmarks, and for tests of what takes time."""
+        for function, microseconds in H100_SLOW_US.items():
+            self.slow(ANY, function, microseconds)
         return self
 
     def field_error(self, gpu: int | str, field_id: int, code: int) -> Scenario:
@@ -270,6 +309,7 @@ class Scenario:
             f"set cuda_version {self.cuda_version}",
             f"set init_error {self.init_error}",
             f"set latency_us {self.latency_us}",
+            f"set thermal_fields {self.thermal_fields}",
             f"set epoch {self.epoch:.6f}",
         ]
         for index, readings in self.gpus.items():
@@ -303,22 +343,12 @@ def h100_box(count: int = 8, busy: int | None = None, pids: tuple[int, ...] = ()
 def h100_in_a_vm() -> Scenario:
     """What a real machine answered: one idle H100 80GB HBM3 passed through to a Firecracker VM, driver 580.159.04.
 
-    Read with pynvml 13.615 in November 2026. It has no NVLink, NUMA node and fan. Most calls take 2 to 20 µs; those below
-    asked the GPU's own processor each time.
+    Read with pynvml 13.615 in November 2026. It has no NVLink, NUMA node and fan, and the latencies of ``H100_SLOW_US``.
     """
     scenario = Scenario().gpu(0).set(0, memory_total=85520809984, memory_used=0, memory_reserved=503316480)
     scenario.set(0, power=70.5, temperature=35, memory_temperature=41, temperature_slowdown=89, temperature_shutdown=95)
     scenario.set(0, nvlink_rx=None, nvlink_tx=None, nvlink_links=None)
-    slow_us = {
-        "MigMode": 230,
-        "FanSpeed": 380,
-        "TotalEnergyConsumption": 3000,
-        "MaxClockInfo": 1700,
-        "TemperatureThreshold": 200,
-    }
-    for name, microseconds in slow_us.items():
-        scenario.slow(0, f"nvmlDeviceGet{name}", microseconds)
-    return scenario
+    return scenario.real_latencies()
 
 
 def living_box(count: int = 8, pids: tuple[int, ...] = ()) -> Scenario:

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gputop.snapshot import encode
+from gputop.snapshot import Snapshot, encode
 from gputop.sources.base import Reading
 from gputop.wire import decode
 from tests.nvml_sim import environment
@@ -66,6 +66,10 @@ class Watch:
         reading = decode(Reading, self.ask("read"))
         return replace(reading, uses={int(pid): uses for pid, uses in reading.uses.items()})
 
+    def snapshot(self) -> Snapshot:
+        """Return what the sampler makes of a machine, once it has been read whole."""
+        return decode(Snapshot, self.ask("snapshot"))
+
     def until(self, condition: Callable[[Reading], bool], what: str = "it") -> Reading:
         """Read until ``condition`` holds."""
         deadline = time.monotonic() + DEADLINE_S
@@ -87,7 +91,8 @@ class Watch:
 
 
 def main(interval_s: float, options: dict[str, float]) -> None:
-    """Obey commands until the input ends: read, pcie 0|1, interval S, close."""
+    """Obey commands until the input ends: read, snapshot, pcie 0|1, interval S, restart, close."""
+    from gputop.agent.sampler import Sampler
     from gputop.errors import NoGpuError
     from gputop.sources.nvml import events, worker
     from gputop.sources.nvml import source as nvml_source
@@ -114,6 +119,14 @@ def main(interval_s: float, options: dict[str, float]) -> None:
             source.want_pcie(arguments[0] == "1")
         elif command == "interval":
             source.start(float(arguments[0]))
+        elif command == "snapshot":
+            source.wait_until_whole(DEADLINE_S)
+            answer = encode(Sampler(source, interval_s).take())
+        elif command == "restart":
+            source.close()
+            time.sleep(0.01)  # the simulation looks at its file every 5 ms
+            source = nvml_source.NvmlSource()
+            source.start(interval_s)
         elif command == "close":
             source.close()
             print(json.dumps(answer), flush=True)

@@ -18,9 +18,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gputop.snapshot import Communicator, CommunicatorRank, Process
-from gputop.sources.nccl.answer import Answer, parse_json, parse_text
+
+if TYPE_CHECKING:
+    from gputop.sources.nccl.answer import Answer
 
 DEFAULT_ADDRESS = ("localhost", 28028)
 EVERY_S = 5.0
@@ -215,6 +218,8 @@ def ask_once(address: Address) -> Answer:
         connection.settimeout(ANSWER_S)
         text = line.rest()
     try:
+        from gputop.sources.nccl.answer import parse_json, parse_text
+
         return parse_json(text) if speaks_json else parse_text(text)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RasError(f"an answer that is not NCCL's: {error}") from error

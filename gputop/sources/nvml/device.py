@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
@@ -27,6 +28,7 @@ from gputop.sources.nvml.memory import MemoryReader, host_memory
 from gputop.sources.nvml.mig import MigReader
 from gputop.sources.nvml.place import LINK_STATES, NvLinks, read_place
 from gputop.sources.nvml.processes import ProcessReader
+from gputop.sources.nvml.slowdown_fields import slowdown_fields
 
 _DEVICE_FIELDS = frozenset(field.name for field in fields(Device))
 
@@ -35,12 +37,11 @@ _FAST = (
     Field("memory_temperature_c", 82),
     Field("throttle_power_ns", 74),
     Field("throttle_sync_boost_ns", 76),
-    Field("throttle_thermal_sw_ns", 269),
-    Field("throttle_thermal_hw_ns", 270),
-    Field("throttle_power_brake_ns", 271),
     Field("nvlink_tx_kib", 138, ALL_LINKS),
     Field("nvlink_rx_kib", 139, ALL_LINKS),
 )
+_INSTANT_POWER = (Field("power_w", 186),)
+"""Where the driver averages no power (RTX PRO 6000 with a 580 driver, in a capture of netdata's)."""
 _PCIE = (Field("pcie_tx_bytes", 197), Field("pcie_rx_bytes", 198))
 _SLOW = (
     Field("power_limit_w", 190),
@@ -52,8 +53,6 @@ _SLOW = (
     Field("remapped_rows_pending", 144),
     Field("remapped_rows_failed", 145),
 )
-FIELDS = (*_FAST, *_PCIE, *_SLOW, LINK_STATES[0])
-"""All fields that are ever asked for, and the first NVLink for all of them."""
 _SCALE = {"power_w": 1e-3, "energy_j": 1e-3, "power_limit_w": 1e-3, "memory_temperature_c": 1.0}
 """NVML reports mW and mJ; measured values are floats."""
 
@@ -70,6 +69,8 @@ _THROTTLE_BITS = {  # names as in nvidia-smi's clocks_event_reasons
 }
 _COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
 _CLOCK_SM, _CLOCK_MEMORY = 1, 2
+_VIRTUAL_NAME = re.compile(r"-\d+[ABCQ]$")
+"""How NVIDIA names the types of its virtual GPUs: GRID T4-16Q, NVIDIA A100-40C, NVIDIA A100-3-20C."""
 _PSTATE_UNKNOWN = 32
 _PCIE_TX, _PCIE_RX = 0, 1
 
@@ -82,7 +83,7 @@ def placeholder_uuid(index: int) -> str:
 class DeviceReader:
     """One opened GPU. ``values`` holds the newest readings by ``Device``'s field names; a failed reading is None."""
 
-    def __init__(self, index: int, handle: Handle, calls: Calls) -> None:
+    def __init__(self, index: int, handle: Handle, calls: Calls, driver_version: str | None = None) -> None:
         self.index = index
         self.handle = handle
         self.asker = Asker(calls, handle)
@@ -92,6 +93,7 @@ class DeviceReader:
         self._calls = calls
         self._utilization = UtilizationRates()
         self._memory = MemoryReader(self.asker)
+        self._host_memory_bytes = host_memory()["memory_total_bytes"]
         self._temperature = Temperature()
         self._temperature.version = TEMPERATURE_V1
         self._number = ctypes.c_uint()
@@ -101,8 +103,12 @@ class DeviceReader:
         self._pcie = {"pcie_tx_bytes_per_s": PcieCounter(), "pcie_rx_bytes_per_s": PcieCounter()}
         self._identify()
         self._gpm = self._open_gpm()
-        self._fast = FieldBatch(self.asker, _FAST if self._gpm else _FAST + _PCIE)
+        self._fast_fields = _FAST + slowdown_fields(driver_version)
+        self.fields = (*self._fast_fields, *_INSTANT_POWER, *_PCIE, *_SLOW, LINK_STATES[0])
+        """All fields that are ever asked for, and the first NVLink for all of them."""
+        self._fast = FieldBatch(self.asker, self._fast_fields if self._gpm else self._fast_fields + _PCIE)
         self._slow = FieldBatch(self.asker, _SLOW + LINK_STATES)
+        self._instant_power = FieldBatch(self.asker, _INSTANT_POWER)
         self._links = NvLinks(self.asker)
         self.processes = ProcessReader(self.asker, self._capability())
 
@@ -116,9 +122,9 @@ class DeviceReader:
         """
         self._read_utilization()
         self._read_memory()
-        batch = self._read_batch(self._fast, _FAST)
+        batch = self._read_batch(self._fast, self._fast_fields)
         if not self._fast.has("power_w"):
-            self._ask_number("power_w", "nvmlDeviceGetPowerUsage", scale=1e-3)
+            self._read_power()
         if self.values.get("memory_temperature_c") == 0:
             self.values["memory_temperature_c"] = None  # GPUs without the sensor report 0
         for direction in ("tx", "rx"):
@@ -241,12 +247,20 @@ class DeviceReader:
                 merged[pid] = (*merged.get(pid, ()), use)
         return merged
 
-    def processes_hidden(self) -> str | None:
-        """Return why processes may be missing: "refused", "unsupported", or None."""
-        readers = [mig.processes for mig in self.migs] if self.values.get("mig_enabled") else [self.processes]
+    def notes(self) -> tuple[str, ...]:
+        """Return what a user has to know about this GPU's readings, as keys of ``problems.NOTES``."""
+        split = bool(self.values.get("mig_enabled"))
+        readers = [mig.processes for mig in self.migs] if split else [self.processes]
+        found = []
         if any(reader.refused for reader in readers):
-            return "refused"
-        return "unsupported" if readers and all(reader.unsupported for reader in readers) else None
+            found.append("processes refused")
+        elif readers and all(reader.unsupported for reader in readers):
+            found.append("processes unsupported")
+        if split and "memory_used_bytes" in self.asker.denied:
+            found.append("only instances")
+        if _VIRTUAL_NAME.search(self.values.get("name") or ""):
+            found.append("virtual")
+        return tuple(found)
 
     def close(self) -> None:
         """Free the GPM samples; call only from the reading thread."""
@@ -287,11 +301,19 @@ class DeviceReader:
         self.values["utilization_percent"] = float(found.gpu) if works and found.gpu <= 100 else None
         self.values["memory_activity_percent"] = float(found.memory) if works and found.memory <= 100 else None
 
+    def _read_power(self) -> None:
+        """Read the power of a GPU without the field of the average."""
+        self._ask_number("power_w", "nvmlDeviceGetPowerUsage", scale=1e-3)
+        if self.asker.never("power_w", "nvmlDeviceGetPowerUsage"):
+            self._read_batch(self._instant_power, _INSTANT_POWER)
+
     def _read_memory(self) -> None:
         found = self._memory.read()
         # A GPU that measures nothing at all does not count as sharing the host's memory.
         measures = self.values["utilization_percent"] is not None or self.values.get("unified_memory")
-        unified = bool(self._memory.absent and measures)
+        # Where a driver names a size for such a GPU, it is the machine's, to the byte (reported of a GB10 in nvtop's issues).
+        hosts = found["memory_total_bytes"] is not None and found["memory_total_bytes"] == self._host_memory_bytes
+        unified = bool(self._memory.absent and measures) or hosts
         self.values.update(host_memory() if unified else found)
         self.values["unified_memory"] = unified if unified or found["memory_total_bytes"] else None
 

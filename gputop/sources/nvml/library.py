@@ -48,6 +48,12 @@ def missing(root: Path = _ROOT) -> NoGpuError:
             "Install the NVIDIA driver on Windows, not in Linux, then run wsl --shutdown and start WSL again.",
             "library_not_found",
         )
+    if (root / "etc/nv_tegra_release").exists():
+        return NoGpuError(
+            f"This is a Jetson, and {NAME} is missing.",
+            "JetPack 6 brings it, with few readings; jtop and tegrastats read what it does not tell.",
+            "library_not_found",
+        )
     if (root / "proc/driver/nvidia/version").exists():
         return NoGpuError(
             f"The NVIDIA driver is loaded, and {NAME} is missing here.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gputop import units
 from gputop.errors import NoGpuError
@@ -124,6 +124,25 @@ def unified() -> Problem:
     )
 
 
+def only_instances(indices: Sequence[int]) -> Problem:
+    """Return the note on GPUs of which this user sees only MIG instances, as in a container with one of them."""
+    return Problem(
+        "mig_only",
+        f"Only MIG instances of {_gpus(indices)} are open here: the memory of the whole GPU cannot be read.",
+        "Each instance is measured by itself; to see the whole, look from outside the container.",
+    )
+
+
+def virtual(indices: Sequence[int]) -> Problem:
+    """Return the note on virtual GPUs of NVIDIA's in a guest."""
+    a = "is a virtual GPU" if len(indices) == 1 else "are virtual GPUs"
+    return Problem(
+        "vgpu",
+        f"{_gpus(indices)} {a} (NVIDIA vGPU): power, temperature and PCIe belong to the host.",
+        "One without a license becomes slow after a while: nvidia-smi -q | grep License.",
+    )
+
+
 def _gpus(indices: Sequence[int]) -> str:
     return f"GPU{'s' if len(indices) > 1 else ''} {units.ranges(indices)}"
 
@@ -144,3 +163,12 @@ def processes_unsupported(indices: Sequence[int]) -> Problem:
         f"The driver has no process list for {_gpus(indices)}.",
         "They may be in use although no process is shown (as on some virtual GPUs and under WSL).",
     )
+
+
+NOTES: dict[str, Callable[[Sequence[int]], Problem]] = {
+    "processes refused": processes_refused,
+    "processes unsupported": processes_unsupported,
+    "only instances": only_instances,
+    "virtual": virtual,
+}
+"""What a reader can say of a GPU as a whole, and the note on all GPUs of which that holds."""

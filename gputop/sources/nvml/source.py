@@ -19,6 +19,7 @@ from gputop.sources.nvml import problems
 from gputop.sources.nvml.calls import SUCCESS, Calls, initialize
 from gputop.sources.nvml.device import placeholder_uuid
 from gputop.sources.nvml.events import XidWatch
+from gputop.sources.nvml.first_look import is_simulated
 from gputop.sources.nvml.worker import Worker
 
 INIT_DEADLINE_S = 5.0
@@ -26,8 +27,6 @@ FIRST_READING_S = 0.3
 STALE_INTERVALS = 3
 STALE_MIN_S = 1.0
 """Lower limit for short intervals: a driver that takes 20 ms per call needs a third of a second for a reading."""
-
-_HIDDEN = {"refused": problems.processes_refused, "unsupported": problems.processes_unsupported}
 
 
 @dataclass
@@ -67,7 +66,8 @@ class NvmlSource:
                 worker.set_interval(interval_s)
             return
         self._machine = _start_driver()
-        self._workers = [Worker(index, interval_s) for index in range(self._machine.gpu_count)]
+        machine = self._machine
+        self._workers = [Worker(index, interval_s, machine.driver_version) for index in range(machine.gpu_count)]
         for worker in self._workers:
             worker.start()
         self._xids = XidWatch(self._machine.gpu_count)
@@ -83,7 +83,7 @@ class NvmlSource:
         now = time.monotonic()
         devices: list[Device] = []
         uses: dict[int, tuple[DeviceUse, ...]] = {}
-        hidden: dict[str, list[int]] = {}
+        noted: dict[str, list[int]] = {}
         for worker in self._workers:
             published = worker.published
             if published is None:
@@ -92,8 +92,8 @@ class NvmlSource:
             age = now - published.at
             devices.append(self._with_xids(self._with_age(worker, published.device, age)))
             devices += [self._with_age(worker, device, age) for device in published.migs]
-            if published.processes_hidden:
-                hidden.setdefault(published.processes_hidden, []).append(worker.index)
+            for note in published.notes:
+                noted.setdefault(note, []).append(worker.index)
             for pid, on_device in published.uses.items():
                 uses[pid] = (*uses.get(pid, ()), *on_device)
         machine = self._machine
@@ -102,16 +102,19 @@ class NvmlSource:
             uses=uses,
             driver_version=machine.driver_version,
             cuda_version=machine.cuda_version,
-            simulated=(machine.driver_version or "").endswith("-sim"),
-            notes=tuple(_HIDDEN[why](indices) for why, indices in hidden.items()),
+            simulated=is_simulated(machine.driver_version),
+            notes=tuple(problems.NOTES[note](indices) for note, indices in noted.items()),
             nvml_calls=self._calls_since_last(),
         )
 
-    def wait_until_whole(self, timeout_s: float) -> None:
-        """Wait until every GPU has been read twice, and so once in full, for ``timeout_s`` at most: a driver may hang."""
+    def wait_until_whole(self, timeout_s: float, rates: bool = True) -> None:
+        """Wait until every GPU has been read twice, and so once in full, for ``timeout_s`` at most: a driver may hang.
+
+        Without ``rates``, one reading of each GPU and its processes is enough.
+        """
         deadline = time.monotonic() + timeout_s
         for worker in self._workers:
-            worker.whole.wait(max(0.0, deadline - time.monotonic()))
+            (worker.whole if rates else worker.first).wait(max(0.0, deadline - time.monotonic()))
 
     def want_pcie(self, wanted: bool) -> None:
         """Allow the blocking PCIe call (20 ms per direction) on GPUs where neither GPM nor a counter provides the throughput.

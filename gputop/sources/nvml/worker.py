@@ -30,15 +30,17 @@ class Published:
     device: Device
     migs: tuple[Device, ...] = ()
     uses: dict[int, tuple[DeviceUse, ...]] = field(default_factory=dict)
-    processes_hidden: str | None = None
+    notes: tuple[str, ...] = ()
+    """Keys of ``problems.NOTES``."""
 
 
 class Worker:
     """Reads the GPU at ``index`` every interval and publishes; ``published`` is None until the first reading."""
 
-    def __init__(self, index: int, interval_s: float) -> None:
+    def __init__(self, index: int, interval_s: float, driver_version: str | None = None) -> None:
         self.index = index
         self.interval_s = interval_s
+        self._driver_version = driver_version
         self.started_at = time.monotonic()
         self.published: Published | None = None
         self.first = threading.Event()
@@ -135,7 +137,7 @@ class Worker:
             self._retry_at = now + RETRY_GONE_S
             self._publish_without(replace(self._identity(), state="error", problem=problems.refused(self.index, code)))
             return
-        self._reader = DeviceReader(self.index, handle, self._calls)
+        self._reader = DeviceReader(self.index, handle, self._calls, self._driver_version)
         self._just_opened = True
         self._due = dict.fromkeys(EVERY_S, now)
 
@@ -180,7 +182,7 @@ class Worker:
         if self._pcie and reader.blocking_pcie_only and time.monotonic() - self._pcie_at < kept_s:
             device = replace(device, **self._pcie, pcie_throughput_source="blocking")  # type: ignore[arg-type]
         migs = tuple(mig.device() for mig in reader.migs)
-        self.published = Published(time.monotonic(), device, migs, reader.uses(), reader.processes_hidden())
+        self.published = Published(time.monotonic(), device, migs, reader.uses(), reader.notes())
 
     def _identity(self) -> Device:
         """Return the GPU's identity without readings."""

@@ -50,8 +50,8 @@ def test_an_nvlink_that_goes_down_is_seen(tmp_path: Path) -> None:
 
 
 def test_links_are_counted_one_by_one_where_the_field_is_unknown(tmp_path: Path) -> None:
-    path = h100_box(1).set(0, nvlink_links=12, nvlinks_active=11).write(tmp_path / "s")
-    with Watch(path, environ=environment(path, legacy=True)) as watch:
+    path = h100_box(1).on_driver("470.74", 11040).set(0, nvlink_links=12, nvlinks_active=11).write(tmp_path / "s")
+    with Watch(path, environ=environment(path, driver="470.74")) as watch:
         assert watch.settled().devices[0].nvlinks_active == 11
 
 

@@ -1,0 +1,32 @@
+"""What a rank's GPU memory held when it ran out, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gputop.facts.table import Facts
+from gputop.units import bytes_text
+
+UNKNOWN_LINES = (
+    'which lines hold it is not known: torch.cuda.memory._record_memory_history("state", stacks="python") at the script\'s '
+    "start records it"
+)
+
+
+def held_lines(facts: Mapping[str, Any], most: int = 8) -> list[str]:
+    """Return what a rank's allocator held, the largest first, at most ``most`` of its lines; nothing if it did not run out.
+
+    ``facts`` are the rank's.
+    """
+    found = Facts(facts).out_of_memory
+    if found is None:
+        return []
+    told = f"torch held {bytes_text(found.allocated_bytes)}, and {bytes_text(found.cached_bytes)} cached but free"
+    if found.largest_free_bytes is not None:
+        told += f", {bytes_text(found.largest_free_bytes)} of it in one piece"
+    lines = [
+        f"{bytes_text(line.bytes)} in {line.blocks} block{'' if line.blocks == 1 else 's'} from {line.line}"
+        for line in found.lines[:most]
+    ]
+    return [told, *(lines or [UNKNOWN_LINES])]

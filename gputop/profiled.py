@@ -1,0 +1,149 @@
+"""What a profile of a few steps of a rank says: the records of an answer, and its words. Pure.
+
+``profiles`` fills them; the command and the screen show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gputop import units
+from gputop.wire import AnswerLine
+
+ProfileState = Literal["refused", "offer", "done"]
+STEPS = 3
+"""How many steps a profile records unless another number is asked for."""
+STEPS_MAX = 10
+SHARES: Mapping[str, str] = {
+    "data": "data",
+    "python": "Python",
+    "operators": "operators",
+    "gpu": "waiting for the GPU",
+    "peers": "waiting for peers",
+}
+"""Key of ``Profile.shares`` -> its words."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileQuestion:
+    """A screen's question for a profile of a run; ``go`` False asks only what it would cost. ``rank`` None: the lowest one."""
+
+    run_id: str
+    steps: int = STEPS
+    go: bool = False
+    rank: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hot:
+    """An operator or a kernel that takes time: its own, without what it calls, in all recorded steps."""
+
+    name: str
+    own_s: float
+    calls: int
+    line: str | None = None
+    """The script's line that ran most often meanwhile, by samples: "train.py:88 step"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile(AnswerLine):
+    """The answer to one question. What is not known is None."""
+
+    KEY = "profile"
+
+    run_id: str
+    name: str
+    rank: int | None
+    state: ProfileState
+    why: str | None = None
+    """Why it was refused."""
+    hint: str | None = None
+    step_s: float | None = None
+    """The usual time of a step."""
+    expected_s: float | None = None
+    """What the recording is expected to add to the training's time."""
+    steps: int | None = None
+    """How many steps were recorded, or would be."""
+    longest_s: float | None = None
+    """The longest step while it was recorded and written."""
+    extra_s: float | None = None
+    """What the recording has added to the training's time, by its steps."""
+    note: str | None = None
+    recorded_s: float | None = None
+    shares: Mapping[str, float] = field(default_factory=dict)
+    """Key of ``SHARES`` -> seconds of ``recorded_s``."""
+    operators: tuple[Hot, ...] = ()
+    kernels: tuple[Hot, ...] = ()
+    trace: str | None = None
+    """Where the trace for Perfetto is kept."""
+
+
+def refused(run_id: str, name: str, why: str, hint: str | None = None, rank: int | None = None) -> Profile:
+    """Return the answer that there is no profile, and why, as a sentence."""
+    return Profile(run_id, name, rank, "refused", why=why, hint=hint)
+
+
+def offer_text(profile: Profile) -> str:
+    """Return what the profile would cost, as a sentence."""
+    steps = _steps(profile.steps)
+    if profile.step_s is None or profile.expected_s is None:
+        return f"What a profile of {steps} would cost is not known."
+    times = profile.expected_s / profile.step_s if profile.step_s else 0.0
+    return (
+        f"A profile of {steps} costs the training about {times:.0f} times a step's time ({_time(profile.expected_s)}). "
+        f"It ends after a step that takes more than five times as long as usual."
+    )
+
+
+def cost_text(profile: Profile) -> str:
+    """Return what the profile has cost, as a sentence."""
+    if profile.step_s is None or profile.extra_s is None:
+        return "What the profile has cost the training is not known."
+    text = f"It has cost the training {_time(profile.extra_s)}, {profile.extra_s / profile.step_s:.1f} times a step's time"
+    if profile.longest_s is not None:
+        text += f"; the longest step took {_time(profile.longest_s)}, {profile.longest_s / profile.step_s:.1f} times the usual"
+    return f"{text}."
+
+
+def shares_of(profile: Profile) -> list[tuple[str, float, float]]:
+    """Return where the time of a step went: (words, seconds in a step, share of it), the largest first."""
+    if not profile.recorded_s or not profile.steps:
+        return []
+    found = [
+        (SHARES[key], took / profile.steps, took / profile.recorded_s) for key, took in profile.shares.items() if key in SHARES
+    ]
+    return sorted(found, key=lambda item: -item[1])
+
+
+def lines(profile: Profile) -> list[str]:
+    """Return the profile as text."""
+    where = f"{profile.name}  {profile.run_id}" + (f"  rank {profile.rank}" if profile.rank is not None else "")
+    if profile.state == "refused":
+        return [where, f"No profile: {profile.why or 'N/A'}", *([profile.hint] if profile.hint else [])]
+    if profile.state == "offer":
+        return [where, offer_text(profile)]
+    told = [where, f"{_steps(profile.steps)} recorded. {cost_text(profile)}"]
+    told += [f"Note: {profile.note}."] if profile.note else []
+    told += ["", "IN A STEP"]
+    told += [f"  {share:5.0%}  {_time(took):>9}  {words}" for words, took, share in shares_of(profile)]
+    for title, found in (("OPERATORS, BY THEIR OWN TIME", profile.operators), ("KERNELS", profile.kernels)):
+        told += ["", title, *_table(found)] if found else []
+    return [*told, "", f"Trace for ui.perfetto.dev: {profile.trace or 'N/A'}"]
+
+
+def _table(found: Sequence[Hot]) -> list[str]:
+    width = max(len(item.name) for item in found)
+    return [
+        f"  {_time(item.own_s):>9}  {item.calls:>6}x  {item.name:<{width}}  {item.line or units.UNKNOWN}".rstrip()
+        for item in found
+    ]
+
+
+def _steps(count: int | None) -> str:
+    return f"{units.count(count)} step" + ("" if count == 1 else "s")
+
+
+def _time(seconds: float) -> str:
+    return f"{1000 * seconds:.1f} ms" if seconds < 1 else f"{seconds:.2f} s"

@@ -1,0 +1,85 @@
+"""The screen and its doctor read one memory of each metric."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.history.points import KEPT_POINTS
+from gputop.history.series import History, MetricMemory, MetricSeries
+from gputop.snapshot import Points, Snapshot
+from gputop.tui.machine import Machine
+from tests import samples
+from tests.tui.kit import StillFeed
+
+
+def logged(sequence: int, steps: range, at_s: float | None = None) -> Snapshot:
+    times = tuple(samples.EPOCH + step for step in steps)
+    points = Points("run-1", 0, "loss", tuple(steps), times, tuple(1.0 / (1 + step) for step in steps))
+    shot = samples.snapshot(sequence, points=(points,))
+    return shot if at_s is None else replace(shot, monotonic_s=at_s)
+
+
+def watched(*snapshots: Snapshot) -> tuple[History, Evidence]:
+    """Return what a screen keeps of a stream, and the evidence of its doctor."""
+    feed: Any = StillFeed(*snapshots)
+    machine = Machine(feed)
+    machine.doctor.load()
+    machine.take_in()
+    doctor = machine.doctor.doctor
+    assert doctor is not None
+    return machine.history, doctor._evidence
+
+
+def test_the_screen_and_its_doctor_read_one_copy_of_a_metric() -> None:
+    history, evidence = watched(logged(0, range(50)), logged(1, range(50, 60)))
+    series = history.metric("run-1", "loss")[0]
+    assert evidence.series("run-1", 0, "loss") is series.newest
+    assert series.newest.steps == list(range(60))
+    assert [bucket.last for bucket in series.by_step.buckets] == series.newest.values
+    assert [bucket.x_first for bucket in series.by_time.buckets] == series.newest.times
+
+
+def test_the_values_over_steps_and_over_time_are_one_copy() -> None:
+    series = MetricSeries()
+    series.extend(range(10_000), [samples.EPOCH + step for step in range(10_000)], [float(step % 7) for step in range(10_000)])
+    by_step, by_time = list(series.by_step.buckets), list(series.by_time.buckets)
+    assert [bucket.last for bucket in by_step] == [bucket.last for bucket in by_time]
+    assert by_step[-1].x_last == 9999
+    assert by_time[-1].x_last == samples.EPOCH + 9999
+    series.by_step.buckets.extend_last([9999], [1e6])
+    assert series.by_time.buckets[-1].high == 1e6
+
+
+@pytest.mark.parametrize("again", [logged(0, range(40)), logged(2, range(40, 45), at_s=1e6)])
+def test_after_an_interruption_the_doctor_reads_what_a_doctor_alone_would(again: Snapshot) -> None:
+    """A restarted sampler repeats the past of every run; after a gap, the doctor starts anew."""
+    before = [logged(0, range(30)), logged(1, range(30, 40))]
+    _, evidence = watched(*before, again)
+    alone = Evidence()
+    alone.observe(again)
+    assert list(evidence.series("run-1", 0, "loss")) == list(alone.series("run-1", 0, "loss"))
+
+
+def test_a_gap_takes_nothing_from_the_curves() -> None:
+    history, _ = watched(logged(0, range(40)), logged(1, range(40, 45), at_s=1e6))
+    assert history.metric("run-1", "loss")[0].by_step.span() == (0, 44)
+
+
+def test_columns_of_unequal_length_and_places_off_every_axis_are_left_out() -> None:
+    series = MetricSeries()
+    series.extend((1, 2, 3), (1.0, math.nan), (5.0, 6.0, 7.0))
+    assert series.by_step.span() == (1, 1)
+    assert [point.value for point in series.newest] == [5.0, 6.0], "the doctor judges by steps"
+
+
+def test_a_doctor_alone_keeps_no_past() -> None:
+    memory = MetricMemory(buckets=0)
+    memory.observe(logged(0, range(3 * KEPT_POINTS)))
+    series = memory.metric("run-1", "loss")[0]
+    assert len(series.newest) == KEPT_POINTS
+    assert not series.by_step.buckets

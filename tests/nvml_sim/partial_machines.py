@@ -1,0 +1,51 @@
+"""Machines whose driver tells only part of a GPU: a MIG instance in a container, a virtual GPU, WSL, Jetson."""
+
+from __future__ import annotations
+
+from tests.nvml_sim.machines import AMPERE, MACHINES, NO_LINKS, NO_REMAPPER, NO_THRESHOLDS, NO_UTILIZATION, scenario_of
+from tests.nvml_sim.scenario import GIB, NOT_SUPPORTED, PROCESS_CALLS, Scenario, all_na
+
+
+def mig_only_container() -> Scenario:
+    """One instance in a container, from StableSwarmUI's issue 388 and nvidia-container-toolkit's issue 842.
+
+    The memory of the whole GPU is refused for lack of permission, its utilization is not measured; temperature and power are.
+    """
+    scenario = scenario_of(MACHINES["a100-80gb-mig"]).set(0, memory_denied=1)
+    scenario.migs = scenario.migs[:1]
+    return scenario
+
+
+def vgpu_guest() -> Scenario:
+    """A virtual GPU in a guest, by NVIDIA's vGPU guide: power, heat and PCIe stay with the host; processes are not listed."""
+    refused = (
+        "power",
+        "power_instant",
+        "power_limit",
+        "power_default_limit",
+        "energy_base",
+        "temperature",
+        "memory_temperature",
+    )
+    scenario = Scenario().gpu(0, "GRID T4-16Q").set(0, memory_total=16 * GIB, memory_used=GIB, gpm=0, utilization=7)
+    scenario.set(0, **dict.fromkeys((*refused, *NO_THRESHOLDS, *NO_LINKS, *NO_REMAPPER, "mig_mode", "events")))
+    scenario.set(
+        0, **dict.fromkeys(("pcie_generation", "pcie_generation_max", "pcie_width", "pcie_width_max", "pcie_counter_bits"))
+    )
+    for call in PROCESS_CALLS:
+        scenario.error(0, call, NOT_SUPPORTED)
+    return scenario
+
+
+def wsl(pid: int) -> Scenario:
+    """WSL 2 with an early driver: no utilization (dask.distributed's issue 5342), no memory per process (nvtop's issue 432)."""
+    scenario = Scenario().on_driver("510.06", 11060).gpu(0, "NVIDIA GeForce RTX 3080")
+    scenario.set(0, **AMPERE, **NO_UTILIZATION, memory_total=10 * GIB, memory_used=6 * GIB, process_utilization=None)
+    return scenario.process(0, pid, None, None)
+
+
+def jetson() -> Scenario:
+    """A Jetson Orin with JetPack 6: the library is there and answers nearly nothing (nvitop's issue 168)."""
+    scenario = all_na(1)
+    scenario.names[0] = "Orin (nvgpu)"
+    return scenario
