@@ -1,8 +1,8 @@
 """Records a training that fails, or ends, before a step of it was seen, and so has no run: the one that one most wants to see.
 
 Only in a process that was started to train, by ``gputop run`` or as a job, and that is no child of multiprocessing: a loader's
-worker imports torch as well. An exit that the script asks for, such as that of a usage error, is no failure; nor is an error
-that only reports how another process ended, as in torchrun.
+worker imports torch as well. An exit is a failure if the script, and not a library's program such as torchrun, asks for it with
+a text or a code other than 0: a usage error, a missing file. An error that only reports how another process ended is none.
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ from functools import wraps
 from types import TracebackType
 from typing import Any
 
-from gputop.tracking import ending
+from gputop.tracking import ending, last_exit
 
 _ABOUT_OTHERS = ("subprocess.", "multiprocessing.", "concurrent.", "torch.multiprocessing.", "torch.distributed.elastic.")
 """Modules whose errors say how another process ended."""
+_SIGNALED_FROM = 128
+"""Exit codes from here on say that a signal ended a process: somebody stopped it."""
 UNSEEN = "gputop saw no training step: backward ran, but no optimizer of torch stepped."
 
 
 def record(is_tracked: Callable[[], bool]) -> None:
-    """Open a run when an exception ends this process, unless ``is_tracked()`` or the script has had one."""
+    """Open a run when an error ends this process, unless ``is_tracked()`` or the script has had one."""
     multiprocessing: Any = sys.modules.get("multiprocessing.process")
     if multiprocessing is not None and multiprocessing.parent_process() is not None:
         return
@@ -33,11 +35,22 @@ def record(is_tracked: Callable[[], bool]) -> None:
     @wraps(original)
     def failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         with suppress(Exception):  # Python reports the error, whatever goes wrong here
-            if isinstance(error, Exception) and not f"{kind.__module__}.".startswith(_ABOUT_OTHERS):
+            if isinstance(error, Exception):
                 _open_and_fail(is_tracked, error)
         original(kind, error, trace)
 
     sys.excepthook = failed
+    exits: list[SystemExit] = []
+    pid = os.getpid()
+
+    def at_exit() -> None:
+        with suppress(Exception):  # the process ends, whatever goes wrong here
+            if exits and os.getpid() == pid:
+                _open_and_fail(is_tracked, exits[-1])
+
+    atexit.register(at_exit)
+    last_exit.watch_calls()
+    last_exit.watch(exits.append)  # a run that opens later watches in its place
 
 
 def record_unseen(is_tracked: Callable[[], bool]) -> None:
@@ -59,13 +72,41 @@ def record_unseen(is_tracked: Callable[[], bool]) -> None:
     atexit.register(at_exit)
 
 
-def _open_and_fail(is_tracked: Callable[[], bool], error: Exception) -> None:
+def _open_and_fail(is_tracked: Callable[[], bool], error: BaseException) -> None:
     from gputop.tracking import session
 
     if is_tracked() or session.initialized():
         return
+    code, behind = ending.exit_code_of(error), error
+    if isinstance(error, SystemExit):
+        behind = ending.handled(error)
+        if not 0 < (code or 0) < _SIGNALED_FROM or isinstance(behind, KeyboardInterrupt) or _in_a_library_s_program():
+            return
+    if f"{type(behind).__module__}.".startswith(_ABOUT_OTHERS):
+        return
     from gputop.tracking.journal.identity import launched_id
 
     run = session.init(resume=launched_id())
-    ending.record_error(run, error)
-    run.finish(ending.exit_code_of(error))
+    if not run.disabled:
+        words = _words(behind) if isinstance(behind, SystemExit) else None
+        run.fact("error", ending.error_fact(behind, ending.is_library, words))
+    run.finish(code)
+
+
+def _in_a_library_s_program() -> bool:
+    """Return whether this process runs a program that was installed, such as a launcher: its exit code may be another's."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    return path is not None and (ending.is_library(path) or (os.path.dirname(path).endswith("bin") and "." not in path[-4:]))
+
+
+def _words(error: SystemExit) -> str:
+    """Return what a script says as it exits: its text, or that of a usage error, which argparse keeps to itself."""
+    if error.code is not None and not isinstance(error.code, int):
+        return str(error.code)
+    trace = error.__traceback__
+    while trace is not None:
+        code, names = trace.tb_frame.f_code, trace.tb_frame.f_locals
+        if code.co_name == "error" and code.co_filename.endswith("argparse.py") and isinstance(names.get("message"), str):
+            return f"{getattr(names.get('self'), 'prog', '')}: error: {names['message']}"
+        trace = trace.tb_next
+    return f"exit code {error.code}"

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, NoReturn
 
 from gputop.facts.table import Error
-from gputop.tracking import last_exit
+from gputop.tracking import last_exit, out_of_memory
 from gputop.tracking.journal.format import SIGINT_EXIT_CODE
 from gputop.tracking.recorder import Recorder
 
@@ -66,7 +66,7 @@ def hook(current: Callable[[], Recorder]) -> None:
 
     exit.__doc__ = original_exit.__doc__
     sys.exit = exit
-    last_exit.watch(lambda error: exit_call.note(error.code, current()))
+    last_exit.watch(lambda error: exit_call.end(error, current()))
 
     @wraps(original_leave)
     def leave(status: int) -> NoReturn:
@@ -124,6 +124,12 @@ class _ExitCall:
             self.asked = exit_code_of(SystemExit(status))
             self._step = run.step
 
+    def end(self, error: SystemExit, run: Recorder) -> None:
+        """Take the SystemExit that ends the script."""
+        self.note(error.code, run)
+        if self.asked:
+            record_error(run, handled(error))
+
     def code(self, run: Recorder) -> int | None:
         return self.asked if run.step == self._step else None
 
@@ -136,16 +142,25 @@ def asked_to_exit() -> int | None:
     return _exit_call.asked
 
 
+def handled(error: SystemExit) -> BaseException:
+    """Return the exception that the script was handling when it exited with a number, as hydra does; else the exit itself."""
+    behind = error.__context__
+    return behind if behind is not None and isinstance(error.code, int) else error
+
+
 def record_error(run: Recorder, error: BaseException | None) -> None:
     """Record the fact ``error``: the exception that ends the script, unless it is an exit or the user's Ctrl-C."""
     if error is None or run.disabled or isinstance(error, KeyboardInterrupt | SystemExit) or "error" in run.facts:
         return
     with suppress(Exception):  # how the script ends matters more than our record of it
         run.fact("error", error_fact(error, _is_library()))
+        held = out_of_memory.fact(error, _is_library())
+        if held is not None:
+            run.fact("out_of_memory", held)
 
 
-def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[str, Any]:
-    """Return the fact ``error``: the exception, and its innermost line outside libraries."""
+def error_fact(error: BaseException, is_library: Callable[[str], bool], message: str | None = None) -> dict[str, Any]:
+    """Return the fact ``error``: the exception, its message or the one that is given, and its last line outside libraries."""
     where = innermost = None
     trace = error.__traceback__
     while trace is not None:
@@ -155,7 +170,7 @@ def error_fact(error: BaseException, is_library: Callable[[str], bool]) -> dict[
             where = place
         trace = trace.tb_next
     try:
-        message = shortened(str(error))
+        message = shortened(str(error) if message is None else message)
     except Exception:  # noqa: BLE001 - __str__ is the user's code
         message = ""
     return Error.filled(type=type(error).__name__, message=message, where=where or innermost)

@@ -5,7 +5,8 @@ of that attribute with one that behaves the same and notices who reads it: only 
 frame below. Nothing else about the exception changes: not its class, nor how it is raised and caught.
 
 Python refuses to assign an attribute of a built-in class, but the dictionary behind the class accepts one. If the script has
-read a ``code`` before, Python may have cached the old descriptor; it still works, and the exit goes unseen.
+read a ``code`` before, Python may have cached the old descriptor; it still works, and the exit goes unseen. Before Python 3.12,
+``sys.exit`` makes no exception as long as nobody catches it, and no code is read: ``watch_calls`` makes it one.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from functools import wraps
 from types import MemberDescriptorType
-from typing import Any
+from typing import Any, NoReturn
 
 Seen = Callable[[SystemExit], None]
 
@@ -52,3 +54,17 @@ def watch(seen: Seen) -> None:
             known.seen = seen
         elif type(known) is MemberDescriptorType:
             attributes["code"] = _Code(known, seen)
+
+
+def watch_calls() -> None:
+    """Let ``sys.exit`` raise an exception that ``watch`` sees."""
+    if sys.version_info >= (3, 12):
+        return
+    original = sys.exit
+
+    @wraps(original)
+    def exit(status: Any = None, /) -> NoReturn:  # noqa: A001 - it replaces the function of this name
+        seen: Any = SystemExit(status) if type(status) in (int, str) else status
+        original(seen)
+
+    sys.exit = exit

@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gputop.terminal_text import strip_escapes
+from gputop.tracking import printed_rates
 from gputop.tracking.printed_names import (
     ALSO,
     ANY_MEASURED,
@@ -258,7 +259,9 @@ class Transcript:
     shows that it counts the batches of an epoch, the epoch says how many there were before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, with_pace: bool = False) -> None:
+        """Start before the first line. ``with_pace``: also take what a line with a loss tells of the run's pace."""
+        self._with_pace = with_pace
         self.total_steps: int | None = None
         """The total number of steps, once the lines have shown whether they count within an epoch."""
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -301,7 +304,8 @@ class Transcript:
             self._epoch, self._epochs = printed.epoch, printed.epochs or self._epochs
         if not printed.metrics:
             return None
-        metrics = {**printed.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
+        pace = printed_rates.paces(plain) if self._with_pace and not EVALUATION.match(plain) else {}
+        metrics = {**pace, **printed.metrics, **({"epoch": self._epoch} if self._epoch is not None else {})}
         if printed.step is not None and printed.step < _STEP_MAX:
             self._count(printed, printed.step)
         elif self._last is None and any(is_measured(name) and not is_evaluation(name) for name in metrics):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,14 @@ from typing import Any
 from gputop.facts.table import Progress
 from gputop.places import state_dir
 from gputop.tracking import ending, evidence
+from gputop.tracking.gpus.watcher import GpuWatcher
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.command import KERNELS, users_command
 from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.journal.harmless import harmless
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.values import labels
+from gputop.tracking.profiling.desk import Desk
 from gputop.tracking.run import Run
 from gputop.tracking.standing.attendant import Attendant
 
@@ -139,11 +141,48 @@ def _start(
             run.fact(key, value)
     watcher = evidence.Watcher(run)
     opened.journal.attend = watcher.record
-    opened.on_tick = lambda: opened.journal.want_attention() if watcher.news() else None
+    desk = Desk(opened.ring_path, ending.is_library) if opened.ring_path is not None else None
+    gpus = _gpus(run, opened)
+    opened.on_tick = _ticks(opened, watcher, desk, gpus)
+    opened.on_end = _ends(desk, gpus)
     opened.attendant = Attendant(ending.is_library)
     watcher.record()
     ending.hook(current)
     return run
+
+
+def _gpus(run: Run, opened: OpenJournal) -> GpuWatcher | None:
+    """Return what records the rank's GPU; None for a run that is not kept."""
+    archive = opened.archive_path
+    if archive is None:
+        return None
+    began = opened.identity.created_ns / 1e9
+    return GpuWatcher(archive.parent, began, lambda: run.facts.get("devices"), lambda: run.disabled)
+
+
+def _ticks(opened: OpenJournal, watcher: evidence.Watcher, desk: Desk | None, gpus: GpuWatcher | None) -> Callable[[], None]:
+    """Return what the journal's thread calls about once a second."""
+
+    def tick() -> None:
+        if watcher.news():
+            opened.journal.want_attention()
+        if desk is not None:
+            desk.look()
+        if gpus is not None:
+            gpus.look()
+
+    return tick
+
+
+def _ends(desk: Desk | None, gpus: GpuWatcher | None) -> Callable[[], None]:
+    """Return what is called before the end of the run is written."""
+
+    def end() -> None:
+        for part in (desk, gpus):
+            if part is not None:
+                part.end()
+
+    return end
 
 
 def _named(what: str, asked: str | None) -> str | None:

@@ -80,7 +80,7 @@ class Home:
         """Run a script to its end; return exit code, stdout, stderr. Again where torch's gloo aborts at its end."""
         for _ in range(ATTEMPTS):
             process = self.start(script, *arguments, command=command, **environment)
-            out, err = process.communicate(timeout=60)
+            out, err = process.communicate(timeout=180)
             if GLOO_ABORTS not in err:
                 break
             shutil.rmtree(self.runs, ignore_errors=True)

@@ -191,7 +191,7 @@ class Facts:
 
     def _group(self) -> dict[str, Any] | None:
         """Return the fact ``process_group``; once the group is destroyed, the last one with the final counts."""
-        found = ddp.group_fact(self._torch, self._models.mesh)
+        found = ddp.group_fact(self._torch, self._models.place)
         known = self._steps.run.facts.get("process_group") if self._steps.run is not None else None
         return (
             table.ProcessGroup.filled(**{**known, "collectives": dict(ddp.collectives)})

@@ -27,7 +27,7 @@ from gputop.tracking.auto.losses.values import value_of
 from gputop.tracking.auto.readings import ddp, gpu
 from gputop.tracking.auto.readings.batches import Batches
 from gputop.tracking.auto.readings.ddp import Gradients
-from gputop.tracking.auto.readings.loader import Feed, counts, first_tensor, is_integer
+from gputop.tracking.auto.readings.loader import Feed, counts, first_tensor, is_integer, is_table
 from gputop.tracking.auto.steps import Steps
 from gputop.tracking.auto.training.fast_path import FastPath
 from gputop.tracking.auto.training.iteration import GC_S, Iteration
@@ -76,6 +76,7 @@ def _exclude_own_classes(torch: Any) -> None:
         first_tensor,
         counts,
         is_integer,
+        is_table,
         value_of,
         read,
         step_loss,

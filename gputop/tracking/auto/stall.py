@@ -74,6 +74,10 @@ class Stall:
         """Return the last step, and when it ended by ``time.perf_counter``."""
         return self._steps.reached, self._steps.marked
 
+    def recent_steps_s(self) -> list[float]:
+        """Return the last times between steps that were measured."""
+        return list(self._steps.recent_s)
+
     def start(self) -> None:
         """Start polling, at first or where a fork ended it; skip it if the process cannot start another thread."""
         attendant.introduce(self)

@@ -64,6 +64,8 @@ class Steps(Training):
         """
         self.fed_by: Feed | None = None
         """The last loader that began to feed the training."""
+        self._training = 1
+        """Which of several trainings one after another this is."""
         self._told_epoch: float | None = None
         """The epoch, if the framework says it; else its loader counts."""
         self.fast.end_backward()
@@ -105,7 +107,7 @@ class Steps(Training):
                 tensor = tensors[0]
             if not isinstance(tensor, self.tensor) or type(tensor).__name__ in NO_NUMBERS:
                 return
-        if self.iteration.evaluation_s:
+        if self.iteration.evaluated():
             self.iteration.interrupt()
         feed = self.loader
         if feed is not None:
@@ -207,9 +209,15 @@ class Steps(Training):
                 return
             self._begin_run()
         optimizers = self.optimizers
-        index, known = optimizers.number(optimizer)
-        plain = known and not skipped and self.is_plain()
         values: dict[str, Any] = {}
+        phases = optimizers.phases
+        index, known = optimizers.number(optimizer)
+        if optimizers.phases > phases and self.iteration.fetched and self.loader is self.fed_by:
+            self.feeds = 1  # the loaders of an earlier phase feed no more
+        if optimizers.trainings > self._training:
+            self._begin_training(optimizers.trainings)
+            values["training"] = float(self._training)
+        plain = known and not skipped and self.is_plain()
         if opened or self.iteration.fetched or optimizers.begins_iteration(index, self.loader is not None):
             self._close_iteration()
             self._timings(values, now)
@@ -249,6 +257,20 @@ class Steps(Training):
         # Which of several backwards a wrapper reduced over the ranks is counted in every step.
         counted = models.settling or models.splits or (models.wrapped and self.accumulates())
         self.decide(plain and not counted)
+
+    def _begin_training(self, number: int) -> None:
+        """Begin another training of this run: its steps go on, its epochs and its losses begin anew."""
+        self._training = number
+        if self._held:
+            self.name_held()
+        self.start_over()
+        self.sites.begin_training()
+        self.iteration.interrupt()  # by what came between the trainings
+        if not self.iteration.fetched:
+            self.loader = None
+        elif self.loader is not None:
+            self.loader.begin_training()
+        self.feeds, self.fed_by = int(self.loader is not None), self.loader
 
     def _close_iteration(self) -> None:
         """Begin a new iteration; the first one to end determines the names of the losses."""
@@ -346,6 +368,7 @@ class Steps(Training):
         self._held.clear()
         self.sites.begin_run()
         self.optimizers = Optimizers()
+        self._training = 1
         self.mark = None
         self.recent_s.clear()
         self.feeds = int(self.loader is not None and self.loader.trains)

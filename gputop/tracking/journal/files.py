@@ -59,6 +59,8 @@ class OpenJournal:
         """
         self.on_tick: Callable[[], None] | None = None
         """Called on the flusher's thread about once a second; must return quickly."""
+        self.on_end: Callable[[], None] | None = None
+        """Called before the end of the run is written; must return quickly."""
         self.attendant: Attendant | None = None
         """Called on the flusher's thread twice a second while there is a ring."""
         self._pid = os.getpid()
@@ -78,6 +80,7 @@ class OpenJournal:
             through=through,
             start_flusher=None if through else self._flusher.start,
             kick=None if through else self._kick,
+            mirror=None if ring is None else ring.mirror,
         )
         if archive is not None:
             self.journal.note_archive(form.ARCHIVE_GOOD)
@@ -98,6 +101,11 @@ class OpenJournal:
                     self.journal.continue_from(-1 if own is None else own)
                     self.journal.automatic_from = 0 if automatic is None else automatic + 1
                     return
+
+    @property
+    def ring_path(self) -> Path | None:
+        """The ring's file; None if records are written through."""
+        return None if self._ring is None else self._ring.path
 
     @property
     def archive_path(self) -> Path | None:
@@ -173,16 +181,17 @@ class OpenJournal:
         return self.journal.position - self.journal.flushed > self.journal.capacity // 4
 
     def _leave_truncated_ring(self) -> None:
-        """Go on in private memory if the ring's file became shorter: the next access to it would end the training."""
+        """Let go of a ring whose file became shorter: readers go on with the archive."""
         ring, archive = self._ring, self.journal.archive
-        if ring is None or not ring.is_truncated() or not self.journal.continue_in(private(len(ring.memory))):
+        if ring is None or not ring.is_truncated():
             return
         self._ring = None
+        ring.mirror.failed = True
         ring.remove()
         if archive is None or self.journal.archive_state != form.ARCHIVE_GOOD:
             tell(f"{ring.path} was truncated: the run is no longer recorded, the training goes on.")
             return
-        tell(f"{ring.path} was truncated: up to a second of the run is lost, what follows is recorded on disk.")
+        tell(f"{ring.path} was truncated: the run is read from the disk from now on, half a second later.")
         self._write_live(archive)
 
     def _attend(self) -> None:
@@ -192,6 +201,7 @@ class OpenJournal:
         asked_ns = ring.asked_ns()
         if asked_ns is not None:
             self.attendant.look(ring.memory, asked_ns)
+            ring.mirror.copy(form.STANDING_OFFSET, form.STANDING_BYTES)
 
     def _tick(self) -> None:
         self.journal.anchor()
@@ -210,7 +220,7 @@ class OpenJournal:
         words, capacity, archive = journal.words, journal.capacity, journal.archive
         if journal.archive_state != form.ARCHIVE_GOOD or journal.through or archive is None:
             return
-        position, head = journal.flushed, words[form.W_HEAD]
+        position, head = journal.flushed, journal.shown
         while position < head:
             oldest = words[form.W_HEAD] - capacity + form.SEGMENT_BYTES
             if position < oldest:
@@ -230,7 +240,7 @@ class OpenJournal:
     def _skip(self, archive: OwnFile, position: int, oldest: int) -> int:
         """Skip what was overwritten, and return where to continue; write what later records depend on into the hole."""
         start = -(-oldest // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
-        self.journal.words[form.W_DROPPED] += start - position
+        self.journal.set_word(form.W_DROPPED, self.journal.words[form.W_DROPPED] + start - position)
         tell("the disk is slower than the log calls: some records are not kept.")
         for record in self.journal.statements():
             left = form.SEGMENT_BYTES - position % form.SEGMENT_BYTES
@@ -263,9 +273,8 @@ class OpenJournal:
             self._write_live(journal.archive)
 
     def _state_end(self, state: int, exit_code: int | None) -> None:
-        words = self.journal.words
-        words[form.W_EXIT_CODE] = form.NO_EXIT_CODE if exit_code is None else exit_code
-        words[form.W_STATE] = state
+        self.journal.set_word(form.W_EXIT_CODE, form.NO_EXIT_CODE if exit_code is None else exit_code)
+        self.journal.set_word(form.W_STATE, state)
 
     def finish(self, state: int, exit_code: int | None) -> None:
         """Write the final state, flush within ``FINISH_S``, and remove the ring once all of it is on disk."""
@@ -273,6 +282,8 @@ class OpenJournal:
         if journal.closed or os.getpid() != self._pid:
             return
         self._leave_truncated_ring()
+        if self.on_end is not None:
+            self.on_end()
         if self.attendant is not None:
             self.attendant.end()
         journal.close()

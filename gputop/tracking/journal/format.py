@@ -2,8 +2,9 @@
 
 One rank writes one *stream* of records, which is stored in two files:
 
-* the **ring**, on tmpfs, mapped into the training process: the last ``capacity`` bytes of the stream. ``log()`` packs
-  a record into it and stores the new end (``HEAD``); no system call, no lock that could block, no allocation.
+* the **ring**, on tmpfs: the last ``capacity`` bytes of the stream. ``log()`` packs a record into memory of the same layout,
+  and the kernel copies it, and then the new end (``HEAD``), to the file (``mapping``). gputop takes no lock; the kernel takes
+  the process's memory map for reading, and so waits while another thread changes the map (mmap, munmap).
 * the **archive**, on a local disk: byte ``p`` of the stream is at offset ``HEADER_BYTES + p`` of the file. A thread of the
   training process copies the ring's bytes there, unparsed, every half second. Bytes that never reached it are a hole
   of zeros. Positions are the same in both files, so a reader joins them by position, and any process may copy the rest
@@ -30,9 +31,8 @@ What each kind of failure loses:
 * machine crash: at most the last half second (more if the disk reports writes too early: nothing is fsynced).
 * full or failing disk: what leaves the ring after that; the live view continues, and ``ARCHIVE`` reads "stopped".
 * a writer that outruns the disk by more than a ring: whole segments, visible as holes and counted in ``DROPPED``.
-* the ring's file is truncated, which by accident only root can do: up to a second, if nothing is logged until the thread
-  notices, within half a second. Otherwise the training dies of SIGBUS (see ``ring``); ``GPUTOP_THREAD=0`` works without
-  a mapping.
+* the ring's file is truncated, which by accident only root can do: nothing at first; a later kill -9 then loses half a
+  second.
 * the ring's file is removed (``RemoveIPC``): nothing at first; a later kill -9 then loses half a second.
 
 A reader uses ``pread`` (a mapping would die of SIGBUS if the file were truncated) and trusts no number in a file.

@@ -1,7 +1,11 @@
-"""Maps a file without keeping a descriptor of it.
+"""Copies a journal's memory into a ring's file through a mapping, by the kernel: no access of ours can end the training.
 
-``mmap.mmap`` keeps one until the mapping ends, and closes it then by its number: by that time it may be the script's, see
-``own_file``. Python 3.13 can leave it out; this does so on every version.
+A file that is truncated while it is mapped ends a process that accesses the mapping, by SIGBUS. So nothing here does: the
+stream is written to memory of the process's own, and ``process_vm_writev`` copies it. The kernel answers with an error where
+the file has become shorter. One call copies records and, after them, the word that makes them visible; it needs no descriptor,
+which the script might have closed and opened anew as a file of its own, and it does not give up the interpreter lock.
+
+``mmap.mmap`` keeps a descriptor until the mapping ends; ``map_shared`` keeps none on any version of Python.
 """
 
 from __future__ import annotations
@@ -10,6 +14,13 @@ import ctypes
 import mmap
 import os
 import weakref
+from collections.abc import Callable
+from typing import Any
+
+from gputop.tracking.journal import format as form
+
+_HEAD_OFFSET, _AFTER_HEAD = form.W_HEAD * 8, form.W_HEAD * 8 + 8
+_LIVE_END = form.LIVE_OFFSET + form.LIVE_WORDS.size
 
 
 def map_shared(fd: int, size: int) -> memoryview[int]:
@@ -35,3 +46,90 @@ def map_shared(fd: int, size: int) -> memoryview[int]:
 def private(size: int) -> memoryview[int]:
     """Return memory of this process that holds zeros."""
     return memoryview(mmap.mmap(-1, size))
+
+
+class Mirror:
+    """Copies a ring's memory to its mapped file. ``follow`` is called in turns; anybody may call ``copy`` at any time."""
+
+    def __init__(self, memory: memoryview[int], mapped: memoryview[int]) -> None:
+        """Copy all of ``memory`` to ``mapped``, which is as long."""
+        self.end = 0
+        """The end of the stream that the file holds."""
+        self.failed = False
+        """Whether the file was found to be shorter than its mapping: nothing is copied any more."""
+        self._mapped = memory, mapped  # kept as long as their addresses are used
+        self._near, self._far = _address_of(memory), _address_of(mapped)
+        self._capacity = len(memory) - form.RING_DATA_OFFSET
+        # Pairs of address and size: records and then the head, first those in our memory, then those in the file.
+        table = (ctypes.c_size_t * 8)(0, 0, self._near + _HEAD_OFFSET, 8, 0, 0, self._far + _HEAD_OFFSET, 8)
+        self._table = memoryview(table).cast("B").cast("P")
+        self._write = _function()
+        self._arguments = _arguments(table, 2)
+        # Also lets the kernel provide all pages, so that no record waits for one.
+        self._copy(0, len(memory))
+
+    def follow(self, end: int) -> None:
+        """Copy the stream from where the last call ended to ``end``, and then its head."""
+        size = end - self.end
+        if not self.failed:
+            at = self.end % self._capacity
+            if at + size > self._capacity:
+                # Records that wrap around: those up to the ring's end become visible with the others.
+                self._copy(form.RING_DATA_OFFSET + at, self._capacity - at)
+                size, at = size - (self._capacity - at), 0
+            offset = form.RING_DATA_OFFSET + at
+            if self._write is None:
+                ctypes.memmove(self._far + offset, self._near + offset, size)
+                ctypes.memmove(self._far + _HEAD_OFFSET, self._near + _HEAD_OFFSET, 8)
+            else:
+                table = self._table
+                table[0] = self._near + offset
+                table[4] = self._far + offset
+                table[1] = table[5] = size
+                if self._write(*self._arguments) != size + 8:
+                    self.failed = True
+        self.end = end
+
+    def copy(self, offset: int, size: int) -> None:
+        """Copy these bytes, and then the live words but for the head, which ``follow`` alone may move."""
+        self._copy(offset, size)
+        self._copy(_AFTER_HEAD, _LIVE_END - _AFTER_HEAD)
+
+    def copy_live(self) -> None:
+        """Copy the live words but for the head."""
+        self._copy(_AFTER_HEAD, _LIVE_END - _AFTER_HEAD)
+
+    def _copy(self, offset: int, size: int) -> None:
+        if self.failed:
+            return
+        if self._write is None:
+            ctypes.memmove(self._far + offset, self._near + offset, size)
+            return
+        table = (ctypes.c_size_t * 4)(self._near + offset, size, self._far + offset, size)
+        if self._write(*_arguments(table, 1)) != size:
+            self.failed = True
+
+
+def _address_of(memory: memoryview[int]) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(memory))
+
+
+def _arguments(table: ctypes.Array[ctypes.c_size_t], parts: int) -> tuple[Any, ...]:
+    """Return the arguments of ``process_vm_writev`` for a table of as many local as remote parts, all in this process."""
+    remote = ctypes.byref(table, ctypes.sizeof(table) // 2)
+    return os.getpid(), ctypes.byref(table), ctypes.c_ulong(parts), remote, ctypes.c_ulong(parts), ctypes.c_ulong(0)
+
+
+def _function() -> Callable[..., int] | None:
+    """Return ``process_vm_writev``; None if it is not permitted: old profiles of containers forbid it.
+
+    Then bytes are stored without the kernel, and a file that root truncates can end the training.
+    """
+    try:
+        function = ctypes.PyDLL(None).process_vm_writev
+    except AttributeError:
+        return None
+    function.restype = ctypes.c_ssize_t
+    here = ctypes.create_string_buffer(8)
+    at = ctypes.addressof(here)
+    return function if function(*_arguments((ctypes.c_size_t * 4)(at, 8, at, 8), 1)) == 8 else None

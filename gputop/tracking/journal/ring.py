@@ -1,26 +1,16 @@
 """The ring's file: made on tmpfs, mapped into the training, watched, and removed at its end.
 
-A file that is truncated while it is mapped ends the process at its next access to the mapping, by SIGBUS, and ``log`` makes
-no system call that could find out first. So we make it unlikely:
+A file that is truncated while it is mapped ends the process at its next access to the mapping, by SIGBUS. So the training
+never accesses it: it writes to memory of its own, and ``mapping.Mirror`` has the kernel copy that. A ring that became shorter
+is noticed at the next record, or by the journal's thread, which looks at the file's length twice a second or more; it is
+removed, and readers go on with the archive.
 
-* the directory is closed to other users, and the file is read-only once it is mapped: only its owner can truncate it, after a
-  ``chmod``, or root, without one;
-* the journal's thread looks at the file's length whenever it wakes, twice a second or more, and the end of a run looks, too.
-  A ring that became shorter is left for private memory. Whoever logs before the next look is ended all the same.
-
-What would rule it out costs more than it saves:
-
-* a sealed ``memfd`` cannot shrink, but is gone with its process: kill -9 would lose what it holds. The kernel seals no file
-  that has a name;
-* System V shared memory outlives its process and has no length to change, but a machine has 4,096 segments for everybody,
-  and readers would have to attach to each one;
-* an immutable file needs a right that containers lack, and then not even root can remove what a killed process left;
-* a handler for SIGBUS would be the training's own, and could take the place of torch's.
+The directory is closed to other users, and the file is read-only once it is mapped, so that accidents are rare: only its owner
+can truncate it, after a ``chmod``, or root, without one.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,7 +18,7 @@ from pathlib import Path
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal import places
-from gputop.tracking.journal.mapping import map_shared
+from gputop.tracking.journal.mapping import Mirror, map_shared, private
 from gputop.tracking.journal.notice import tell
 
 TMPFS_SHARE = 16
@@ -37,16 +27,17 @@ TMPFS_SHARE = 16
 
 @dataclass(frozen=True, slots=True)
 class Ring:
-    """A ring's file and its mapping, which needs no descriptor."""
+    """A ring's file, the memory that it shows, and what copies that; no descriptor is needed for it."""
 
     path: Path
     memory: memoryview[int]
+    mirror: Mirror
     inode: int
 
     def is_truncated(self) -> bool:
-        """Return whether the file is shorter than its mapping; False if it was removed, which is harmless."""
+        """Return whether the file is shorter than it was; False if it was removed, which is harmless."""
         found = self._stat()
-        return found is not None and found.st_size < len(self.memory)
+        return self.mirror.failed or (found is not None and found.st_size < len(self.memory))
 
     def asked_ns(self) -> int | None:
         """Return when the file was last modified from outside; None if it is gone or truncated: then write nothing to it."""
@@ -99,14 +90,13 @@ def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted
     fd = os.open(path, flags, 0o600)
     try:
         size = form.RING_DATA_OFFSET + capacity
-        # A sparse file on a full tmpfs would kill the training with SIGBUS at a later record, so allocate the space now.
+        # A sparse file on a full tmpfs would refuse a later record, so allocate the space now.
         os.posix_fallocate(fd, 0, size)
-        memory = map_shared(fd, size)
+        memory = private(size)
         page = form.pack_header(form.RING, capacity, identity, str(archive or ""))
         memory[: len(page)] = bytes(page)
-        for offset in range(form.HEADER_BYTES, size, mmap.PAGESIZE):
-            memory[offset] = 0  # so that no record waits for a page fault
-        # After this only root can truncate it by accident (`> FILE`), which would kill the training.
+        mirror = Mirror(memory, map_shared(fd, size))
+        # After this only root can truncate it by accident (`> FILE`).
         os.fchmod(fd, 0o400)
         inode = os.fstat(fd).st_ino
     except BaseException:
@@ -114,4 +104,4 @@ def _make(identity: form.Identity, directory: Path, archive: Path | None, wanted
         raise
     finally:
         os.close(fd)
-    return Ring(path, memory, inode)
+    return Ring(path, memory, mirror, inode)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from gputop.losses import are_automatic
 from gputop.tracking.journal import format as form
+from gputop.tracking.journal.mapping import Mirror
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.stream import Plan, Stream
@@ -21,9 +22,15 @@ class Schemas(Stream):
     _automatic_schemas = 0
 
     def __init__(
-        self, ring: memoryview[int], archive: OwnFile | None, *, through: bool, kick: Callable[[], None] | None
+        self,
+        ring: memoryview[int],
+        archive: OwnFile | None,
+        *,
+        through: bool,
+        kick: Callable[[], None] | None,
+        mirror: Mirror | None = None,
     ) -> None:
-        super().__init__(ring, archive, through=through, kick=kick)
+        super().__init__(ring, archive, through=through, kick=kick, mirror=mirror)
         self._schemas = 0
 
     def named(self) -> list[tuple[str, ...]]:
@@ -70,7 +77,7 @@ class Schemas(Stream):
             self._known = frozenset(name for names in self._plans for name in names)
         if name in self._known and self._schemas < form.SCHEMAS:
             return self._new_plan((name,), now)
-        self.words[form.W_DROPPED] += 1
+        self.set_word(form.W_DROPPED, self.words[form.W_DROPPED] + 1)
         return None
 
     def _new_plan(self, names: tuple[str, ...], now: int) -> Plan:

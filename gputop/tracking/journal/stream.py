@@ -7,6 +7,7 @@ from time import monotonic_ns
 from typing import Any
 
 from gputop.tracking.journal import format as form
+from gputop.tracking.journal.mapping import Mirror
 from gputop.tracking.journal.notice import tell
 from gputop.tracking.journal.own_file import OwnFile
 
@@ -15,16 +16,25 @@ Plan = tuple[int, int]
 
 
 class Stream:
-    """The writing end of one rank's stream. ``ring`` is the mapping to write to.
+    """The writing end of one rank's stream. ``ring`` is the memory to write to, and ``mirror`` copies it to the ring's file.
 
-    ``through`` means write-through: there is no ring file (``ring`` is private memory), and every record is one write to
-    the archive.
+    ``through`` means write-through: there is no ring file, and every record is one write to the archive.
     """
 
     def __init__(
-        self, ring: memoryview[int], archive: OwnFile | None, *, through: bool, kick: Callable[[], None] | None
+        self,
+        ring: memoryview[int],
+        archive: OwnFile | None,
+        *,
+        through: bool,
+        kick: Callable[[], None] | None,
+        mirror: Mirror | None = None,
     ) -> None:
-        self._use(ring)
+        self.ring = ring
+        self.capacity = len(ring) - form.RING_DATA_OFFSET
+        self.words = ring.cast("q")
+        self._doubles = ring.cast("d")
+        self._mirror = mirror
         self.archive = archive
         self.archive_state = form.ARCHIVE_NONE
         self.through = through
@@ -39,19 +49,26 @@ class Stream:
         self._step = -1
         self._wants_attention = False
 
-    def _use(self, ring: memoryview[int]) -> None:
-        self.ring = ring
-        self.capacity = len(ring) - form.RING_DATA_OFFSET
-        self.words = ring.cast("q")
-        self._doubles = ring.cast("d")
-
     def note_flushed(self, position: int) -> None:
         """Note that the stream is in the archive up to here."""
-        self.words[form.W_FLUSHED] = self.flushed = position
+        self.flushed = position
+        self.set_word(form.W_FLUSHED, position)
 
     def note_archive(self, state: int) -> None:
         """Note whether the archive is written."""
-        self.words[form.W_ARCHIVE] = self.archive_state = state
+        self.archive_state = state
+        self.set_word(form.W_ARCHIVE, state)
+
+    def set_word(self, index: int, value: int) -> None:
+        """Set a live word, except the head, and show it to readers."""
+        self.words[index] = value
+        if self._mirror is not None:
+            self._mirror.copy_live()
+
+    @property
+    def shown(self) -> int:
+        """The end of what readers see of the stream: the position, unless a record is being written."""
+        return self._position if self._mirror is None else self._mirror.end
 
     @property
     def plans(self) -> Mapping[tuple[str, ...], Plan]:
@@ -87,6 +104,8 @@ class Stream:
         if end + len(raw) <= form.AREA_BYTES:
             self.ring[form.HEADER_BYTES + end : form.HEADER_BYTES + end + len(raw)] = raw
             self.words[form.W_AREA_END] = end + len(raw)
+            if self._mirror is not None:
+                self._mirror.copy(form.HEADER_BYTES + end, len(raw))
 
     def _put(self, record: bytes) -> None:
         segment_end = (self._position // form.SEGMENT_BYTES + 1) * form.SEGMENT_BYTES
@@ -104,6 +123,8 @@ class Stream:
         self.ring[offset : offset + len(raw)] = raw
         end = position + len(raw)
         self.words[form.W_HEAD] = self._position = end
+        if self._mirror is not None:
+            self._mirror.follow(end)
         if self.through:
             self._write_through(raw, position)
             return
@@ -142,17 +163,3 @@ class Stream:
         except OSError as error:
             self.note_archive(form.ARCHIVE_STOPPED)
             tell(f"recording stops, the training goes on: {error.strerror or error}.")
-
-    def _continue_in(self, ring: memoryview[int]) -> None:
-        """Leave a ring that can no longer be read, at the next segment; what the archive lacks of it is a hole there."""
-        self._use(ring)
-        start = -(-self._position // form.SEGMENT_BYTES) * form.SEGMENT_BYTES
-        self.words[form.W_STATE], self.words[form.W_EXIT_CODE] = form.RUNNING, form.NO_EXIT_CODE
-        self.words[form.W_DROPPED] = self._position - self.flushed
-        self.words[form.W_HEAD] = self._position = start
-        self.note_flushed(start)
-        self.note_archive(self.archive_state)
-        self._limit = 0
-        for record in self.statements():
-            if self._position + len(record) - start < self.capacity // 2:
-                self._put(record)

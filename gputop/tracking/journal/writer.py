@@ -1,4 +1,5 @@
-"""The writer of a journal, the hot path: ``Journal.log`` packs a record into the ring. It never blocks and never raises.
+"""The writer of a journal, the hot path: ``Journal.log`` packs a record into the ring. It never raises, and waits for no
+disk, GPU or reader; the kernel's copy may wait for a thread that changes the process's memory map (``format``).
 
 Calls take turns without a lock (``turns``). Values are converted to floats outside of a turn, because that can run the
 user's code.
@@ -22,6 +23,7 @@ from typing import Any
 
 from gputop.tracking.journal import format as form
 from gputop.tracking.journal.gpu_values import LateValues
+from gputop.tracking.journal.mapping import Mirror
 from gputop.tracking.journal.notice import reason, tell
 from gputop.tracking.journal.own_file import OwnFile
 from gputop.tracking.journal.schemas import Schemas
@@ -57,8 +59,9 @@ class Journal(Turns, Schemas):
         through: bool,
         start_flusher: Callable[[], None] | None = None,
         kick: Callable[[], None] | None = None,
+        mirror: Mirror | None = None,
     ) -> None:
-        Schemas.__init__(self, ring, archive, through=through, kick=kick)
+        Schemas.__init__(self, ring, archive, through=through, kick=kick, mirror=mirror)
         Turns.__init__(self)
         self.closed = False
         self.attend: Callable[[], None] | None = None
@@ -131,6 +134,8 @@ class Journal(Turns, Schemas):
                                 at += 1
                             else:
                                 words[8] = self._position = end
+                                if self._mirror is not None:
+                                    self._mirror.follow(end)
                                 self._step = step
                                 written = True
                     del writing[0]
@@ -209,10 +214,11 @@ class Journal(Turns, Schemas):
             yield from self.stretch
 
     def _write_deferred(self) -> None:
-        words, doubles = self.words, self._doubles
+        words, doubles, mirror = self.words, self._doubles, self._mirror
         for names, values, step, now in self._waiting():
             plan = self._plans.get(names)
             if plan is None or self._position + plan[1] > self._limit:
+                # Copies what was written before it, too.
                 self._unplanned(dict(zip(names, values, strict=True)), step, now, count=False)
                 continue
             at = self._position + self._shift >> 3
@@ -223,6 +229,8 @@ class Journal(Turns, Schemas):
                 at += 1
             self._position += plan[1]
             words[form.W_HEAD] = self._position
+        if mirror is not None:
+            mirror.follow(self._position)
 
     def state(self, kind: str, name: str, value: Any) -> None:
         """Record something that holds from now on (a fact, a configuration); the last value per kind and name counts."""
@@ -285,17 +293,10 @@ class Journal(Turns, Schemas):
                 return
             sleep(0.005)
 
-    def continue_in(self, ring: memoryview[int]) -> bool:
-        """Write to this memory from now on: the ring's file was truncated. Return False if a call keeps writing."""
-        end = monotonic_ns() + int(CLOSE_S * 1e9)
-        while not self._exclusively(partial(self._continue_in, ring)):
-            if monotonic_ns() > end:
-                return False
-            sleep(0.005)
-        return True
-
     def _shut(self) -> None:
         self._empty_parked()
+        if self._mirror is not None:
+            self._mirror.follow(self._position)  # an exception may have ended a call before it did
         self.closed, self._plans, self._limit = True, {}, 0
 
     def after_fork_in_child(self) -> None:
@@ -303,7 +304,7 @@ class Journal(Turns, Schemas):
         Turns.__init__(self, parked=1)
         self.closed, self._plans, self._limit = True, {}, 0
         self.deferred, self.stretch, self._late = deque(), None, LateValues()
-        self.archive = None
+        self.archive = self._mirror = None
 
     def _numbers(self, metrics: dict[str, Any], step: Any, now: int, count: bool = True) -> dict[str, Any]:
         if self.closed:
@@ -375,14 +376,14 @@ class Journal(Turns, Schemas):
     def _put_scalars(self, word: int, step: int, now: int, values: Iterable[float]) -> None:
         """Write a scalars record without the fast path. Must run in a turn."""
         if self.words[form.W_STATE] == form.STARTING:
-            self.words[form.W_STATE] = form.RUNNING
+            self.set_word(form.W_STATE, form.RUNNING)
             if self._start_flusher is not None:
                 self._start_flusher()
         self._put(struct.pack("=qqq", word, step, now) + struct.pack(f"={(word >> 32) // 8 - 3}d", *values))
 
     def _failed(self, error: Exception) -> None:
         try:
-            self.words[form.W_ERRORS] += 1
+            self.set_word(form.W_ERRORS, self.words[form.W_ERRORS] + 1)
             tell(f"a log call failed and was skipped ({reason(error)}).")
         except Exception:  # noqa: BLE001 - the interpreter is shutting down, or its stack is full
             return

@@ -1,4 +1,4 @@
-"""Frees what dead trainings left on tmpfs: rings whose run no reader follows, and empty directories.
+"""Frees what dead trainings left on tmpfs: rings whose run no reader follows, profiles nobody fetched, and empty directories.
 
 A reader frees the rings of its own runs directory. A training that was killed may have had another one (``GPUTOP_DIR``,
 ``dir=``), which no reader ever looks at again, and its ring would take memory until the machine restarts.
@@ -19,6 +19,8 @@ from gputop.wire import FormatError
 LEFT_S = 3600.0
 """Only what is older is freed: whoever looks after a killed run does so sooner."""
 _MARK = re.compile("[0-9a-f]{8}")
+_PROFILE = re.compile(r"(.+)\.(?:[0-9a-f]{16}-\d+\.trace|profile-(?:request|answer)(?:-\d+)?)")
+"""The files of a profile (``tracking/profiling/papers``); the group is the name of the ring without its suffix."""
 
 
 def free() -> None:
@@ -38,6 +40,7 @@ def free() -> None:
                     with suppress(OSError, FormatError):  # no ring, or gone: another reader was faster
                         if ring.lstat().st_mtime < before:
                             _free_ring(ring)
+            _free_profiles(directory, before)
             with suppress(OSError):  # not empty, or gone
                 if directory.lstat().st_mtime < before:
                     directory.rmdir()
@@ -58,6 +61,16 @@ def _free_ring(ring: Path) -> None:
         kept.settle()
     else:
         kept.close()
+
+
+def _free_profiles(directory: Path, before: float) -> None:
+    """Remove the files of profiles whose ring is gone."""
+    for path in _children(directory):
+        found = _PROFILE.fullmatch(path.name)
+        if found is not None and not os.path.lexists(directory / f"{found[1]}.ring"):
+            with suppress(OSError):  # gone: another reader was faster
+                if path.lstat().st_mtime < before:
+                    path.unlink()
 
 
 def _children(directory: Path) -> list[Path]:

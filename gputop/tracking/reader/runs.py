@@ -18,7 +18,7 @@ from typing import NoReturn, TypeAlias
 from gputop.errors import describe_unexpected
 from gputop.facts.table import Facts
 from gputop.places import runs_dir as default_runs_dir
-from gputop.snapshot import FormatError, Points, Rank, Run
+from gputop.snapshot import FormatError, Points, Rank, Run, worst
 from gputop.tracking.journal import places
 from gputop.tracking.reader import kept
 from gputop.tracking.reader import labels as run_labels
@@ -26,7 +26,7 @@ from gputop.tracking.reader.kept import KeptLog
 from gputop.tracking.reader.labels import Labels
 from gputop.tracking.reader.launched import recipe_of
 from gputop.tracking.reader.rank_log import RankLog, Text, merged
-from gputop.tracking.reader.stopped import as_job_ended, worst
+from gputop.tracking.reader.stopped import as_job_ended
 
 POLL_POINTS = 500
 """New points per metric, rank and poll; a faster log is decimated to minima and maxima."""

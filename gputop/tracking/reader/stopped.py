@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from gputop.places import jobs_dir
-from gputop.snapshot import FAILED_STATES, Rank, Run, RunState
+from gputop.snapshot import FAILED_STATES, Rank, Run, RunState, worst
 from gputop.wire import parse_json
-
-WORST_FIRST: tuple[RunState, ...] = ("failed", "killed", "stalled", "running", "starting", "stopped", "finished")
-"""A run has the first of these states that one of its ranks has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +59,6 @@ def job_end(job_id: str) -> JobEnd:
     return end
 
 
-def worst(states: Iterable[RunState]) -> RunState:
-    """Return the state of a run whose ranks have these states."""
-    found = set(states)
-    return next(state for state in WORST_FIRST if state in found)
-
-
 def as_job_ended(run: Run) -> Run:
     """Return the run with the end that its job's record knows.
 
@@ -81,7 +71,7 @@ def as_job_ended(run: Run) -> Run:
     if end.asked:
         ranks = tuple(replace(rank, state="stopped") if rank.state in FAILED_STATES else rank for rank in run.ranks)
         return replace(run, state="stopped", ranks=ranks)
-    if end.exit_code is None:
+    if end.exit_code is None or end.pid is None:
         return run
     ranks = tuple(_ended(rank, end.exit_code) if rank.pid == end.pid else rank for rank in run.ranks)
     return replace(run, state=worst(rank.state for rank in ranks), ranks=ranks)

@@ -32,6 +32,9 @@ class Trainer(Protocol):
     def last_step(self) -> tuple[int | None, float | None]:
         """Return the last step, and when it ended by ``time.perf_counter``."""
 
+    def recent_steps_s(self) -> list[float]:
+        """Return the last times between steps that were measured."""
+
     def phase_of(self, frame: FrameType | None) -> str:
         """Return what the training is doing, from its stack."""
 
@@ -50,6 +53,11 @@ def withdraw(trainer: Trainer) -> None:
     global _trainer
     if _trainer is trainer:
         _trainer = None
+
+
+def trainer() -> Trainer | None:
+    """Return automatic tracking, once it has seen a step."""
+    return _trainer
 
 
 class Attendant:

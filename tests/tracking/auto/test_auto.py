@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gputop.tracking.auto.training.optimizers import Optimizers
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import REPOSITORY, Home, home, read_all, without_checkout
 
@@ -67,6 +68,56 @@ def assert_tracked(home: Home, said: dict[str, Any]) -> dict[str, dict[int, floa
     assert rank.step == steps[-1]
     assert min(value for name in found for value in found[name].values() if name.startswith("phase/")) >= 0.0
     return found
+
+
+def test_several_trainings_in_one_process(home: Home) -> None:
+    said = both(home, sys.executable, "folds.py")
+    found = series(home)
+    assert list(found["loss"]) == list(range(said["steps"])), "steps go on"
+    assert list(found["loss"].values()) == pytest.approx(said["losses"]["loss"], rel=1e-6), "no division of an earlier training"
+    assert found["training"] == {6: 2.0, 30: 3.0}, "a second phase of one model is none of its own"
+    epochs = found["epoch"]
+    held = [epochs[max(at for at in epochs if at <= step)] for step in range(39)]
+    expected = [0.0] * 3 + [1.0] * 3 + [0.0] * 12 + [1.0] * 12 + [0.0] * 3 + [1.0] * 3 + [0.0] * 3
+    assert held == expected, "counted anew in each training and phase"
+    assert not {6, 30} & set(found["step_s"]), "what came between two trainings is no step"
+
+
+class Weight:
+    pass
+
+
+class Optimizer:
+    def __init__(self, *weights: Weight) -> None:
+        self.param_groups = [{"params": list(weights)}]
+
+
+def test_optimizers_made_for_a_moment_leave_nothing_behind() -> None:
+    found, kept = Optimizers(), Weight()
+    outer = Optimizer(kept)
+    found.number(outer)
+    for _ in range(50):
+        found.number(Optimizer(Weight(), Weight()))  # as MAML does for each task
+        found.number(Optimizer(kept))  # as some do for each epoch
+    assert len(found._weights) <= 3
+    assert (found.trainings, found.phases) == (1, 1)
+    del outer
+    again = Optimizer(kept)
+    found.number(again)
+    assert (found.trainings, found.phases) == (1, 2)
+    del again
+    found.number(Optimizer(Weight()))
+    assert (found.trainings, found.phases) == (2, 3)
+
+
+def test_rollouts_belong_to_the_steps_that_each_have_them(home: Home) -> None:
+    said = both(home, sys.executable, "rollouts.py")
+    found = series(home)
+    assert list(found["loss"].values()) == pytest.approx(said["losses"]["loss"], rel=1e-6)
+    assert 30 in found["phase/evaluation"]
+    assert 30 not in found["step_s"], "an evaluation between two steps is no step"
+    assert len(found["step_s"].keys() - set(range(10))) >= 10, "but for a slow one, now and then, on a busy machine"
+    assert all(took >= found["phase/evaluation"][step] for step, took in found["step_s"].items())
 
 
 def test_a_plain_loop(home: Home, tmp_path: Path) -> None:

@@ -17,15 +17,17 @@ from gputop.cli import once as once_report
 from gputop.cli import runs as commands
 from gputop.cli.show import show_lines
 from gputop.selftest import trial
-from gputop.snapshot import Host, Rank, Snapshot
+from gputop.snapshot import Host, Rank, Run, Snapshot
 from gputop.tracking.auto.losses.user_code import UserCode
 from gputop.tracking.auto.readings.batches import Called
 from gputop.tracking.auto.readings.gpu import PAIRS_MAX, Clock
 from gputop.tracking.auto.readings.loader import Feed
+from gputop.tracking.auto.readings.parallel import place_of
 from gputop.tracking.auto.readings.waits import COPIES, WAITS, Waits
 from gputop.tracking.auto.stall import Stall
 from gputop.tracking.auto.training.records import Records, claim, release
 from gputop.tracking.ending import shortened
+from gputop.tracking.reader.runs import RunReader
 from gputop.tui.drawing import run_numbers, training
 from tests import REPOSITORY
 from tests.tracking.auto.test_auto import RUN, SCRIPTS, series
@@ -51,6 +53,39 @@ def overlap(name: str, ranks: tuple[Rank, Rank]) -> list[tuple[Any, Any]]:
     fact, _, entry = name.partition("/")
     first, second = ({row[0]: row[1] for row in rank.facts[fact][entry]} for rank in ranks)
     return [(first[step], second[step]) for step in sorted(set(first) & set(second))]
+
+
+def test_ranks_that_are_given_the_same_samples_count_once(home: Home, tmp_path: Path) -> None:
+    done = home.finish((sys.executable, "mesh.py", str(tmp_path)), SCRIPTS)
+    assert done.returncode == 0, done.stderr
+    reader = RunReader(home.runs)
+    runs = {run.name: run for run in reader.poll().runs}
+    reader.close()
+    places = {
+        name: [(rank.facts["process_group"]["data_ranks"], rank.facts["process_group"]["data_rank"]) for rank in run.ranks]
+        for name, run in runs.items()
+    }
+    columns = [(2, 0), (2, 0), (2, 1), (2, 1)]
+    every = [(4, rank) for rank in range(4)]
+    unknown = [(None, None)] * 4
+    assert places == {
+        "fsdp_and_tp": columns,
+        "unnamed_tp": [(1, 0)] * 4,
+        "unnamed_fsdp": every,
+        "ddp": every,
+        "ddp_of_columns": columns,
+        "groups_alone": unknown,
+        "odd_names": unknown,
+    }
+    assert runs["fsdp_and_tp"].ranks[3].facts["process_group"]["mesh_sizes"] == [2, 2]
+    values = {name: [rank.metrics["samples_per_s"] for rank in run.ranks] for name, run in runs.items()}
+    assert {name: run_numbers.speed(run) for name, run in runs.items()} == {
+        **{name: ("samples_per_s", max(some[:2]) + max(some[2:])) for name, some in values.items() if places[name] == columns},
+        **{name: ("samples_per_s", sum(some)) for name, some in values.items() if places[name] == every},
+        "unnamed_tp": ("samples_per_s", max(values["unnamed_tp"])),
+        "groups_alone": None,
+        "odd_names": None,
+    }
 
 
 def test_ddp_as_it_should_be(home: Home) -> None:
@@ -449,6 +484,57 @@ def test_the_list_of_runs_shows_one_of_several_losses_by_its_name(home: Home) ->
     assert any(line.startswith("wandb") and line.endswith("3.25") for line in once)
 
 
+def mesh_of(at: tuple[int, ...], **sizes: int) -> Any:
+    return SimpleNamespace(
+        mesh_dim_names=tuple(sizes), ndim=len(sizes), shape=tuple(sizes.values()), get_coordinate=lambda: list(at)
+    )
+
+
+def group_of(*meshes: Any) -> tuple[int | None, int | None]:
+    """Return (data_rank, data_ranks) of rank 5 of 8 with these meshes, as it is told without starting eight processes."""
+    distributed = SimpleNamespace(
+        is_available=lambda: True,
+        is_initialized=lambda: True,
+        get_world_size=lambda: 8,
+        get_rank=lambda: 5,
+        distributed_c10d=SimpleNamespace(_world=SimpleNamespace(pg_group_ranks={None: {rank: rank for rank in range(8)}})),
+    )
+    place = place_of(SimpleNamespace(distributed=distributed), meshes, None)
+    return place.data_rank, place.data_ranks
+
+
+def test_of_several_meshes_the_one_with_the_fewest_groups_of_samples_tells() -> None:
+    # As torchtitan has them: "fsdp" spans "cp", too.
+    loading = mesh_of((0, 2, 1, 0), pp=1, batch=4, cp=2, tp=1)
+    sharding = mesh_of((0, 0, 5, 0), pp=1, dp_replicate=1, fsdp=8, tp=1)
+    assert group_of(loading) == (2, 4)
+    assert group_of(sharding) == (5, 8)
+    assert group_of(loading, sharding) == group_of(sharding, loading) == (2, 4)
+    other = mesh_of((1, 1), cp=2, dp=4)
+    assert group_of(loading, other) == group_of(other, loading) == (None, None), "one of the two numbers is wrong"
+    assert group_of(loading, mesh_of((1, 1), odd=2, dp=4), mesh_of((1,), dp=2)) == (2, 4)
+
+
+def test_a_pipeline_over_all_ranks_is_not_taken_for_data_parallelism(monkeypatch: pytest.MonkeyPatch) -> None:
+    pipelining = "torch.distributed.pipelining"
+    monkeypatch.delitem(sys.modules, pipelining, raising=False)
+    assert group_of() == (5, 8)
+    monkeypatch.setitem(sys.modules, pipelining, SimpleNamespace())
+    assert group_of() == (None, None)
+    assert group_of(mesh_of((1, 2), pp=2, dp=4)) == (2, 4)
+
+
+def test_ranks_of_which_nobody_knows_what_they_share_have_no_speed() -> None:
+    def speed(**said: Any) -> Any:
+        fact = {"backend": "gloo", "world_size": 2, "groups": 1, "mesh": [], **said}
+        ranks = [Rank(number, metrics={"samples_per_s": 4.0}, facts={"process_group": fact}) for number in range(2)]
+        return run_numbers.speed(Run("r", "r", ranks=tuple(ranks)))
+
+    assert speed() == ("samples_per_s", 8.0), "an earlier version, or a training without an optimizer: nobody looked"
+    assert speed(data_rank=0, data_ranks=1) == ("samples_per_s", 4.0)
+    assert speed(data_rank=None, data_ranks=None) is None
+
+
 def test_names_of_a_device_mesh() -> None:
     from types import SimpleNamespace
 
@@ -540,11 +626,13 @@ def test_a_loader_made_for_each_epoch_counts_on_where_the_last_one_ended() -> No
     def made(dataset: Any, before: Feed | None) -> Feed:
         feed = Feed()
         feed.begin(torch.utils.data.DataLoader(dataset), 0.0, before)
+        feed.take()
         return feed
 
     dataset, other = (torch.utils.data.TensorDataset(torch.zeros(4)) for _ in range(2))
     first = made(dataset, None)
     first.begin(torch.utils.data.DataLoader(dataset), 0.0)
+    first.take()
     assert (first.epoch, made(dataset, first).epoch) == (1, 0), "two loaders at the same time"
     first.ended()
     third = made(dataset, first)
@@ -552,6 +640,35 @@ def test_a_loader_made_for_each_epoch_counts_on_where_the_last_one_ended() -> No
     third.ended()
     assert made(dataset, third).epoch == 3
     assert made([1, 2], made([1, 2], None)).epoch == 0
+
+
+def test_a_pass_that_trains_nothing_is_no_epoch() -> None:
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.zeros(4)))
+    feed = Feed()
+    feed.begin(loader, 0.0)  # a look at the first batch
+    for epoch in range(3):
+        feed.begin(loader, 0.0)
+        assert feed.epoch == epoch
+        feed.take() if epoch != 1 else feed.hand_out(2)  # what the full path and the fast path say of a backward
+        feed.ended()
+        feed.begin(loader, 0.0)  # the accuracy on the training set
+        feed.ended()
+    after = Feed()
+    after.begin(loader, 0.0, feed)
+    assert after.epoch == 3
+
+
+def test_columns_of_classes_beside_numbers_are_no_tokens() -> None:
+    def counted(*batch: torch.Tensor) -> tuple[int, int]:
+        feed = Feed()
+        feed.begin(torch.utils.data.DataLoader([1, 2]), 0.0)
+        feed.fetched(batch, 0, 99)
+        return feed.take()
+
+    ids, numbers = torch.zeros(1, 9, dtype=torch.int64), torch.zeros(1, 3)
+    assert counted(ids, numbers, ids[:, 0]) == (1, 0)
+    assert counted(ids, ids, ids) == (1, 9)
+    assert counted(ids, numbers) == (1, 9), "a text with several numbers to predict"
 
 
 def test_an_input_without_a_plain_shape_ends_the_looking_and_nothing_else() -> None:

@@ -33,7 +33,7 @@ def run(home: Home, command: Sequence[str], stdin: str = "", **environment: str)
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         start_new_session=True,
         check=False,
     )
@@ -138,7 +138,7 @@ def test_a_signal_ends_it(home: Home) -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=90)
     assert process.returncode == -signal.SIGINT
     assert err.rstrip().endswith("KeyboardInterrupt")
 
@@ -159,7 +159,7 @@ def test_the_terminal_is_the_command_s(home: Home) -> None:
         env=clean_environment(home.state, GPUTOP_SILENT="1"),
     )
     os.close(slave)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=180) == 0
     assert os.read(master, 1000) == b"[True, True, True]\r\n"
     os.close(master)
 
@@ -262,7 +262,7 @@ def test_a_training_that_fails_before_its_first_step_is_a_run(home: Home) -> Non
     assert rank.facts["error"] == {"type": "RuntimeError", "message": "the weights do not fit", "where": "early.py:5"}
 
 
-@pytest.mark.parametrize("before", ["sys.exit(2)", "raise KeyboardInterrupt", "import gputop; gputop.init(mode='disabled')"])
+@pytest.mark.parametrize("before", ["sys.exit()", "raise KeyboardInterrupt", "import gputop; gputop.init(mode='disabled')"])
 def test_an_exit_on_purpose_before_the_first_step_is_no_run(home: Home, before: str) -> None:
     pytest.importorskip("torch")
     run(home, (*RUN, "--", sys.executable, "-c", FAILING.format(before=before)))

@@ -28,6 +28,15 @@ def total(prediction: Any, target: Any) -> Any:
     return functional.mse_loss(prediction, target, reduction="sum")
 
 
+def vector(first: Any, second: Any) -> Any:
+    """Two terms of a loss side by side, the first one weighted."""
+    found = torch.zeros(2)
+    found[0] = first
+    found[1] = second
+    found[0] *= 3
+    return found
+
+
 # What each way gives for the whole batch at once is what the step's loss has to be.
 EVEN: dict[str, tuple[Loss, Loss]] = {
     "means": (lambda p, t, k, n: mean(p, t), lambda p, t, k, n: mean(p, t)),
@@ -45,6 +54,14 @@ EVEN: dict[str, tuple[Loss, Loss]] = {
     "sums by own elements, divided": (
         lambda p, t, k, n: total(p, t) / p.numel() / k,
         lambda p, t, k, n: mean(p, t),
+    ),
+    "stacked terms": (
+        lambda p, t, k, n: torch.stack([mean(p, t), 0.5 * p.abs().mean()]).sum(),
+        lambda p, t, k, n: mean(p, t) + 0.5 * p.abs().mean(),
+    ),
+    "terms in a vector, times the rows": (
+        lambda p, t, k, n: (vector(mean(p, t), p.abs().mean()) * 8).sum(),
+        lambda p, t, k, n: 8 * (3 * mean(p, t) + p.abs().mean()),
     ),
     "KL by own rows": (
         lambda p, t, k, n: functional.kl_div(p.log_softmax(1), t.softmax(1), reduction="batchmean"),
@@ -133,6 +150,24 @@ def test_a_short_last_accumulation_of_sums_is_no_different() -> None:
         assert amounts_to(losses)[0] == pytest.approx(whole.item(), rel=1e-4)
 
 
+def test_a_loss_that_a_wrapped_model_computes() -> None:
+    """As the Trainer of Transformers computes it on two ranks: by the items of all ranks, times the ranks."""
+    # The real one needs a process group.
+    handed_on = {
+        "forward": staticmethod(lambda context, *outputs: tuple(output.clone() for output in outputs)),
+        "backward": staticmethod(lambda context, *gradients: gradients),
+    }
+    sink = type("_DDPSink", (torch.autograd.Function,), handed_on)
+    found = batches([8] * 4, columns=7)
+    losses = []
+    for prediction, target in found:
+        _, loss = sink.apply(prediction, total(prediction, target) / torch.tensor(4 * 8 * 7 * 2))
+        assert type(loss.grad_fn).__name__ == "_DDPSinkBackward"
+        losses.append(loss * 2)
+    whole = mean(*(torch.cat(column) for column in zip(*found, strict=True)))
+    assert amounts_to(losses)[0] == pytest.approx(whole.item(), rel=1e-4)
+
+
 def test_masked_tokens_that_are_counted_over_the_step() -> None:
     torch.manual_seed(1)
     logits = [torch.randn(6, 11, requires_grad=True) * 1 for _ in range(3)]
@@ -186,6 +221,28 @@ def test_reading_changes_nothing_and_raises_nothing() -> None:
     assert [shape for shape in kept if shape] == [], "no tensor that was saved for backward is asked for"
     loss.backward()
     assert read(loss) == Reduced(None, None, ""), "freed by backward"
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_flag_is_no_number_of_items(device: str) -> None:
+    """A tensor on "meta" is as unreadable as one on a GPU."""
+    loss = torch.ones(3, device=device, requires_grad=True).mean()
+    for flag in (True, False):
+        assert read(loss * torch.tensor(flag, device=device)).count is None
+    assert read(loss * torch.tensor(7, device=device)).count is not None
+
+
+def test_a_counter_on_a_gpu_may_be_used_again() -> None:
+    sites = Sites(UserCode())
+    counter = torch.tensor(0)
+    for loss, items in ((1.0, 2), (2.0, 6)):
+        counter.fill_(items)
+        value = torch.tensor(loss * items)
+        # As it is read on a GPU; on the CPU the count is a number.
+        sites.add(sites.here(), value, Reduced(None, 1.0, "mean", count=counter), value, in_closure=False)
+    counter.zero_()
+    ((_, found),) = sites.take()
+    assert found.item() == (1.0 * 2 + 2.0 * 6) / 8
 
 
 def test_adding_up_losses_that_are_still_on_a_gpu_leaves_the_script_s_tensors_alone() -> None:

@@ -28,7 +28,7 @@ from tests.tracking.kit import Home, read_all, without_checkout
 SCRIPTS = Path(__file__).parent / "scripts"
 RIGHT, NOT_TOLD, WRONG, NONE = "right", "not told", "wrong", "-"
 COLUMNS = ("steps", "loss", "lr", "epoch", "output", "weights", "end")
-ON_TWO_RANKS = ("all_reduce_by_hand", "ddp", "ddp_join", "ddp_no_sync", "fsdp")
+ON_TWO_RANKS = ("all_reduce_by_hand", "ddp", "ddp_join", "ddp_no_sync", "fsdp", "with_transformers_ddp")
 TOLERANCE = 1e-5
 """A loss is a 32-bit number, and the mean of several may be taken in another order."""
 REMARKS = {
@@ -36,6 +36,11 @@ REMARKS = {
     "gradients_only": "the loss is not that of a backward; `autograd.grad` is asked for penalties and attacks as well.",
 }
 """Why something is not told, by script."""
+PUBLIC = (
+    "Trainers of public libraries (Ultralytics, timm, Transformers, TRL with PEFT, Sentence Transformers, Stable-Baselines3,",
+    "fastai, Ignite, skorch, MMEngine, and torch's FSDP2 and tensor parallelism) run under `benchmarks/trainers.py`, where",
+    "they are installed: the loss of each step, the weights, the exit code.",
+)
 Points = Mapping[str, list[tuple[int, float]]]
 
 
@@ -232,7 +237,8 @@ def page(results: Sequence[Result]) -> str:
         row = [f"`{result.name}`", title(result.name), *verdicts, f"{result.bare_s:.1f}", f"{result.tracked_s:.1f}"]
         lines.append("| " + " | ".join(row) + " |")
     remarks = [f"- `{result.name}`: {REMARKS[result.name]}" for result in results if result.name in REMARKS]
-    return "\n".join([*lines, *(["", "What is not told, and why:", "", *remarks] if remarks else [])]) + "\n"
+    told = ["", "What is not told, and why:", "", *remarks] if remarks else []
+    return "\n".join([*lines, *told, "", *PUBLIC]) + "\n"
 
 
 def _marked(verdict: str) -> str:

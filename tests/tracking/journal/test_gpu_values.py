@@ -132,7 +132,7 @@ print(len(run.journal.deferred), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
     )
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=180)
     assert process.returncode == -signal.SIGKILL
     waited = int(said)
     assert waited < DEFERRED_MAX
@@ -152,7 +152,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 """,
         GPUTOP_THREAD="0",
     )
-    process.communicate(timeout=60)
+    process.communicate(timeout=180)
     assert points(home, "loss") == [(step, float(step)) for step in range(5)]
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from gputop.tracking.journal import format as form
-from gputop.tracking.journal import identity, places
+from gputop.tracking.journal import identity, mapping, places
 from gputop.tracking.journal.files import OpenJournal
 from gputop.tracking.reader.runs import RunReader
 from tests.tracking.kit import DEADLINE_S, Home, eventually, home, read_all, without_checkout
@@ -594,6 +594,64 @@ if sys.stdin.readline() == "log\\n":
 run.finish()
 print("done", flush=True)
 """
+
+
+ROOT_TRUNCATES = """
+import os, pathlib, sys, threading, time, gputop
+from gputop.tracking.journal import places
+from gputop.tracking.journal import format as form
+opened = gputop.init(name="shrunk")
+opened.log(loss=0.0, step=0)
+(ring,) = [ring for room in places.live_dirs(pathlib.Path(sys.argv[1])) for ring in room.glob("*.ring")]
+size = ring.stat().st_size
+ring.chmod(0o600)  # as root may
+def harm():
+    try:
+        for left in (form.HEADER_BYTES, 0, size // 2, size) * 100:
+            os.truncate(ring, left)
+        os.truncate(ring, 0)
+    except FileNotFoundError:
+        pass  # noticed
+    done.append(0)
+done, step = [], 0
+if sys.argv[2] == "at once":
+    os.truncate(ring, 0)
+    done.append(0)
+else:
+    threading.Thread(target=harm, daemon=True).start()
+while not done or step < 3000:
+    step += 1
+    opened.log(loss=float(step), step=step)
+    opened.fact("count", step)
+    with opened.phase("data"):
+        pass
+gputop.finish()
+print(step)
+"""
+
+
+@pytest.mark.parametrize("when", ["at once", "all the time"])
+def test_a_ring_that_is_truncated_between_any_two_records_ends_nothing(home: Home, when: str) -> None:
+    code, out, err = home.run(ROOT_TRUNCATES, str(home.runs), when)
+    assert code == 0, err
+    assert err.count("gputop:") == err.count("\n") == 1
+    assert "truncated" in err
+    assert home.rings() == []
+    seen = read_all(home.archives()[0]).series["loss"]
+    assert seen == [(step, float(step)) for step in range(int(out) + 1)], "the disk has them all"
+    assert home.only_run().state == "finished"
+
+
+def test_a_container_that_forbids_the_copying_call_has_a_ring_all_the_same(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mapping, "_function", lambda: None)
+    opened = OpenJournal(identity.identify(identity.Place(0, None, 1, 0), "old"), home.runs, ring_bytes=form.RING_BYTES_MIN)
+    for step in range(20_000):
+        opened.journal.log(loss=float(step))
+        if step % 1000 == 0:
+            opened._kick()
+    assert read_all(home.archives()[0]).series["loss"][-1] == (19_999, 19_999.0), "the archive does not have all of it yet"
+    opened.finish(form.FINISHED, None)
+    assert home.only_run().state == "finished"
 
 
 @pytest.mark.parametrize(("left", "then"), [(0, "log"), (200_000, "log"), (0, "finish")])

@@ -27,6 +27,9 @@ sys.stdin.readline()
 """
 
 
+PROFILE = (f"{'a' * 16}-0.trace", "profile-request", "profile-answer", "profile-answer-77")
+
+
 def training(home: Home, runs: Path) -> tuple[subprocess.Popen[str], Path]:
     """A training with a runs directory of its own that has logged all, and its ring."""
     process = home.start(TRAINS, str(runs))
@@ -55,9 +58,16 @@ def test_what_dead_trainings_left_is_freed_and_nothing_else(home: Home, tmp_path
     for name in ("killed", "deleted", "young"):
         kill(processes[name])
     shutil.rmtree(places_of["deleted"])
-    age(*(rings[name] for name in ("killed", "alive", "deleted")))
+    profiles = {name: [ring.with_suffix(f".{end}") for end in PROFILE] for name, ring in rings.items()}
+    for path in (path for paths in profiles.values() for path in paths):
+        path.write_text("")
+    age(*(path for name in ("killed", "alive", "deleted") for path in (rings[name], *profiles[name])))
     leftovers.free()
     assert {name for name, ring in rings.items() if ring.exists()} == {"alive", "young"}
+    kept = {name for name, paths in profiles.items() for path in paths if path.exists()}
+    assert kept == {"alive", "young"}, "a profile goes with its ring"
+    for path in profiles["young"]:
+        path.unlink()
     (archive,) = places_of["killed"].glob("*/*.gpr")
     assert read_all(archive).series["loss"][-1] == (4999, 4999.0), "all of it is in the archive"
 

@@ -152,6 +152,6 @@ def test_a_rank_tells_its_line_without_torch_and_takes_nothing_that_is_the_scrip
     raw_page = rings[processes[2].pid].read_bytes()[form.STANDING_OFFSET : form.HEADER_BYTES]
     assert not any(raw_page), "switched off"
     for process, caught in zip(processes, ("[]", str([*range(found.signal - 5, found.signal + 1)]), "[]"), strict=True):
-        out, error = process.communicate("\n", timeout=30)
+        out, error = process.communicate("\n", timeout=90)
         assert (process.returncode, error) == (0, "")
         assert out.splitlines()[-1] == f"{caught} []", "what was taken is given back"

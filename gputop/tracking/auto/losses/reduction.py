@@ -4,8 +4,10 @@ The loss of a step is the one that its micro-batches would have had as a single 
 
 * Means are averaged, whether the script divides each by their number or not.
 * Means that are weighted by their share of the batch add up, and so do sums that are divided by the items of the whole step.
-* Sums that nothing divides add up.
+* Sums that nothing divides add up, but for a sum of the terms of one loss.
 * Sums that are divided by the items of their own micro-batch are means.
+* Means that are multiplied by a count of their own items, a tensor, are averaged over all items of the step: such a script
+  divides the gradients by that later.
 
 ``read`` looks only at the last few operations of a loss, before backward frees them. It reads no tensor but the number that a
 loss was divided by, and that only on the CPU: on a GPU it would have to wait, and compares which tensor it was.
@@ -23,11 +25,16 @@ _PASSED = ("NegBackward0", "CloneBackward0", "ToCopyBackward0", "SqueezeBackward
 """Operations that neither reduce nor divide a loss; the last one is within torch's label smoothing."""
 _TERMS = ("AddBackward0", "SubBackward0")
 """A loss of several terms: the first one tells how all of them were reduced."""
+_WRAPPERS = ("_DDPSinkBackward", "BackwardHookFunctionBackward")
+"""What hands on the outputs of a module one by one: DDP that looks for unused parameters, and a backward hook."""
 _MEANS = ("MeanBackward0", "MeanBackward1")
 _TOTALS = ("SumBackward0", "SumBackward1")
+_ASSEMBLED = ("CopySlices", "StackBackward0")
+"""What makes a tensor of the terms of a loss. A sum over it is no sum over samples."""
 _REDUCTIONS = ("none", "mean", "sum")
 """torch.nn._reduction.get_enum: the numbers of reductions in loss functions."""
 _DEPTH_MAX = 8
+_TERMS_DEPTH_MAX = 3
 _TOLERANCE = 1e-3
 """Shares of a batch add up to 1 within this."""
 
@@ -45,6 +52,8 @@ class Reduced(NamedTuple):
     """Of a sum: how many samples, rows or elements it was taken over, whichever is meant by the script."""
     by: Any = None
     """The tensor without dimensions that it was divided by, to be compared with that of another loss."""
+    count: Any = None
+    """The number of items that a mean was multiplied by at last: a number, or the script's tensor on a GPU; None if by none."""
 
 
 UNREAD: Final = Reduced(None, None, "unread")
@@ -54,15 +63,15 @@ UNREAD: Final = Reduced(None, None, "unread")
 def read(loss: Any) -> Reduced:
     """Return how a loss was reduced and divided. Divisions by 1 are skipped: nested trainers each divide once."""
     try:
-        return _read(loss.grad_fn)
+        return _read(loss.grad_fn, loss.output_nr)
     except RuntimeError:  # the graph was freed by an earlier backward: this one will say so
         return Reduced(None, None, "")
 
 
-def _read(function: Any) -> Reduced:
+def _read(function: Any, output: int) -> Reduced:
     divisor: float | None = None
     whole: float | None = 1.0
-    by = None
+    by = count = None
     in_term = False
     for _ in range(_DEPTH_MAX):
         name = type(function).__name__
@@ -70,7 +79,9 @@ def _read(function: Any) -> Reduced:
             other = function._saved_other
             if other is None or other.dim() != 0 or other.requires_grad:
                 break
-            if other.is_cpu and whole is not None:
+            if name == SCALINGS[1] and whole == 1.0 and by is None and not in_term and count is None and _is_count(other):
+                count = other.item() if other.is_cpu else other
+            elif other.is_cpu and whole is not None:
                 number = other.item()
                 if not math.isfinite(number) or not number:
                     break
@@ -83,20 +94,41 @@ def _read(function: Any) -> Reduced:
             else:
                 whole, by = None, (other if by is None else by)
         elif name in _MEANS:
-            return Reduced(divisor, whole, "mean", by=by)
+            return Reduced(divisor, whole, "mean", by=by, count=count)
+        elif name in _TOTALS and _sums_terms(function):
+            break
         elif name in _TOTALS:
-            return Reduced(divisor, whole, "sum", _prefixes(function._saved_self_sym_sizes), by)
+            return Reduced(divisor, whole, "sum", _prefixes(function._saved_self_sym_sizes), by, count)
         elif (reduction := getattr(function, "_saved_reduction", None)) is not None:
             kind = _REDUCTIONS[reduction] if reduction in (1, 2) else ""
-            return Reduced(divisor, whole, kind, _rows_of_input(function) if kind == "sum" else (), by)
+            return Reduced(divisor, whole, kind, _rows_of_input(function) if kind == "sum" else (), by, count)
         elif name in _TERMS:
             in_term = True  # what scales one of several terms is its weight
-        elif name not in _PASSED:
+        elif name not in (*_PASSED, *_WRAPPERS):
             break
-        if not function.next_functions or function.next_functions[0][0] is None:
+        source = output if name in _WRAPPERS else 0
+        if len(function.next_functions) <= source or function.next_functions[source][0] is None:
             break
-        function = function.next_functions[0][0]
-    return Reduced(divisor, whole, "", by=by)
+        function, output = function.next_functions[source]
+    return Reduced(divisor, whole, "", by=by, count=count)
+
+
+def _is_count(other: Any) -> bool:
+    """Return whether a loss was multiplied by a tensor of an integer, and not by a number of the script's: that is a weight."""
+    if other.is_floating_point() or other.is_complex() or str(other.dtype) == "torch.bool":  # a flag switches a loss off
+        return False
+    # Python's numbers come as tensors on the CPU, and give way to the type of any other integer tensor.
+    return not other.is_cpu or (other + other.new_zeros(()).char()).dtype is other.dtype
+
+
+def _sums_terms(function: Any) -> bool:
+    """Return whether a sum is one of terms that were put side by side."""
+    for _ in range(_TERMS_DEPTH_MAX):
+        function = function.next_functions[0][0] if function.next_functions else None
+        name = type(function).__name__
+        if name not in SCALINGS and name not in _PASSED:
+            return name in _ASSEMBLED
+    return False
 
 
 def step_loss(total: Any, parts: Sequence[Reduced], factor: float, last: object) -> tuple[Any, float]:
@@ -114,6 +146,10 @@ def step_loss(total: Any, parts: Sequence[Reduced], factor: float, last: object)
         return total / count, factor
     # The first loss of a step is not read before its line is known to accumulate; it is of the same form as the others.
     parts = [known if part is UNREAD else part for part in parts]
+    counts = [part.count for part in parts if part.count is not None and (part.kind != "sum" or part.whole != 1.0)]
+    if len(counts) == count:
+        items = sum(counts)
+        return (total if isinstance(items, int) and not items else total / items), factor
     divisor = known.divisor if all(part.divisor == known.divisor for part in parts) else None
     if count > 1 and divisor == count:
         return total, divisor

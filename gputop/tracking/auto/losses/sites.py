@@ -47,6 +47,8 @@ class Site:
     def take(self) -> Any:
         """Return the loss of this step, and reset."""
         value, self.factor = step_loss(self.total, self.parts, self.factor, self.divided_by)
+        if any(part.count is not None for part in self.parts):
+            self.accumulates = True  # with each loss, its count has to be read
         if self.count > 1:
             self.accumulates = True
             self.divided_by = divided_by(self.parts)
@@ -76,6 +78,12 @@ class Sites:
         self._by_place = {place: site for place, site in self._by_place.items() if site in self.pending}
         for site in self.pending:
             site.name = None
+
+    def begin_training(self) -> None:
+        """Forget also how an earlier training of this run accumulated its losses."""
+        self.begin_run()
+        for site in self.pending:
+            site.factor, site.divided_by = accelerate_divides_by(), None
 
     def take_back(self) -> None:
         """Remove the loss of a backward that failed, because the script may retry it."""
@@ -139,6 +147,8 @@ class Sites:
             self.inside.add(id(site))
         if part is UNREAD and (site.count or site.accumulates or site.name is None):
             part = read(tensor)
+        if part.count is not None and not isinstance(part.count, int):
+            part = part._replace(count=part.count.clone())  # the script may count the next items in the same tensor
         self.added = site, value
         if site.count:
             site.total = site.total + value  # not in place: a value on a GPU shares the memory of the script's own tensor
@@ -152,7 +162,7 @@ class Sites:
     def take_plain(self, values: dict[str, Any]) -> bool:
         """Put the loss into ``values`` if it is the only one, with a name and no division to undo; else return False."""
         site = self.pending[0]
-        if len(self.pending) > 1 or site.count > 1 or site.factor != 1.0 or site.name is None:
+        if len(self.pending) > 1 or site.count > 1 or site.factor != 1.0 or site.name is None or site.accumulates:
             return False
         values[site.name] = site.total
         site.total, site.count = 0.0, 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 from types import FunctionType
 from typing import Any
@@ -20,7 +20,8 @@ from gputop.tracking.auto.models.roots import find_roots
 from gputop.tracking.auto.models.wrapping import Wrapping, called_by_wrapper
 from gputop.tracking.auto.readings.batches import Called
 from gputop.tracking.auto.readings.ddp import ddp_fact, is_ddp
-from gputop.tracking.auto.readings.loader import counts, first_tensor, is_integer
+from gputop.tracking.auto.readings.loader import counts, first_tensor, is_integer, is_table
+from gputop.tracking.auto.readings.parallel import Place, place_of
 from gputop.tracking.auto.readings.settings import autocast_is_on
 from gputop.tracking.auto.training.state import Training
 from gputop.tracking.describe import defines_forward, describe_model, describe_optimizer
@@ -41,7 +42,8 @@ class Models:
         self._steps = steps
         self.inside = False
         self._classes: set[type] = set()
-        self.mesh: list[str] = []
+        self.place: Place | None = None
+        """The mesh of the ranks, and which of them are given the same samples; None before it was looked for."""
         self.autocast = False
         """Whether autocast was on in a forward."""
         self.evaluating = False
@@ -81,13 +83,13 @@ class Models:
     def add_optimizer(self, run: Any, optimizer: Any) -> None:
         """Find the modules of an optimizer, at its first step, and record what they are."""
         own = {id(item) for group in optimizer.param_groups for item in group["params"]}
-        roots, mesh = find_roots(self._torch, own)
-        self.mesh = max(self.mesh, mesh, key=len)
+        roots, meshes = find_roots(self._torch, own)
         self._parameters |= own
         for root in roots:
             self._add(root)
             self._find_ddp(root)
         self._choose_root(roots, own)
+        self._find_place(meshes)
         number = len(self._steps.optimizers) - 1
         if own & self._ddp_parameters:
             self.ddp_optimizers.add(number)
@@ -120,7 +122,7 @@ class Models:
     def describe(self) -> dict[str, Any] | None:
         """Return the fact ``model`` as it is now."""
         root = self._root() if self._root is not None else None
-        return None if root is None else describe_model(root, self.mesh)
+        return None if root is None else describe_model(root, [] if self.place is None else list(self.place.names))
 
     def ddp(self) -> dict[str, Any] | None:
         """Return the fact ``ddp``; None if no module is wrapped in DDP."""
@@ -251,7 +253,7 @@ class Models:
                 rows = tokens = 0
                 tensor = first_tensor(args) if args else first_tensor(kwargs)
                 if tensor is not None:
-                    rows, tokens = counts(tensor.shape, is_integer(tensor), None)
+                    rows, tokens = counts(tensor.shape, is_integer(tensor) and not is_table((*args, None)), None)
                     rows = rows if top.rows_known and len(tensor.shape) > 1 else 0
                 self._steps.iteration.add_call(rows, tokens)
         except Exception as error:  # noqa: BLE001 - the user's forward runs next, whatever its arguments are
@@ -265,11 +267,19 @@ class Models:
         if module is not None and not self._steps.partial:
             self._steps.gradients.forward(bool(module.require_backward_grad_sync))
 
+    def _find_place(self, meshes: Sequence[Any]) -> None:
+        try:
+            self.place = place_of(self._torch, meshes, self._root() if self._root is not None else None)
+        except Exception:  # noqa: BLE001 - meshes and groups of any version: then nobody knows which ranks share samples
+            self.place = Place()
+
     def _choose_root(self, roots: Iterable[Any], own: set[int]) -> None:
         """Choose the root with the most trained parameters so far as the model that is described."""
         sized = [(sum(int(item.numel()) for item in root.parameters() if id(item) in own), root) for root in roots]
         if not sized:
             return
+        if self._root is not None and self._root() is None:  # that of an earlier training
+            self._largest = 0
         size, root = max(sized, key=lambda pair: pair[0])
         if size <= self._largest:
             return

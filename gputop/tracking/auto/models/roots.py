@@ -5,16 +5,16 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from gputop.tracking.describe import direct, mesh_names
+from gputop.tracking.describe import direct
 
 
-def find_roots(torch: Any, own: set[int]) -> tuple[list[Any], list[str]]:
-    """Return the outermost modules above the parameters with the ids ``own``, and the names of a DeviceMesh's dimensions.
+def find_roots(torch: Any, own: set[int]) -> tuple[list[Any], list[Any]]:
+    """Return the outermost modules above the parameters with the ids ``own``, and the DeviceMeshes that there are.
 
     Where no module owns them (ZeRO steps on flat copies of the weights), returns DeepSpeed's engines, and adds the ids of their
     parameters to ``own``.
     """
-    modules, mesh = _live_modules(torch.nn.Module)
+    modules, meshes = _live_modules(torch.nn.Module)
     parents: dict[int, list[Any]] = {}
     for module in modules:
         for child in list(module.__dict__["_modules"].values()):
@@ -37,12 +37,12 @@ def find_roots(torch: Any, own: set[int]) -> tuple[list[Any], list[str]]:
             queue.extend(above)
         else:
             found[id(module)] = module
-    return list(found.values()), mesh
+    return list(found.values()), meshes
 
 
-def _live_modules(kind: type) -> tuple[list[Any], list[str]]:
+def _live_modules(kind: type) -> tuple[list[Any], list[Any]]:
     modules: dict[int, Any] = {}
-    mesh: list[str] = []
+    meshes: list[Any] = []
     known: dict[type, bool] = {}
     for item in gc.get_objects():
         cls = type(item)
@@ -52,5 +52,5 @@ def _live_modules(kind: type) -> tuple[list[Any], list[str]]:
         if is_module and "_parameters" in item.__dict__:
             modules[id(item)] = item
         elif not is_module and cls.__name__ == "DeviceMesh":
-            mesh = max(mesh, mesh_names(item), key=len)
-    return list(modules.values()), mesh
+            meshes.append(item)
+    return list(modules.values()), meshes

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gputop.facts import table
+from gputop.tracking.auto.readings.parallel import Place
 
 COLLECTIVES = {
     "allreduce": "all_reduce",
@@ -179,18 +180,21 @@ def _replaced(module: Any, kept: dict[int, tuple[Any, Any, Any]]) -> int:
     return count
 
 
-def group_fact(torch: Any, mesh: list[str]) -> dict[str, Any] | None:
-    """Return the fact ``process_group``; None if torch.distributed is not initialized. ``mesh``: names of its dimensions."""
+def group_fact(torch: Any, place: Place | None) -> dict[str, Any] | None:
+    """Return the fact ``process_group``; None if torch.distributed is not initialized. ``place`` is None if not looked for."""
     distributed = getattr(torch, "distributed", None)
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return None
     known = getattr(getattr(distributed.distributed_c10d, "_world", None), "pg_map", None)
+    shared = {} if place is None else {"data_ranks": place.data_ranks, "data_rank": place.data_rank}
     return table.ProcessGroup.filled(
         backend=str(distributed.get_backend()),
         world_size=distributed.get_world_size(),
         rank=distributed.get_rank(),
         groups=None if known is None else len(known),
-        mesh=mesh,
+        mesh=[] if place is None else list(place.names),
+        mesh_sizes=[] if place is None else list(place.sizes),
+        **shared,
         collectives=dict(collectives),
     )
 

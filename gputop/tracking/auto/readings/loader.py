@@ -24,7 +24,9 @@ class Feed:
     def __init__(self) -> None:
         self._batch_size: int | None = None
         self.iterations = 0
-        """How many iterations over it have begun, including the current one."""
+        """How many iterations over it have begun for training, including the current one."""
+        self._trained = True
+        """Whether a backward has followed a batch of the current iteration: a look and an evaluation are no passes."""
         self.earlier = 0
         """How many iterations loaders before it have made over its dataset: scripts may make a loader for each epoch."""
         self._dataset: weakref.ref[Any] | None = None
@@ -55,10 +57,12 @@ class Feed:
         self.began_s = seconds
         self._batch_size = _int(getattr(loader, "batch_size", None))
         self._shape = None
-        self.iterations += 1
+        if self._trained:
+            self.iterations += 1
+            self._trained = False
         if self.iterations == 1:
             self._dataset = _reference(getattr(loader, "dataset", None))
-            self.earlier = before.passes if before is not None and before.exhausted and self._reads_as(before) else 0
+            self.earlier = before.trained_passes if before is not None and before.exhausted and self._reads_as(before) else 0
         self.rows = self.tokens = 0
         now = _sampler_epoch(_sampler(loader))
         if self.iterations > 1 and now is not None:
@@ -72,10 +76,20 @@ class Feed:
         # Now, because a loader created for a loop may be gone while the loop runs.
         self._described, self._sampler = {**describe(loader), **self._lengths}, self._describe_sampler(loader)
 
+    def begin_training(self) -> None:
+        """Count its iterations from the current one: another training of this process has begun with it."""
+        self.iterations, self.earlier = 1, 0
+        self.epoch = self.sampler_epoch or 0
+
     @property
     def passes(self) -> int:
-        """How many iterations over its dataset have begun."""
+        """How many iterations over its dataset have begun for training."""
         return self.earlier + self.iterations
+
+    @property
+    def trained_passes(self) -> int:
+        """How many of them a backward followed so far."""
+        return self.passes - (not self._trained)
 
     def _reads_as(self, other: Feed) -> bool:
         mine, its = (feed._dataset() if feed._dataset is not None else None for feed in (self, other))
@@ -95,7 +109,7 @@ class Feed:
         shape, dtype = tensor.shape, tensor.dtype
         if shape != self._shape or dtype is not self._dtype:
             self._shape, self._dtype = shape, dtype
-            self._rows, self._tokens = counts(shape, is_integer(tensor), self._batch_size)
+            self._rows, self._tokens = counts(shape, is_integer(tensor) and not is_table(batch), self._batch_size)
         self.rows += self._rows
         self.tokens += self._tokens
 
@@ -105,11 +119,13 @@ class Feed:
         self.batches.ended()
 
     def hand_out(self, batches: int) -> None:
-        """Count batches that were not looked at."""
+        """Count batches of the training that were not looked at."""
         self.handed_out += batches
+        self._trained = self._trained or batches > 0
 
     def take(self) -> tuple[int, int]:
         """Return the rows and tokens that were fetched since the last call: backward runs on them now."""
+        self._trained = True
         found = self.rows, self.tokens
         self.rows = self.tokens = 0
         return found
@@ -191,6 +207,12 @@ def lengths(loader: Any) -> dict[str, Any]:
 def is_integer(tensor: Any) -> bool:
     """Return whether a tensor's dtype may hold tokens."""
     return not tensor.is_floating_point() and str(tensor.dtype) in _INTEGERS
+
+
+def is_table(batch: Any) -> bool:
+    """Return whether a batch holds numbers beside its classes, which then are no tokens: (classes, numbers, target)."""
+    between = batch[1:-1] if isinstance(batch, list | tuple) else ()
+    return any(type(item).__name__ == "Tensor" and item.dim() == 2 and item.is_floating_point() for item in between)
 
 
 def first_tensor(value: Any, depth: int = 0) -> Any | None:

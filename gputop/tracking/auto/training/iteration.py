@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
+from statistics import median
 from time import perf_counter
 from typing import Any
 
+ROLLOUTS = 8
+"""Once the last so many iterations each had forwards without gradients, those belong to the step."""
+ROLLOUT_MOST = 4.0
+"""Unless they take this many times as long as the median of those: then they are an evaluation."""
 GC_S = 1e-3
 """A step's garbage collection time is recorded from this duration on."""
 
@@ -14,11 +20,13 @@ class Iteration:
 
     __slots__ = (
         *("_began_step", "_calls", "_losses", "_optimizer_s", "_rows", "_tokens", "backward_s", "data_s", "evaluation_s"),
-        *("fetched", "first_batch_s", "forward_s", "gc_s", "inside_step", "interrupted", "several_loaders"),
+        *("_evaluations_s", "fetched", "first_batch_s", "forward_s", "gc_s", "inside_step", "interrupted", "several_loaders"),
     )
 
     def __init__(self) -> None:
         self.begin()
+        self._evaluations_s: deque[float] = deque(maxlen=ROLLOUTS)
+        """How long the forwards without gradients took in the last iterations."""
         self.interrupted = True
         """Whether something other than training (an evaluation, a checkpoint) lengthened it."""
         self.fetched = 0
@@ -72,6 +80,13 @@ class Iteration:
         self.evaluation_s += seconds
         return self.evaluation_s == seconds
 
+    def evaluated(self) -> bool:
+        """Return whether an evaluation lengthened it, and not what each step has: the rollouts of reinforcement learning."""
+        usual = self._evaluations_s
+        if not self.evaluation_s:
+            return False
+        return len(usual) < ROLLOUTS or not min(usual) or self.evaluation_s > ROLLOUT_MOST * median(usual)
+
     def add_backward(self, seconds: float) -> None:
         """Add a backward."""
         self.backward_s += seconds
@@ -120,6 +135,7 @@ class Iteration:
             has_loader: whether a loader shows the batches.
             optimizer: whether an optimizer stepped.
         """
+        self._evaluations_s.append(self.evaluation_s)
         if self.evaluation_s:
             values["phase/evaluation"] = self.evaluation_s
         if took is not None:

@@ -4,6 +4,9 @@ Another optimizer that steps on the same batch (the generator of a GAN, the seco
 iteration: a new one begins when an optimizer steps a second time, or after another batch was fetched. Where no loader shows the
 batches, optimizers share an iteration if they did so in the first one, or if they take turns step by step; two that train one
 after the other never do.
+
+A process may train several models one after another (a grid search, folds): another training begins with a new optimizer of
+other weights, once all earlier optimizers are gone.
 """
 
 from __future__ import annotations
@@ -26,6 +29,12 @@ class Optimizers:
         """Those of the iterations before it."""
         self._together: set[frozenset[int]] = set()
         """Pairs that share iterations."""
+        self._weights: dict[int, weakref.ref[Any]] = {}
+        """By id, the weights still there that an optimizer of this training has, also one that is gone."""
+        self.trainings = 1
+        """How many trainings have begun."""
+        self.phases = 1
+        """How often a first optimizer has begun, or one after all earlier ones were gone."""
 
     def __len__(self) -> int:
         return len(self._numbers)
@@ -40,9 +49,22 @@ class Optimizers:
         if self._last is not None and self._last() is optimizer:
             return self._last_number, True
         known = optimizer in self._numbers
+        if not known:
+            self._note_weights(optimizer)
         number = self._numbers.setdefault(optimizer, len(self._numbers))
         self._last, self._last_number = weakref.ref(optimizer), number
         return number, known
+
+    def _note_weights(self, optimizer: Any) -> None:
+        weights = {id(item): weakref.ref(item) for group in optimizer.param_groups for item in group["params"]}
+        # A script may make an optimizer for each task or epoch: what is gone must not pile up.
+        known = {key: reference for key, reference in self._weights.items() if reference() is not None}
+        if self._last is not None and not self._numbers:
+            self.phases += 1
+            if known.keys().isdisjoint(weights):
+                self.trainings += 1
+                known.clear()
+        self._weights = known | weights
 
     def begins_iteration(self, number: int, has_loader: bool) -> bool:
         """Return whether this step begins another iteration, by the order in which optimizers step."""

@@ -163,6 +163,7 @@ class Training:
         return (
             len(self.optimizers) == 1
             and bool(sites.pending)
+            and not self.iteration.evaluation_s
             and not (self.partial or self.iteration.interrupted or self.iteration.several_loaders or sites.inside or self.blind)
         )
 

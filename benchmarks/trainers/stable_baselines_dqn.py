@@ -1,0 +1,10 @@
+"""DQN of Stable-Baselines3.
+
+Needs: stable_baselines3
+Loss: mean
+"""
+
+import record  # noqa: F401
+from stable_baselines3 import DQN
+
+DQN("MlpPolicy", "CartPole-v1", verbose=1, seed=0, device="cpu", learning_starts=100).learn(total_timesteps=600)

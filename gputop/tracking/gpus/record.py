@@ -1,0 +1,133 @@
+"""The files in which the readings of a run's GPUs are kept: one per GPU, in the run's directory, beside its journals.
+
+A line is a JSON array: time, index, utilization, used memory, power; null where nobody could tell. Whoever watches writes, and
+so does the training itself: a file that was written a moment ago needs no further line, so writers take turns without knowing
+one another. The older a run, the rarer its lines: a training of a year takes less than a MiB per GPU.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import stat
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from gputop.wire import FormatError, parse_json
+
+EVERY_S = 5.0
+"""The least time between two lines: some 7 bytes a second."""
+LINES_PER_AGE = 700
+"""A line is due once the run has aged by this part: 700 lines for its first hour, and 700 for each time it grows by e."""
+DUE_SHARE = 0.9
+"""A writer that wakes a little early does not miss its turn."""
+FILE_BYTES_MAX = 4 << 20
+"""A larger file is none of gputop's, or clocks went astray: nothing is added to it, and no more of it is read."""
+SUFFIX = ".gpu"
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,120}\.gpu")
+
+
+class Reading(NamedTuple):
+    """What one GPU did at a time (wall clock, seconds since the epoch); ``number`` is its index. Unknown values are None."""
+
+    uuid: str
+    number: int | None
+    time: float
+    utilization_percent: float | None = None
+    memory_used_bytes: int | None = None
+    power_w: float | None = None
+
+
+def interval_s(began: float) -> float:
+    """Return the seconds between two lines of a run that began at this time (wall clock)."""
+    return max(EVERY_S, (time.time() - began) / LINES_PER_AGE)
+
+
+def is_due(directory: Path, uuid: str, began: float) -> bool:
+    """Return whether a GPU of the run that ``directory`` belongs to lacks a line. Looks at one file."""
+    path = _path(directory, uuid)
+    if path is None:
+        return False
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+    recent = 0 <= time.time() - found.st_mtime < DUE_SHARE * interval_s(began)
+    return stat.S_ISREG(found.st_mode) and found.st_size < FILE_BYTES_MAX and not recent
+
+
+def add(directory: Path, reading: Reading, began: float) -> bool:
+    """Add a line if one is due; return whether it was written. Never raises: nobody's work depends on it."""
+    path = _path(directory, reading.uuid)
+    _, number, at, *values = reading
+    if path is None or values == [None] * len(values) or not is_due(directory, reading.uuid, began):
+        return False
+    line = [round(at, 1), number, *(round(value, 1) if isinstance(value, float) else value for value in values)]
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        handle = os.open(path, flags, 0o600)
+    except OSError:  # the run's directory is gone, or read-only
+        return False
+    try:
+        os.write(handle, json.dumps(line, separators=(",", ":")).encode() + b"\n")
+        return True
+    except OSError:  # a full disk
+        return False
+    finally:
+        os.close(handle)
+
+
+def read(directory: Path) -> dict[str, list[Reading]]:
+    """Return the readings of each GPU by UUID, in the order of their times. What is damaged is left out."""
+    found: dict[str, list[Reading]] = {}
+    with suppress(OSError):
+        for path in sorted(directory.iterdir()):
+            if FILE_NAME.fullmatch(path.name) and (readings := _readings(path)):
+                found[readings[0].uuid] = readings
+    return found
+
+
+def _path(directory: Path, uuid: str) -> Path | None:
+    name = f"{uuid}{SUFFIX}"
+    return directory / name if FILE_NAME.fullmatch(name) else None
+
+
+def _readings(path: Path) -> list[Reading]:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return []
+    with os.fdopen(handle, "rb") as file:
+        known = os.fstat(handle)
+        if not stat.S_ISREG(known.st_mode) or known.st_uid != os.geteuid():
+            return []
+        lines = file.read(FILE_BYTES_MAX).splitlines()
+    found = [reading for line in lines if (reading := _reading(path.name.removesuffix(SUFFIX), line)) is not None]
+    return sorted(found, key=lambda reading: reading.time)
+
+
+def _reading(uuid: str, line: bytes) -> Reading | None:
+    try:
+        parts = parse_json(line)
+    except FormatError:
+        return None
+    if not isinstance(parts, list) or len(parts) < 5:
+        return None
+    at, number, utilization, memory, power = map(_number, parts[:5])
+    if at is None:
+        return None
+    used = None if memory is None else int(memory)
+    return Reading(uuid, None if number is None else int(number), at, utilization, used, power)
+
+
+def _number(value: object) -> float | None:
+    """Return a finite number that is not negative, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
+        return None
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,95 @@
+"""How fast a printed line says that a run goes: rates, times of a step, and times of a whole training or evaluation. Pure.
+
+A rate comes under one name, however it is printed: "1.5s/it", "4.0it/s" and "dt: 250ms" are ``it_per_sec``, and "170K tok/s" is
+``tokens_per_sec``. The time for data and that of the step count only where one line holds both.
+"""
+
+from __future__ import annotations
+
+import re
+
+_N = r"(\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e[+-]?\d+)?)"
+_UNIT = r"(it|iters?|iterations?|steps?|batch(?:es)?|tok|tokens?|samples?|sequences?|imgs?|images?|examples?|sentences?)"
+_SECOND = r"s(?:ec(?:ond)?)?\b"
+_PER_S = re.compile(rf"(?i)(?<![\w.,]){_N} ?([KM])? ?{_UNIT} ?(?:/|per |p) ?{_SECOND}(?!\s*[:=]\s*\d)")
+_NAMED = re.compile(
+    r"(?i)(?<![A-Za-z])(?<!val_)(?<!val/)(?<!test_)(?<!test/)(?<!eval_)(?<!eval/)"
+    rf"{_UNIT}(?:/|_per_| per |/ ){_SECOND}[\"']?\s*[:=]?\s*{_N}( ?[KM])?(?![\w/]|,\d)"
+)
+_S_PER = re.compile(rf"(?i)(?<![\w.,]){_N} ?(m?s)(?:ec)?/(?:it|iter|step|batch)\b")
+_CAMEL = re.compile(rf"(?<![A-Za-z])Curr(Samples)PerSec[=:] ?{_N}")
+_MS_NAMES = (
+    r"\bdt|(?<!data )(?<!load )\btime|elapsed time per iteration \(ms\)|\bms per (?:batch|step|iter)|\bms/(?:batch|step)"
+)
+_MS = re.compile(rf"(?i)(?:{_MS_NAMES})\s*[:=]?\s*{_N}(?: ?ms\b|(?= ?[|,]|$))")
+_MS_UNIT = re.compile(r"(?i)\d ?ms\b|\(ms\)|\bms[ /]")
+_NAMES = {"tok": "tokens", "img": "images", "ima": "images", **dict.fromkeys(("sam", "seq", "exa", "sen"), "samples")}
+_FACTORS = {"": 1.0, "k": 1e3, "m": 1e6}
+
+_NUMBER = r"[\s:=]+(\d+\.\d+) ?(ms|s)?(?:ec)?(?=[\s,;(|\])]|$)"
+_DATA = re.compile(rf"(?i)(?<![\w/])data(?:_?(?:time|load(?:ing)?_time))?{_NUMBER}")
+_STEP = re.compile(rf"(?i)(?<![\w/])(?:batch_|iter_|step_)?time{_NUMBER}")
+
+_CLOCK = r"(?:(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)|(\d+(?:\.\d+)?) ?(ms|m(?:in(?:utes?)?)?|h(?:ours?)?|s(?:ec(?:onds?)?)?)?\b)"
+_TOOK = r"(?:time|runtime|duration|took|(?:finished|done|completed) in)"
+_WHOLE = re.compile(
+    r"(?i)\b(?P<what>train(?:ing)?|epoch|val(?:id(?:ation)?)?|eval(?:uation)?)(?:[ _](?:epoch|loop|phase|step))?"
+    rf"(?: \d+(?:/\d+)?)?[ _:]*{_TOOK}(?:_?s(?:ec)?)?[\"']?(?: taken)?[\s:=]+{_CLOCK}"
+)
+_UNITS = {"m": 60.0, "h": 3600.0, "s": 1.0, "ms": 1e-3}
+_ANY = re.compile(r"(?i)/ ?s|s(?:ec)?/|ps\b|per.?s|\bdt\b|time|runtime|took|duration| in \d|ms")
+TRAINING_S, EPOCH_S, EVALUATION_S = "training_s", "epoch_s", "evaluation_s"
+DATA_TIME, STEP_TIME = "data_time", "time"
+
+
+def paces(line: str) -> dict[str, float]:
+    """Return what a line tells of a run's pace, by name: rates in 1/s, and the time for data and the step as printed."""
+    if not _ANY.search(line):
+        return {}
+    found: dict[str, float] = {}
+    for match in _PER_S.finditer(line):
+        _add(found, match[3], _number(match[1]) * _FACTORS[(match[2] or "").lower()])
+    for match in _NAMED.finditer(line):
+        _add(found, match[1], _number(match[2]) * _FACTORS[(match[3] or "").strip().lower()])
+    for match in _CAMEL.finditer(line):
+        _add(found, match[1], _number(match[2]))
+    slow = _S_PER.search(line)
+    if slow is not None:
+        _add(found, "it", _inverse(_number(slow[1]) * (1e-3 if slow[2].lower() == "ms" else 1.0)))
+    elif "it_per_sec" not in found and _MS_UNIT.search(line) and (each := _MS.search(line)) is not None:
+        _add(found, "it", _inverse(_number(each[1]) * 1e-3))
+    data, step = _DATA.search(line), _STEP.search(line)
+    if data is not None and step is not None and (data[2] == "ms") == (step[2] == "ms"):
+        found[DATA_TIME], found[STEP_TIME] = float(data[1]), float(step[1])
+        if "it_per_sec" not in found:
+            _add(found, "it", _inverse(float(step[1]) * (1e-3 if step[2] == "ms" else 1.0)))
+    return found
+
+
+def whole_times(line: str) -> dict[str, float]:
+    """Return the seconds that a line says a training, an epoch or an evaluation took, by name."""
+    found: dict[str, float] = {}
+    for match in _WHOLE.finditer(line) if _ANY.search(line) else ():
+        hours, minutes, seconds, number, unit = match.groups()[-5:]
+        if number is not None:
+            value = float(number) * _UNITS[unit.lower() if unit and unit.lower() == "ms" else (unit or "s")[0].lower()]
+        else:
+            value = int(hours or 0) * 3600.0 + int(minutes) * 60.0 + float(seconds)
+        what = match["what"].lower()
+        name = TRAINING_S if what.startswith("train") else EPOCH_S if what == "epoch" else EVALUATION_S
+        found.setdefault(name, value)
+    return found
+
+
+def _add(found: dict[str, float], unit: str, value: float) -> None:
+    name = f"{_NAMES.get(unit[:3].lower(), 'it')}_per_sec"
+    if value > 0:
+        found.setdefault(name, value)
+
+
+def _number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+def _inverse(seconds: float) -> float:
+    return 1.0 / seconds if seconds > 0 else 0.0

@@ -1,0 +1,1 @@
+"""A profile of a few steps, taken in the training when its user asks for one."""

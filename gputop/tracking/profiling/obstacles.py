@@ -1,0 +1,101 @@
+"""Why a profile is not taken: what is not known, what is in the way, and where its cost could not be bounded.
+
+Looks at attributes and at one stack; imports nothing and waits for nothing.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from statistics import median
+from typing import Any
+
+from gputop.tracking.standing.attendant import Trainer
+
+KNOWN_STEPS = 5
+"""A step's time is known from this many steps on."""
+STEP_MIN_S = 0.01
+"""The profiler takes some 10 ms to start at first, whatever the steps do (torch 2.13): one of these steps, on two busy cores
+three."""
+STEP_MAX_S = 5.0
+"""What is recorded is held in memory until it is written: some 200 MB in the worst case for a step of this length."""
+LONGEST_STEPS = 5.0
+"""No step may take more than so many steps' time because of a profile."""
+_COMPILERS = (os.path.join("torch", "_dynamo", "convert_frame.py"), os.path.join("torch", "_inductor", "compile_fx.py"))
+_OTHERS = ("NSYS_PROFILING_SESSION_ID", "CUDA_INJECTION64_PATH")
+"""Environment variables of Nsight and others that listen to the driver: it has one place for a listener."""
+
+
+def step_s(trainer: Trainer | None) -> float | None:
+    """Return the usual time of a step; None while it is not known."""
+    times = trainer.recent_steps_s() if trainer is not None else []
+    return median(times) if len(times) >= KNOWN_STEPS else None
+
+
+def profilers() -> tuple[Any, Any] | None:
+    """Return torch.profiler and torch.autograd.profiler; None if torch is not there, or without them."""
+    found: tuple[Any, Any] = sys.modules.get("torch.profiler"), sys.modules.get("torch.autograd.profiler")
+    return found if all(found) else None
+
+
+def obstacle(trainer: Trainer | None) -> str | None:
+    """Return why no profile can be taken now, as a sentence; None if nothing is in the way."""
+    if trainer is None or trainer.last_step()[0] is None:
+        return "No step has ended yet, or gputop does not see the steps: only automatic tracking knows when one ends."
+    usual = step_s(trainer)
+    if usual is None:
+        return f"Too few steps have ended to know how long one takes: {KNOWN_STEPS} are needed."
+    if usual < STEP_MIN_S:
+        return f"A step takes {1000 * usual:.1f} ms: a profile could make one more than {LONGEST_STEPS:g} times as long."
+    if usual > STEP_MAX_S:
+        return f"A step takes {usual:.0f} s: what a profile records in more than {STEP_MAX_S:g} s may not fit into memory."
+    return _in_the_way(trainer)
+
+
+def _in_the_way(trainer: Trainer) -> str | None:
+    found = profilers()
+    if found is None:
+        return "The training's torch has no torch.profiler."
+    if getattr(found[1], "_is_profiler_enabled", False) or _warms_up(found[0]):
+        return "The training is using torch's profiler itself, and two cannot run at a time."
+    other = next((name for name in _OTHERS if os.environ.get(name)), None)
+    if other is not None:
+        return f"Another profiler watches the training ({other} is set), and two cannot run at a time."
+    if sys.gettrace() is not None or _monitored():
+        return "A Python profiler or debugger is active in the training: its times would be wrong, and so would ours."
+    if compiles(trainer.trains_on()):
+        return "torch.compile is at work: ask again when the steps have their usual length."
+    return None
+
+
+def _warms_up(torch_profiler: Any) -> bool:
+    """Return whether a profiler of the script warms up: torch has prepared it, and tells so nowhere else."""
+    kind = getattr(torch_profiler, "profile", None)
+    # Asked for by their class: a list of all objects would keep the training's tensors alive. 40 ms for a million objects.
+    return any(_is_warm(each) for each in gc.get_referrers(kind) if type(each) is kind)
+
+
+def _is_warm(profile: Any) -> bool:
+    if getattr(getattr(profile, "current_action", None), "name", "") != "WARMUP":
+        return False
+    prepared = getattr(profile, "profiler", None)
+    return prepared is not None and getattr(prepared, "kineto_results", None) is None  # it has results once it was stopped
+
+
+def _monitored() -> bool:
+    """Return whether a profiler has registered with Python, as cProfile does from 3.12 on."""
+    monitoring: Any = getattr(sys, "monitoring", None)
+    return monitoring is not None and any(
+        monitoring.get_tool(tool) for tool in (monitoring.DEBUGGER_ID, monitoring.PROFILER_ID)
+    )
+
+
+def compiles(thread: int) -> bool:
+    """Return whether torch.compile is at work on a thread."""
+    frame = sys._current_frames().get(thread)
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_COMPILERS):
+            return True
+        frame = frame.f_back
+    return False

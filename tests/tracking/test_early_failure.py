@@ -1,0 +1,65 @@
+"""A training that ends with an error before a step of it was seen is a run, with the words that it ended with. No torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from gputop.tracking.reader.runs import RunReader
+from tests import REPOSITORY
+from tests.tracking.kit import Home, clean_environment, home
+
+assert home
+
+ARMED = "import sys\nfrom gputop.tracking import early_failure\nearly_failure.record(lambda: False)\n"
+PARSER = "import argparse\np = argparse.ArgumentParser('fit.py')\np.add_argument('--data', required=True)\n"
+REFUSES, HELP = f"{PARSER}p.parse_args([])", f"{PARSER}p.parse_args(['--help'])"
+GIVES_UP = "try:\n    {}['shards']\nexcept KeyError:\n    sys.exit(1)"
+CHILD = "import os\npid = os.fork()\nif not pid:\n    sys.exit(4)\nos.waitpid(pid, 0)"
+LAUNCHER = "import runpy\nsys.modules['__main__'].__file__ = runpy.__file__\nsys.exit(1)"
+
+
+def ended(home: Home, name: str, lines: str) -> int:
+    """Run a script of these lines as ``gputop run`` would; return its exit code."""
+    home.state.mkdir(parents=True, exist_ok=True)
+    script = home.state / f"{name}.py"
+    script.write_text(ARMED + lines)
+    environment = {**clean_environment(home.state), "GPUTOP_LAUNCH_ID": f"launch-{name}", "PYTHONPATH": str(REPOSITORY)}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, timeout=60, check=False)
+    return done.returncode
+
+
+def test_an_exit_with_an_error_is_a_run_with_its_words(home: Home) -> None:
+    cases = {
+        "usage": (REFUSES, 2, "SystemExit", "fit.py: error: the following arguments are required: --data"),
+        "code": ("sys.exit(3)", 3, "SystemExit", "exit code 3"),
+        "text": ("raise SystemExit('no shards in /data')", 1, "SystemExit", "no shards in /data"),
+        "handled": (GIVES_UP, 1, "KeyError", "'shards'"),
+    }
+    for name, (lines, code, *_) in cases.items():
+        assert ended(home, name, lines) == code
+    reader = RunReader(home.runs)
+    try:
+        found = {run.name: run for run in reader.poll().runs}
+    finally:
+        reader.close()
+    assert found.keys() == cases.keys()
+    for name, (_, code, kind, message) in cases.items():
+        (rank,) = found[name].ranks
+        assert (found[name].state, rank.exit_code, rank.step) == ("failed", code, None)
+        assert (rank.facts["error"]["type"], rank.facts["error"]["message"]) == (kind, message)
+
+
+def test_an_exit_without_an_error_or_of_another_s_program_is_no_run(home: Home) -> None:
+    """Also one by a signal's number, by the user, of a child, and of a launcher that passes on the code of its ranks."""
+    for number, lines in enumerate(("sys.exit()", "sys.exit(143)", "raise KeyboardInterrupt", HELP, CHILD, LAUNCHER)):
+        ended(home, f"case{number}", lines)
+    assert not home.archives()
+
+
+def test_an_exit_over_an_exception_after_steps_keeps_the_exception(home: Home) -> None:
+    """As hydra and many scripts end: they print the traceback and exit."""
+    lines = "import gputop\ngputop.init()\ngputop.log(loss=1.0)\n" + GIVES_UP
+    assert ended(home, "late", lines) == 1
+    (rank,) = home.only_run().ranks
+    assert (rank.exit_code, rank.facts["error"]["type"]) == (1, "KeyError")
