@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 from gputop.agent.process_reader import ProcessReader
 from gputop.process import ProcessQuestion
+from gputop.profiled import ProfileQuestion
 from gputop.questions import Answer, Question
-from gputop.run_questions import RunsQuestion
+from gputop.run_questions import GpusQuestion, RunsQuestion
 from gputop.snapshot import Run
 
 if TYPE_CHECKING:
+    from gputop.agent.profile_reader import ProfileReader
     from gputop.agent.run_shelf import RunShelf
     from gputop.agent.where_reader import WhereReader
 
@@ -24,6 +26,7 @@ class Answering:
         self._processes = ProcessReader(deliver)
         self._shelf: RunShelf | None = None
         self._where: WhereReader | None = None
+        self._profiles: ProfileReader | None = None
 
     def ask(self, question: Question, runs: Sequence[Run]) -> None:
         """Queue the question and return at once. ``runs`` are those of the last snapshot."""
@@ -35,6 +38,16 @@ class Answering:
 
                 self._shelf = RunShelf(self._deliver)
             self._shelf.ask(question)
+        elif isinstance(question, GpusQuestion):
+            from gputop.agent.gpu_pasts import ask
+
+            ask(question, self._deliver)
+        elif isinstance(question, ProfileQuestion):
+            if self._profiles is None:
+                from gputop.agent.profile_reader import ProfileReader
+
+                self._profiles = ProfileReader(self._deliver)
+            self._profiles.ask(question, runs)
         else:
             if self._where is None:
                 from gputop.agent.where_reader import WhereReader

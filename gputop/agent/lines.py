@@ -27,9 +27,14 @@ KILL_PATIENCE_S = 2.0
 
 
 class ChildLines:
-    """Follows one child process. ``what`` begins the sentences about it, and ``line_max_bytes`` limits its lines."""
+    """Follows one child process. ``what`` begins the sentences about it, and ``line_max_bytes`` limits its lines.
 
-    def __init__(self, process: subprocess.Popen[bytes], what: str, line_max_bytes: int | None = None) -> None:
+    ``may_flood``: it may send as many lines as it likes, such as those of a log.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes], what: str, line_max_bytes: int | None = None, *, may_flood: bool = False
+    ) -> None:
         assert process.stdout is not None
         assert process.stderr is not None
         self.process = process
@@ -41,6 +46,7 @@ class ChildLines:
         """Whether ``lines`` ended because nothing more can come."""
         self._what = what
         self._line_max_bytes = line_max_bytes or LINE_MAX_BYTES
+        self._may_flood = may_flood
         self._out, self._err = process.stdout.fileno(), process.stderr.fileno()
         self._open = [self._out, self._err]
         self._words = b""
@@ -79,7 +85,7 @@ class ChildLines:
                 self.look()
             if len(part) > self._line_max_bytes:
                 self.failure = f"{self._what} sends a line without an end."
-            elif len(times) == FLOOD_LINES and times[-1] - times[0] < FLOOD_S:
+            elif not self._may_flood and len(times) == FLOOD_LINES and times[-1] - times[0] < FLOOD_S:
                 self.failure = f"{self._what} sends far more than was asked for."
         self.at_end = not self.failure
         self.failure = self.failure or self._how_it_ended()

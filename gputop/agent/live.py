@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -19,11 +18,15 @@ from typing import TYPE_CHECKING
 
 from gputop.agent import lines
 from gputop.agent.feed import FeedKind, Inbox
+from gputop.agent.first_look import OPTION, first_look_in
 from gputop.agent.lines import ChildLines, ended
+from gputop.agent.process import start_sampler
 from gputop.errors import GputopError
 
 if TYPE_CHECKING:
+    from gputop.device import FirstLook
     from gputop.questions import Question
+    from gputop.snapshot import Snapshot
 
 PENDING_MAX = 3600
 MUTE_S = 15.0
@@ -43,15 +46,24 @@ _STOPPED_STATES = ("T", "t")
 class LiveFeed(Inbox):
     """The sampler as a child process. Construct it early: the driver then initializes while the screen is still importing.
 
+    With ``first_look``, the sampler first says what can be read at once, for ``newest``. ``process`` is the sampler if it
+    has been started with these arguments already.
+
     Raises:
         GputopError: the sampler cannot be started.
     """
 
     kind: FeedKind = "live"
 
-    def __init__(self, arguments: Sequence[str] = ()) -> None:
+    def __init__(
+        self, arguments: Sequence[str] = (), *, first_look: bool = False, process: subprocess.Popen[bytes] | None = None
+    ) -> None:
         self._arguments = tuple(arguments)
         super().__init__(PENDING_MAX)
+        self.looks_first = first_look
+        self._first_look: FirstLook | None = None
+        self._notify: Callable[[], object] = lambda: None
+        self._thread: threading.Thread | None = None
         self._problem: str | None = None
         self._interval_s = 1.0
         self._wanted_interval_s: float | None = None
@@ -60,27 +72,25 @@ class LiveFeed(Inbox):
         self._lock = threading.Lock()
         """Held while the process is replaced or killed, so that ``close`` leaves none behind."""
         try:
-            self._process = self._spawn()
+            self._process = process or start_sampler((*self._arguments, *((OPTION,) if first_look else ())))
         except OSError as error:
             raise GputopError(f"The sampler cannot be started: {error.strerror}.", "Try gputop --once.") from error
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gputop", "agent", *self._arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Ctrl-C in the terminal must reach only the screen; the agent ends when its standard input closes.
-            start_new_session=True,
-        )
-        assert process.stdin is not None
-        # The screen's thread writes here and must not block on a sampler that does not read.
-        os.set_blocking(process.stdin.fileno(), False)
-        return process
-
     def start(self, notify: Callable[[], object]) -> None:
-        """Read the agent's lines in a daemon thread."""
-        threading.Thread(target=self._supervise, args=(notify,), daemon=True, name="feed").start()
+        """Read the agent's lines in a daemon thread. If that runs already, only ``notify`` is another one, and is called."""
+        self._notify = notify
+        if self._thread is not None:
+            notify()
+            return
+        self._thread = threading.Thread(target=self._supervise, args=(lambda: self._notify(),), daemon=True, name="feed")
+        self._thread.start()
+
+    def newest(self) -> Snapshot | FirstLook | None:
+        """Return the newest snapshot that nobody has taken; before the first one, the first look at the GPUs, or None."""
+        try:
+            return self._pending[-1]
+        except IndexError:
+            return self._first_look
 
     def _supervise(self, notify: Callable[[], object]) -> None:
         failures = 0
@@ -126,7 +136,7 @@ class LiveFeed(Inbox):
                     with contextlib.suppress(OSError):
                         pipe.close()
             try:
-                self._process = self._spawn()
+                self._process = start_sampler(self._arguments)
             except OSError as error:
                 self._problem = f"The sampler cannot be started again: {error.strerror}. Quit and start gputop again."
                 notify()
@@ -139,10 +149,16 @@ class LiveFeed(Inbox):
 
     def _take(self, line: bytes) -> bool:
         """Store what a line holds; return whether it is a snapshot. A line that cannot be read is skipped."""
-        from gputop.questions import answer_in
-        from gputop.snapshot import FormatError, Snapshot
+        from gputop.wire import FormatError
 
         try:
+            look = first_look_in(line)
+            if look is not None:
+                self._first_look = look if self.looks_first else None
+                return False
+            from gputop.questions import answer_in
+            from gputop.snapshot import Snapshot
+
             answer = answer_in(line)
         except FormatError:
             return False  # the screen asks again

@@ -20,13 +20,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, TypeAlias, TypeVar
 
-from gputop.agent.answering import Answering
 from gputop.agent.nccl_turns import NcclTurns, WhenToAsk
 from gputop.errors import PLEASE_REPORT, GputopError, NoGpuError, UsageError, describe_unexpected
 from gputop.facts.table import Facts
 from gputop.foreign.found import process_runs
 from gputop.places import jobs_dir
-from gputop.questions import Answer, question_in
 from gputop.snapshot import (
     LIVE_STATES,
     NOT_READ,
@@ -52,9 +50,11 @@ from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
 from gputop.wire import FormatError, parse_json
 
 if TYPE_CHECKING:
+    from gputop.agent.answering import Answering
     from gputop.foreign.curves import Curves, ForeignCurves
     from gputop.jobs.output.matches import LogMatches
     from gputop.jobs.output.printed_runs import PrintedRuns
+    from gputop.questions import Answer
 
 T = TypeVar("T")
 Inbox: TypeAlias = "queue.Queue[dict[str, Any] | Answer | None]"
@@ -80,7 +80,7 @@ class NoSource:
         """Return no devices and the reason."""
         return Reading((), {}, problem=self.problem)
 
-    def wait_until_whole(self, timeout_s: float) -> None:
+    def wait_until_whole(self, timeout_s: float, rates: bool = True) -> None:
         """Do nothing: there is nothing to wait for."""
 
     def want_pcie(self, wanted: bool) -> None:
@@ -199,6 +199,13 @@ class Sampler:
         )
         self._sequence += 1
         return snapshot
+
+    def keep_gpus(self, snapshot: Snapshot) -> None:
+        """Keep what the GPUs of live runs do, so that ended runs show it, too; the first snapshot does not wait for it."""
+        if snapshot.sequence and any(run.state in LIVE_STATES for run in snapshot.runs):
+            from gputop.agent.gpu_pasts import record_gpus
+
+            self._read("The past of the GPUs", lambda: record_gpus(snapshot, self._runs.directory))
 
     def _read(self, what: str, read: Callable[[], T]) -> T | None:
         """Return the result of ``read``; on an unexpected failure, add a note and return None."""
@@ -359,9 +366,12 @@ def claims_of(runs: Iterable[Run]) -> tuple[Claim, ...]:
     return tuple(claims)
 
 
-def take_once(sampler: Sampler) -> Snapshot:
-    """Return one snapshot that holds all that can be read. Virtual GPUs need a second one, a moment later, for utilization."""
-    sampler.source.wait_until_whole(WHOLE_S)
+def take_once(sampler: Sampler, *, rates: bool = True) -> Snapshot:
+    """Return one snapshot that holds all that can be read. Virtual GPUs need a second one, a moment later, for utilization.
+
+    Without ``rates``, the driver may not yet have told what takes two readings, such as the traffic of the links.
+    """
+    sampler.source.wait_until_whole(WHOLE_S, rates)
     first = sampler.take()
     if sampler.source.name != "virtual":
         return first
@@ -383,10 +393,16 @@ def serve(
     and the questions of ``gputop/questions.py``, such as ``{"process": {"pid": 4242}}``. Answers are written as soon as they
     arrive. A late tick is skipped, never caught up.
     """
-    answering = Answering(inbox.put) if inbox is not None else None
+    answering: Answering | None = None
     due = time.monotonic()
     while True:
-        write(sampler.take().to_json(compact))
+        snapshot = sampler.take()
+        write(snapshot.to_json(compact))
+        sampler.keep_gpus(snapshot)
+        if inbox is not None and answering is None:  # the first snapshot does not wait for it
+            from gputop.agent.answering import Answering
+
+            answering = Answering(inbox.put)
         due = max(due + sampler.interval_s, time.monotonic())
         while (wait := due - time.monotonic()) > 0:
             if inbox is None or answering is None:
@@ -406,6 +422,8 @@ def serve(
 
 def apply(sampler: Sampler, answering: Answering, command: Mapping[str, Any]) -> bool:
     """Execute one command; return True if a snapshot should follow at once. Ignore anything that is not a command."""
+    from gputop.questions import question_in
+
     try:
         question = question_in(command)
     except FormatError:

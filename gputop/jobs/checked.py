@@ -78,6 +78,7 @@ _SPEC: Mapping[str, _Kind] = {
     "device_uuids": _TEXTS,
     "values": _VALUES,
     "hostname": _TEXT,
+    "launch_id": _TEXT,
     "created_at": _TIME,
 }
 _SPEC_REQUIRED = ("id", "name", "argv")

@@ -22,7 +22,8 @@ class Job:
 
     ``state``: waiting (for earlier jobs), starting, running, finished (exit code 0), failed (another exit code), stopped (on
     request), killed (by a signal that gputop did not send), lost (its supervisor is gone without a last status: reboot,
-    SIGKILL). Times are wall clock, seconds since the epoch. The job's run has the job's id as its run id.
+    SIGKILL). Times are wall clock, seconds since the epoch. A launch over several hosts has a job on each,
+    and ``launch_id``.
     """
 
     id: str
@@ -48,7 +49,13 @@ class Job:
     left: tuple[int, ...] = ()
     """PIDs of a lost job that still run."""
     hostname: str | None = None
+    launch_id: str | None = None
     problem: str | None = None
+
+    @property
+    def run_id(self) -> str:
+        """The id of the job's run: its own, or that of the launch over several hosts."""
+        return self.launch_id or self.id
 
     @property
     def active(self) -> bool:
@@ -78,6 +85,7 @@ def from_records(directory: Path, spec: Mapping[str, Any], status: Mapping[str, 
         swept=tuple(status.get("swept", ())),
         survivors=tuple(status.get("survivors", ())),
         hostname=spec.get("hostname"),
+        launch_id=spec.get("launch_id"),
         problem=status.get("problem"),
     )
 

@@ -26,7 +26,9 @@ __all__ = [
     "Job",
     "Listing",
     "find",
+    "launched",
     "list_jobs",
+    "new_id",
     "processes",
     "read_jobs",
     "request_stop",
@@ -53,15 +55,21 @@ class Listing:
     problems: tuple[checked.UnreadableJobError, ...]
 
 
-def start(launch: Launch, after: Sequence[str] = ()) -> Job:
+def new_id() -> str:
+    """Return an id that no other job has."""
+    return f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+
+
+def start(launch: Launch, after: Sequence[str] = (), *, job_id: str | None = None, launch_id: str | None = None) -> Job:
     """Start a job and return immediately; the job survives this process.
 
-    It waits until all jobs in ``after`` (ids) have ended, whatever their exit.
+    It waits until all jobs in ``after`` (ids) have ended, whatever their exit. ``launch_id`` is that of the launch
+    over several hosts that the job is a part of, if it is.
 
     Raises:
         GputopError: the directory cannot be created, or no process can be started.
     """
-    job_id = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
+    job_id = job_id or new_id()
     directory = jobs_dir() / job_id
     try:
         make_private_dir(jobs_dir())
@@ -76,6 +84,7 @@ def start(launch: Launch, after: Sequence[str] = ()) -> Job:
             "device_uuids": list(launch.device_uuids),
             "values": dict(launch.values),
             "hostname": socket.gethostname(),
+            "launch_id": launch_id,
             "created_at": time.time(),
             "after": list(after),
         }
@@ -118,6 +127,25 @@ def find(job_id: str) -> Job:
         UnreadableJobError: its records are damaged, or belong to another user.
     """
     return _with_left([_find(job_id)])[0]
+
+
+def launched(job_id: str) -> list[Job]:
+    """Return the job with this id; or the jobs on this machine of the launch over several hosts that has this id.
+
+    Raises:
+        UsageError: there is none.
+        UnreadableJobError: its records are damaged, or belong to another user.
+    """
+    try:
+        return [find(job_id)]
+    except checked.UnreadableJobError:
+        raise
+    except UsageError:
+        here = socket.gethostname()
+        parts = [job for job in list_jobs() if job.launch_id == job_id and job.hostname == here]
+        if not parts:
+            raise
+        return parts
 
 
 def processes(job_id: str) -> list[int]:

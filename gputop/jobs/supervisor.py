@@ -89,7 +89,7 @@ class Supervisor:
             **os.environ,
             **self.spec["env"],
             identity.JOB_VARIABLE: self.job_id,
-            "GPUTOP_RUN_ID": self.job_id,
+            "GPUTOP_RUN_ID": self.spec.get("launch_id") or self.job_id,
             "PYTHONUNBUFFERED": "1",
             # torchrun also reads options from PET_ variables. One file per rank, because its --tee breaks progress bars.
             "PET_LOG_DIR": str(self.directory / record.RANKS),

@@ -24,6 +24,7 @@ _PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 _FLAGS_WITH_VALUE = "cmWX"
 _UNTRACKED = frozenset("IES")
 """Python's flags that keep it from reading PYTHONPATH, or from importing sitecustomize."""
+_WITH_VALUE = ("--name", "--project", "-H", "--host", "--hosts", "--slurm", "--pods", "--via", "--remote")
 NOT_FOUND = 127
 NOT_EXECUTABLE = 126
 
@@ -50,7 +51,7 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
         if not word.startswith("-"):
             return own, rest
         own.append(rest.pop(0))
-        if word in ("--name", "--project") and rest:
+        if word in _WITH_VALUE and rest:
             own.append(rest.pop(0))
     return own, rest
 

@@ -24,7 +24,7 @@ GPUTOP = [sys.executable, "-m", "gputop"]
 
 
 def run(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*GPUTOP, *arguments], capture_output=True, text=True, env=env, timeout=60, check=False)
+    return subprocess.run([*GPUTOP, *arguments], capture_output=True, text=True, env=env, timeout=180, check=False)
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_stream_counts_and_survives_head(h100: dict[str, str]) -> None:
     done = run("--stream", "-n", "3", "-i", "100ms", env=h100)
     assert [Snapshot.from_json(line).sequence for line in done.stdout.splitlines()] == [0, 1, 2]
     pipe = f"{shlex.quote(sys.executable)} -m gputop --stream -i 100ms | head -n 2"
-    piped = subprocess.run(pipe, shell=True, env=h100, capture_output=True, text=True, timeout=60, check=False)
+    piped = subprocess.run(pipe, shell=True, env=h100, capture_output=True, text=True, timeout=180, check=False)
     assert len(piped.stdout.splitlines()) == 2
     assert piped.stderr == ""
 

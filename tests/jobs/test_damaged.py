@@ -117,7 +117,7 @@ def test_another_kind_of_file_in_place_of_a_record(name: str, capsys: pytest.Cap
     assert named == set(kinds)
     environment = clean_environment(jobs_dir().parent)
     run = [sys.executable, "-m", "gputop", "jobs"]
-    done = subprocess.run(run, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    done = subprocess.run(run, capture_output=True, text=True, env=environment, timeout=180, check=False)
     assert done.returncode == 0
     assert good.id in done.stdout
     assert all(f"Job {kind} cannot be read: {name}" in done.stderr for kind in kinds)

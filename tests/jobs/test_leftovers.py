@@ -43,7 +43,7 @@ time.sleep(600)
 def gputop(*arguments: str) -> subprocess.CompletedProcess[str]:
     run = [sys.executable, "-m", "gputop", *arguments]
     environment = clean_environment(state_dir())
-    return subprocess.run(run, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    return subprocess.run(run, capture_output=True, text=True, env=environment, timeout=180, check=False)
 
 
 def told_pids(job: Job) -> list[int]:

@@ -84,6 +84,26 @@ def test_a_plain_script_has_a_loss_curve_from_its_log() -> None:
     assert seen.until(lambda run: run.state != "running").state == "stopped"
 
 
+def test_the_parts_of_a_launch_over_hosts_are_runs_of_their_own() -> None:
+    for node in (0, 1):  # of two machines with one home, or of one machine by two names
+        code = f"for step in range(1, 4): print(f'step {{step}} loss {{{node} + step}}.5')"
+        launch = Launch((sys.executable, "-c", code), {}, os.getcwd(), "part")
+        store.start(launch, job_id=f"20261122-141300-3f2a-n{node}", launch_id="20261122-141300-3f2a")
+    printed, points = PrintedRuns(patience_s=0.0), list[Points]()
+
+    def look() -> set[str]:
+        update = printed.poll(())
+        points.extend(update.points)
+        ended = {run.run_id for run in update.runs if run.ended_at is not None}
+        return ended if len(ended) == len(update.runs) == 2 else set()
+
+    first, second = sorted(eventually(look, "both parts"))
+    assert (first, second) == ("20261122-141300-3f2a-n0", "20261122-141300-3f2a-n1")
+    for part, expected in ((first, [1.5, 2.5, 3.5]), (second, [2.5, 3.5, 4.5])):
+        assert [value for item in points if item.run_id == part for value in item.values] == expected
+    assert not PrintedRuns(patience_s=0.0).poll({"20261122-141300-3f2a"}).runs, "the journal of the launch has them"
+
+
 @pytest.mark.parametrize(("code", "state"), [(0, "finished"), (3, "failed")])
 def test_its_end_is_the_jobs(code: int, state: str) -> None:
     start(PLAIN, "0", str(code))
@@ -126,9 +146,13 @@ def test_ranks_have_their_own_files_and_bars_their_states() -> None:
     start(code)
     seen = Seen(PrintedRuns(patience_s=0.0))
     run = seen.until(lambda run: run.ended_at is not None and len(run.ranks) == 2)
-    assert [(rank.rank, rank.step, rank.metrics) for rank in run.ranks] == [(0, 4, {"loss": 4.5}), (1, 4, {"loss": 5.5})]
+    assert [(rank.rank, rank.step, rank.metrics) for rank in run.ranks] == [
+        (0, 4, {"loss": 4.5, "it_per_sec": 4.5}),
+        (1, 4, {"loss": 5.5, "it_per_sec": 4.5}),
+    ]
     assert [rank.pid for rank in run.ranks] == [None, None]
-    assert [value for points in seen.points if points.rank == 1 for value in points.values] == [2.5, 3.5, 4.5, 5.5]
+    of_rank_1 = [points for points in seen.points if points.rank == 1 and points.metric == "loss"]
+    assert [value for points in of_rank_1 for value in points.values] == [2.5, 3.5, 4.5, 5.5]
 
 
 def test_a_long_log_is_read_in_pieces_and_thinned_out(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,7 +91,7 @@ def gone(job_id: str) -> bool:
 def elsewhere(home: Home, *arguments: str) -> str:
     """What another gputop says of it."""
     run = [sys.executable, "-m", "gputop", *arguments]
-    done = subprocess.run(run, capture_output=True, text=True, env=clean_environment(home.state), timeout=60, check=False)
+    done = subprocess.run(run, capture_output=True, text=True, env=clean_environment(home.state), timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def test_a_script_takes_the_options_that_its_recipe_names(nursery: Nursery, reci
     arguments = launch.argv[launch.argv.index(str(script)) + 1 :]
     own = {**recipe.env, "COLUMNS": "200", "STARTED_BY_LOOP": "1"}
     asked = nursery.run(recipe.script.removesuffix(".py"), *arguments, "--help", ranks=0, env=own)
-    assert asked.codes == [0], asked.text
+    assert asked.codes == [0], f"{recipe.script} --help fails; {step('A demo', 'Script')}\n{asked.text}"
     offered = {option.flag for option in recipe.options}
     hidden = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", asked.text)) - offered - NOT_OFFERED
     # A fault offers only what its mistake needs.
@@ -171,8 +172,10 @@ def test_every_script_is_a_recipe_and_every_fault_is_another_one() -> None:
     described = {recipe.script for recipe in RECIPES}
     assert scripts <= described, f"{', '.join(sorted(scripts - described))} is in no recipe; {step('A demo', 'Recipe')}"
     assert described <= scripts, f"{', '.join(sorted(described - scripts))} is not in demos/; {step('A demo', 'Script')}"
-    faults = [recipe.fault for recipe in RECIPES if recipe.fault]
-    assert len(set(faults)) == len(faults) >= 20
+    faults = Counter(recipe.fault for recipe in RECIPES if recipe.fault)
+    twice = sorted(rule for rule, times in faults.items() if times > 1)
+    assert not twice, f"{', '.join(twice)} has two faults; {step('A demo', 'Recipe')}"
+    assert len(faults) >= 20
     assert len({recipe.id for recipe in RECIPES}) == len(RECIPES)
 
 

@@ -122,7 +122,7 @@ def _match(job: Job, seen: Observation) -> LogMatch:
         pattern=_name(seen),
         cause=seen.pattern.cause if seen.pattern is not None else None,
         line=seen.line[:LINE_CHARS],
-        run_id=job.id,
+        run_id=job.run_id,
         job_id=job.id,
         rank=seen.rank,
         file=seen.file,

@@ -22,7 +22,7 @@ class PrintedFile:
     """One file of output, and the parser of its lines."""
 
     def __init__(self, path: Path, backlog: Backlog) -> None:
-        self.transcript = Transcript()
+        self.transcript = Transcript(with_pace=True)
         self.at_end = False
         self._file = FileFollower(path, backlog)
         self._past = True
@@ -32,7 +32,7 @@ class PrintedFile:
         """Return the steps and metrics of the new lines, and the time to record for them."""
         look = self._file.look(max_bytes, finished)
         if look.restarted:
-            self.transcript = Transcript()
+            self.transcript = Transcript(with_pace=True)
         if look.skipped_bytes:
             self.transcript.skip()
         steps = list(self.transcript.feed(look.data))

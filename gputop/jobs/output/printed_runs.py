@@ -1,7 +1,8 @@
 """Runs of jobs that write no journal, made from what they print (``gputop.tracking.printed``).
 
 The reader follows the job's output files, so neither the job nor its supervisor does any of the work. Such a run carries the
-fact ``source``: "log". It disappears as soon as the job's own journal exists.
+fact ``source``: "log". It disappears as soon as the job's own journal exists. Each job of a launch over several hosts has a run
+of its own: what it prints does not tell which ranks of the whole launch are there.
 """
 
 from __future__ import annotations
@@ -62,10 +63,10 @@ class PrintedRuns:
         runs: list[Run] = []
         points: list[Points] = []
         for place, job in enumerate(store.list_jobs()):
-            if job.id in known or not (job.active or place < RECENT_JOBS or job.id in self._followed):
+            if job.run_id in known or not (job.active or place < RECENT_JOBS or job.id in self._followed):
                 self._followed.pop(job.id, None)
                 continue
-            if time.time() - (job.started_at or 0.0) < self._patience_s or _has_journal(job.id):
+            if time.time() - (job.started_at or 0.0) < self._patience_s or _has_journal(job.run_id):
                 continue
             followed = self._followed.setdefault(job.id, _Followed())
             self._read(job, followed)

@@ -1,0 +1,84 @@
+"""Starts the sampler's process: for the dashboard before the command line is parsed, so that the driver answers meanwhile.
+
+Imports little, because all that a dashboard needs is imported after it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+
+from gputop.agent.first_look import OPTION
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+
+_OF_THE_SCREEN = ("--ascii", "--no-color", "--no-mouse", "--readonly")
+_waiting: subprocess.Popen[bytes] | None = None
+
+
+def start_sampler(arguments: Iterable[str]) -> subprocess.Popen[bytes]:
+    """Start a sampler with these arguments.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    import subprocess
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "gputop", "agent", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Ctrl-C in the terminal must reach only the screen; the agent ends when its standard input closes.
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    # The screen's thread writes here and must not block on a sampler that does not read.
+    os.set_blocking(process.stdin.fileno(), False)
+    return process
+
+
+def start_early(words: Sequence[str]) -> None:
+    """Start the sampler of a command line that plainly asks for the dashboard of this machine."""
+    global _waiting
+    arguments = _of_the_dashboard(words)
+    if arguments is None or not all(map(os.isatty, range(3))):
+        return
+    try:
+        _waiting = start_sampler((OPTION, *arguments))
+    except OSError:
+        return  # the dashboard tries again, and says why not
+
+
+def _of_the_dashboard(words: Sequence[str]) -> list[str] | None:
+    """Return what the sampler takes of a command line; None if it may ask for anything else than all GPUs on a screen."""
+    kept: list[str] = []
+    left = iter(words)
+    for word in left:
+        if word in ("-i", "--interval"):
+            kept += [word, next(left, "")]
+        elif word == "--theme":
+            next(left, None)
+        elif word == "--no-nccl-ras":
+            kept.append(word)
+        elif word not in _OF_THE_SCREEN:
+            return None
+    return kept
+
+
+def take_early() -> subprocess.Popen[bytes] | None:
+    """Return the sampler that ``start_early`` has started, for one taker; None if there is none."""
+    global _waiting
+    taken, _waiting = _waiting, None
+    return taken
+
+
+def end_early() -> None:
+    """End a sampler that nobody has taken: the command line turned out to be wrong."""
+    unused = take_early()
+    if unused is not None:
+        unused.kill()
+        unused.communicate()

@@ -1,0 +1,93 @@
+"""What a log prints of a run's metrics, as a run with points: for rules that judge them without a job.
+
+The lines are those that ``gputop.tracking.printed`` knows, and those that tell of a pace (``gputop.tracking.printed_rates``).
+Printed lines carry no time: their points carry the time at which the file was last written.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from gputop.snapshot import Points, Rank, Run
+from gputop.terminal_text import strip_escapes
+from gputop.tracking import printed_rates
+from gputop.tracking.printed import LINE_CHARACTERS, SOURCE, Transcript, parse
+from gputop.tracking.printed_names import EVALUATION
+
+READ_BYTES = 1 << 20
+RUN_ID = "log"
+_BAR = re.compile(r"^(?P<name>[^|]*?)\d{1,3}%\|.*?(?P<done>\d+)/(?P<total>\d+) \[")
+
+
+def printed_run(path: Path) -> tuple[Run, tuple[Points, ...]] | None:
+    """Return what a log prints of a run, by the file's name; None if it prints no metric or cannot be read."""
+    transcript = Transcript()
+    columns: dict[str, tuple[list[int], list[float]]] = {}
+    paces = _Paces()
+    try:
+        with path.open("rb") as file:
+            written_at = path.stat().st_mtime
+            for data in iter(lambda: file.read(READ_BYTES), b""):
+                paces.feed(data)
+                _add(columns, transcript.feed(data))
+    except OSError:
+        return None
+    paces.feed(b"\n")
+    _add(columns, transcript.end())
+    columns = {**columns, **paces.columns()}
+    if not columns:
+        return None
+    metrics = {name: values[-1] for name, (_, values) in columns.items()}
+    rank = Rank(0, state="running", world_size=1, metrics=metrics, facts={"source": SOURCE})
+    run = Run(RUN_ID, path.name, state="running", world_size=1, ranks=(rank,))
+    return run, tuple(
+        Points(RUN_ID, 0, name, tuple(steps), (written_at,) * len(steps), tuple(values))
+        for name, (steps, values) in columns.items()
+    )
+
+
+def _add(columns: dict[str, tuple[list[int], list[float]]], found: object) -> None:
+    for step, metrics in found:  # type: ignore[attr-defined]
+        for name, value in metrics.items():
+            steps, values = columns.setdefault(name, ([], []))
+            steps.append(step)
+            values.append(value)
+
+
+class _Paces:
+    """The pace in each line of a training, numbered as they come; of bars without a loss, only the one with most lines."""
+
+    def __init__(self) -> None:
+        self._rest = ""
+        self._columns: dict[str, list[float]] = {}
+        self._bars: dict[tuple[str, str], list[float]] = {}
+
+    def feed(self, data: bytes) -> None:
+        """Take in the complete lines."""
+        *lines, self._rest = re.split(r"[\r\n]+", self._rest + data.decode("utf-8", "replace"))
+        self._rest = self._rest[-LINE_CHARACTERS:]
+        for line in lines:
+            self._take(strip_escapes(line[:LINE_CHARACTERS]))
+
+    def _take(self, line: str) -> None:
+        for name, value in printed_rates.whole_times(line).items():
+            self._columns.setdefault(name, []).append(value)
+        if EVALUATION.match(line):
+            return
+        found = printed_rates.paces(line)
+        bar = _BAR.match(line) if found else None
+        if bar is not None and parse(line[bar.end() :]) is None:
+            if "it_per_sec" in found:
+                key = (re.sub(r"\d+", "", bar["name"]), bar["total"])
+                self._bars.setdefault(key, []).append(found["it_per_sec"])
+            return
+        for name, value in found.items():
+            self._columns.setdefault(name, []).append(value)
+
+    def columns(self) -> dict[str, tuple[list[int], list[float]]]:
+        """Return (numbers, values) by name."""
+        found = dict(self._columns)
+        if self._bars and "it_per_sec" not in found:
+            found["it_per_sec"] = max(self._bars.values(), key=len)
+        return {name: (list(range(1, len(values) + 1)), values) for name, values in found.items()}

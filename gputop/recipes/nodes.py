@@ -1,0 +1,145 @@
+"""One command on several hosts: what is agreed on between them, and how torchrun learns of it. Pure but for ``own_address``.
+
+torchrun reads its options from PET_ variables too, so the command stays as it was written. The first host keeps the rendezvous
+(c10d), as it is told to: torchrun otherwise guesses that by the machine's name. A command that says where its nodes meet is
+left to itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import os
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from gputop.errors import UsageError
+from gputop.recipes.catalogue import Launch
+
+READ_TIMEOUT_S = 300
+"""How long a node waits for the first one: where torch is imported from a slow disk, that takes minutes."""
+_OWN_RENDEZVOUS = re.compile(r"--(rdzv|node|master)[-_]")
+_ENDPOINT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\])(:(?P<port>\d{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOrder:
+    """What one host is asked to start: a recipe with values, or the words of a command, as node ``node`` of ``nodes``."""
+
+    id: str
+    """Of the launch, which is the run's id on all hosts."""
+    node: int
+    nodes: int
+    recipe: str | None = None
+    values: Mapping[str, str] = field(default_factory=dict)
+    command: tuple[str, ...] = ()
+    devices: str | None = None
+    """As the user wrote them: "0,1"; None: what suits the recipe, and all of them for a command."""
+    cwd: str | None = None
+    name: str | None = None
+    project: str | None = None
+    virtual: int | None = None
+
+    @property
+    def job_id(self) -> str:
+        """The id of the job on this host: hosts may share a home directory, so each has one of its own."""
+        return f"{self.id}-n{self.node}"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeReady:
+    """A host's answer once it could start: its own address, and a port there that is free."""
+
+    address: str
+    port: int
+
+
+def over_nodes(launch: Launch, order: NodeOrder, address: str, endpoint: str) -> Launch:
+    """Return the launch as one node of several that meet at ``endpoint``; ``address`` is this machine's for the others."""
+    if has_own_rendezvous(launch.argv):
+        return launch
+    found = {
+        "PET_NNODES": str(order.nodes),
+        "PET_RDZV_BACKEND": "c10d",
+        "PET_RDZV_ENDPOINT": endpoint,
+        "PET_RDZV_ID": order.id,
+        "PET_RDZV_CONF": f"is_host={order.node == 0},read_timeout={READ_TIMEOUT_S}",
+    }
+    own = {"PET_LOCAL_ADDR": address} if address else {}
+    return replace(launch, env={**found, **own, **launch.env})
+
+
+def has_own_rendezvous(command: Sequence[str]) -> bool:
+    """Return whether a command says itself where its nodes meet."""
+    return any(_OWN_RENDEZVOUS.match(word) for word in command)
+
+
+def as_node(launch: Launch) -> Launch:
+    """Return a launch that can be a node of several.
+
+    Raises:
+        UsageError: it trains on one machine.
+    """
+    alone = "--standalone" in launch.argv
+    if launch.recipe_id is None:
+        if alone:
+            raise UsageError("torchrun --standalone trains on one machine.", "Leave out --standalone.")
+        return launch
+    if not alone:
+        raise UsageError(f"{launch.recipe_id} trains on one machine.", "Choose a recipe that torchrun starts, such as ddp.")
+    return replace(launch, argv=tuple(word for word in launch.argv if word != "--standalone"))
+
+
+def parse_endpoint(text: str) -> tuple[str, int | None]:
+    """Return host and port of "HOST:PORT" or "HOST".
+
+    Raises:
+        UsageError: it is neither.
+    """
+    found = _ENDPOINT.fullmatch(text)
+    port = int(found["port"]) if found and found["port"] else None
+    if not found or (port is not None and not 0 < port < 1 << 16):
+        raise UsageError(f"{text!r} is no address to meet at.", "Write it like --rendezvous gpu1:29400.")
+    return found["host"], port
+
+
+def endpoint_of(first: NodeReady, wanted: str | None) -> str:
+    """Return where the nodes meet: as the user says, else at the first one's own address, which is taken for nothing else.
+
+    Raises:
+        UsageError: what the user says, or what the first host says, is no address.
+    """
+    host, port = parse_endpoint(wanted) if wanted is not None else (None, None)
+    if host is None:
+        try:
+            if "%" in first.address:  # the zone of an IPv6 address is any text
+                raise ValueError
+            found = ipaddress.ip_address(first.address)
+        except ValueError:
+            raise UsageError("The first host does not tell its address.", "Add --rendezvous HOST:PORT.") from None
+        host = f"[{found}]" if found.version == 6 else str(found)
+    port = port or first.port
+    if not 0 < port < 1 << 16:
+        raise UsageError("The first host has no free port.", "Add --rendezvous HOST:PORT.")
+    return f"{host}:{port}"
+
+
+def own_address(environment: Mapping[str, str] = os.environ) -> str:
+    """Return this machine's address as others reach it: where ssh came in, else where a packet would leave; "" if unknown."""
+    words = environment.get("SSH_CONNECTION", "").split()
+    with contextlib.suppress(ValueError, IndexError):
+        return str(ipaddress.ip_address(words[2]))
+    for family, elsewhere in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))  # sends nothing
+            return str(probe.getsockname()[0])
+    return ""
+
+
+def free_port() -> int:
+    """Return a port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,83 @@
+"""One machine as the screen watches it: its feed, and what follows from the feed, which nothing shares with another machine.
+
+It must not import Textual: the app and the tests drive it.
+"""
+
+from __future__ import annotations
+
+import time
+
+from gputop.agent.feed import Feed
+from gputop.history.series import History
+from gputop.snapshot import Snapshot
+from gputop.tui.lazy_doctor import LateDoctor
+from gputop.tui.state.grouping import listed
+from gputop.tui.state.view import Settings, View, is_outlived, newest_run
+
+STALE_AFTER_INTERVALS = 3
+
+
+class Machine:
+    """Drains a feed, keeps history and diagnosis, and makes the view of its newest snapshot."""
+
+    def __init__(self, feed: Feed, shared_by: int = 1) -> None:
+        """``shared_by``: how many machines the screen watches, each with its share of memory."""
+        self.feed = feed
+        self.history = History(shared_by)
+        self.doctor = LateDoctor(self.history.memory)
+        self.latest: Snapshot | None = None
+        self.chosen_run: str | None = None
+        """The run that the user chose; None follows the newest."""
+        self._arrived_at = time.monotonic()
+
+    def take_in(self) -> list[Snapshot]:
+        """Take in every waiting snapshot; return them, oldest first."""
+        snapshots = self.feed.drain()
+        for snapshot in snapshots:
+            self.history.observe(snapshot)
+            self.doctor.observe(snapshot)
+        if snapshots:
+            self.latest = snapshots[-1]
+            self._arrived_at = time.monotonic()
+        return snapshots
+
+    def stale_s(self) -> float | None:
+        """Return the age of the newest snapshot in seconds, if it is older than a stream of its interval should be."""
+        if self.latest is None or self.feed.kind != "live":
+            return None
+        age = time.monotonic() - self._arrived_at
+        return age if age > STALE_AFTER_INTERVALS * max(self.latest.interval_s, 0.5) else None
+
+    def view(self, settings: Settings, *, paused: bool = False) -> View | None:
+        """Return what the screens show of the newest snapshot; None before the first."""
+        if self.latest is None:
+            return None
+        return View(
+            snapshot=self.latest,
+            history=self.history,
+            findings=listed(self.doctor.findings, self.latest),
+            settings=settings,
+            run_id=self._shown_run(self.latest),
+            paused=paused,
+            stale_s=self.stale_s(),
+            feed=self.feed.kind,
+            feed_problem=self.feed.problem(),
+            replay_status=self.feed.status(),
+            remote=self.feed.host,
+            abstained=self.doctor.abstained,
+            undecided=self.doctor.undecided,
+            diagnosis=self.doctor.doctor,
+            loading=self.doctor.doctor is None,
+        )
+
+    def _shown_run(self, latest: Snapshot) -> str | None:
+        """Return the user's choice while it exists, else the newest live run, else the newest run.
+
+        None if only runs that gputop does not track are alive, and one of them is newer than every tracked run.
+        """
+        if any(run.run_id == self.chosen_run for run in latest.runs):
+            return self.chosen_run
+        newest = newest_run(latest.runs)
+        if newest is None or is_outlived(newest, latest.process_runs):
+            return None
+        return newest.run_id
