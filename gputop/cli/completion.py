@@ -40,13 +40,13 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
     parser = add_command(
         commands,
         "completion",
-        "print a script with which a shell completes gputop's words",
+        "print a shell script that completes gputop's commands and options",
         ("gputop completion bash", 'in ~/.bashrc: eval "$(gputop completion bash)"'),
         ("gputop completion zsh", 'in ~/.zshrc, after compinit: eval "$(gputop completion zsh)"'),
         ("gputop completion fish", "save it as ~/.config/fish/completions/gputop.fish"),
     )
     parser.add_argument("shell", nargs="?", choices=SHELLS, default="bash", help="bash, zsh or fish (default bash)")
-    parser.add_argument("--names", choices=KINDS, help="print the names of runs, jobs or recipes instead, one a line")
+    parser.add_argument("--names", choices=KINDS, help="print the names of runs, jobs or recipes instead, one per line")
     return parser
 
 

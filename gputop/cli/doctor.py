@@ -38,21 +38,22 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         ("gputop doctor --log train.log", "explain the error in a log"),
         ("gputop doctor --before", "check the machine before a run"),
         ("gputop doctor --rules A07", "explain one rule"),
+        ("gputop doctor -H 'gpu[1-4]'", "diagnose these hosts and the runs over them"),
         more="Exit code: 0 nothing found, 1 a problem or undecided, 3 no GPU.",
     )
     doctor.add_argument(
-        "--for", dest="seconds", metavar="TIME", help="the longest watch (120s); it ends once nothing is undecided"
+        "--for", dest="seconds", metavar="TIME", help="watch at most this long (default 120s); ends once nothing is undecided"
     )
     doctor.add_argument("--json", action="store_true", dest="as_json", help="print the findings as JSON")
     doctor.add_argument("--run", metavar="RUN", help="only findings of this run (id or name)")
     what = doctor.add_mutually_exclusive_group()
     what.add_argument("--replay", type=Path, metavar="FILE", help="diagnose a recording instead of this machine")
-    what.add_argument("--log", nargs="+", metavar="FILE", help="explain the error in these logs of one run (- or a job too)")
+    what.add_argument("--log", nargs="+", metavar="FILE", help="explain the error in the logs of one run: files, a job, or -")
     what.add_argument("--before", action="store_true", help="check this machine before a run: driver, torch, ports, limits ...")
     what.add_argument(
         "--rules", nargs="?", const=_ALL, metavar="ID", help="list what the doctor looks for, or explain one rule"
     )
-    doctor.add_argument("--watch", metavar="TIME", help="check this often, print when something changes, until Ctrl-C")
+    doctor.add_argument("--watch", metavar="TIME", help="check at this interval and print changes, until Ctrl-C")
     return doctor
 
 
@@ -283,19 +284,34 @@ def _code(findings: Sequence[Finding]) -> int:
 def _explain_logs(options: argparse.Namespace) -> int:
     """Explain logs. Exit code: 0 nothing found, 1 an error or a warning, 2 a file cannot be read."""
     from gputop.doctor.findings.finding import findings_json
-    from gputop.doctor.logs.explain import explain, verdicts
+    from gputop.doctor.logs.explain import verdicts
     from gputop.doctor.report import log_report
-    from gputop.jobs.output.scan import scan_all
 
     if options.run:
         raise UsageError("--run chooses among tracked runs, and --log reads files.", "Leave one of them out.")
-    scans = scan_all(options.log)
-    explanation = explain(scans)
+    findings, logs = explain_logs(options.log)
     if options.as_json:
-        print(json.dumps(findings_json(explanation.findings)))
+        print(json.dumps(findings_json(findings)))
     else:
-        print(log_report(explanation.findings, [(scan.name, scan.lines) for scan in scans]))
-    return EXIT_PROBLEM if verdicts(explanation.findings) else EXIT_OK
+        print(log_report(findings, logs))
+    return EXIT_PROBLEM if verdicts(findings) else EXIT_OK
+
+
+def explain_logs(names: Sequence[str]) -> tuple[tuple[Finding, ...], list[tuple[str, int]]]:
+    """Return the findings on the logs of one run, its failure first, and each log's name and number of lines.
+
+    Raises:
+        UsageError: one of them cannot be read.
+    """
+    from gputop.doctor.logs.explain import explain
+    from gputop.doctor.printed import judge, with_printed
+    from gputop.jobs.output.printed_log import printed_run
+    from gputop.jobs.output.scan import scan_all
+
+    scans = scan_all(names)
+    printed = next((found for name in names if (found := printed_run(Path(name))) is not None), None)
+    findings = with_printed(explain(scans), judge(*printed) if printed is not None else ())
+    return findings, [(scan.name, scan.lines) for scan in scans]
 
 
 def _live_snapshots(sampler: Sampler, seconds: float, run: str | None) -> Iterator[Snapshot]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import textwrap
 from typing import Any, NoReturn
 
 from gputop.errors import UsageError
@@ -19,7 +17,7 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *, description: str = "", examples: tuple[tuple[str, str], ...] = (), **settings: Any) -> None:
         """Create a parser. ``examples`` are pairs of a command line and what it does."""
         # argparse breaks the lines of a description only where it would break those of the examples too.
-        text = textwrap.fill(description, COLUMNS_MOST - 2)
+        text = description if len(description) <= COLUMNS_MOST - 2 else _filled(description)
         super().__init__(description=text, epilog=_epilog(examples), formatter_class=_HelpFormatter, **settings)
 
     def error(self, message: str) -> NoReturn:
@@ -31,8 +29,16 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message[:1].upper()}{message[1:]}.", f"See {self.prog} --help.")
 
 
+def _filled(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(text, COLUMNS_MOST - 2)
+
+
 class _HelpFormatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str, **settings: Any) -> None:
+        import shutil
+
         columns = min(COLUMNS_MOST, shutil.get_terminal_size((COLUMNS_MOST, 24)).columns)
         super().__init__(prog, **{**settings, "width": columns - 2})
 

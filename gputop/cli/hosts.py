@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import shlex
 import sys
 import time
 from collections.abc import Sequence
@@ -22,29 +23,51 @@ if TYPE_CHECKING:
     from gputop.hosts.transport import Transport
     from gputop.sources.recording import Recorder
 
+HOSTS_PER_S = 32
+"""How many hosts a screen takes in a second, unless the user wants another interval (benchmarks/hosts.py)."""
+
 
 def asked(options: argparse.Namespace) -> bool:
     """Return whether the command line names other machines.
 
     Raises:
-        UsageError: it says how to reach them, and names none.
+        UsageError: it says how to reach them, and names none; or names them in two ways.
     """
     named = options.host is not None or options.hosts is not None
+    short = [f"--{name}" for name in ("slurm", "pods") if getattr(options, name) is not None]
+    if short:
+        if named or options.via is not None or len(short) > 1:
+            raise UsageError(
+                f"{short[0]} names the hosts and how to reach them.",
+                "Leave out -H, --hosts and --via, and give only one of --slurm and --pods.",
+            )
+        return True
     if not named and (options.via is not None or options.remote is not None):
         raise UsageError("--via and --remote say how to reach other machines.", "Name them with -H a,b or --hosts FILE.")
     return named
 
 
 def hosts_of(options: argparse.Namespace) -> tuple[str, ...]:
-    """Return the hosts that ``-H`` and ``--hosts`` name, each once.
+    """Return the hosts that ``-H`` and ``--hosts`` name, each once; or those of ``--slurm`` or ``--pods``.
 
     Raises:
         GputopError: a list or the file cannot be read.
     """
     from gputop.hosts.names import parse_hosts, read_hosts
+    from gputop.hosts.shortcuts import pods_hosts, slurm_hosts
 
+    if options.slurm is not None:
+        return slurm_hosts(options.slurm)
+    if options.pods is not None:
+        return pods_hosts(options.pods)
     listed = parse_hosts(options.host) if options.host is not None else ()
     return tuple(dict.fromkeys((*listed, *(read_hosts(options.hosts) if options.hosts is not None else ()))))
+
+
+def reach(options: argparse.Namespace) -> str:
+    """Return the options that name and reach these hosts, for another command line."""
+    given = {"-H": options.host} | {f"--{name}": getattr(options, name) for name in ("hosts", "slurm", "pods", "via", "remote")}
+    return shlex.join(word for option, value in given.items() if value is not None for word in (option, str(value)))
 
 
 def transport_of(options: argparse.Namespace) -> Transport:
@@ -53,9 +76,12 @@ def transport_of(options: argparse.Namespace) -> Transport:
     Raises:
         UsageError: ``--via`` or ``--remote`` cannot work.
     """
+    from gputop.hosts.shortcuts import PODS_VIA, slurm_via
     from gputop.hosts.transport import transport_of as transport
 
-    return transport(options.via, options.remote)
+    if options.slurm is not None:
+        return transport(slurm_via(options.slurm), options.remote)
+    return transport(PODS_VIA if options.pods is not None else options.via, options.remote)
 
 
 def source_words(options: argparse.Namespace, gpus: Sequence[str], *, ask_nccl: bool) -> list[str]:
@@ -89,17 +115,17 @@ def stream(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     """Print a JSON object for each snapshot of each host, and for each change of how it stands with a host."""
     from gputop.agent.sampler import write_line
 
-    fleet = _fleet(options, agent_words(interval_s, source))
+    following = fleet(options, agent_words(interval_s, source))
     written = 0
-    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError), contextlib.closing(fleet):
-        fleet.start()
+    with contextlib.suppress(KeyboardInterrupt, BrokenPipeError), contextlib.closing(following):
+        following.start()
         while options.count is None or written < options.count:
-            heard = fleet.take(1.0)
+            heard = following.take(1.0)
             if heard is not None and (heard.snapshot is not None or heard.status.message is not None):
                 with told():
                     write_line(json_line(heard))
                 written += 1
-    return _code(fleet)
+    return _code(following)
 
 
 def record(options: argparse.Namespace, interval_s: float, source: Sequence[str], for_s: float | None) -> int:
@@ -107,18 +133,18 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     from gputop.sources.recording import Recorder
 
     end = time.monotonic() + for_s if for_s is not None else None
-    fleet = _fleet(options, agent_words(interval_s, source))
-    hosts = [stream.status.host for stream in fleet.streams]
+    following = fleet(options, agent_words(interval_s, source))
+    hosts = [stream.status.host for stream in following.streams]
     paths = {host: _path(options.file, host, len(hosts) > 1) for host in hosts}
     for path in paths.values():
         if path.exists():
             raise GputopError(f"{path} already exists.", "Choose another name, or remove it first.")
     print(printable(f"recording to {', '.join(map(str, paths.values()))}; Ctrl-C ends it"), file=sys.stderr)
     recorders: dict[str, Recorder] = {}
-    with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as open_files, contextlib.closing(fleet):
-        fleet.start()
+    with contextlib.suppress(KeyboardInterrupt), contextlib.ExitStack() as open_files, contextlib.closing(following):
+        following.start()
         while end is None or time.monotonic() < end:
-            heard = fleet.take(0.2)
+            heard = following.take(0.2)
             if heard is None:
                 continue
             host = heard.status.host
@@ -131,16 +157,9 @@ def record(options: argparse.Namespace, interval_s: float, source: Sequence[str]
     return EXIT_OK if recorders.keys() == paths.keys() else EXIT_PROBLEM
 
 
-def screen_host(options: argparse.Namespace) -> str:
-    """Return the host that the dashboard shows.
-
-    Raises:
-        GputopError: several are named.
-    """
-    hosts = hosts_of(options)
-    if len(hosts) > 1:
-        raise UsageError("The dashboard shows one host.", "Name one, or print all with gputop --once -H a,b.")
-    return hosts[0]
+def screen_interval_s(chosen_s: float, hosts: int) -> float:
+    """Return the interval of a screen of so many hosts in seconds: 1 s for up to 32, and longer for more, within one core."""
+    return max(chosen_s, float(-(-hosts // HOSTS_PER_S)))
 
 
 def json_line(heard: Heard) -> str:
@@ -152,7 +171,12 @@ def json_line(heard: Heard) -> str:
     return f'{status[:-1]}, "snapshot": {snapshot}}}'
 
 
-def _fleet(options: argparse.Namespace, arguments: Sequence[str]) -> Fleet:
+def fleet(options: argparse.Namespace, arguments: Sequence[str]) -> Fleet:
+    """Return the streams of the hosts that are named; ``arguments`` are gputop's there.
+
+    Raises:
+        GputopError: the hosts cannot be read, or cannot be reached so.
+    """
     from gputop.hosts.fleet import Fleet
 
     return Fleet(hosts_of(options), transport_of(options), arguments)
@@ -163,8 +187,8 @@ def _say(status: HostStatus) -> None:
         print(printable(status.sentence), file=sys.stderr, flush=True)
 
 
-def _code(fleet: Fleet) -> int:
-    return EXIT_OK if all(stream.status.last_heard_at is not None for stream in fleet.streams) else EXIT_PROBLEM
+def _code(following: Fleet) -> int:
+    return EXIT_OK if all(stream.status.last_heard_at is not None for stream in following.streams) else EXIT_PROBLEM
 
 
 def _path(file: Path, host: str, several: bool) -> Path:

@@ -1,4 +1,4 @@
-"""``gputop demo``, ``jobs``, ``logs`` and ``stop``: start and manage jobs from the command line."""
+"""``gputop demo``, ``launch``, ``jobs``, ``logs`` and ``stop``: start and manage jobs from the command line."""
 
 from __future__ import annotations
 
@@ -6,21 +6,26 @@ import argparse
 import dataclasses
 import json
 import os
+import select
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from gputop import units
+from gputop.cli import hosts
 from gputop.cli.help import Parser
+from gputop.cli.launching import here
+from gputop.cli.launching.devices import devices_of
 from gputop.cli.table import table
 from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
 from gputop.jobs import attached
 from gputop.jobs import store as job_store
 from gputop.jobs.output.logs import LogFollower
 from gputop.recipes import catalogue
+from gputop.recipes.nodes import NodeOrder
 from gputop.recipes.recipe import YES
-from gputop.snapshot import Device, encode
+from gputop.snapshot import encode
 from gputop.terminal_text import printable
 
 FOLLOW_S = 0.2
@@ -39,11 +44,66 @@ def demo(options: argparse.Namespace) -> int:
     recipe = catalogue.find(options.name)
     chosen, values = recipe_values(recipe, options.options)
     wanted = options.devices or chosen
-    devices = _devices(recipe, wanted, options)
+    devices = devices_of(wanted, options.virtual, recipe)
     launch = catalogue.prepare(recipe, devices, values)
     names = ", ".join(f"{'virtual ' if device.kind == 'virtual' else ''}GPU {device.index}" for device in devices)
     print(printable(f"{recipe.id} on {names}: {' '.join(launch.argv)}"), flush=True)
     return attached.run(launch.argv, {**os.environ, **launch.env}, launch.cwd)
+
+
+def launch(options: argparse.Namespace) -> int:
+    """Start a recipe or a command as a job, on this machine or on several hosts, and say how to go on."""
+    if options.as_node:
+        return here.be_node()
+    order = order_of(options)
+    if options.sbatch is not None:
+        from gputop.cli.launching.slurm import submit
+
+        if hosts.asked(options):
+            raise UsageError("--sbatch leaves the choice of the hosts to Slurm.", "Leave out -H, --hosts, --slurm and --pods.")
+        return submit(order, options.sbatch, options.rendezvous)
+    if options.slurm is not None:
+        raise UsageError(
+            "Slurm ends a job that was started in a step when the step ends.",
+            "Submit a job of its own: --sbatch='-N2 …' -- CMD.",
+        )
+    if hosts.asked(options):
+        from gputop.cli.across.launch import launch_over
+
+        return launch_over(
+            hosts.hosts_of(options), hosts.transport_of(options), order, options.rendezvous, hosts.reach(options)
+        )
+    job = job_store.start(here.prepared(order))
+    print(printable(f"{job.id}: {' '.join(job.argv)}"))
+    print(f"The job outlives this terminal. Read it: gputop logs -f {job.id}; stop it: gputop stop {job.id}")
+    return EXIT_OK
+
+
+def order_of(options: argparse.Namespace) -> NodeOrder:
+    """Return what the command line asks for, as the only node.
+
+    Raises:
+        UsageError: it names neither a recipe nor a command, or both.
+    """
+    if bool(options.words) == bool(options.recipe):
+        raise UsageError("Name a recipe or a command.", "Write gputop launch ddp, or gputop launch -- python train.py.")
+    devices, values = options.devices, {}
+    if options.recipe:
+        chosen, found = recipe_values(catalogue.find(options.recipe), options.options)
+        devices, values = devices or chosen, {name: str(value) for name, value in found.items()}
+    return NodeOrder(
+        id=job_store.new_id(),
+        node=0,
+        nodes=1,
+        recipe=options.recipe,
+        values=values,
+        command=tuple(options.words),
+        devices=devices,
+        cwd=options.cwd or os.getcwd(),
+        name=options.name,
+        project=options.project,
+        virtual=options.virtual,
+    )
 
 
 def recipe_values(recipe: catalogue.Recipe, arguments: list[str]) -> tuple[str | None, Mapping[str, object]]:
@@ -72,20 +132,6 @@ def recipe_parser(recipe: catalogue.Recipe) -> Parser:
     return parser
 
 
-def _devices(recipe: catalogue.Recipe, wanted: str | None, options: argparse.Namespace) -> tuple[Device, ...]:
-    from gputop.agent.sampler import choose_source, select_devices
-
-    source, problem = choose_source(1.0, options.virtual)
-    found = source.read().devices
-    source.close()
-    if problem:
-        print(f"{problem.message} The recipe runs on virtual GPUs: CPU work, measured.", file=sys.stderr)
-    if wanted:
-        return select_devices(found, [part for part in wanted.split(",") if part])
-    usable = tuple(device for device in found if device.state == "ok" and not device.mig_enabled)
-    return usable[: max(recipe.min_devices, recipe.default_devices)]
-
-
 def recipe_list() -> str:
     """Return the recipes with their options, one paragraph each."""
     parts = []
@@ -97,6 +143,8 @@ def recipe_list() -> str:
 
 def jobs(options: argparse.Namespace) -> int:
     """List the jobs of this user, newest first; name those that cannot be read on standard error."""
+    if hosts.asked(options):
+        return _jobs_over(options)
     listing = job_store.read_jobs()
     found = listing.jobs
     for problem in listing.problems:
@@ -129,21 +177,46 @@ def _job_row(job: job_store.Job) -> tuple[str, ...]:
     return (job.id, job.state, job.recipe_id or job.name, str(len(job.device_uuids)), units.duration(took), code)
 
 
+def _jobs_over(options: argparse.Namespace) -> int:
+    from gputop.cli.across.jobs import HEAD, jobs_of, rows, tell
+
+    names = hosts.hosts_of(options)
+    found, ends = jobs_of(names, hosts.transport_of(options))
+    listed = rows(found, time.time())
+    if options.as_json:
+        print(json.dumps({host: encode(found[host]) if host in found else None for host in names}))
+    else:
+        print("\n".join(table(HEAD, listed)) if listed else "No jobs on these hosts yet. Start one with gputop launch -H.")
+    return tell({host: end for host, end in ends.items() if host not in found})
+
+
 def logs(options: argparse.Namespace) -> int:
     """Print the end of a job's log; with ``--follow``, also what follows."""
-    job = job_store.find(options.job)
-    follower = LogFollower(job.id)
+    if hosts.asked(options):
+        from gputop.cli.across.jobs import logs_over
+
+        return logs_over(hosts.hosts_of(options), hosts.transport_of(options), options.job, follow=options.follow)
+    followers = [LogFollower(job.id) for job in job_store.launched(options.job)]
     while True:
-        ended = not job_store.find(job.id).active
-        for line in follower.poll():
-            print(line, flush=True)
+        ended = not any(job_store.find(follower.job_id).active for follower in followers)
+        for follower in followers:
+            for line in follower.poll():
+                print(line, flush=True)
         if ended or not options.follow:
-            pending = follower.pending
-            if pending:
-                print(pending)
-            _explain(job.id)
+            for follower in followers:
+                if follower.pending:
+                    print(follower.pending)
+                _explain(follower.job_id)
             return EXIT_OK
-        time.sleep(FOLLOW_S)
+        if options.until_closed and _input_closed(FOLLOW_S):
+            return EXIT_OK
+        if not options.until_closed:
+            time.sleep(FOLLOW_S)
+
+
+def _input_closed(within_s: float) -> bool:
+    """Return whether standard input ends within so many seconds: whoever reads over a connection has gone then."""
+    return bool(select.select([0], [], [], within_s)[0]) and not os.read(0, 4096)
 
 
 def _explain(job_id: str) -> None:
@@ -158,8 +231,12 @@ def _explain(job_id: str) -> None:
 
 def stop(options: argparse.Namespace) -> int:
     """Stop a job and wait until all of its processes have ended."""
+    if hosts.asked(options):
+        from gputop.cli.across.jobs import stop_over
+
+        return stop_over(hosts.hosts_of(options), hosts.transport_of(options), options.job)
     try:
-        job = job_store.find(options.job)
+        found = job_store.launched(options.job)
     except UsageError:
         # Its directory was deleted or damaged, but its processes can be found all the same.
         left = job_store.processes(options.job)
@@ -169,9 +246,13 @@ def stop(options: argparse.Namespace) -> int:
         job_store.stop_processes(options.job)
         print(f"{options.job}: stopped")
         return EXIT_OK
+    return max(_stop(job) for job in found)
+
+
+def _stop(job: job_store.Job) -> int:
     if job.left:
         print(f"Job {job.id} is lost, but {_processes(job.left)}. They are stopped now.", flush=True)
-    job = job_store.stop(options.job)
+    job = job_store.stop(job.id)
     print(f"{job.id}: {job.state}")
     return EXIT_OK if not job.survivors else EXIT_PROBLEM
 

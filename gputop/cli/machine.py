@@ -1,4 +1,4 @@
-"""The commands that read this machine: the dashboard, one reading, a stream, a recording, the agent, and the freest GPUs."""
+"""The commands that read this machine: dashboard, one reading, stream, recording, agent, export, and the freest GPUs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def interval_of(options: argparse.Namespace, fallback: float = 1.0) -> float:
         return fallback
     seconds = parse_duration(options.interval)
     if not INTERVAL_MIN_S <= seconds <= INTERVAL_MAX_S:
-        raise UsageError(f"An interval of {options.interval} is out of range.", "Choose between 100ms and 1h.")
+        raise UsageError(f"The interval {options.interval} is out of range.", "Choose between 100ms and 1h.")
     return seconds
 
 
@@ -66,7 +66,7 @@ def once(options: argparse.Namespace) -> int:
     from gputop.agent.sampler import take_once
 
     sampler = sampler_of(options)
-    snapshot = take_once(sampler)
+    snapshot = take_once(sampler, rates=options.json)  # the text shows none
     if options.json:
         print(snapshot.to_json())
     else:
@@ -135,10 +135,11 @@ def _settings(options: argparse.Namespace) -> Settings:
 def screen(options: argparse.Namespace) -> int:
     """Show the dashboard."""
     from gputop.agent.live import LiveFeed
+    from gputop.agent.process import take_early
 
     settings = _settings(options)
     if hosts.asked(options):
-        return _screen_of_host(options, settings)
+        return _screen_of_hosts(options, settings)
     arguments = ["-i", f"{settings.interval_s}s"]
     if options.virtual is not None:
         arguments += ["--virtual", str(options.virtual)]
@@ -147,22 +148,26 @@ def screen(options: argparse.Namespace) -> int:
     if not settings.nccl_ras:
         arguments.append("--no-nccl-ras")
     # The driver starts in the agent while Textual is still being imported here.
-    feed = LiveFeed(arguments)
+    feed = LiveFeed(arguments, first_look=options.virtual is None and not settings.gpus, process=take_early())
     from gputop.tui.start import run_app
 
     return run_app(feed, settings)
 
 
-def _screen_of_host(options: argparse.Namespace, settings: Settings) -> int:
-    from gputop.hosts.feed import HostFeed
+def _screen_of_hosts(options: argparse.Namespace, settings: Settings) -> int:
+    from dataclasses import replace
 
+    from gputop.hosts.feed import feeds_of
+
+    names = hosts.hosts_of(options)
+    if options.interval is None:
+        settings = replace(settings, interval_s=hosts.screen_interval_s(settings.interval_s, len(names)))
     # The settings file names GPUs of this machine.
     source = hosts.source_words(options, _gpus(options), ask_nccl=settings.nccl_ras)
-    words = hosts.agent_words(settings.interval_s, source)
-    feed = HostFeed(hosts.screen_host(options), hosts.transport_of(options), words)
-    from gputop.tui.start import run_app
+    feeds = feeds_of(names, hosts.transport_of(options), hosts.agent_words(settings.interval_s, source))
+    from gputop.tui.start import run_app, run_hosts_app
 
-    return run_app(feed, settings)
+    return run_app(feeds[0], settings) if len(feeds) == 1 else run_hosts_app(feeds, settings)
 
 
 def replay(options: argparse.Namespace) -> int:
@@ -185,11 +190,14 @@ def replay(options: argparse.Namespace) -> int:
 def agent(options: argparse.Namespace) -> int:
     """Write the stream for a screen, until it ends."""
     from gputop.agent.sampler import main as agent_main
+    from gputop.tui.state.settings_file import load_settings
 
+    interval_s, gpus = interval_of(options), _gpus(options)
+    if options.first_look:  # started by the dashboard before it has read the settings
+        saved = load_settings()
+        interval_s, gpus = interval_of(options, saved.interval_s), gpus or saved.gpus
     with told():
-        return agent_main(
-            interval_of(options), options.virtual, _gpus(options), _ask_nccl(options), fall_back=not options.no_stand_in
-        )
+        return agent_main(interval_s, options.virtual, gpus, _ask_nccl(options), fall_back=not options.no_stand_in)
 
 
 def record(options: argparse.Namespace) -> int:
@@ -219,6 +227,39 @@ def record(options: argparse.Namespace) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             serve(sampler, write)
     return leave(sampler, EXIT_OK)
+
+
+def export(options: argparse.Namespace) -> int:
+    """Serve the stream as Prometheus metrics."""
+    from gputop.agent.live import LiveFeed
+    from gputop.export.server import serve
+
+    feed = LiveFeed(["-i", f"{interval_of(options)}s", "--no-stand-in", *_source_words(options)])
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            serve(feed, options.address, options.port, _announce_export)
+    finally:
+        feed.close()
+    return EXIT_OK
+
+
+def _announce_export(address: str, port: int) -> None:
+    shown = f"[{address}]" if ":" in address else address
+    print(printable(f"serving http://{shown}:{port}/metrics; Ctrl-C ends it"), file=sys.stderr, flush=True)
+
+
+def doctor_of_hosts(options: argparse.Namespace) -> int:
+    """Print what is wrong on other machines, and in the runs over them."""
+    from gputop.cli.across.doctor import diagnose
+
+    return diagnose(options, hosts.fleet(options, hosts.agent_words(interval_of(options), _source_words(options))))
+
+
+def where_of_hosts(options: argparse.Namespace) -> int:
+    """Print where every rank of a run over other machines is."""
+    from gputop.cli.where import where_of_hosts as tell
+
+    return tell(options, hosts.fleet(options, hosts.agent_words(interval_of(options), _source_words(options))))
 
 
 def pick(options: argparse.Namespace) -> int:

@@ -6,11 +6,14 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from gputop.cli import completion, doctor, hosts, machine, selftest
-from gputop.cli.parser import build_parser, parse_run
+from gputop.cli import hosts, machine
+from gputop.cli.parser import build_parser, parse, parse_run
 from gputop.cli.terminal import OutputError, discard_output, reserve_descriptors, safe_output
 from gputop.errors import EXIT_OK, GputopError, UsageError
 from gputop.terminal_text import printable
+
+_OVER_HOSTS = (None, "record", "launch", "jobs", "logs", "stop")
+"""The commands that read ``-H`` themselves; None is no command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -28,10 +31,12 @@ def _main(words: Sequence[str]) -> int:
             from gputop.recipes import run_command
 
             options, command = parse_run(words[1:])
+            if hosts.asked(options):
+                return _dispatch(_parsed(["launch", *run_command.split(words[1:])[0], "--", *command]))
             _say_untracked(run_command.untracked_flag(command))
             run_command.run(command, options.name, options.project)
         try:
-            code = _dispatch(build_parser().parse_args(words))
+            code = _dispatch(_parsed(words))
         except SystemExit as end:  # argparse, after --help
             code = end.code if isinstance(end.code, int) else EXIT_OK
         sys.stdout.flush()
@@ -51,6 +56,16 @@ def _main(words: Sequence[str]) -> int:
         return EXIT_OK
 
 
+def _parsed(words: Sequence[str]) -> argparse.Namespace:
+    """Return the command line; what stands behind the first "--" of ``gputop launch`` is the user's command."""
+    place = words.index("--") if "--" in words else len(words)
+    if "launch" not in words[:place]:
+        return parse(words)
+    options = parse(words[:place])
+    options.words = tuple(words[place + 1 :])
+    return options
+
+
 def _say_untracked(flag: str | None) -> None:
     import os
 
@@ -67,23 +82,31 @@ def _dispatch(options: argparse.Namespace) -> int:
         return EXIT_OK
     commands: dict[str, Callable[[argparse.Namespace], int]] = {
         "demo": _job_command("demo"),
+        "launch": _job_command("launch"),
         "jobs": _job_command("jobs"),
         "logs": _job_command("logs"),
         "stop": _job_command("stop"),
         "runs": _runs,
-        "doctor": lambda given: doctor.doctor(given, machine.sampler_of, machine.leave),
-        "selftest": lambda given: selftest.selftest(given, machine.sampler_of, machine.leave),
-        "completion": lambda given: completion.completion(given, build_parser()),
+        "doctor": _doctor,
+        "selftest": _selftest,
+        "completion": _completion,
         "where": _where,
+        "profile": _profile,
         "pick": machine.pick,
+        "export": machine.export,
         "record": machine.record,
         "replay": machine.replay,
         "agent": machine.agent,
     }
     if options.command == "run":
         raise UsageError("gputop run takes no options before the word run.", "Write gputop run [--name N] -- CMD.")
-    if options.command not in (None, "record") and hosts.asked(options):
-        raise UsageError(f"gputop {options.command} looks at this machine only.", "Leave out -H and --hosts, or run it there.")
+    if options.command == "doctor" and hosts.asked(options):
+        return machine.doctor_of_hosts(options)
+    if options.command == "where" and hosts.asked(options):
+        return machine.where_of_hosts(options)
+    if options.command not in _OVER_HOSTS and hosts.asked(options):
+        instead = "Write gputop launch -H." if options.command == "demo" else "Leave out -H and --hosts, or run it there."
+        raise UsageError(f"gputop {options.command} looks at this machine only.", instead)
     if options.command:
         return commands[options.command](options)
     if options.stream:
@@ -114,10 +137,35 @@ def _job_command(name: str) -> Callable[[argparse.Namespace], int]:
     return command
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    from gputop.cli import doctor
+
+    return doctor.doctor(options, machine.sampler_of, machine.leave)
+
+
+def _selftest(options: argparse.Namespace) -> int:
+    from gputop.cli import selftest
+
+    return selftest.selftest(options, machine.sampler_of, machine.leave)
+
+
+def _completion(options: argparse.Namespace) -> int:
+    from gputop.cli import completion
+
+    return completion.completion(options, build_parser())
+
+
 def _runs(options: argparse.Namespace) -> int:
     from gputop.cli import runs as commands
 
     return commands.runs(options, machine.sampler_of, machine.leave)
+
+
+def _profile(options: argparse.Namespace) -> int:
+    from gputop.cli.live.profile import profile
+    from gputop.cli.shelf import Shelf
+
+    return profile(options, Shelf(backlog_points=2).live)
 
 
 def _where(options: argparse.Namespace) -> int:

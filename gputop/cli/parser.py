@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from gputop.cli import completion, doctor, selftest
+from gputop.agent.first_look import OPTION as FIRST_LOOK
 from gputop.cli.help import Parser, add_command
+from gputop.errors import UsageError
 from gputop.tui.state.settings import THEMES
 
 _JOB = "20261122-141300-3f2a"
 """Stands for a job's id in examples."""
+EXPORT_PORT = 9879
+"""One that no exporter of GPUs has: DCGM's is 9400, nvidia_gpu_exporter's 9835, all-smi's 9090, nvitop's 8000."""
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(only: Literal["", "agent"] | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line; ``only`` for one of a line with no command, or with that one."""
     parser = Parser(
         prog="gputop",
         description="GPUs, loss and load balance of your training, on one screen.",
@@ -27,6 +31,7 @@ def build_parser() -> argparse.ArgumentParser:
             ("gputop --stream -i 500ms -n 10", "ten readings, one JSON object per line"),
             ("gputop --virtual 2", "two virtual GPUs: work on the CPU, measured"),
             ("gputop -H gpu1", "the dashboard of another machine, over ssh"),
+            ("gputop -H 'gpu[1-8]'", "several machines on one screen"),
             ("gputop --once -H 'gpu[1-4],me@lab'", "one reading of each of five machines"),
         ),
     )
@@ -38,32 +43,33 @@ def build_parser() -> argparse.ArgumentParser:
     _shared(parser, default=True)
     _hosts(parser, default=True)
     look = parser.add_argument_group("look")
-    look.add_argument("--theme", choices=THEMES, help="colours (auto follows COLORFGBG and TERM; colorblind: blue and orange)")
+    look.add_argument("--theme", choices=THEMES, help="colors (auto follows COLORFGBG and TERM; colorblind: blue and orange)")
     look.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
-    look.add_argument("--no-color", action="store_true", help="no colours (also NO_COLOR=1)")
+    look.add_argument("--no-color", action="store_true", help="no colors (also NO_COLOR=1)")
     look.add_argument("--no-mouse", action="store_true", help="leave the mouse to the terminal, for selecting text")
     look.add_argument("--readonly", action="store_true", help="never start or stop anything")
     look.add_argument("--config", type=Path, metavar="FILE", help="settings file")
+    if only == "":
+        parser.set_defaults(command=None)
+        return parser
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    _run(commands)
-    _demo(commands)
-    _jobs(commands)
-    _runs(commands)
-    _shared(doctor.add_parser(commands), asks=True)
-    _where(commands)
-    _pick(commands)
-    _shared(selftest.add_parser(commands))
-    _recordings(commands)
-    completion.add_parser(commands)
-    agent = add_command(
-        commands,
-        "agent",
-        "write the stream to standard output: the process that the dashboard starts",
-        ("gputop agent -i 1s", "one JSON object per second, until Ctrl-C"),
-    )
-    agent.add_argument("--no-stand-in", action="store_true", help="without a GPU, no virtual ones in its place")
-    _shared(agent)
+    for add in _COMMANDS if only is None else (_agent,):
+        add(commands)
     return parser
+
+
+def parse(words: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line.
+
+    Raises:
+        UsageError: it is wrong.
+    """
+    # Making the parsers of all commands takes longer than the rest, and the dashboard, one reading and the sampler need none
+    # of them. Whatever a smaller parser does not understand, the whole one judges.
+    if not any(word.startswith("-") and "h" in word for word in words):
+        with contextlib.suppress(UsageError):
+            return build_parser("agent" if words[:1] == ["agent"] else "").parse_args(words)
+    return build_parser().parse_args(words)
 
 
 def _shared(parser: argparse.ArgumentParser, default: bool = False, *, asks: bool = False) -> None:
@@ -72,8 +78,10 @@ def _shared(parser: argparse.ArgumentParser, default: bool = False, *, asks: boo
     ``asks`` adds the option to ask NCCL on request.
     """
     unset: Any = None if default else argparse.SUPPRESS
-    parser.add_argument("-i", "--interval", default=unset, metavar="TIME", help="1, 500ms, 2s (default 1s)")
-    parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help="only these: indices or UUIDs, with commas")
+    parser.add_argument(
+        "-i", "--interval", default=unset, metavar="TIME", help="time between readings: 1, 500ms, 2s (default 1s)"
+    )
+    parser.add_argument("-g", "--gpus", default=unset, metavar="LIST", help="only these GPUs: indices or UUIDs, with commas")
     parser.add_argument(
         "--virtual",
         default=unset,
@@ -90,7 +98,7 @@ def _shared(parser: argparse.ArgumentParser, default: bool = False, *, asks: boo
         const="never",
         dest="ask_nccl",
         default=unset,
-        help="never ask NCCL's RAS service (else about runs that stand still)",
+        help="never ask NCCL's RAS service (default: only about runs that stand still)",
     )
     if asks:
         nccl.add_argument(
@@ -107,26 +115,36 @@ def _hosts(parser: argparse.ArgumentParser, default: bool = False) -> None:
     """Add how other machines are named and reached."""
     unset: Any = None if default else argparse.SUPPRESS
     hosts = parser.add_argument_group("other machines")
-    hosts.add_argument("-H", "--host", default=unset, metavar="LIST", help="instead of this one: a,me@b,n[1-8], over ssh")
-    hosts.add_argument("--hosts", type=Path, default=unset, metavar="FILE", help="the same, one a line, # for comments")
     hosts.add_argument(
-        "--via", default=unset, metavar="CMD", help="reach them with this, e.g. 'kubectl exec -i {host} --' (default ssh)"
+        "-H", "--host", default=unset, metavar="LIST", help="watch these hosts over ssh, not this one: a,me@b,n[1-8]"
     )
-    hosts.add_argument("--remote", default=unset, metavar="CMD", help="the gputop there, where it is not on the path")
+    hosts.add_argument("--hosts", type=Path, default=unset, metavar="FILE", help="the hosts in a file: one name or list a line")
+    hosts.add_argument("--slurm", default=unset, metavar="JOB", help="the nodes of a Slurm job, through srun")
+    hosts.add_argument(
+        "--pods", default=unset, metavar="LABELS", help="the pods with these labels, e.g. app=train, through kubectl"
+    )
+    hosts.add_argument(
+        "--via", default=unset, metavar="CMD", help="reach the hosts with this, e.g. 'kubectl exec -i {host} --' (default ssh)"
+    )
+    hosts.add_argument(
+        "--remote", default=unset, metavar="CMD", help="the gputop command on the hosts, if it is not on the path"
+    )
 
 
 def _run(commands: Any) -> None:
     run = add_command(
         commands,
         "run",
-        "run a training command, tracked without a change to it",
+        "run a training command and track it, without changing it",
         ("gputop run -- python train.py", "track one process"),
         ("gputop run --name resnet18 -- torchrun --nproc-per-node=4 train.py", "track four ranks as one run"),
-        usage="gputop run [--name N] [--project P] -- CMD …",
+        ("gputop run -H gpu1,gpu2 -- torchrun --nproc-per-node=8 train.py", "the same as gputop launch -H"),
+        usage="gputop run [--name N] [--project P] [-H LIST] -- CMD …",
         allow_abbrev=False,
     )
-    run.add_argument("--name", metavar="N", help="what the run is called (else the script's name)")
-    run.add_argument("--project", metavar="P", help="a name over several runs")
+    run.add_argument("--name", metavar="N", help="name of the run (default: the script's name)")
+    run.add_argument("--project", metavar="P", help="name of a project that groups several runs")
+    _hosts(run)
 
 
 def _demo(commands: Any) -> None:
@@ -136,23 +154,73 @@ def _demo(commands: Any) -> None:
         "run a bundled recipe in this terminal",
         ("gputop demo --list", "list the recipes and their options"),
         ("gputop demo ddp --devices 0,1", "train on GPU 0 and GPU 1"),
-        ("gputop demo faults/ranks-on-one-gpu", "start a run with one mistake; gputop doctor names it"),
+        ("gputop demo faults/ranks-on-one-gpu", "start a fault: gputop doctor names its mistake"),
     )
     demo.add_argument("name", nargs="?", help="a recipe; see --list")
     demo.add_argument("--list", action="store_true", dest="list_recipes", help="list the recipes and their options")
-    demo.add_argument("--devices", metavar="LIST", help="GPUs to use, e.g. 0,1 (default: what suits the recipe)")
+    demo.add_argument("--devices", metavar="LIST", help="GPUs to use, e.g. 0,1 (default: the number that suits the recipe)")
     demo.add_argument("options", nargs=argparse.REMAINDER, help="options of the recipe, e.g. --epochs 2")
 
 
+def _launch(commands: Any) -> None:
+    launch = add_command(
+        commands,
+        "launch",
+        "start a recipe or a command as a job, that outlives this terminal",
+        ("gputop launch ddp --devices 0,1", "a recipe on this machine"),
+        ("gputop launch -H gpu1,gpu2 ddp --epochs 3", "on two hosts, as one run"),
+        ("gputop launch -H gpu1,gpu2 -- torchrun --nproc-per-node=8 train.py", "a command of your own"),
+        ("gputop launch --sbatch=-N2 -- torchrun --nproc-per-node=8 train.py", "the same, as a Slurm job"),
+        more="On several hosts, torchrun's nodes meet at the first host.",
+        usage="gputop launch [options] RECIPE [its options] | -- CMD …",
+        allow_abbrev=False,
+    )
+    launch.add_argument("recipe", nargs="?", metavar="RECIPE", help="a recipe; gputop demo --list shows them")
+    launch.add_argument("options", nargs=argparse.REMAINDER, help="options of the recipe, e.g. --epochs 2")
+    launch.add_argument("--name", metavar="N", help="name of the run")
+    launch.add_argument("--project", metavar="P", help="name of a project that groups several runs")
+    launch.add_argument("--devices", metavar="LIST", help="GPUs to use on each host, e.g. 0,1")
+    launch.add_argument("--cwd", metavar="DIR", help="folder in which the command runs on each host (default: this one)")
+    launch.add_argument(
+        "--rendezvous", metavar="HOST[:PORT]", help="where the nodes meet (default: the first host, a free port)"
+    )
+    launch.add_argument("--sbatch", metavar="OPTIONS", help="submit a command to Slurm with these options: --sbatch='-N2 -p x'")
+    launch.add_argument("--as-node", action="store_true", help="internal: start as one host of several; -H uses it")
+    launch.set_defaults(words=())
+    _hosts(launch)
+
+
 def _jobs(commands: Any) -> None:
-    jobs = add_command(commands, "jobs", "list launched jobs", ("gputop jobs", "list jobs, newest first"))
+    jobs = add_command(
+        commands,
+        "jobs",
+        "list launched jobs",
+        ("gputop jobs", "list jobs, newest first"),
+        ("gputop jobs -H gpu1,gpu2", "list the jobs on two hosts"),
+    )
+    _hosts(jobs)
     jobs.add_argument("--json", action="store_true", dest="as_json", help="print the jobs as JSON")
     logs = add_command(
-        commands, "logs", "print a job's log", (f"gputop logs {_JOB} --follow", "print what comes, until the job ends")
+        commands,
+        "logs",
+        "print a job's log",
+        (f"gputop logs {_JOB} --follow", "print new output until the job ends"),
+        (f"gputop logs {_JOB} -H gpu1,gpu2", "print the output of all ranks on two hosts"),
     )
+    _hosts(logs)
     logs.add_argument("job", help="a job's id; gputop jobs lists them")
-    logs.add_argument("-f", "--follow", action="store_true", help="print what is added, until the job ends")
-    stop = add_command(commands, "stop", "stop a job", (f"gputop stop {_JOB}", "stop a job and wait for its end"))
+    logs.add_argument("-f", "--follow", action="store_true", help="print new output until the job ends")
+    logs.add_argument(
+        "--until-closed", action="store_true", help="internal, with --follow: end when standard input ends; -H uses it"
+    )
+    stop = add_command(
+        commands,
+        "stop",
+        "stop a job",
+        (f"gputop stop {_JOB}", "stop a job and wait for its end"),
+        (f"gputop stop {_JOB} -H gpu1,gpu2", "stop a launch on two hosts"),
+    )
+    _hosts(stop)
     stop.add_argument("job", help="a job's id; gputop jobs lists them")
 
 
@@ -162,7 +230,7 @@ def _runs(commands: Any) -> None:
         "runs",
         "list tracked runs, and live ones that are not tracked",
         ("gputop runs", "list runs, newest first"),
-        ("gputop runs --filter 'tag:ablation lr>1e-3 loss<0.5'", "of all runs, those that match every term"),
+        ("gputop runs --filter 'tag:ablation lr>1e-3 loss<0.5'", "runs that match every term"),
         ("gputop runs --filter 'state:failed duration>2h'", "failed runs that took longer than two hours"),
     )
     own.add_argument(
@@ -175,7 +243,7 @@ def _runs(commands: Any) -> None:
     show = add_command(
         runs,
         "show",
-        "print all about one run: metrics, tags, text, ranks, configuration",
+        "print everything about one run: metrics, tags, text, ranks, configuration",
         ("gputop runs show resnet18", "the newest run of this name"),
         ("gputop runs show resnet18 --json", "one JSON object"),
     )
@@ -195,6 +263,7 @@ def _runs(commands: Any) -> None:
         "plot a run's metrics, in the terminal or as text",
         ("gputop runs plot resnet18", "plot the loss"),
         ("gputop runs plot resnet18 loss lr --width 80", "plot two metrics, 80 columns wide"),
+        ("gputop runs plot resnet18 --with baseline", "compare the losses of two runs"),
     )
     export = add_command(
         runs,
@@ -205,18 +274,21 @@ def _runs(commands: Any) -> None:
     imports = add_command(
         runs,
         "import",
-        "make runs of the files of ended trainings: TensorBoard, W&B, MLflow, CSV, JSON lines, Trainer state",
-        ("gputop runs import runs/ wandb/", "all that lies below these folders"),
+        "import files of ended trainings as runs: TensorBoard, W&B, MLflow, CSV, JSON lines, Trainer state",
+        ("gputop runs import runs/ wandb/", "everything below these folders"),
     )
     imports.add_argument("paths", nargs="+", metavar="PATH", help="a file or a folder")
     for parser in (show, plot, export, rename, tag):
         parser.add_argument("run", help="a run's id, or a name: the newest run of that name")
-    show.add_argument("--all", action="store_true", help="the whole configuration, also on a terminal")
+    show.add_argument("--all", action="store_true", help="do not shorten the configuration on a terminal")
     show.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     rename.add_argument("name", help="the new name")
     tag.add_argument("tags", nargs="+", metavar="TAG", help="a tag")
     tag.add_argument("--remove", action="store_true", help="remove these tags")
     plot.add_argument("metrics", nargs="*", metavar="METRIC", help="what to plot (default: the loss)")
+    plot.add_argument(
+        "--with", action="append", default=[], dest="others", metavar="RUN", help="another run to draw in the same plots"
+    )
     plot.add_argument("--width", type=int, metavar="COLUMNS", help="columns of a plot (default: the terminal's)")
     plot.add_argument("--height", type=int, metavar="ROWS", help="rows of a plot (default: what fits the terminal)")
     form = export.add_mutually_exclusive_group(required=True)
@@ -228,8 +300,8 @@ def _runs(commands: Any) -> None:
         "delete old runs; asks first, and never deletes one that is alive",
         ("gputop runs prune --older-than 30d --keep 20", "delete runs older than 30 days, except the 20 newest"),
     )
-    prune.add_argument("--older-than", metavar="TIME", help="runs that ended longer ago than this, e.g. 30d")
-    prune.add_argument("--keep", type=int, metavar="N", help="all but the N newest")
+    prune.add_argument("--older-than", metavar="TIME", help="delete runs that ended longer ago than this, e.g. 30d")
+    prune.add_argument("--keep", type=int, metavar="N", help="keep the N newest")
     prune.add_argument("--yes", action="store_true", help="do not ask")
 
 
@@ -240,7 +312,8 @@ def _where(commands: Any) -> None:
         "say where every rank of a run is now, and which one the others wait for",
         ("gputop where", "the newest live run"),
         ("gputop where resnet18 --json", "the newest run of this name, as one JSON object"),
-        ("gputop where 4242 --py-spy", "a process without gputop: its stack, by py-spy"),
+        ("gputop where 4242 --py-spy", "the stack of an untracked process, from py-spy"),
+        ("gputop where -H gpu1,gpu2", "the newest live run over these hosts"),
         more="It takes two seconds, and neither stops nor traces a process.",
     )
     where.add_argument(
@@ -251,8 +324,26 @@ def _where(commands: Any) -> None:
     )
     where.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
     where.add_argument(
-        "--py-spy", action="store_true", help="ask py-spy about processes that cannot be asked; it reads them with ptrace"
+        "--py-spy", action="store_true", help="ask py-spy about processes that do not answer; py-spy uses ptrace"
     )
+    _hosts(where)
+
+
+def _profile(commands: Any) -> None:
+    profile = add_command(
+        commands,
+        "profile",
+        "record a few steps of a live run with torch's profiler: where their time goes",
+        ("gputop profile", "three steps of the newest live run"),
+        ("gputop profile resnet18 --steps 1 --rank 3", "one step of rank 3 of the newest run of this name"),
+        ("gputop profile --cost", "print the expected cost and exit"),
+        more="It costs the training a few steps' time, which it says first; torch writes a few lines to the training's stderr.",
+    )
+    profile.add_argument("run", nargs="?", metavar="RUN", help="a run's id or name (default: the newest live run)")
+    profile.add_argument("--steps", type=int, default=3, metavar="N", help="how many steps, 1 to 10 (default 3)")
+    profile.add_argument("--rank", type=int, metavar="N", help="which rank (default: the lowest on this machine)")
+    profile.add_argument("--cost", action="store_true", help="print the expected cost and exit")
+    profile.add_argument("--json", action="store_true", dest="as_json", help="print one JSON object")
 
 
 def _pick(commands: Any) -> None:
@@ -271,10 +362,13 @@ def _pick(commands: Any) -> None:
 
 def _recordings(commands: Any) -> None:
     record = add_command(
-        commands, "record", "write the stream to a file", ("gputop record recording.ndjson --for 10m", "record for ten minutes")
+        commands,
+        "record",
+        "record the stream in a file",
+        ("gputop record recording.ndjson --for 10m", "record for ten minutes"),
     )
     record.add_argument("file", type=Path, help="the recording to write")
-    record.add_argument("--for", dest="seconds", metavar="TIME", help="stop after this time (else at Ctrl-C)")
+    record.add_argument("--for", dest="seconds", metavar="TIME", help="stop after this time (default: at Ctrl-C)")
     _shared(record)
     _hosts(record)
     replay = add_command(
@@ -282,6 +376,63 @@ def _recordings(commands: Any) -> None:
     )
     replay.add_argument("file", type=Path, help="a recording")
     replay.add_argument("--speed", type=float, default=1.0, metavar="X", help="2 is twice as fast (default 1)")
+
+
+def _doctor(commands: Any) -> None:
+    from gputop.cli import doctor
+
+    diagnosis = doctor.add_parser(commands)
+    _shared(diagnosis, asks=True)
+    _hosts(diagnosis)
+
+
+def _selftest(commands: Any) -> None:
+    from gputop.cli import selftest
+
+    _shared(selftest.add_parser(commands))
+
+
+def _completion(commands: Any) -> None:
+    from gputop.cli import completion
+
+    completion.add_parser(commands)
+
+
+def _agent(commands: Any) -> None:
+    agent = add_command(
+        commands,
+        "agent",
+        "write the stream to standard output: the process that the dashboard starts",
+        ("gputop agent -i 1s", "one JSON object per second, until Ctrl-C"),
+    )
+    agent.add_argument(
+        FIRST_LOOK, action="store_true", help="internal: begin with a first look at the GPUs, a line of another form"
+    )
+    agent.add_argument("--no-stand-in", action="store_true", help="do not show virtual GPUs where there is no GPU")
+    _shared(agent)
+
+
+def _export(commands: Any) -> None:
+    export = add_command(
+        commands,
+        "export",
+        "serve GPUs, runs and findings as Prometheus metrics",
+        ("gputop export", f"at http://127.0.0.1:{EXPORT_PORT}/metrics, for this machine only"),
+        ("gputop export --port 9100 --address 0.0.0.0", "for everyone who can reach this machine"),
+        more="It needs the package prometheus-client. It asks for no password.",
+    )
+    export.add_argument(
+        "--port", type=int, default=EXPORT_PORT, metavar="N", help=f"the port (default {EXPORT_PORT}; 0: any that is free)"
+    )
+    export.add_argument("--address", default="127.0.0.1", metavar="A", help="where to listen (default 127.0.0.1)")
+    _shared(export)
+
+
+_COMMANDS = (
+    *(_run, _demo, _launch, _jobs, _runs, _doctor, _where, _profile),
+    *(_pick, _selftest, _recordings, _export, _completion, _agent),
+)
+"""What adds each command, in the order of ``--help``."""
 
 
 def parse_run(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:

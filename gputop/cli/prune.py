@@ -13,10 +13,12 @@ from gputop.errors import GputopError, UsageError
 from gputop.places import runs_dir
 from gputop.snapshot import LIVE_STATES, Run
 from gputop.terminal_text import printable
+from gputop.tracking.gpus import record as gpus
 from gputop.tracking.journal import places
 from gputop.tracking.reader import labels
 
 _JOURNAL = re.compile(r"rank-\d{5,}(?:-\d+)?\.gpr(?:\.kept)?")
+_PROFILE = re.compile(r"profile-rank-\d+-[\d-]+\.json\.gz")
 
 
 def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
@@ -27,7 +29,7 @@ def prune(older_than: str | None, keep: int | None, *, yes: bool) -> None:
         GputopError: files cannot be deleted.
     """
     if older_than is None and keep is None:
-        raise UsageError("No limit was given: which runs should be deleted?", "Write --older-than 30d, or --keep 20, or both.")
+        raise UsageError("Say which runs to delete.", "Write --older-than 30d, or --keep 20, or both.")
     if keep is not None and keep < 0:
         raise UsageError(f"{keep} runs cannot be kept.", "Write --keep 20.")
     shelf = Shelf(backlog_points=2)
@@ -73,13 +75,17 @@ def _confirmed(question: str) -> bool:
 
 
 def _files(run: Run) -> list[Path]:
-    """Return the run's journals and labels; skip directories that are links."""
+    """Return the run's journals, the readings of its GPUs, and its labels; skip directories that are links."""
     found: list[Path] = []
     for root in places.archive_roots(runs_dir()):
         directory = root / run.run_id
         if places.is_ours(directory):
-            found += sorted(path for path in directory.iterdir() if _JOURNAL.fullmatch(path.name) or path.name == labels.FILE)
+            found += sorted(path for path in directory.iterdir() if _is_ours(path.name))
     return found
+
+
+def _is_ours(name: str) -> bool:
+    return any(form.fullmatch(name) for form in (_JOURNAL, _PROFILE, gpus.FILE_NAME)) or name == labels.FILE
 
 
 def _delete(run: Run) -> None:

@@ -56,12 +56,14 @@ def runs(
         from gputop.cli.plot import READ_POINTS, plot
 
         run, points = read_run(options.run, READ_POINTS)
+        others = [read_run(name, READ_POINTS) for name in options.others]
         color = not options.no_color
         print_colored(
             plot(
                 run,
                 points,
                 options.metrics,
+                others,
                 width=options.width,
                 height=options.height,
                 color=color,
@@ -101,7 +103,7 @@ def list_text(
     are listed.
     """
     if not found and not untracked:
-        return "No runs yet. A script makes one with gputop.init(), and l in gputop launches a demo."
+        return "No runs yet. Call gputop.init() in a script, use gputop run -- CMD, or press l in gputop."
     now = time.time()
     rows = []
     by_id = {run.run_id: run for run in curves}

@@ -37,7 +37,9 @@ def add_parser(commands: Any) -> argparse.ArgumentParser:
         ("gputop selftest --no-training", "ask the driver only; starts nothing"),
         more="Trains a small network for some seconds. Exit code: 0 all as it should be, 1 a check failed, 3 no GPU.",
     )
-    parser.add_argument("--for", dest="seconds", metavar="TIME", default=SECONDS, help=f"of each training (default {SECONDS})")
+    parser.add_argument(
+        "--for", dest="seconds", metavar="TIME", default=SECONDS, help=f"length of each training (default {SECONDS})"
+    )
     parser.add_argument("--no-training", action="store_true", help="ask the driver only")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="FILE", help="the file to write (default gputop-selftest-DATE.json here)"

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterator
 
 from gputop.errors import GputopError, UsageError, describe_unexpected
-from gputop.snapshot import Points, Run
+from gputop.snapshot import LIVE_STATES, Points, Run
 from gputop.terminal_text import printable
 from gputop.tracking.reader.runs import RunReader, RunUpdate
 
 EVERYTHING = 1 << 62
 """As a number of points or runs: no decimation, no limit."""
-_BE_RID = "Move that file away to be rid of this message."
+_SILENCE = "Move that file away to silence this message."
 
 
 class Shelf:
@@ -43,7 +43,22 @@ class Shelf:
         """Name on standard error the runs that cannot be read; only those with ``run_ids`` if some are given."""
         for run_id, why in self.unreadable().items():
             if not run_ids or run_id in run_ids:
-                print(printable(f"gputop: Run {run_id} cannot be read: {why}. {_BE_RID}"), file=sys.stderr)
+                print(printable(f"gputop: Run {run_id} cannot be read: {why}. {_SILENCE}"), file=sys.stderr)
+
+    def live(self, name: str | None) -> Run:
+        """Return the run with this id or name, or the newest live one.
+
+        Raises:
+            UsageError: there is no such run.
+            GputopError: it cannot be read.
+        """
+        found = self.poll().runs
+        if name is not None:
+            return self.find(name, found)
+        run = next((run for run in found if run.state in LIVE_STATES), None)
+        if run is None:
+            raise UsageError("There is no live run.", "gputop run -- CMD starts one that gputop tracks.")
+        return run
 
     def find(self, name: str, found: tuple[Run, ...]) -> Run:
         """Return the run with this id, or the newest with this name.
@@ -60,7 +75,7 @@ class Shelf:
             return run
         why = self.unreadable().get(name)
         if why is not None:
-            raise GputopError(f"Run {name} cannot be read: {why}.", _BE_RID)
+            raise GputopError(f"Run {name} cannot be read: {why}.", _SILENCE)
         raise UsageError(f"There is no run {name!r}.", "gputop runs lists them.")
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from gputop import units
 from gputop.cli.shelf import Shelf, points_of
 from gputop.cli.table import table
+from gputop.facts.held import held_lines
 from gputop.facts.record import Record
 from gputop.facts.table import Error, Facts
 from gputop.snapshot import Points, Run, encode, loss_metric
@@ -89,10 +90,12 @@ def show_lines(
     for rank in run.ranks:
         values = "  ".join(f"{name} {units.metric(value)}" for name, value in rank.metrics.items())
         code = f", exit code {rank.exit_code}" if rank.exit_code else ""
-        where = f"pid {rank.pid}, {rank.state}{code}, step {units.count(rank.step)}"
+        pid = units.UNKNOWN if rank.pid is None else rank.pid
+        where = f"pid {pid}, {rank.state}{code}, step {units.count(rank.step)}"
         # One rank's values are those of the table.
         lines.append(f"rank {rank.rank} ({where})" + (f": {values or 'nothing logged'}" if len(run.ranks) > 1 else ""))
         lines += _error_line(Facts(rank.facts).error)
+        lines += [f"  {text}" for text in held_lines(rank.facts)]
         lines += [f"  could not be collected: {what}" for what in Facts(rank.facts).uncollected or ()]
     return lines + _config_lines(run, config_lines)
 

@@ -1,9 +1,10 @@
-"""``gputop where``: where every rank of a run is now, and which one the others wait for."""
+"""``gputop where``: where every rank of a run is now, and which one the others wait for. Also over several machines."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -15,10 +16,11 @@ from gputop.terminal_text import printable
 from gputop.where import py_spy
 from gputop.where.asking import ask_run
 from gputop.where.foreign import ask_process
-from gputop.whereabouts import Whereabouts, folded, judged, sentence, summary, who
+from gputop.whereabouts import RankPlace, Whereabouts, folded, judged, sentence, summary, who
 
 if TYPE_CHECKING:
     from gputop.agent.sampler import Sampler
+    from gputop.hosts.fleet import Fleet
 
 _MARK = "> "
 
@@ -50,6 +52,27 @@ def where(
     return code
 
 
+def where_of_hosts(options: argparse.Namespace, fleet: Fleet) -> int:
+    """Print where every rank of a run over ``fleet`` is; return 1 if ranks wait for another one, or a host was not read.
+
+    Raises:
+        UsageError: the hosts have no such run, or py-spy is asked for.
+    """
+    from gputop.cli.across.where import ask_hosts
+
+    if options.py_spy:
+        raise UsageError("py-spy looks at processes of this machine.", "Leave out --py-spy, or run this there.")
+    answer, hosts = ask_hosts(fleet, options.run)
+    unread = [host for host in hosts if host.last_heard_at is None]
+    if options.as_json:
+        print(json.dumps({**encode(answer), "hosts": encode(hosts)}))
+    else:
+        print("\n".join(map(printable, lines(answer, by_host=True))))
+        for host in unread:
+            print(printable(host.sentence), file=sys.stderr)
+    return EXIT_PROBLEM if answer.behind or unread else EXIT_OK
+
+
 def _tell(answer: Whereabouts, options: argparse.Namespace) -> int:
     if options.py_spy:
         places = [py_spy.ask(place) if place.source is None and place.is_there else place for place in answer.ranks]
@@ -78,15 +101,24 @@ def _run_of(pid: int, runs: tuple[Run, ...]) -> Run | None:
     return next((run for run in runs for rank in run.ranks if rank.pid == pid and rank.state in LIVE_STATES), None)
 
 
-def lines(answer: Whereabouts) -> list[str]:
-    """Return the answer as text: the verdict, then one line for the ranks at each place."""
+def lines(answer: Whereabouts, *, by_host: bool = False) -> list[str]:
+    """Return the answer as text: the verdict, then one line for the ranks at each place; ``by_host`` names their hosts."""
     head = f"{answer.name}  {answer.run_id}" if answer.run_id is not None else answer.name
     known = summary(answer)
     told = [f"{head}: {known}." if known is not None else head]
     for places in folded(answer.ranks):
         behind = any(place.rank in answer.behind for place in places)
-        told.append(f"{_MARK if behind else '  '}{who(places)}: {sentence(places, max(answer.taken_at, time.time()))}")
+        them = _who_where(places) if by_host else who(places)
+        told.append(f"{_MARK if behind else '  '}{them}: {sentence(places, max(answer.taken_at, time.time()))}")
         if behind:
             pids = [str(place.pid) for place in places if place.pid is not None]
             told.append(f"    process {', '.join(pids)}; its stack: {' < '.join(places[0].stack) or 'N/A'}")
     return told
+
+
+def _who_where(places: Sequence[RankPlace]) -> str:
+    """Return "ranks 0-3 on a; ranks 4-7 on b"."""
+    hosts: dict[str, list[RankPlace]] = {}
+    for place in places:
+        hosts.setdefault(place.hostname or "N/A", []).append(place)
+    return "; ".join(f"{who(there)} on {host}" for host, there in hosts.items())

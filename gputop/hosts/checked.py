@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from gputop.questions import Answer, answer_in, is_answer
-from gputop.run_questions import RunsAnswer
+from gputop.run_questions import GpusAnswer, RunsAnswer
 from gputop.snapshot import SCHEMA_VERSION, Points, Problem, Run, Snapshot
 from gputop.terminal_text import strip_controls
 from gputop.units import INTERVAL_MAX_S, INTERVAL_MIN_S
@@ -44,7 +44,7 @@ def snapshot_in(line: bytes) -> Snapshot:
         NewerStreamError: it is of a newer version.
         FormatError: it holds no snapshot.
     """
-    data = _clean(line)
+    data = data_in(line)
     version = data.get("schema_version", 1) if isinstance(data, dict) else None
     if not isinstance(version, int) or "sequence" not in data:
         raise FormatError("not a snapshot")
@@ -61,11 +61,19 @@ def answer_of(line: bytes) -> Answer | None:
     """
     if not is_answer(line):
         return None
-    answer = answer_in(json.dumps(_clean(line), separators=(",", ":")).encode())
+    answer = answer_in(json.dumps(data_in(line), separators=(",", ":")).encode())
+    if isinstance(answer, GpusAnswer):
+        gpus = (past for past in answer.gpus if past.is_whole and all(map(math.isfinite, past.times)))
+        return replace(answer, gpus=tuple(gpus)[: MOST["devices"]])
     return replace(answer, points=_whole(answer.points)) if isinstance(answer, RunsAnswer) else answer
 
 
-def _clean(line: bytes) -> Any:
+def data_in(line: bytes) -> Any:
+    """Return the JSON that a line holds, without control characters.
+
+    Raises:
+        FormatError: it holds none, or more than a machine has to say.
+    """
     if line.count(b"[") + line.count(b"{") > OPENINGS_MOST:
         raise FormatError("more records than a machine has")
     data = parse_json(line, LEVELS_MAX)

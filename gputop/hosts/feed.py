@@ -6,17 +6,20 @@ a path that a host names.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
-from gputop.agent.feed import FeedKind, Inbox
-from gputop.hosts.state import SHOWING_STATES, WORDS
-from gputop.hosts.stream import Heard, HostStream
+from gputop.agent.feed import Feed, FeedKind, Inbox
+from gputop.hosts.state import SHOWING_STATES, WORDS, HostStatus
+from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
 from gputop.hosts.transport import Transport
 from gputop.questions import Question, command_of
 from gputop.units import duration
 
 PENDING_MAX = 3600
+CLOSING_MOST = 32
 BUSY_TRIES = 4
 """So often a host may turn the first connection away before the screen gives up."""
 
@@ -29,11 +32,14 @@ class HostFeed(Inbox):
 
     kind: FeedKind = "live"
 
-    def __init__(self, host: str, transport: Transport, arguments: Sequence[str]) -> None:
+    def __init__(
+        self, host: str, transport: Transport, arguments: Sequence[str], turn: threading.Semaphore | None = None
+    ) -> None:
+        """``turn`` is shared by the feeds of several hosts: only so many connect at a time."""
         super().__init__(PENDING_MAX)
         self.host: str | None = host
         self._notify: Callable[[], object] = lambda: None
-        self._stream = HostStream(host, transport, arguments, self._hear)
+        self._stream = HostStream(host, transport, arguments, self._hear, turn)
         self._stream.start()
 
     def start(self, notify: Callable[[], object]) -> None:
@@ -47,6 +53,11 @@ class HostFeed(Inbox):
         if heard.answer is not None:
             self._answers.append(heard.answer)
         self._notify()
+
+    @property
+    def link(self) -> HostStatus:
+        """How it stands with the host."""
+        return self._stream.status
 
     def ask(self, question: Question) -> None:
         """Ask the gputop there."""
@@ -80,3 +91,15 @@ class HostFeed(Inbox):
     def close(self) -> None:
         """End the connection."""
         self._stream.close()
+
+
+def feeds_of(hosts: Sequence[str], transport: Transport, arguments: Sequence[str]) -> tuple[HostFeed, ...]:
+    """Return a feed of each host; they take turns to connect."""
+    turn = threading.Semaphore(CONNECTING_MOST)
+    return tuple(HostFeed(host, transport, arguments, turn) for host in hosts)
+
+
+def close_all(feeds: Sequence[Feed]) -> None:
+    """End all connections at once: one after another, each may take half a second."""
+    with ThreadPoolExecutor(CLOSING_MOST) as pool:
+        list(pool.map(lambda feed: feed.close(), feeds))

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from gputop.hosts.feed import CLOSING_MOST
 from gputop.hosts.state import HostStatus
 from gputop.hosts.stream import CONNECTING_MOST, Heard, HostStream
 from gputop.hosts.transport import Transport
@@ -15,7 +16,6 @@ NEWS_MAX = 512
 """News that wait to be taken: where nobody takes them, hosts wait in their turn."""
 ONCE_TRIES = 3
 """How often one reading connects to a host whose sshd turns it away."""
-CLOSING_MOST = 32
 
 
 class Fleet:

@@ -25,7 +25,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with the scripts, and with the command ``gputop`` that they ask."""
     place = tmp_path_factory.mktemp("completion")
     for shell in ("bash", "zsh", "fish"):
-        done = subprocess.run([*SCRIPT, shell], capture_output=True, text=True, timeout=60, check=True)
+        done = subprocess.run([*SCRIPT, shell], capture_output=True, text=True, timeout=180, check=True)
         (place / shell).write_text(done.stdout)
     command = place / "gputop"
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m gputop "$@"\n')
@@ -46,7 +46,7 @@ def ask(shell: str, scripts: Path, *words: str) -> list[str]:
         command = f"source {script}; COMP_WORDS=({listed}); COMP_CWORD={len(words)}; _gputop; "
         command += "printf '%s\\n' \"${COMPREPLY[@]}\""
     env = dict(os.environ) | {"PATH": f"{scripts}{os.pathsep}{os.environ['PATH']}"}
-    done = subprocess.run([shell, "-c", command], capture_output=True, text=True, env=env, timeout=60, check=False)
+    done = subprocess.run([shell, "-c", command], capture_output=True, text=True, env=env, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     return [item.partition("\t")[0] for item in done.stdout.splitlines()]
 
@@ -66,7 +66,7 @@ def test_zsh_reads_the_script(scripts: Path) -> None:
     if shutil.which("zsh") is None:
         pytest.skip("zsh is not installed here")
     command = f"autoload -Uz compinit && compinit -u -D; source {shlex.quote(str(scripts / 'zsh'))}; print ${{_comps[gputop]}}"
-    done = subprocess.run(["zsh", "-f", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["zsh", "-f", "-c", command], capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     assert "_gputop" in done.stdout
 
@@ -83,7 +83,7 @@ def test_every_command_of_the_parser_is_in_the_script(scripts: Path) -> None:
 def test_names_of_runs_are_words(home: Home) -> None:
     home.run("import gputop\nfor name in ('first', 'two words', 'a;b'): gputop.init(name=name).finish()")
     env = dict(os.environ) | {"GPUTOP_DIR": str(home.state)}
-    done = subprocess.run([*SCRIPT, "--names", "runs"], capture_output=True, text=True, env=env, timeout=60, check=True)
+    done = subprocess.run([*SCRIPT, "--names", "runs"], capture_output=True, text=True, env=env, timeout=180, check=True)
     found = done.stdout.split("\n")
     assert "first" in found
     assert not {"two words", "two", "a;b"} & set(found)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import io
@@ -22,6 +21,7 @@ from gputop.cli import jobs as jobs_command
 from gputop.cli import runs as runs_command
 from gputop.cli.main import main
 from gputop.cli.once import once_text
+from gputop.cli.parser import build_parser
 from gputop.cli.plot import plot
 from gputop.cli.show import show_lines
 from gputop.doctor.diagnosis import Doctor
@@ -339,8 +339,8 @@ def test_a_damaged_job_costs_itself_alone(seed: int, home: Home) -> None:
             (jobs_dir() / job_id / name).write_text(json.dumps(data))
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        jobs_command.jobs(argparse.Namespace(as_json=False))
-        jobs_command.jobs(argparse.Namespace(as_json=True))
+        jobs_command.jobs(build_parser().parse_args(["jobs"]))
+        jobs_command.jobs(build_parser().parse_args(["jobs", "--json"]))
     assert said.getvalue().count(good) == 2 + said.getvalue().count(f"/{good}")
     PrintedRuns().poll(set())
     LogMatches().poll()

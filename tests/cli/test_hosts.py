@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gputop.cli.hosts_text import joined_runs
 from gputop.cli.main import main
-from gputop.hosts.state import HostStatus
-from gputop.hosts.stream import Heard
-from gputop.snapshot import Rank, Run
 from gputop.sources.recording import read_recording
 from gputop.tracking.journal import identity
 from gputop.tracking.journal.files import OpenJournal
-from tests import samples
 from tests.hosts.sshd import DEADLINE_S, Lab, gputop_there, lab, needs_sshd
 from tests.tracking.kit import Home, home
 
@@ -93,7 +88,10 @@ def test_a_stream_and_recordings_of_hosts(
     [
         (["--once", "--via", "ssh {host}"], "Name them with -H"),
         (["--once", "--remote", "gputop"], "Name them with -H"),
-        (["-H", "a", "doctor"], "this machine only"),
+        (["-H", "a", "runs"], "this machine only"),
+        (["-H", "a", "demo", "ddp"], "Write gputop launch -H."),
+        (["where", "--py-spy", "-H", "a"], "processes of this machine"),
+        (["doctor", "--before", "-H", "a"], "reads other machines live"),
         (["--once", "-H=-oProxyCommand=x"], "cannot be the name of a host"),
         (["--once", "-H", "a", "--via", "ssh"], "does not say where the host goes"),
         (["--once", "-H", "a", "--remote", "a\nb"], "not a command in one line"),
@@ -105,15 +103,21 @@ def test_what_cannot_work_is_refused(words: list[str], said: str, capsys: pytest
     assert said in capsys.readouterr().err
 
 
-def heard(host: str, *ranks: Rank) -> Heard:
-    run = Run("r1", "ddp", state="running", ranks=ranks)
-    return Heard(HostStatus(host, "live"), replace(samples.snapshot(), runs=(run,), process_runs=()))
-
-
-def test_ranks_of_one_run_on_several_hosts_are_one_run() -> None:
-    ours = Rank(0, state="running", step=8, last_log_at=20.0)
-    theirs = Rank(1, state="running", step=7, last_log_at=19.0)
-    older = Rank(0, state="running", step=3, last_log_at=10.0)
-    ((run, _, hosts),) = joined_runs([heard("a", ours), heard("b", older, theirs)])
-    assert run.ranks == (ours, theirs)
-    assert (run.step, hosts) == (7, ("a", "b"))
+def test_the_doctor_reports_each_host_and_the_runs_over_them(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gputop.doctor.watch.SETTLED_S", 0.5)
+    monkeypatch.setattr("gputop.doctor.watch.IDLE_S", 0.5)
+    monkeypatch.setattr("gputop.cli.across.doctor.LOST_AFTER_S", 0.0)
+    reacher = tmp_path / "reach.py"
+    reacher.write_text("import os, sys\nif sys.argv[1] == 'gone':\n    sys.exit('nobody')\nos.execvp('sh', ['sh'])\n")
+    there = reach(f"{shlex.join([sys.executable, str(reacher)])} {{host}}", tmp_path / "there")
+    assert main(["doctor", "--for", "30s", "-H", "a,gone", *there]) == 1
+    said = capfd.readouterr().out
+    assert "a:\n\n" in said
+    assert "gone: failed. The connection ended: nobody." in said
+    assert main(["doctor", "--for", "30s", "--json", "-H", "a,gone", *there]) == 1
+    data = json.loads(capfd.readouterr().out)
+    assert data["hosts"]["gone"] is None
+    assert data["hosts"]["a"]["findings"] is not None
+    assert data["runs_over_hosts"] is None

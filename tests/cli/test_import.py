@@ -60,7 +60,10 @@ def test_files_of_ended_trainings_become_runs_and_only_once(
     assert set(runs["runs/exp2"].ranks[0].metrics) == {"train/loss", "validation/acc"}
     values = [json.loads(line) for line in said(capsys, "export", first.run_id, "--json").splitlines()]
     assert [(value["step"], value["time"]) for value in values] == [(step, T0 + step) for step in LOSSES]
-    assert "curve: read from TensorBoard" in said(capsys, "show", first.run_id)
+    shown = said(capsys, "show", first.run_id)
+    assert "curve: read from TensorBoard" in shown
+    assert "rank 0 (pid N/A, finished, step 49)" in shown
+    assert json.loads(said(capsys, "show", first.run_id, "--json"))["ranks"][0]["pid"] is None
     assert len(said(capsys, "plot", "output", "--width", "60").splitlines()) > 5
     assert said(capsys, "rename", first.run_id, "baseline")
 

@@ -23,8 +23,9 @@ COLOR = "\x1b[38;5;"
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Home:
-    """A home with a run of two ranks, one with only NaN, one without points."""
+    """A home with a run of two ranks, one that names its loss otherwise, one with only NaN, one without points."""
     home = Home(tmp_path_factory.mktemp("state"))
+    assert home.run(SCRIPT.replace("loss=", "train_loss="), GPUTOP_RUN_ID="other", RANK="0", WORLD_SIZE="1")[0] == 0
     for rank in ("0", "1"):
         assert home.run(SCRIPT, GPUTOP_RUN_ID="two", RANK=rank, WORLD_SIZE="2")[0] == 0
     assert home.run("import gputop\ngputop.init(name='nan').log(loss=float('nan'))", GPUTOP_RUN_ID="nan")[0] == 0
@@ -36,7 +37,7 @@ def plot(state: Home, *arguments: str, **environment: str) -> subprocess.Complet
     command = [sys.executable, "-m", "gputop", *("runs", "plot", *arguments)]
     env = {**clean_environment(state.state), "PYTHONIOENCODING": "utf-8", **environment}
     kept = {name: value for name, value in env.items() if name not in ("COLUMNS", "LINES") or name in environment}
-    return subprocess.run(command, env=kept, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    return subprocess.run(command, env=kept, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=180)
 
 
 def test_in_a_pipe_the_loss_is_plain_text_of_80_by_24(state: Home) -> None:
@@ -95,6 +96,21 @@ def test_an_unknown_run_or_metric_says_which_there_are(state: Home) -> None:
         done = plot(state, "two", option, value)
         assert done.returncode == 2
         assert f"{option} {value} is out of range." in done.stderr
+
+
+def test_runs_are_compared_in_one_plot(state: Home) -> None:
+    done = plot(state, "two", "--with", "other", "--with", "two")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert lines[:2] == ["loss  lenet two, lenet other", "* two  o other"]
+    assert len(lines) == 23
+    assert "o" in done.stdout.split("other")[-1]
+    assert "**" in done.stdout
+    done = plot(state, "two", "accuracy", "--with", "bare")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Run bare has no metric 'accuracy'. It has none yet." in done.stderr
+    done = plot(state, "two", "--with", "three")
+    assert "There is no run 'three'." in done.stderr
 
 
 def test_a_run_without_points_says_so(state: Home) -> None:

@@ -34,7 +34,7 @@ def prune(home: Home, *arguments: str, answer: str | None = None) -> tuple[int, 
     ) as process:
         if answer is not None:
             os.write(primary, answer.encode())
-        out, _ = process.communicate(timeout=60)
+        out, _ = process.communicate(timeout=180)
     if secondary is not None:
         os.close(primary)
         os.close(secondary)
@@ -86,6 +86,7 @@ def test_it_asks_and_takes_only_yes(home: Home) -> None:
 def test_what_is_not_gputops_stays(home: Home, tmp_path: Path) -> None:
     make(home, "mine", "linked")
     (home.runs / "mine" / "notes.txt").write_text("keep me")
+    (home.runs / "mine" / "profile-rank-0-20261123-005000.json.gz").write_bytes(b"a profile")
     elsewhere = tmp_path / "elsewhere"
     (home.runs / "linked").rename(elsewhere)
     (home.runs / "linked").symlink_to(elsewhere)
@@ -94,6 +95,7 @@ def test_what_is_not_gputops_stays(home: Home, tmp_path: Path) -> None:
     assert "holds other files and was kept" in out
     assert (home.runs / "mine" / "notes.txt").read_text() == "keep me"
     assert not list((home.runs / "mine").glob("*.gpr"))
+    assert [path.name for path in (home.runs / "mine").iterdir()] == ["notes.txt"]
     assert list(elsewhere.glob("*.gpr"))
 
 

@@ -134,7 +134,7 @@ def test_a_run_is_renamed_and_tagged_while_it_lives_and_after(home: Home, capsys
     assert reader.poll().runs[0].name == "my name", "a reader that follows it sees it too"
     assert said(capsys, "tag", "my name", "new", "b") == "x: a, b, new\n"
     assert said(capsys, "tag", "x", "a", "--remove") == "x: b, new\n"
-    process.communicate("\n", timeout=60)
+    process.communicate("\n", timeout=180)
     assert "tags: b, late, new" in said(capsys, "show", "x")
     assert reader.poll().runs[0].name == "my name"
     assert said(capsys, "tag", "x", "a") == "x: a, b, late, new\n"

@@ -25,7 +25,7 @@ def run(command: str, redirected: str) -> subprocess.CompletedProcess[str]:
         ["bash", "-c", f"exec {PYTHON} -m gputop {command} {redirected}"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=180,
         check=False,
     )
 
@@ -82,7 +82,7 @@ def test_a_user_without_an_entry_in_passwd_gets_an_answer() -> None:
             cwd="/",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=180,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, ""), done.stderr

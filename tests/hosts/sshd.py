@@ -32,6 +32,11 @@ def gputop_there(state: Path) -> str:
     return shlex.join(words)
 
 
+def gputop_at_home() -> str:
+    """The same with the state that the host gives its logins, see ``Lab.state``."""
+    return shlex.join(["env", f"PYTHONPATH={REPOSITORY}", sys.executable, "-m", "gputop"])
+
+
 def key(path: Path) -> Path:
     """A new key without a passphrase."""
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(path)], check=True)
@@ -104,6 +109,7 @@ class Lab:
             f"AuthorizedKeysFile {self.folder}/authorized_keys\n"
             "PasswordAuthentication no\nKbdInteractiveAuthentication no\nUsePAM no\nStrictModes no\n"
             "PermitRootLogin prohibit-password\n"
+            f'SetEnv "GPUTOP_DIR={self.state(name)}"\n'
         )
         assert SSHD is not None
         log = self.folder / f"log_{name}"
@@ -116,6 +122,10 @@ class Lab:
             assert self.servers[-1].poll() is None, log.read_text()
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.02)
+
+    def state(self, name: str) -> Path:
+        """Where gputop keeps its files on a host, unless a command says otherwise."""
+        return self.folder / f"state_{name}"
 
     @property
     def via(self) -> str:

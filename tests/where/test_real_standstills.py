@@ -133,7 +133,7 @@ def test_the_rank_that_the_others_wait_for_is_named_with_its_line(ranks: Ranks, 
     )
     done = subprocess.run(
         [sys.executable, "-m", "gputop", "where", "--json"],
-        env=clean_environment(ranks.home.state), capture_output=True, text=True, timeout=60, check=False,
+        env=clean_environment(ranks.home.state), capture_output=True, text=True, timeout=180, check=False,
     )  # fmt: skip
     assert done.returncode == 1, done.stdout + done.stderr
     assert json.loads(done.stdout)["behind"] == [1]

@@ -1,0 +1,151 @@
+"""``gputop doctor -H``: what is wrong on each of several machines, and in the runs over them."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gputop.errors import EXIT_OK, EXIT_PROBLEM, UsageError
+from gputop.terminal_text import printable
+
+if TYPE_CHECKING:
+    from gputop.doctor.watch import Outcome
+    from gputop.hosts.fleet import Fleet
+    from gputop.hosts.stream import Heard
+    from gputop.joined.runs import JoinedRun, Seen
+
+
+class _Watched:
+    """What the doctor knows of one host, and of the runs over all of them."""
+
+    def __init__(self, hosts: Sequence[str]) -> None:
+        from gputop.doctor.diagnosis import Doctor
+        from gputop.joined.stream import JoinedStream
+
+        self.doctors = {host: Doctor() for host in hosts}
+        self.outcomes: dict[str, Outcome] = {}
+        self.seen: dict[str, Seen] = {}
+        self.over = Doctor()
+        self.over_outcome: Outcome | None = None
+        self.runs: tuple[JoinedRun, ...] = ()
+        self._stream = JoinedStream()
+
+    def take(self, heard: Heard, run: str | None) -> None:
+        """Take news of a host."""
+        from gputop.doctor.watch import standing
+        from gputop.joined.runs import Seen
+
+        host, snapshot = heard.status.host, heard.snapshot
+        if snapshot is None:
+            return
+        offset_s = heard.status.clock_offset_s or 0.0
+        self.outcomes[host] = standing(self.doctors[host], snapshot, run)
+        self.seen[host] = Seen(host, snapshot, offset_s)
+        self._stream.take(host, [snapshot], offset_s)
+
+    def join(self, run: str | None) -> None:
+        """Judge the runs over hosts by what came."""
+        from gputop.doctor.watch import standing
+        from gputop.joined.runs import shared_runs
+
+        seen = list(self.seen.values())
+        self.runs = shared_runs(seen)
+        if self.runs:
+            whole = self._stream.snapshot(self.runs, seen, time.time(), time.monotonic())
+            self.over_outcome = standing(self.over, whole, run)
+
+    def settled(self, lost: int) -> bool:
+        """Return whether more time would change nothing on the hosts that are read, and in the runs over them."""
+        from gputop.doctor.watch import settled
+
+        if len(self.outcomes) + lost < len(self.doctors):
+            return False
+        each = all(settled(self.doctors[host], outcome) for host, outcome in self.outcomes.items())
+        return each and (self.over_outcome is None or self.over.observed_s >= OVER_S)
+
+
+OVER_S = 100.0
+"""How long runs over hosts are watched: the steps of one may have to stand still for a minute, and be seen to for a while."""
+JOINED_EVERY_S = 1.0
+LOST_AFTER_S = 5.0
+"""A host that cannot be reached is waited for this long: its first failure may be one of its sshd's moods."""
+
+
+def diagnose(options: argparse.Namespace, fleet: Fleet) -> int:
+    """Watch until nothing is undecided on any host, then report each, and the runs over them.
+
+    Raises:
+        UsageError: an option is given that looks at this machine.
+    """
+    from gputop.doctor.watch import LONGEST_S
+    from gputop.units import parse_duration
+
+    if options.replay or options.before or options.watch or options.log or options.rules is not None:
+        raise UsageError("-H reads other machines live.", "Leave out --replay, --before, --watch, --log and --rules.")
+    longest_s = parse_duration(options.seconds) if options.seconds is not None else LONGEST_S
+    watched = _Watched([stream.status.host for stream in fleet.streams])
+    began = joined_at = time.monotonic()
+    with contextlib.closing(fleet):
+        fleet.start()
+        while (now := time.monotonic()) - began < longest_s:
+            heard = fleet.take(0.5)
+            if heard is not None:
+                watched.take(heard, options.run)
+            if now - joined_at >= JOINED_EVERY_S:
+                joined_at = now
+                watched.join(options.run)
+                lost = sum(stream.status.last_heard_at is None and stream.failures > 0 for stream in fleet.streams)
+                if watched.settled(lost if now - began > LOST_AFTER_S else 0):
+                    break
+        statuses = [stream.status for stream in fleet.streams]
+    _print(options, watched, [(status.host, status.sentence) for status in statuses])
+    outcomes = [*watched.outcomes.values(), *([watched.over_outcome] if watched.over_outcome is not None else [])]
+    wrong = any(outcome.undecided or any(item.severity != "info" for item in outcome.findings) for outcome in outcomes)
+    return EXIT_PROBLEM if wrong or len(watched.outcomes) < len(statuses) else EXIT_OK
+
+
+def _print(options: argparse.Namespace, watched: _Watched, hosts: Sequence[tuple[str, str]]) -> None:
+    from gputop.doctor.findings.finding import findings_json
+    from gputop.doctor.report import text_report
+
+    over = watched.over_outcome
+    if options.as_json:
+        data = {
+            host: None
+            if (outcome := watched.outcomes.get(host)) is None
+            else findings_json(outcome.findings, outcome.suppressed, watched.doctors[host].abstained, outcome.undecided)
+            for host, _ in hosts
+        }
+        joined = None if over is None else findings_json(over.findings, over.suppressed, watched.over.abstained, over.undecided)
+        print(json.dumps({"hosts": data, "runs_over_hosts": joined}))
+        return
+    blocks = []
+    for host, sentence in hosts:
+        outcome = watched.outcomes.get(host)
+        if outcome is None:
+            blocks.append(sentence)
+            continue
+        abstained = watched.doctors[host].abstained
+        report = text_report(outcome.findings, abstained, outcome.snapshot, outcome.suppressed, outcome.undecided)
+        blocks.append(f"{host}:\n\n{report}")
+    for run in watched.runs:
+        blocks.append(_over(run, over))
+    print("\n\n".join("\n".join(map(printable, block.split("\n"))) for block in blocks))
+
+
+def _over(run: JoinedRun, outcome: Outcome | None) -> str:
+    """Return what a run comes to over its hosts, and what is wrong among them."""
+    from gputop import units
+    from gputop.doctor.report import finding_text
+
+    places = ", ".join(f"{part.host} ranks {units.ranges(part.ranks)}" for part in run.parts)
+    blocks = [f"Run {run.run.name} over {len(run.parts)} hosts: {places}."]
+    if run.missing:
+        blocks.append(f"Ranks {units.ranges(run.missing)} of {run.run.world_size} have not been heard of.")
+    found = [item for item in outcome.findings if item.run == run.run.run_id] if outcome is not None else []
+    blocks += [finding_text(item, number, len(found)) for number, item in enumerate(found, 1)]
+    return "\n\n".join(blocks if found or run.missing else [*blocks, "Nothing is wrong among its hosts."])

@@ -1,0 +1,86 @@
+"""``gputop where -H``: asks the ranks of a run over several machines where they are. Each machine asks its own."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from gputop.errors import UsageError
+from gputop.hosts.state import SHOWING_STATES, HostStatus
+from gputop.joined.runs import JoinedRun, Seen, join
+from gputop.joined.whereabouts import Told, lasting, over_hosts
+from gputop.questions import command_of
+from gputop.snapshot import LIVE_STATES
+from gputop.whereabouts import Whereabouts, WhereQuestion
+
+if TYPE_CHECKING:
+    from gputop.hosts.fleet import Fleet
+    from gputop.hosts.stream import HostStream
+
+ANSWER_S = 20.0
+"""How long an answer is waited for: it takes two seconds there, and longer where /proc hangs."""
+_BUSY_TRIES = 3
+"""So often a host whose sshd turns connections away is waited for."""
+
+
+def ask_hosts(fleet: Fleet, name: str | None) -> tuple[Whereabouts, list[HostStatus]]:
+    """Return where the ranks of a run are, and how it stands with each host. ``name`` is a run's id or name; None: the newest.
+
+    Raises:
+        UsageError: the hosts that can be read have no such run.
+    """
+    with contextlib.closing(fleet):
+        fleet.start()
+        seen = _first_look(fleet)
+        run = _chosen(join(seen), name, [stream.status for stream in fleet.streams])
+        answer = _ask(fleet, run)
+        if answer.behind:
+            answer = lasting(answer, _ask(fleet, run))
+        return answer, [stream.status for stream in fleet.streams]
+
+
+def _first_look(fleet: Fleet) -> list[Seen]:
+    """Wait for a reading of each host, or for why there is none."""
+    seen: dict[str, Seen] = {}
+    while not all(stream.status.host in seen or _is_lost(stream) for stream in fleet.streams):
+        heard = fleet.take(0.2)
+        if heard is not None and heard.snapshot is not None:
+            host = heard.status.host
+            seen[host] = Seen(host, heard.snapshot, heard.status.clock_offset_s or 0.0)
+    return [seen[stream.status.host] for stream in fleet.streams if stream.status.host in seen]
+
+
+def _is_lost(stream: HostStream) -> bool:
+    return stream.failures >= (_BUSY_TRIES if stream.status.state == "busy" else 1)
+
+
+def _chosen(runs: Sequence[JoinedRun], name: str | None, hosts: Sequence[HostStatus]) -> JoinedRun:
+    newest = sorted((run for run in runs if run.source is None), key=lambda run: run.run.created_at or 0.0, reverse=True)
+    if name is None:
+        found = [run for run in newest if run.run.state in LIVE_STATES]
+    else:
+        found = [run for run in newest if run.run.run_id == name] or [run for run in newest if run.run.name == name]
+    if found:
+        return found[0]
+    unread = " ".join(status.sentence for status in hosts if status.last_heard_at is None)
+    what = "There is no live run on these hosts." if name is None else f"There is no run {name!r} on these hosts."
+    hint = "gputop --once -H lists their runs. A process is asked on its own machine: gputop where PID."
+    raise UsageError(what, f"{unread} {hint}".strip())
+
+
+def _ask(fleet: Fleet, run: JoinedRun) -> Whereabouts:
+    """Ask the hosts that list the run, at the same time."""
+    asked = [stream for stream in fleet.streams if stream.status.host in run.known_by]
+    for stream in asked:
+        stream.send(command_of(WhereQuestion(run.run.run_id)))
+    told: dict[str, Told] = {}
+    deadline = time.monotonic() + ANSWER_S
+    while time.monotonic() < deadline:
+        if all(stream.status.host in told or stream.status.state not in SHOWING_STATES for stream in asked):
+            break
+        heard = fleet.take(0.2)
+        if heard is not None and isinstance(heard.answer, Whereabouts) and heard.answer.run_id == run.run.run_id:
+            told[heard.status.host] = Told(heard.status.host, heard.answer, heard.status.clock_offset_s or 0.0)
+    return over_hosts(run, list(told.values()), time.time())

@@ -1,0 +1,107 @@
+"""``gputop launch`` on this machine: as a job of its own, or as one node of a launch over several hosts.
+
+A node is asked for over standard input, in lines of JSON: the order comes in, ``ready`` goes out, and only a second line,
+``go``, starts the job. Where one of the hosts cannot start, or the link breaks before, nothing starts on any of them. A third
+line, ``keep``, says that all have started: then the job lives on without the link. Where it does not come, the job is stopped.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from gputop.cli.launching.devices import devices_of
+from gputop.errors import EXIT_OK, EXIT_PROBLEM, GputopError, UsageError
+from gputop.jobs import store
+from gputop.recipes import catalogue, nodes, own_commands
+from gputop.recipes.catalogue import Launch
+from gputop.recipes.nodes import NodeOrder, NodeReady
+from gputop.wire import FormatError, decode, encode, parse_json
+
+ORDER_MAX_BYTES = 1 << 20
+
+
+def prepared(order: NodeOrder) -> Launch:
+    """Return the command of an order.
+
+    Raises:
+        UsageError: it cannot run on this machine.
+    """
+    cwd = order.cwd or os.getcwd()
+    if not Path(cwd).expanduser().is_dir():
+        raise UsageError(f"There is no folder {cwd}.", "Name another one with --cwd.")
+    if order.recipe is not None:
+        recipe = catalogue.find(order.recipe)
+        named = {"name": order.name} if order.name else {}
+        found = catalogue.prepare(recipe, devices_of(order.devices, order.virtual, recipe), {**named, **order.values})
+        project = _project(order)
+        return found if not project else _with(found, project)
+    devices = devices_of(order.devices, order.virtual) if order.devices else ()
+    own = own_commands.OwnCommand(order.name or "", shlex.join(order.command), cwd, _project(order))
+    return own_commands.prepare(own, devices)
+
+
+def _project(order: NodeOrder) -> dict[str, str]:
+    return {"GPUTOP_PROJECT": order.project, "GPUTOP_PROJECT_WINS": "1"} if order.project else {}
+
+
+def _with(found: Launch, environment: Mapping[str, str]) -> Launch:
+    return replace(found, env={**found.env, **environment})
+
+
+def be_node() -> int:
+    """Be one node: read the order, say that it could start, start it when all others could, too, and keep it when all have.
+
+    Raises:
+        GputopError: it cannot start here.
+    """
+    order = _read(NodeOrder, "order")
+    if order is None:
+        raise UsageError("No order came on standard input.", "gputop launch -H starts this on each host.")
+    found = nodes.as_node(prepared(order))
+    address = nodes.own_address()
+    _say("ready", encode(NodeReady(address, nodes.free_port())))
+    endpoint = _read(str, "go")
+    if endpoint is None:
+        return EXIT_PROBLEM
+    job = store.start(nodes.over_nodes(found, order, address, endpoint), job_id=order.job_id, launch_id=order.id)
+    kept = False
+    try:
+        _say("started", job.id)
+        kept = _read(str, "keep") is not None
+    finally:
+        if not kept:
+            with contextlib.suppress(UsageError):  # it has ended
+                store.request_stop(job.id)
+    if not kept:
+        return EXIT_PROBLEM
+    _say("kept", job.id)
+    return EXIT_OK
+
+
+def _read(kind: type[Any], key: str) -> Any:
+    """Return what the next line of standard input holds under ``key``; None at its end.
+
+    Raises:
+        GputopError: it is another line.
+    """
+    line = sys.stdin.buffer.readline(ORDER_MAX_BYTES)
+    if not line:
+        return None
+    try:
+        return decode(kind, parse_json(line)[key])
+    except (FormatError, LookupError, TypeError) as error:
+        raise GputopError(
+            "Standard input is not a gputop launch.", "Install the same gputop version on both machines."
+        ) from error
+
+
+def _say(key: str, value: object) -> None:
+    print(json.dumps({key: value}), flush=True)

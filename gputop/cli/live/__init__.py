@@ -1,0 +1,1 @@
+"""Commands that ask a live run something that costs it time."""

@@ -1,0 +1,219 @@
+"""One command of gputop on several hosts: what each prints, line by line, and how it ends there.
+
+A host is reached as for a stream, and what it sends is trusted as little: lines are passed on as bytes, for ``checked`` or with
+control characters removed, and none of them makes this machine run anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from subprocess import Popen
+
+from gputop.agent.lines import ChildLines, end_group, ended
+from gputop.hosts.feed import CLOSING_MOST
+from gputop.hosts.state import Failure, HostState, HostStatus, failure_of_gputop, failure_of_login
+from gputop.hosts.stream import CONNECT_S, CONNECTING_MOST
+from gputop.hosts.transport import HELLO, Transport
+from gputop.terminal_text import strip_controls
+
+LINE_MAX_BYTES = 16 << 20
+SAID_MAX = 4096
+"""Lines that wait to be taken: where nobody takes them, hosts wait in their turn."""
+BUSY_TRIES = 3
+BUSY_WAIT_S = 1.0
+_GPUTOP_CODES = (0, 1, 2, 3, 130)
+"""Exit codes of gputop's; anything else is the link's, or a death."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a command ended on a host. ``failure``: why it never ran, or was lost; ``words``: what it wrote to standard error."""
+
+    code: int | None
+    words: tuple[str, ...] = ()
+    failure: Failure | None = None
+
+    def sentence(self, host: str) -> str:
+        """Return what went wrong, with the host's name."""
+        if self.failure is not None:
+            return HostStatus(host, self.failure.state, message=self.failure.message, hint=self.failure.hint).sentence
+        said = " ".join(word.removeprefix("gputop: ") for word in self.words)
+        return f"{host}: {said or f'gputop ended there with exit code {self.code}.'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """News of a host: a line, or the end of the command there."""
+
+    host: str
+    line: bytes = b""
+    end: End | None = None
+
+
+class Errands:
+    """Runs a command of gputop on each host until all have ended, or it is closed."""
+
+    def __init__(
+        self, transport: Transport, hosts: Sequence[str], arguments: Sequence[str], first: Mapping[str, bytes] | None = None
+    ) -> None:
+        """``arguments`` are gputop's there; ``first`` is the line that it gets on each host."""
+        wanted = first or {}
+        self._said: queue.Queue[Said] = queue.Queue(SAID_MAX)
+        self._closed = threading.Event()
+        turn = threading.Semaphore(CONNECTING_MOST)
+        self._errands = {host: _Errand(host, transport, arguments, self._put, turn, wanted.get(host, b"")) for host in hosts}
+        self.ends: dict[str, End] = {}
+
+    def start(self) -> None:
+        """Start all of them."""
+        for errand in self._errands.values():
+            threading.Thread(target=errand.run, daemon=True, name=f"host-{errand.host}").start()
+
+    def take(self, timeout_s: float) -> Said | None:
+        """Return the next news; None if none comes in time, or all have ended."""
+        if len(self.ends) == len(self._errands):
+            return None
+        try:
+            said = self._said.get(timeout=timeout_s)
+        except queue.Empty:
+            return None
+        if said.end is not None:
+            self.ends[said.host] = said.end
+        return said
+
+    @property
+    def running(self) -> bool:
+        """Whether a command has not ended yet."""
+        return len(self.ends) < len(self._errands)
+
+    def send(self, host: str, line: bytes) -> None:
+        """Write a line to the command on a host, if it is still there."""
+        self._errands[host].send(line)
+
+    def close(self) -> None:
+        """End all connections; gputop there ends when its input closes."""
+        self._closed.set()
+        with ThreadPoolExecutor(CLOSING_MOST) as pool:
+            list(pool.map(_Errand.close, self._errands.values()))
+
+    def _put(self, said: Said) -> None:
+        while not self._closed.is_set():
+            with contextlib.suppress(queue.Full):
+                self._said.put(said, timeout=0.5)
+                return
+
+
+class _Errand:
+    """One command on one host."""
+
+    def __init__(
+        self,
+        host: str,
+        transport: Transport,
+        arguments: Sequence[str],
+        deliver: Callable[[Said], object],
+        turn: threading.Semaphore,
+        first: bytes,
+    ) -> None:
+        self.host = host
+        self._transport = transport
+        self._arguments = arguments
+        self._deliver = deliver
+        self._turn = turn
+        self._first = first
+        self._closed = threading.Event()
+        self._lock = threading.Lock()
+        """Held while the process is replaced or ended, so that ``close`` leaves none behind."""
+        self._process: Popen[bytes] | None = None
+
+    def run(self) -> None:
+        """Run the command to its end; again where an sshd turns the connection away."""
+        for tried in range(BUSY_TRIES):
+            end = self._once()
+            if end.failure is None or end.failure.state != "busy" or tried == BUSY_TRIES - 1:
+                break
+            self._closed.wait(BUSY_WAIT_S)
+        self._deliver(Said(self.host, end=end))
+
+    def send(self, line: bytes) -> None:
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError, ValueError):
+                os.write(process.stdin.fileno(), line)
+
+    def close(self) -> None:
+        self._closed.set()
+        with self._lock:
+            if self._process is not None:
+                end_group(self._process, 0.5)
+
+    def _once(self) -> End:
+        turn = contextlib.ExitStack()
+        with turn:
+            while not self._turn.acquire(timeout=0.2):
+                if self._closed.is_set():
+                    return End(None)
+            turn.callback(self._turn.release)
+            with self._lock:
+                if self._closed.is_set():
+                    return End(None)
+                try:
+                    process = self._process = self._transport.open(self.host)
+                except OSError as error:
+                    what = f"{self._transport.template[0]} cannot be started: {error.strerror}."
+                    return End(None, failure=Failure("failed", what))
+            try:
+                return self._read(process, turn.close)
+            finally:
+                with self._lock:
+                    end_group(process)
+                    for pipe in (process.stdin, process.stdout, process.stderr):
+                        if pipe is not None:
+                            with contextlib.suppress(OSError):
+                                pipe.close()
+
+    def _read(self, process: Popen[bytes], connected: Callable[[], None]) -> End:
+        self.send(self._transport.line(self._arguments))
+        lines = _Lines(process)
+        for line in lines.lines():
+            if lines.connected:
+                self._deliver(Said(self.host, line))
+            elif line.strip() == HELLO:
+                lines.connected = True
+                self.send(self._first)
+                connected()
+        login = self._transport.shown_login(self.host)
+        if not lines.at_end or not ended(process):
+            state: HostState = "unreadable" if lines.connected else "timed_out"
+            return End(None, failure=Failure(state, lines.failure, f"Try it: {login}"))
+        words = tuple(strip_controls(word) for word in lines.last_words if word.strip())
+        code = process.returncode
+        if not lines.connected:
+            return End(code, words, failure_of_login(code, words, login))
+        failure = failure_of_gputop(code, words, login)
+        if failure.state != "failed":
+            return End(code, words, failure)
+        if code not in _GPUTOP_CODES:
+            return End(code, words, Failure("ended", "The link was lost.", f"Try it: {login}"))
+        return End(code, words)
+
+
+class _Lines(ChildLines):
+    """The lines of one connection. Once it stands, it may be silent: ssh itself notices a link that is gone."""
+
+    def __init__(self, process: Popen[bytes]) -> None:
+        super().__init__(process, "It", LINE_MAX_BYTES, may_flood=True)
+        self.connected = False
+        self._began = time.monotonic()
+
+    def look(self) -> None:
+        """Give up a host that never says hello."""
+        if not self.connected and time.monotonic() - self._began > CONNECT_S and not self.has_something_to_read():
+            self.failure = f"It has sent nothing for {CONNECT_S:.0f} s."
