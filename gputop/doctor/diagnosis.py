@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 from gputop.doctor.evidence.evidence import KEPT_S, WARM_UP_S, Evidence
 from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.turns import Turns
 from gputop.doctor.findings.finding import (
     EVIDENCE,
     STATES,
@@ -28,14 +29,13 @@ from gputop.doctor.findings.finding import (
 )
 from gputop.doctor.rules import BY_ID, HIDES, JOB_RULES, MACHINE_RULES, RULES, Judgement, Rule, Suspicion
 from gputop.errors import PLEASE_REPORT, describe_unexpected
+from gputop.history.series import MetricMemory, is_interrupted
 from gputop.snapshot import NOT_READ, Snapshot
 
 LIKELY_AFTER = 3
 CLEAR_AFTER = 5
 UNCONFIRMED_S = 30.0
 """A finding disappears after this time if its rule can no longer judge."""
-GAP_S = 60.0
-"""A longer gap (a suspended machine, a jump in a replay) restarts the observation, unless the intervals are longer."""
 SEVERITY_WEIGHT: dict[Severity, float] = {"error": 3.0, "warning": 2.0, "info": 1.0}
 CONFIDENCE_WEIGHT: dict[Confidence, float] = {"certain": 1.0, "likely": 0.85, "possible": 0.5}
 EPISODES_KEPT = 200
@@ -73,6 +73,15 @@ class _Judged(NamedTuple):
     """Subjects without a judgement are left out: replaying them between two judgements would change nothing."""
 
 
+class _JobJudged(NamedTuple):
+    """What the rules said of a job when it was judged last."""
+
+    by_rule: dict[str, _Judged]
+    """Of the rules that judge seldom."""
+    abstained: tuple[tuple[tuple[str, str], Judgement], ...]
+    """Repeated while it is not the job's turn, so that what cannot be judged does not come and go."""
+
+
 def _next_judgement_s(now: float, rule: Rule, known: _Judged | None) -> float:
     """Return when a rule judges next. The rules of one family judge together because they share computations."""
     return now + (rule.every_s if known is not None else rule.every_s * _PHASE_OFFSET.get(rule.family, 1.0)) - _JITTER_S
@@ -84,13 +93,18 @@ class Doctor:
     raises: ClassVar[bool] = False
     """For tests: raise when a rule fails, returns something it does not declare, or evidence is lost."""
 
-    def __init__(self) -> None:
-        self._evidence = Evidence(self._record_unprocessed)
+    def __init__(self, memory: MetricMemory | None = None) -> None:
+        """``memory``: the metrics of this stream, where a screen keeps them; it observes each snapshot first."""
+        self._memory = memory
+        self._evidence = Evidence(self._record_unprocessed, memory)
         self._failures: dict[str, Abstained] = {}
         self._lost: dict[str, tuple[Abstained, float]] = {}
         """Evidence that was lost: what -> (the first report on it, stream time of the last loss)."""
         self._cases: dict[tuple[str, str], _Case] = {}
-        self._judged: dict[tuple[str, str], _Judged] = {}
+        self._judged: dict[str, _Judged] = {}
+        """Of the machine rules that judge seldom."""
+        self._jobs_judged: dict[str, _JobJudged] = {}
+        self._turns = Turns()
         self._last: Snapshot | None = None
         self._wall: float | None = None
         self._abstained: tuple[Abstained, ...] = ()
@@ -136,8 +150,9 @@ class Doctor:
         """Process the next snapshot and return the current findings, verdict first."""
         if not math.isfinite(snapshot.monotonic_s):
             return self._current_findings()
-        if self._is_interrupted(snapshot):
-            self._evidence, self._cases, self._judged = Evidence(self._record_unprocessed), {}, {}
+        if is_interrupted(self._last, snapshot):
+            self._evidence, self._cases = Evidence(self._record_unprocessed, self._memory), {}
+            self._judged, self._jobs_judged = {}, {}
             self._lost.clear()
         self._last = snapshot
         self._wall = snapshot.time
@@ -165,35 +180,54 @@ class Doctor:
 
     def _judgements(self, now: float) -> Iterator[tuple[tuple[str, str], Judgement]]:
         """Yield each rule's judgement on each of its subjects. A rule that judges seldom repeats its last one in between."""
-        kept: dict[tuple[str, str], _Judged] = {}
         suspected = {rule for rule, _ in self._cases}
-        evidence = self._evidence
-        for job in evidence.jobs:
+        yield from self._judge_jobs(now, suspected)
+        yield from self._judge_machines(now, suspected)
+
+    def _judge_jobs(self, now: float, suspected: Set[str]) -> Iterator[tuple[tuple[str, str], Judgement]]:
+        jobs = self._evidence.jobs
+        in_turn = self._turns.take(jobs, {subject for _, subject in self._cases})
+        kept: dict[str, _JobJudged] = {}
+        for job in jobs:
+            last = self._jobs_judged.get(job.key)
+            if last is not None and job.key not in in_turn:
+                kept[job.key] = last
+                yield from last.abstained
+                continue
+            by_rule: dict[str, _Judged] = {}
+            abstained = []
             for rule in JOB_RULES:
                 key = (rule.id, job.key)
                 if not rule.every_s or rule.id in suspected:
-                    yield key, self._judge_job(rule, job)
-                    continue
-                known = self._judged.get(key)
-                if known is None or now >= known.until:
                     judgement = self._judge_job(rule, job)
-                    known = _Judged(_next_judgement_s(now, rule, known), ((key, judgement),) if judgement is not None else ())
-                kept[key] = known
-                if known.judgements:
-                    yield known.judgements[0]
-        for machine_rule in MACHINE_RULES:
-            key = (machine_rule.id, "")
-            known = self._judged.get(key) if machine_rule.every_s and machine_rule.id not in suspected else None
+                else:
+                    known = last.by_rule.get(rule.id) if last is not None else None
+                    if known is None or now >= known.until:
+                        judgement = self._judge_job(rule, job)
+                        known = _Judged(
+                            _next_judgement_s(now, rule, known), ((key, judgement),) if judgement is not None else ()
+                        )
+                    by_rule[rule.id] = known
+                    judgement = known.judgements[0][1] if known.judgements else None
+                    if judgement is None:
+                        continue
+                if isinstance(judgement, Abstained):
+                    abstained.append((key, judgement))
+                yield key, judgement
+            kept[job.key] = _JobJudged(by_rule, tuple(abstained))
+        self._jobs_judged = kept
+
+    def _judge_machines(self, now: float, suspected: Set[str]) -> Iterator[tuple[tuple[str, str], Judgement]]:
+        kept: dict[str, _Judged] = {}
+        for rule in MACHINE_RULES:
+            known = self._judged.get(rule.id) if rule.every_s and rule.id not in suspected else None
             if known is None or now >= known.until:
-                by_subject = self._judge_machine(machine_rule)
-                judged = [((machine_rule.id, subject), judgement) for subject, judgement in by_subject.items()]
+                judged = [((rule.id, subject), judgement) for subject, judgement in self._judge_machine(rule).items()]
                 yield from judged
-                known = _Judged(
-                    _next_judgement_s(now, machine_rule, known), tuple(item for item in judged if item[1] is not None)
-                )
-            elif known.judgements:
+                known = _Judged(_next_judgement_s(now, rule, known), tuple(item for item in judged if item[1] is not None))
+            else:
                 yield from known.judgements
-            kept[key] = known
+            kept[rule.id] = known
         self._judged = kept
 
     def _judge_job(self, rule: Rule, job: Job) -> Judgement:
@@ -238,16 +272,6 @@ class Doctor:
         """Record a loss. It is reported once, with its first text, for as long as the evidence reaches back."""
         known = self._lost.get(what)
         self._lost[what] = (known[0] if known is not None else report, self._evidence.now)
-
-    def _is_interrupted(self, snapshot: Snapshot) -> bool:
-        last = self._last
-        if last is None:
-            return False
-        passed = snapshot.monotonic_s - last.monotonic_s
-        gap = max(GAP_S, 3 * snapshot.interval_s) if math.isfinite(snapshot.interval_s) else GAP_S
-        moved = (snapshot.host.hostname, snapshot.host.boot_id) != (last.host.hostname, last.host.boot_id)
-        restarted = snapshot.sequence < last.sequence  # its first snapshot repeats the past of every run
-        return moved or restarted or passed < 0 or passed > gap
 
     def _consider(self, key: tuple[str, str], judgement: Judgement, now: float) -> None:
         case = self._cases.get(key)

@@ -26,6 +26,7 @@ _CHAPTERS = {
     "H": "Memory",
     "I": "Hardware and driver",
     "J": "Learning: the loss and the learning rate",
+    "K": "Runs over several hosts",
     "L": "Known error texts",
 }
 _WHEN = "Reported when"
@@ -34,19 +35,19 @@ _HEAD = """\
 
 <!-- Written by `make docs` from gputop/doctor/rules: change the rules, not this page. -->
 
-Each rule names one cause of training that uses too few GPUs, runs slowly, goes wrong, or stands still. `gputop doctor --rules`
+Each rule names one reason why training uses too few GPUs, runs slowly, goes wrong, or hangs. `gputop doctor --rules`
 lists them in the terminal, and `gputop doctor --rules A07` explains one.
 
 **Severity.** *error*: the run fails, or its result or most of its speed is lost. *warning*: it costs speed. *info*: worth
-knowing, and often meant.
+knowing, and often intended.
 
 <a id="confidence"></a>
-**Confidence.** *certain* (from 0.95): a fact, or sources that agree. *likely* (from 0.7): shown after three observations.
-*possible* (from 0.4): one statistical sign; it stands last. A finding goes after five clean observations.
+**Confidence.** *certain* (from 0.95): a fact, or sources that agree. *likely* (from 0.7): reported after three observations.
+*possible* (from 0.4): one statistical sign; always listed last. A finding disappears after five clean observations.
 
 <a id="hides"></a>
-**Hides.** A finding explains others of the same job or device: they are listed as explained by it and not shown beside it. Of
-two rules that explain each other the root stays, and of findings that weigh the same the root stands first.
+**Hides.** A finding can explain others of the same job or device. These are listed under it, not beside it. If two rules
+explain each other, only the root is shown; if two findings weigh the same, the root comes first.
 
 <a id="needs"></a>
 **Needs.** *journal*: what `gputop run` or `import gputop` records in the training; all else is read from outside. A rule that
@@ -54,8 +55,9 @@ lacks its evidence says so and is not judged. *The run's output* is followed for
 --log FILE` reads any other.
 
 <a id="untracked"></a>
-**Without tracking.** Of a run that gputop did not start, processes, their environment at launch and the GPUs are known, and
-no journal. Each rule says what it then lacks. What it lacks may be needed for a firm finding, or for one of several signs.
+**Without tracking.** If gputop did not start a run, it has no journal. It still sees the processes, their environment at
+launch, the GPUs, and the metrics in the run's files and output. Each rule says what it then lacks, which may be needed for a
+firm finding or only for one of several signs.
 
 <a id="measures"></a>
 **Measures.** A GPU is busy from 10% average utilization, and idle when 95% of its readings are below 3%; utilization counts
@@ -150,7 +152,7 @@ def _paragraphs(rule: Rule) -> Iterable[tuple[str, str]]:
 
 
 def _needs(rule: Rule) -> str:
-    return "; ".join(rule.needs) + (f"; about {rule.window_s:g} s of it" if rule.window_s else "")
+    return "; ".join(rule.needs) + (f"; observed for about {rule.window_s:g} s" if rule.window_s else "")
 
 
 def _without_tracking(rule: Rule) -> str:

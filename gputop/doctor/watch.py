@@ -77,14 +77,18 @@ def standing(doctor: Doctor, snapshot: Snapshot, run: str | None = None) -> Outc
 
 
 def changed(before: Outcome, now: Outcome) -> bool:
-    """Return whether the set of findings differs; changed numbers in their evidence do not count."""
-    return _heads(before) != _heads(now)
+    """Return whether the set of findings, or of what is undecided, differs; changed numbers in them do not count."""
+    return _heads(before) != _heads(now) or _watched(before) != _watched(now)
 
 
 def trains(snapshot: Snapshot) -> bool:
     """Return whether anything trains on the machine: a live run, or a process that uses a GPU or has torch loaded."""
     alive = any(run.state in LIVE_STATES for run in snapshot.runs)
     return alive or any(process.devices or process.torch_mapped for process in snapshot.processes)
+
+
+def _watched(outcome: Outcome) -> set[tuple[str | None, str | None]]:
+    return {(item.rule, item.run) for item in outcome.undecided}
 
 
 def _heads(outcome: Outcome) -> list[tuple[str, str, str, str | None, tuple[str, ...]]]:

@@ -441,6 +441,13 @@ MATCHING: tuple[tuple[str, str, dict[str, str]], ...] = (
         "milliseconds before timing out.",
         {"sequence": "1234", "op": "ALLREDUCE", "timeout": "600000", "ran": "600012"},
     ),
+    # torch 1.8 to 1.12
+    (
+        "nccl_watchdog",
+        "  what():  [Rank 3] Watchdog caught collective operation timeout: WorkNCCL(OpType=BROADCAST, Timeout(ms)=1800000) ran "
+        "for 1803977 milliseconds before timing out.",
+        {"rank": "3", "op": "BROADCAST", "timeout": "1800000"},
+    ),
     ("nccl_heartbeat", "[Rank 0] Heartbeat monitor timed out! Process will be terminated after dumping debug info.", {}),
     (
         "nccl_heartbeat",

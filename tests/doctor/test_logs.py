@@ -415,6 +415,20 @@ def test_watchdogs_in_different_operations_are_a_mismatch() -> None:
     assert finding.title == "Rank 1 waited in ALLGATHER number 11, others in ALLREDUCE number 12"
 
 
+def test_what_a_rank_raised_comes_before_how_the_shell_saw_it_end() -> None:
+    """The rank's traceback is still open where the shell's line comes, and was put after it."""
+    text = traceback("KeyError: 'x'", "[rank1]: ") + "./run.sh: line 3: 2041 Killed    python train.py\n"
+    assert [finding.id for finding in told(text).findings] == ["exception"]
+
+
+@pytest.mark.parametrize("thrown", ["std::runtime_error", "c10::DistBackendError"])
+def test_how_a_watchdog_ends_its_process_is_no_cause(thrown: str) -> None:
+    text = WATCHDOG.format(rank=1, number=12, op="ALLREDUCE")
+    end = f"terminate called after throwing an instance of '{thrown}'\n  what():  {text}Aborted (core dumped)\n"
+    assert [finding.id for finding in told(text + end).findings] == ["G01"]
+    assert [finding.id for finding in told(end.partition("\n")[0]).findings] == ["cpp_terminate"]
+
+
 # Tracebacks.
 
 

@@ -11,7 +11,7 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import findings_json
 from gputop.doctor.report import text_report
 from gputop.doctor.rules import RULES
-from gputop.doctor.watch import IDLE_S, LONGEST_S, SETTLED_S, Outcome, watch
+from gputop.doctor.watch import IDLE_S, LONGEST_S, SETTLED_S, Outcome, changed, watch
 from gputop.snapshot import Snapshot
 from tests.doctor.scenes import efficiency, placement
 from tests.doctor.scenes.base import Scene, gpus, ids, scene, single, use
@@ -100,7 +100,8 @@ def test_a_recording_is_read_on_until_something_is_certain() -> None:
 
 
 def test_no_rule_needs_longer_than_the_longest_watch() -> None:
-    assert max(rule.window_s for rule in RULES) <= LONGEST_S
+    longer = {rule.id for rule in RULES if rule.window_s > LONGEST_S}
+    assert longer == {"H06"}  # growth that fills a GPU in hours: a screen or --watch sees it, a question does not wait for it
 
 
 def test_a_root_that_does_not_stand_yet_hides_nothing() -> None:
@@ -121,6 +122,24 @@ def test_the_report_tells_undecided_from_nothing_found(found: bool) -> None:
     assert findings_json((), (), (), outcome.undecided)["undecided"] == [
         {"rule": None, "title": "process 4000 warms up", "needs_s": pytest.approx(19.0), "run": None}
     ]
+
+
+def test_the_json_has_a_word_for_each_of_the_three() -> None:
+    certain, _ = watched(of_rule(placement.FAULTS, "A05"))
+    undecided = watch(Doctor(), Stream(young, 12)).undecided
+    assert findings_json(certain.findings, (), (), undecided)["verdict"] == "problem"
+    assert findings_json((), (), (), undecided)["verdict"] == "undecided"
+    assert findings_json(())["verdict"] == "nothing found"
+    note = replace(certain.findings[0], severity="info")
+    assert findings_json((note,))["verdict"] == "nothing found"
+
+
+def test_a_watch_tells_that_something_is_decided_now() -> None:
+    """Without a finding before and after, "undecided" stood on the terminal for good."""
+    before = watch(Doctor(), Stream(young, 12))
+    waited = replace(before, undecided=tuple(replace(item, needs_s=item.needs_s - 1) for item in before.undecided))
+    assert not changed(before, waited)
+    assert changed(waited, replace(waited, undecided=()))
 
 
 def test_a_finding_that_was_printed_before_is_not_printed_twice() -> None:

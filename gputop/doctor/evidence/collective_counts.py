@@ -38,7 +38,10 @@ class Behind:
 
 def behind(evidence: Evidence, job: Job) -> Behind | None:
     """Return the ranks that are behind; None while a count moves, if all are equal, or if ranks are ahead crosswise."""
-    return _by_nccl(evidence, job) or _by_torch(evidence, job)
+    found = _by_nccl(evidence, job)
+    if found is not None or evidence.snapshot is None:
+        return found
+    return by_torch([member.journal for member in job.members if member.journal is not None], evidence.snapshot.time)
 
 
 def _by_nccl(evidence: Evidence, job: Job) -> Behind | None:
@@ -71,17 +74,19 @@ def _late(item: Communicator) -> tuple[str, int, tuple[CommunicatorRank, ...], t
     return name, most, ahead, tuple(rank for rank in ranks if rank.rank in slow)
 
 
-def _by_torch(evidence: Evidence, job: Job) -> Behind | None:
-    """Return the ranks that are behind by torch's counts; None also where one of them evaluates, writes or compiles."""
-    ranks = [member.journal for member in job.members if member.journal is not None]
+def by_torch(ranks: Sequence[Rank], now: float) -> Behind | None:
+    """Return the ranks that are behind by torch's counts; None also where one of them evaluates, writes or compiles.
+
+    ``now``: wall clock of the snapshot, in seconds since the epoch.
+    """
     told = {rank.rank: stands for rank in ranks if (stands := facts_of(rank).standing) is not None}
     begun = {rank: stands.begun for rank, stands in told.items() if stands.begun is not None and stands.since is not None}
-    if evidence.snapshot is None or len(ranks) < 2 or len(begun) < len(ranks):
+    if len(ranks) < 2 or len(begun) < len(ranks):
         return None
     most = max(begun.values())
     ahead = [rank for rank in ranks if begun[rank.rank] == most]
     slow = [rank for rank in ranks if begun[rank.rank] < most]
-    still_s = evidence.snapshot.time - max(stands.since for stands in told.values() if stands.since is not None)
+    still_s = now - max(stands.since for stands in told.values() if stands.since is not None)
     if not slow or still_s < STILL_S or not all(_waits(told[rank.rank]) for rank in ahead):
         return None
     if any(stacks.pauses(told[rank.rank]) or stacks.compiles(told[rank.rank]) for rank in slow):

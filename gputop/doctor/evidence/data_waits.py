@@ -13,9 +13,9 @@ from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.evidence.series import KEPT_POINTS, Series
 from gputop.doctor.facts.stated import facts_of
 from gputop.facts.table import Loader
+from gputop.history.points import KEPT_POINTS, PointSeries
 from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES
 
 STEPS_MIN = 30
@@ -70,12 +70,12 @@ def _share(evidence: Evidence, job: Job, rank: int, loader: Loader | None) -> fl
     return sum(waits.get(step, 0.0) for step in kept.steps) / total
 
 
-def _without(steps: Series, firsts: Sequence[int], batches: int) -> Series:
+def _without(steps: PointSeries, firsts: Sequence[int], batches: int) -> PointSeries:
     left_out = {first + place for first in firsts for place in range(min(max(1, batches), KEPT_POINTS))}
     if left_out.isdisjoint(steps.steps):
         return steps
     kept = [point for point in steps if point.step not in left_out]
-    return Series(*zip(*kept, strict=True)) if kept else Series()
+    return PointSeries(*zip(*kept, strict=True)) if kept else PointSeries()
 
 
 def beginnings(evidence: Evidence, job: Job, rank: int) -> list[int]:

@@ -13,12 +13,14 @@ from typing import Any
 
 from gputop.doctor.evidence.device_history import DeviceHistory
 from gputop.doctor.evidence.jobs import Job, Member, jobs_of
-from gputop.doctor.evidence.levels import Levels
-from gputop.doctor.evidence.series import EMPTY, Series
+from gputop.doctor.evidence.levels import Levels, is_pace
+from gputop.doctor.evidence.memory_growth import MemoryGrowth
 from gputop.doctor.evidence.stillness import Stillness
 from gputop.doctor.facts import stated
 from gputop.groups import compute_uses
-from gputop.snapshot import AUTOMATIC_PREFIX, LIVE_STATES, Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
+from gputop.history.points import EMPTY, PointSeries
+from gputop.history.series import MetricMemory
+from gputop.snapshot import LIVE_STATES, Communicator, Device, LogMatch, Process, Rank, Snapshot, names_a_loss
 
 KEPT_S = 120.0
 KEPT_SAMPLES = 1200
@@ -84,16 +86,21 @@ def _raise(what: str, error: Exception) -> None:
 class Evidence:
     """A bounded memory of the stream, with the queries that rules need."""
 
-    def __init__(self, lost: Callable[[str, Exception], None] = _raise) -> None:
+    def __init__(self, lost: Callable[[str, Exception], None] = _raise, memory: MetricMemory | None = None) -> None:
         """Start without any snapshot.
 
-        ``lost`` receives each part of a snapshot that could not be processed, and why; the rest is processed. It may raise.
+        Args:
+            lost: Receives each part of a snapshot that could not be processed, and why; the rest is processed. It may raise.
+            memory: The metrics of this stream, where somebody else keeps them: they hold a snapshot before it is observed here.
         """
         self._lost = lost
+        self._own_memory = memory is None
+        self.memory = memory if memory is not None else MetricMemory(buckets=0, ended_runs=0)
         self.now = -math.inf
         self.snapshot: Snapshot | None = None
         self.history = DeviceHistory()
         self.still = Stillness()
+        self.memory_growth = MemoryGrowth()
         self.memo: dict[str, Any] = {}
         """Results that rules compute from this snapshot and share; cleared with each snapshot."""
         self.jobs: tuple[Job, ...] = ()
@@ -107,7 +114,6 @@ class Evidence:
         self._ended: dict[tuple[str, int], float] = {}
         self._loads: dict[str, Load | None] = {}
         self._owners: dict[str, list[Process]] = {}
-        self._points: dict[tuple[str, int, str], Series] = {}
         self._levels: dict[tuple[str, int, str], Levels] = {}
 
     def observe(self, snapshot: Snapshot) -> None:
@@ -121,6 +127,7 @@ class Evidence:
             ("the processes", self._observe_processes),
             ("the history of the devices", self.history.observe),
             ("what stands still", self.still.observe),
+            ("the memory of processes", self.memory_growth.observe),
             ("the runs", self._observe_runs),
             ("the metrics", self._observe_points),
             ("the jobs", self._observe_jobs),
@@ -204,21 +211,17 @@ class Evidence:
 
     def _observe_points(self, snapshot: Snapshot) -> None:
         alive = {run.run_id for run in snapshot.runs}
-        for key in [key for key in self._points if key[0] not in alive]:
-            del self._points[key]
-            self._levels.pop(key, None)
+        for key in [key for key in self._levels if key[0] not in alive]:
+            del self._levels[key]
+        if self._own_memory:
+            self.memory.begin(snapshot)
         for points in snapshot.points:
             try:
-                key = (points.run_id, points.rank, points.metric)
-                kept = self._points.get(key)
-                if kept is None:
-                    kept = self._points[key] = Series()
-                    if names_a_loss(points.metric):
-                        self._levels[key] = Levels()
-                kept.extend(points.steps, points.times, points.values)
-                levels = self._levels.get(key)
-                if levels is not None:
-                    levels.extend(points.steps, points.values)
+                if self._own_memory:
+                    self.memory.add(points)
+                if names_a_loss(points.metric) or (points.rank == 0 and is_pace(points.metric)):
+                    key = (points.run_id, points.rank, points.metric)
+                    self._levels.setdefault(key, Levels()).extend(points.steps, points.values)
             except Exception as error:  # noqa: BLE001 - as above
                 self._lost("a metric", error)
 
@@ -236,20 +239,20 @@ class Evidence:
         self.early = self.early or span_s < needed_s
         return span_s >= min(EARLY_SPAN_S, needed_s)
 
-    def series(self, run_id: str | None, rank: int, metric: str) -> Series:
+    def series(self, run_id: str | None, rank: int, metric: str) -> PointSeries:
         """Return the newest values of a rank's metric, else of its automatic one, oldest first; empty if there are none."""
-        found = self._points.get((run_id or "", rank, metric))
-        return found if found is not None else self._points.get((run_id or "", rank, AUTOMATIC_PREFIX + metric), EMPTY)
+        found = self.memory.series(run_id or "", rank, metric)
+        return found.newest if found is not None else EMPTY
 
-    def levels(self, run_id: str | None, rank: int, loss: str) -> Levels:
-        """Return the course of a rank's loss since the run began; empty for a metric that is no training loss."""
-        return self._levels.get((run_id or "", rank, loss)) or Levels()
+    def levels(self, run_id: str | None, rank: int, metric: str) -> Levels:
+        """Return the course of a rank's loss, or of rank 0's pace, since the run began; empty for any other metric."""
+        return self._levels.get((run_id or "", rank, metric)) or Levels()
 
     def logs(self, job: Job) -> tuple[LogMatch, ...]:
         """Return the known error texts in the job's output, first failure first."""
         if self.snapshot is None:
             return ()
-        jobs = {p.environment.gputop_job_id for p in job.processes if p.environment is not None} - {None}
+        jobs = {job.run_id, *(p.environment.gputop_job_id for p in job.processes if p.environment is not None)} - {None}
         return tuple(
             match
             for match in self.snapshot.logs
@@ -344,6 +347,13 @@ class Evidence:
             for track in map(self._track, job.processes)
             if track is not None
         )
+
+    def no_backward_s(self, process: Process) -> float | None:
+        """Return for how many observed seconds the process's backward threads have used no CPU; None if it has none."""
+        track = self._track(process)
+        if track is None or track.backward_s <= 0:
+            return None
+        return self.now - (track.backward_at if track.backward_at is not None else track.first_seen)
 
     def _logged_lately(self, journal: Rank | None) -> bool:
         if journal is None or self.snapshot is None or not journal.step or journal.last_log_at is None:

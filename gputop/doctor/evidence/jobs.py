@@ -60,6 +60,8 @@ class Job:
     masks: tuple[str, ...]
     used: frozenset[str]
     """UUIDs of every device that any process of the job computes on."""
+    shown: Run | None = None
+    """Of a job without a journal: the metrics that its files or its output show. Only those: nothing that a rank states."""
 
     @property
     def run_id(self) -> str | None:
@@ -118,8 +120,9 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> 
     groups: dict[str, list[Process]] = {}
     for position, key in group_keys(snapshot.processes).items():
         groups.setdefault(key, []).append(snapshot.processes[position])
-    # Those are judged by their processes: what a script prints is not what a rank states.
+    # Those are judged by their processes, and by the metrics that they show.
     untracked = snapshot.untracked_ids
+    shown = {rank.pid: runs[item.run_id] for item in snapshot.process_runs if item.run_id in runs for rank in item.ranks}
     for run in snapshot.runs:
         if run.run_id in untracked:
             continue
@@ -130,7 +133,9 @@ def jobs_of(snapshot: Snapshot, lost: Callable[[Exception], None] = reraise) -> 
     jobs = []
     for key, group in groups.items():
         try:
-            jobs.append(_job(key, group, runs.get(key.removeprefix("run:")), snapshot, real, fake))
+            job = _job(key, group, runs.get(key.removeprefix("run:")), snapshot, real, fake)
+            curve = next((shown[process.pid] for process in group if process.pid in shown), None)
+            jobs.append(replace(job, shown=curve) if curve is not None and job.run is None else job)
         except Exception as error:  # noqa: BLE001 - one job takes none of the others with it
             lost(error)
     return tuple(job for job in jobs if job.members)

@@ -6,12 +6,25 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+STEP_TIME = "step_s"
+_RATE = re.compile(r"(?:^|[_/.])(?:throughput|(?:samples|tokens|images|it)_per_s(?:ec|econd)?)$", re.IGNORECASE)
 STRETCHES_MAX = 64
 FIRST_STRETCHES = 32
 """Stretches into which the past is cut that arrives with the first snapshot of a run."""
+
+
+def is_rate(metric: str) -> bool:
+    """Return whether a metric counts what is trained in a second, judging by its name."""
+    return _RATE.search(metric) is not None
+
+
+def is_pace(metric: str) -> bool:
+    """Return whether a metric tells how fast a run goes: the time of a step, or a rate."""
+    return metric == STEP_TIME or is_rate(metric)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,26 +39,34 @@ class Stretch:
 class Levels:
     """The course of one metric in at most ``STRETCHES_MAX`` stretches, oldest first, without values that are not finite."""
 
-    __slots__ = ("lowest", "stretches")
+    __slots__ = ("_full", "lowest", "stretches")
 
     def __init__(self) -> None:
         self.stretches: list[Stretch] = []
+        self._full = 1
+        """From so many values on, a stretch takes no more."""
         self.lowest = math.inf
         """The smallest finite value."""
 
     def extend(self, steps: Sequence[int], values: Sequence[float]) -> None:
         """Add the values of one snapshot; the first ones, which may be a long past, in several stretches."""
         number = min(len(steps), len(values))
-        size = max(1, -(-number // FIRST_STRETCHES)) if not self.stretches else number
+        size = number
+        if not self.stretches:
+            size = self._full = max(1, -(-number // FIRST_STRETCHES))
         for begin in range(0, number, size or 1):
             part = [value for value in values[begin : begin + size] if math.isfinite(value)]
             if part:
                 self.lowest = min(self.lowest, *part)
-                self.stretches.append(Stretch(steps[begin], sum(part) / len(part), len(part)))
+                new = Stretch(steps[begin], sum(part) / len(part), len(part))
+                if self.stretches and self.stretches[-1].count < self._full:
+                    new = _joined(self.stretches.pop(), new)
+                self.stretches.append(new)
         if len(self.stretches) > STRETCHES_MAX:
             pairs = zip(self.stretches[::2], self.stretches[1::2], strict=False)
             last = self.stretches[-1:] if len(self.stretches) % 2 else []
             self.stretches = [_joined(first, second) for first, second in pairs] + last
+            self._full *= 2
 
 
 def _joined(first: Stretch, second: Stretch) -> Stretch:

@@ -17,8 +17,8 @@ from gputop import units
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.evidence.series import Series
 from gputop.doctor.facts.ddp import called
+from gputop.history.points import PointSeries
 
 WINDOW_STEPS = 20
 WINDOWS = 3
@@ -128,13 +128,13 @@ def _nobody_waits(evidence: Evidence, job: Job, ranks: Sequence[int]) -> bool:
     return waited / WINDOW_STEPS < SCORE_MIN
 
 
-def _points_at(points: Series, steps: Sequence[int]) -> Series:
+def _points_at(points: PointSeries, steps: Sequence[int]) -> PointSeries:
     """Return the kept points at these steps; if they are the newest, this is only a slice."""
     newest = points[-len(steps) :]
     if newest.steps == steps:
         return newest
     known = windows.at(points, set(steps))
-    return Series(list(known), [0.0] * len(known), list(known.values()))
+    return PointSeries(list(known), [0.0] * len(known), list(known.values()))
 
 
 def _median(times: Sequence[float]) -> float:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from gputop import units
 from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.evidence.series import EMPTY, KEPT_POINTS, Point, Series
+from gputop.history.points import EMPTY, KEPT_POINTS, Point, PointSeries
 from gputop.snapshot import Rank
 
 STEPS = 200
@@ -39,16 +39,16 @@ class Stalls(NamedTuple):
     mean_s: float
 
 
-def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> Series:
+def newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int = STEPS) -> PointSeries:
     """Return the newest closely spaced values, oldest first, without those of the warm-up."""
-    memo: dict[tuple[str | None, int, str, int], Series] = evidence.memo.setdefault("windows.newest", {})
+    memo: dict[tuple[str | None, int, str, int], PointSeries] = evidence.memo.setdefault("windows.newest", {})
     key = (job.run_id, rank, metric, limit)
     if key not in memo:
         memo[key] = _newest(evidence, job, rank, metric, limit)
     return memo[key]
 
 
-def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> Series:
+def _newest(evidence: Evidence, job: Job, rank: int, metric: str, limit: int) -> PointSeries:
     found = evidence.series(job.run_id, rank, metric)[-limit:]
     if found and min(found.steps) < WARM_UP_STEPS:
         found = _series_of([point for point in found if point.step >= WARM_UP_STEPS])
@@ -68,8 +68,8 @@ def _consecutive(steps: list[int]) -> bool:
     return not steps or (steps[-1] - steps[0] == len(steps) - 1 and steps == list(range(steps[0], steps[-1] + 1)))
 
 
-def _series_of(points: Sequence[Point]) -> Series:
-    return Series(*zip(*points, strict=True)) if points else Series()
+def _series_of(points: Sequence[Point]) -> PointSeries:
+    return PointSeries(*zip(*points, strict=True)) if points else PointSeries()
 
 
 def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], least: int = STEPS_MIN) -> float | None:
@@ -86,7 +86,7 @@ def share(evidence: Evidence, job: Job, rank: int, part: str | Sequence[str], le
     return sum(since(points, begin).total() for points in series) / total
 
 
-def since(points: Series, step: int) -> Series:
+def since(points: PointSeries, step: int) -> PointSeries:
     """Return the newest points, none of which is before ``step``; the cost depends only on these points."""
     number = points.steps[-1] - step + 1 if points else 0
     if 0 < number < len(points) and points.steps[-number - 1] < step and _consecutive(points.steps[-number:]):
@@ -95,12 +95,12 @@ def since(points: Series, step: int) -> Series:
     return points[len(points) - number :]
 
 
-def latest(points: Series, number: int) -> dict[int, float]:
+def latest(points: PointSeries, number: int) -> dict[int, float]:
     """Return the newest values by step, newest first."""
     return dict(zip(points.steps[: -number - 1 : -1], points.values[: -number - 1 : -1], strict=True))
 
 
-def at(points: Series, wanted: Collection[int]) -> dict[int, float]:
+def at(points: PointSeries, wanted: Collection[int]) -> dict[int, float]:
     """Return the kept values at these steps; few of many quick iterations are fully recorded, so few are read."""
     recent = since(points, min(wanted)) if wanted else EMPTY
     return {step: value for step, value in zip(recent.steps, recent.values, strict=True) if step in wanted}
@@ -161,14 +161,14 @@ def wall_share(evidence: Evidence, job: Job, rank: int, metric: str, span_min_s:
     return min(1.0, spent / (end - begin))
 
 
-def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str]) -> Series:
+def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str]) -> PointSeries:
     """Return the newest steps, with the time of pauses added to the steps they stretched.
 
     Such steps have no ``step_s`` of their own.
     """
     steps = newest(evidence, job, rank, "step_s", KEPT_POINTS)
     if len(steps) < STEPS_MIN:
-        return Series()
+        return PointSeries()
     pauses = [since(evidence.series(job.run_id, rank, metric), steps.steps[0]) for metric in metrics]
     if not any(pauses):
         return steps
@@ -186,12 +186,12 @@ def with_pauses(evidence: Evidence, job: Job, rank: int, metrics: Sequence[str])
     return _series_of([timed[step] for step in sorted(timed)])
 
 
-def steady(points: Series, factor: float) -> bool:
+def steady(points: PointSeries, factor: float) -> bool:
     """Return whether no value is ``factor`` times another, so that no part of the values has a stall."""
     return not points or (points.finite() and max(points.values) <= factor * min(points.values))
 
 
-def stalls(points: Series, factor: float) -> Stalls | None:
+def stalls(points: PointSeries, factor: float) -> Stalls | None:
     """Return the steps that take over ``factor`` times the median, with their period; None if there are none."""
     values = points.values if points.finite() else [value for value in points.values if math.isfinite(value)]
     # The median is at least the minimum: most runs return here.
@@ -231,12 +231,12 @@ def _chain(steps: Sequence[int], period: float, off: float) -> int:
     return max(lengths, default=0)
 
 
-def finite(points: Series) -> Series:
+def finite(points: PointSeries) -> PointSeries:
     """Return the points whose value is finite."""
     return points if points.finite() else _series_of([point for point in points if math.isfinite(point.value)])
 
 
-def trend(points: Series) -> tuple[float, float] | None:
+def trend(points: PointSeries) -> tuple[float, float] | None:
     """Return (growth over the window, R²) of a straight line through the values; None with too few values."""
     known = finite(points)
     steps, values = known.steps, known.values

@@ -78,6 +78,17 @@ def has_engine(ranks: Iterable[Rank]) -> bool:
     return any(_ENGINES & set(facts_of(rank).frameworks) for rank in ranks)
 
 
+def weights_met(ranks: Sequence[Rank], from_step: int) -> bool:
+    """Return whether the ranks reported equal weights at any step, which means that the script averages them now and then."""
+    probes = [fact.recent if (fact := facts_of(rank).parameters) is not None else {} for rank in ranks]
+    common = [step for step in set(probes[0]).intersection(*probes[1:]) if step >= from_step] if len(probes) > 1 else []
+    for step in common:
+        checksums = {repr(probe[step][0]) for probe in probes}
+        if len(checksums) == 1 and probes[0][step][0] is not None:
+            return True
+    return False
+
+
 def weights_differ(ranks: Sequence[Rank], from_step: int = 0) -> tuple[int, bool] | None:
     """Return the newest step at which all ranks told of their weights, and whether these differ; None when it is unknown.
 

@@ -111,9 +111,14 @@ def findings_json(
     abstained: Sequence[Abstained] = (),
     undecided: Sequence[Undecided] = (),
 ) -> dict[str, Any]:
-    """Return the JSON of ``gputop doctor --json``: findings, verdict first, those they explain, and what is unknown."""
+    """Return the JSON of ``gputop doctor --json``: findings, verdict first, those they explain, and what is unknown.
+
+    "verdict" is "problem", "undecided" or "nothing found" (there may be findings that are information).
+    """
+    problem = any(finding.severity != "info" for finding in findings)
     return {
         "schema_version": SCHEMA_VERSION,
+        "verdict": "problem" if problem else "undecided" if undecided else "nothing found",
         "findings": [finding_json(finding) for finding in findings],
         "suppressed": [finding_json(finding) for finding in suppressed],
         "not_judged": [encode(item) for item in abstained],

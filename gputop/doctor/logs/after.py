@@ -41,7 +41,7 @@ _WENT_ON = re.compile(
 class _Text:
     number: int
     quoted: bool
-    key: int | None
+    key: int | str | None
     whole: bool
     own_words: bool = False
     lines: int = 0
@@ -71,10 +71,12 @@ class Afterwards:
         """Whether another line may still change a result."""
         return bool(self._open)
 
-    def follow(self, number: int, line: str, key: int | None = None, whole: bool = False, own_words: bool = False) -> None:
+    def follow(
+        self, number: int, line: str, key: int | str | None = None, whole: bool = False, own_words: bool = False
+    ) -> None:
         """Start to follow a text found in this line.
 
-        ``key`` is the rank in the line's prefix, ``whole`` marks a whole traceback. ``own_words``: words that tell that the
+        ``key`` tells who wrote the line, ``whole`` marks a whole traceback. ``own_words``: words that tell that the
         script went on already followed.
         """
         if len(self._open) < OPEN_MAX:
@@ -86,7 +88,7 @@ class Afterwards:
         self._open.clear()
         return before
 
-    def line(self, text: str, key: int | None = None) -> list[tuple[int, bool]]:
+    def line(self, text: str, key: int | str | None = None) -> list[tuple[int, bool]]:
         """Process a following line; return the texts now followed by progress, and whether the run certainly went on."""
         settled = []
         ordinary = _NO_LINE_OF_ITS_OWN.match(text) is None

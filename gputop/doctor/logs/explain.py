@@ -25,6 +25,8 @@ UNKNOWN_ID = "exception"
 """Id of a finding about an exception without a known pattern: it has no rule."""
 _FOLLOWED = "lines of progress follow it: the script caught it and went on, or had printed them before and wrote them later"
 _STUCK = ("nccl_watchdog", "nccl_heartbeat", "gloo_timeout")
+_ABORTS = ("cpp_terminate",)
+"""How a process ends whose watchdog gave up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,8 @@ class Explanation:
     findings: tuple[Finding, ...]
     consequences: tuple[Observation, ...] = ()
     """Lines that follow from the root."""
+    ended: bool = False
+    """Whether the first finding tells how the run ended; else all are remarks."""
 
 
 def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = False) -> Explanation:
@@ -48,12 +52,15 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
         seen = [replace(item, followed=False) for item in seen]
     consequences = tuple(item for item in seen if item.pattern is not None and item.pattern.cascade)
     failures = _fatal([item for item in seen if item.failure])
+    if any(item.pattern is not None and item.pattern.id in _STUCK for item in consequences):
+        failures = [item for item in failures if item.pattern is None or item.pattern.id not in _ABORTS]
     root = _first(failures, launcher, scans)
     findings = [] if root is None else [_of_root(root, seen, scans, launcher)]
     if root is None and launcher is not None and launcher.exit_code is not None:
         findings.append(_without_text(launcher, consequences, scans))
     elif root is None and consequences:
         findings.append(_consequence_alone(consequences, scans, launcher))
+    ended = bool(findings)
     titles = {finding.title for finding in findings}
     for item in seen:
         shown = item.went_on or (item.pattern is not None and (item.pattern.kind == HINT or item.warned))
@@ -64,7 +71,7 @@ def explain(scans: Sequence[LogScan], run: str | None = None, failed: bool = Fal
             if finding.title not in titles:
                 titles.add(finding.title)
                 findings.append(finding)
-    return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences)
+    return Explanation(root, tuple(replace(finding, run=run) for finding in findings), consequences, ended)
 
 
 def finding_of(seen: Observation) -> Finding:

@@ -6,11 +6,14 @@ import re
 import time
 
 from gputop.terminal_text import strip_controls
+from gputop.wire import parse_json
 
 # torch's own "[rank0]:", torchrun's --tee "[default0]:", gputop's "[rank 0] ", and srun --label's "0: ".
 _PREFIX = re.compile(r"^(?:\[(?:rank|default)(?P<rank>\d+)\]:? ?|\[rank (?P<ours>\d+)\] |\[launcher\] |(?P<srun>\d{1,4}): )")
 _GLOG = re.compile(r"(?:^|\[)[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d+))?\b")
 _ISO = re.compile(r"\b(\d{4})-(\d\d)-(\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d+))?")
+TRACEBACK = "Traceback (most recent call last)"
+_RICH_FRAME = re.compile(r"^│ (?P<file>\S.*?):(?P<line>\d+) in (?P<function>\S+)\s*│$")
 _TIME_WITHIN = 60
 """A timestamp appears within this many characters of the line's beginning."""
 
@@ -27,6 +30,32 @@ def rank_and_text(line: str) -> tuple[int | None, str]:
         return None, line
     rank = found["rank"] or found["ours"] or found["srun"]
     return (int(rank) if rank is not None else None), line[found.end() :]
+
+
+def unfolded(line: str) -> list[str]:
+    """Return the lines of a traceback that a logger wrote into one JSON object, with its rank; else the line itself."""
+    if not line.startswith("{") or TRACEBACK not in line:
+        return [line]
+    try:
+        found = parse_json(line.encode())
+    except ValueError:
+        return [line]
+    values = found.values() if isinstance(found, dict) else ()
+    text = next((value for value in values if isinstance(value, str) and TRACEBACK in value), None)
+    if text is None:
+        return [line]
+    rank = next((found[name] for name in ("rank", "global_rank") if type(found.get(name)) is int), None)
+    return [line if rank is None else f"[rank{rank}]: {line}" for line in text[text.find(TRACEBACK) :].splitlines()]
+
+
+def unboxed(text: str) -> str:
+    """Return a line of the box that rich draws around a traceback as Python writes it; any other line as it is."""
+    if text[:1] not in "╭│╰":
+        return text
+    if TRACEBACK in text:
+        return f"{TRACEBACK}:"
+    frame = _RICH_FRAME.match(text)
+    return f'  File "{frame["file"]}", line {frame["line"]}, in {frame["function"]}' if frame is not None else "    …"
 
 
 def time_of(line: str, written_at: float | None = None) -> float | None:

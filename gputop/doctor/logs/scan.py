@@ -12,7 +12,8 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from gputop.doctor.logs.after import Afterwards, is_progress, says_went_on
-from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of
+from gputop.doctor.logs.leads import Leads
+from gputop.doctor.logs.lines import clean, rank_and_text, starts_anew, time_of, unboxed, unfolded
 from gputop.doctor.logs.names import settle
 from gputop.doctor.logs.observation import Observation
 from gputop.doctor.logs.patterns.table import PATTERNS, matches
@@ -48,6 +49,8 @@ _ABORT = re.compile(
     r"core dumped|^(?:Aborted|Killed|Segmentation fault|Fatal Python error)|^srun: error: |Exited with exit code"
 )
 _BREAKS = re.compile(rb"[\r\n]")
+Key = int | str | None
+"""Whose traceback it is: a rank's, or that of whoever begins each line with certain words (``leads``)."""
 
 
 @dataclass(slots=True)
@@ -81,6 +84,9 @@ class _Traceback:
     own_words: bool = False
     cut: bool = False
     """It starts in the middle of a line of buffered output."""
+    begin: str = ""
+    """Its first line, until a frame was seen."""
+    rank: int | None = None
 
 
 class LogScan:
@@ -100,19 +106,23 @@ class LogScan:
         self._first: list[Observation] = []
         self._last: deque[Observation] = deque(maxlen=KEPT_LAST)
         self._new: list[Observation] = []
-        self._open: dict[int | None, _Traceback] = {}
+        self._open: dict[Key, _Traceback] = {}
+        self._leads = Leads()
         self._blocks = 0
         self._summary = False
         self._weak_next = False
-        self._chain: dict[int | None, bool] = {}
+        self._chain: dict[Key, bool] = {}
         self._rest = b""
         self._numbered = True
         self._after = Afterwards()
 
     @property
     def observations(self) -> list[Observation]:
-        """All observations so far, in the order of the log."""
-        return settle([*self._first, *self._last])
+        """All observations so far, in the order of the log. An exception is noted late: once its traceback has ended."""
+        found = [*self._first, *self._last]
+        if all(item.line_number for item in found):
+            found.sort(key=lambda item: item.line_number)
+        return settle(found)
 
     def feed(self, data: bytes) -> list[Observation]:
         """Process the next bytes and return the new observations in their complete lines."""
@@ -164,7 +174,10 @@ class LogScan:
             self.lines += data.count(b"\n", counted, begin)
             counted = begin
             left = max(begin, at - TEXT_CHARS // 4)
-            self._line(clean(data[left : min(finish, left + TEXT_CHARS)]), self.lines + 1 if self._numbered else 0)
+            number = self.lines + 1 if self._numbered else 0
+            parts = unfolded(clean(data[begin:finish])) if data[begin : begin + 1] == b"{" else []
+            for part in parts if len(parts) > 1 else [clean(data[left : min(finish, left + TEXT_CHARS)])]:
+                self._line(part[:TEXT_CHARS], number)
             position = finish + 1
         self.lines += data.count(b"\n", counted)
 
@@ -182,6 +195,8 @@ class LogScan:
 
     def _line(self, raw: str, number: int) -> None:
         prefixed, text = rank_and_text(raw)
+        text = unboxed(text)
+        key, text = self._whose(prefixed, text)
         rank = prefixed if prefixed is not None else self.rank
         if self._summary:
             self._summarize(text)
@@ -189,13 +204,15 @@ class LogScan:
             self._after.failed()
             self.root, self._summary = Root(others=self.root.others if self.root else 0), True
             return
-        key = prefixed
         if text.rstrip().endswith(_TRACEBACK) and not self._summary:
             self._after.failed()
             self._begin(key, "Original Traceback" in text)
             self._open[key].cut = is_progress(text)
+            self._open[key].begin = text
             return
         block = self._open.get(key)
+        if block is not None and block.rank is not None:
+            rank = block.rank
         if block is not None:
             self._extend_traceback(key, block, text, number)
             block = self._open.get(key)
@@ -228,7 +245,21 @@ class LogScan:
                 )
             )
 
-    def _note_progress(self, text: str, key: int | None) -> None:
+    def _whose(self, prefixed: int | None, text: str) -> tuple[Key, str]:
+        """Return who writes a line, by its rank or by the words that stand before each of its lines, and the rest of it."""
+        led = self._leads.strip(text)
+        if led is not None:
+            return led
+        block = self._open.get(prefixed)
+        learned = self._leads.learn(block.begin, text) if block is not None and block.begin else None
+        if block is None or learned is None:
+            return prefixed, text
+        lead, rest, block.rank = learned
+        del self._open[prefixed]
+        self._open[lead] = block
+        return lead, rest
+
+    def _note_progress(self, text: str, key: Key) -> None:
         """Record for the texts so far that the log goes on after them."""
         if _ABORT.search(text) is not None:
             for number in self._after.failed():
@@ -242,7 +273,7 @@ class LogScan:
                 if item.block == -number if number < 0 else (item.line_number == number and not item.block):
                     kept[place] = replace(item, went_on=went_on, followed=followed)
 
-    def _begin(self, key: int | None, inner: bool) -> None:
+    def _begin(self, key: Key, inner: bool) -> None:
         before = self._open.get(key)
         if before is not None and (inner or self._chain.pop(key, False)):
             before.first = before.first or before.exception
@@ -256,7 +287,7 @@ class LogScan:
         self._open[key] = _Traceback(self._blocks, weak=self._weak_next)
         self._weak_next = False
 
-    def _extend_traceback(self, key: int | None, block: _Traceback, text: str, number: int) -> None:
+    def _extend_traceback(self, key: Key, block: _Traceback, text: str, number: int) -> None:
         """Add one line of a rank to its traceback, or end the traceback."""
         block.lines += 1
         if any(marker in text for marker in _CHAINED):
@@ -266,7 +297,7 @@ class LogScan:
             self._weak_next = True
         if not block.in_message and (frame := _FRAME.match(text)) is not None:
             place = f"{frame['file'].rpartition('/')[2]}:{frame['line']} ({frame['function'].strip()})"
-            block.fallback = place
+            block.fallback, block.begin = place, ""
             if not _LIBRARY.search(frame["file"]):
                 block.where = place
             return
@@ -293,7 +324,7 @@ class LogScan:
         elif block.lines > TRACEBACK_LINES:
             self._close(key)
 
-    def _close(self, key: int | None) -> None:
+    def _close(self, key: Key) -> None:
         block = self._open.pop(key, None)
         if block is not None and block.known and block.where is not None:
             self._set_place(block.number, block.where)
@@ -301,7 +332,8 @@ class LogScan:
             self._after.follow(-block.number, block.exception, key, True, block.own_words)
         if block is None or block.known or block.weak or block.exception is None:
             return
-        rank = key if key is not None else self.rank
+        own = key if isinstance(key, int) else block.rank
+        rank = own if own is not None else self.rank
         self._note(
             Observation(
                 block.exception,

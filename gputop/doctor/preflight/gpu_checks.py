@@ -146,7 +146,7 @@ def visible(record: Preflight, snapshot: Snapshot) -> list[Check]:
             evidence=(Fact(f"no permission to read and write {names}", list(record.closed_files), "/dev"),),
             cause="CUDA opens these files; without them it shows no GPU. In a container the device rules may leave them out.",
             fix=f"ls -l {' '.join(record.closed_files)}\n"
-            "sudo usermod -aG video $USER  # if the group of the files is video; log in anew",
+            "sudo usermod -aG video $USER  # if the group of the files is video; log in again",
             refuted_by="The run is started as another user, who may open them.",
         )
         rows.append(Check("/dev/nvidia*", "problem", f"no permission for {names}", finding))
@@ -234,10 +234,14 @@ def links(record: Preflight, snapshot: Snapshot) -> list[Check]:
     if not narrow:
         return [Check("PCIe links", "fine", f"x{min(device.pcie_width or 0 for device in pool)}")]
     text = ", ".join(f"{words.gpu(device)} x{device.pcie_width} of x{device.pcie_width_max}" for device in narrow)
+    # Many boards, clouds and laptops give a card fewer lanes than it has, and some links narrow while the GPU idles.
+    worse_than_peers = any(
+        peer.name == device.name and (peer.pcie_width or 0) > (device.pcie_width or 0) for device in narrow for peer in pool
+    )
     finding = Finding(
         id="I03",
-        severity="warning",
-        confidence="likely",
+        severity="warning" if worse_than_peers else "info",
+        confidence="likely" if worse_than_peers else "possible",
         title=f"A PCIe link is narrower than its card: {text}",
         evidence=tuple(Fact(f"{words.gpu(d)}: x{d.pcie_width} of x{d.pcie_width_max}", d.pcie_width, "NVML") for d in narrow),
         cause="The slot has fewer lanes, the card is not seated well, a riser is bad, or lanes are shared with another slot.",
@@ -246,7 +250,7 @@ def links(record: Preflight, snapshot: Snapshot) -> list[Check]:
         refuted_by="The slot is wired with fewer lanes, as lspci shows at the port above it.",
         devices=tuple(device.uuid for device in narrow),
     )
-    return [Check("PCIe links", "problem", text, finding)]
+    return [Check("PCIe links", "problem" if worse_than_peers else "fine", text, finding)]
 
 
 def occupied(record: Preflight, snapshot: Snapshot) -> list[Check]:

@@ -10,7 +10,9 @@ from gputop.doctor.diagnosis import Doctor
 from gputop.snapshot import Snapshot, loss_metric
 from gputop.tui.drawing import run_numbers
 from tests import samples
+from tests.doctor.scenes import by_hand
 from tests.doctor.scenes.base import Scene, ids, play, verdict
+from tests.doctor.scenes.by_hand import BY_HAND
 from tests.doctor.scenes.ddp import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, nan_on_rank_2, same_batches, untracked_ddp
 
 TOLD = {
@@ -72,10 +74,16 @@ def test_look_alike_is_not(rule, name, scene, seconds):
     assert all(rule not in ids(said) for said in play(scene, seconds))
 
 
-@pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY, ids=[item[0] for item in HEALTHY])
+@pytest.mark.parametrize(("name", "scene", "seconds"), HEALTHY + BY_HAND, ids=[item[0] for item in HEALTHY + BY_HAND])
 def test_healthy_run_is_left_alone(name, scene, seconds):
     for second, said in enumerate(play(scene, seconds)):
         assert [(item.id, item.title) for item in said if item.confidence != "possible"] == [], f"at second {second}"
+
+
+def test_ranks_that_exchange_what_they_should_are_told_from_those_that_do_not():
+    for rule, name, scene, seconds in by_hand.FAULTS:
+        said = play(scene, seconds)[-1]
+        assert [(item.id, item.severity) for item in said[:1]] == [(rule, "error")], name
 
 
 def test_untracked_ranks_are_not_judged_and_it_says_what_would_let_it():

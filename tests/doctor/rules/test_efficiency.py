@@ -6,7 +6,7 @@ import pytest
 
 from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
-from gputop.doctor.evidence.series import Series
+from gputop.history.points import PointSeries
 from tests.doctor.scenes.base import ids, play
 from tests.doctor.scenes.efficiency import FAULTS, HEALTHY, LOOK_ALIKES, POSSIBLE, item_in_each_step
 
@@ -106,9 +106,11 @@ def test_only_the_newest_stretch_of_steps_that_follow_each_other_counts():
     """The past that a stream begins with holds the extremes of each stretch alone."""
     evidence, job = observed(item_in_each_step, 20)
     known = evidence.series(job.run_id, 0, "step_s")
-    past = Series((20, 31, 47), (0.0,) * 3, (9.0,) * 3)
+    past = PointSeries((20, 31, 47), (0.0,) * 3, (9.0,) * 3)
     past.extend(known.steps, known.times, known.values)
-    evidence._points["run-1", 0, "step_s"] = past
+    kept = evidence.memory.series("run-1", 0, "step_s")
+    assert kept is not None
+    kept.newest = past
     found = windows.newest(evidence, job, 0, "step_s")
     assert len(found) == 60
     assert {point.value for point in found} == {0.3}
@@ -116,12 +118,12 @@ def test_only_the_newest_stretch_of_steps_that_follow_each_other_counts():
 
 def test_a_trend_needs_growth_and_a_straight_line():
     steps = range(100)
-    straight = windows.trend(Series(steps, [0.0] * 100, [5.0 + 2.0 * step for step in steps]))
+    straight = windows.trend(PointSeries(steps, [0.0] * 100, [5.0 + 2.0 * step for step in steps]))
     assert straight is not None
     assert straight[0] == pytest.approx(198.0)
     assert straight[1] == pytest.approx(1.0)
-    assert windows.trend(Series(steps, [0.0] * 100, [5.0] * 100)) == (0.0, 0.0)
-    assert windows.trend(Series([0], [0.0], [5.0])) is None
+    assert windows.trend(PointSeries(steps, [0.0] * 100, [5.0] * 100)) == (0.0, 0.0)
+    assert windows.trend(PointSeries([0], [0.0], [5.0])) is None
 
 
 def test_stalls_are_regular_by_their_distances():

@@ -30,11 +30,14 @@ from tests.doctor.scenes.hangs import (
     may_work,
     may_write,
     mute_by_torch,
+    no_backward_threads,
     no_batch,
     none_begins,
     one_dead_by_nccl,
     one_not_entered,
+    one_rests_while_all_poll,
     silent_rank,
+    small_kernels,
     surely_waits_for_rank_2,
     suspended_alone,
     traced,
@@ -90,8 +93,19 @@ def test_from_outside_a_rank_whose_gpu_idles_is_named_and_one_that_works_is_poss
     assert any("not tracked" in fact.text for fact in finding.evidence)
     works = verdict(waits_for_the_cpu, 110)
     assert (works.id, works.severity, works.confidence) == ("G01", "warning", "possible")
-    assert verdict(all_poll, 110).confidence == "possible"
     assert "G01" not in ids(play(waits_for_a_save, 110)[-1])
+
+
+def test_from_outside_ranks_that_all_poll_hang_if_no_backward_runs() -> None:
+    """Small kernels look alike, but there the backward threads use a processor, and nothing above possible is said."""
+    finding = verdict(all_poll, 110)
+    assert (finding.id, finding.severity, finding.confidence) == ("G01", "error", "likely")
+    assert any("no rank's backward threads have used a processor" in fact.text for fact in finding.evidence)
+    named = verdict(one_rests_while_all_poll, 110)
+    assert "py-spy dump --pid 4002" in named.fix
+    assert any("only process 4002 (rank 2) uses no processor" in fact.text for fact in named.evidence)
+    assert [item.confidence for item in play(small_kernels, 110)[-1] if item.id == "G01"] == ["possible"]
+    assert [item.confidence for item in play(no_backward_threads, 110)[-1] if item.id == "G01"] == ["possible"]
 
 
 def test_counts_tell_nothing_before_three_askings_agree() -> None:

@@ -299,7 +299,7 @@ def test_i04_of_the_application_is_over_after_five_minutes():
 
 
 def test_i04_counts_only_new_uncorrected_errors():
-    assert "2 uncorrected memory errors since gputop watches" in texts(last_verdict(hardware.uncorrected, 10))
+    assert "2 uncorrected memory errors since gputop began to watch" in texts(last_verdict(hardware.uncorrected, 10))
 
 
 def test_i04_of_rows_that_wait_for_a_reset():

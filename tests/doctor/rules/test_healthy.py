@@ -48,7 +48,7 @@ def single_on_a_one_gpu_machine(second):
 
 
 def gradient_accumulation(second):
-    """Utilisation swings, communication comes every eighth step."""
+    """Utilization swings, communication comes every eighth step."""
     devices = tuple(replace(d, utilization_percent=98.0 if second % 8 else 20.0) for d in gpus(range(8)))
     return scene(second, devices, tuple(rank(n, use(n), second=second) for n in range(8)), (journal(8, second),))
 
@@ -139,7 +139,7 @@ def virtual_data_parallel(second):
 
 
 def mig(second):
-    """Two runs on MIG instances: a process sees one instance, utilisation of the parent is N/A."""
+    """Two runs on MIG instances: a process sees one instance, utilization of the parent is N/A."""
     parent = samples.device(0, mig_enabled=True, utilization_percent=None)
     parts = tuple(
         Device(n + 1, f"MIG-{n}", "MIG 1g.10gb", "mig", parent.uuid, memory_used_bytes=GIB, utilization_percent=None)

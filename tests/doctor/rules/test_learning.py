@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.evidence.levels import FIRST_STRETCHES, STRETCHES_MAX, Levels
 from tests.doctor.scenes import near_learning as scenes
-from tests.doctor.scenes.base import check_first_verdict, ids, play, verdict
+from tests.doctor.scenes.base import check_first_verdict, ids, only_shown, play, verdict
 
 
 def test_a_nan_names_its_step_the_rate_and_the_gradient_before_it() -> None:
@@ -80,6 +80,38 @@ def test_a_flat_loss_is_possible_after_hundreds_of_steps() -> None:
     finding = next(item for item in said[-1] if item.id == "J03")
     assert (finding.severity, finding.confidence) == ("info", "possible")
     assert finding.title.startswith("The loss is where it began after 5")
+
+
+@pytest.mark.parametrize("name", ["becomes_nan", "learned_then_lost", "no_rate", "always_the_same"])
+def test_a_loss_that_an_untracked_run_s_files_show_is_judged(name: str) -> None:
+    """Its curve was drawn on the screen, and no rule looked at it."""
+    scene = getattr(scenes, name)
+    finding = verdict(only_shown(scene), 70)
+    assert (finding.id, finding.confidence) == (verdict(scene, 70).id, verdict(scene, 70).confidence)
+    assert finding.evidence[0].source.startswith("its files: ")
+    assert finding.pids == (4000,)
+    assert finding.run is None
+
+
+@pytest.mark.parametrize("name", ["no_rate", "always_the_same"])
+def test_printed_values_may_be_rounded(name: str) -> None:
+    said = play(only_shown(getattr(scenes, name), {"source": "log"}), 70)[-1]
+    finding = next(item for item in said if item.id == "J03")
+    assert finding.confidence == "possible"
+    assert finding.evidence[0].source.startswith("its output: ")
+
+
+def test_a_healthy_curve_of_an_untracked_run_says_nothing() -> None:
+    assert ids(play(only_shown(scenes.run_with(scenes.falls)), 60)[-1]) == []
+
+
+def test_levels_keep_where_a_long_run_began() -> None:
+    """Newest values were never joined, and all that was older than 200 looks became one stretch."""
+    levels = Levels()
+    for step in range(5000):
+        levels.extend([step], [float(step)])
+    assert levels.stretches[0].mean < 5000 / FIRST_STRETCHES
+    assert max(stretch.count for stretch in levels.stretches) <= 5000 / FIRST_STRETCHES
 
 
 @given(some.lists(some.lists(some.floats(), max_size=300), max_size=150))

@@ -8,7 +8,19 @@ from typing import Any
 
 from gputop.doctor.diagnosis import Doctor
 from gputop.doctor.findings.finding import Finding
-from gputop.snapshot import Ancestor, Device, DeviceUse, Host, LaunchEnvironment, Process, Rank, Run, Snapshot
+from gputop.foreign.found import process_runs
+from gputop.snapshot import (
+    Ancestor,
+    Device,
+    DeviceUse,
+    Host,
+    LaunchEnvironment,
+    Process,
+    ProcessRank,
+    Rank,
+    Run,
+    Snapshot,
+)
 from tests import samples
 from tests.samples import EPOCH, GIB
 
@@ -59,6 +71,23 @@ def not_tracked(scene: Scene) -> Scene:
         return replace(base, runs=(), points=(), processes=processes)
 
     return stripped
+
+
+def only_shown(scene: Scene, facts: dict[str, Any] | None = None) -> Scene:
+    """The same, started without gputop: its metrics are known from the files that it writes, or from its output."""
+    outside = not_tracked(scene)
+
+    def shown(second: int) -> Snapshot:
+        base = outside(second)
+        (run,) = scene(second).runs
+        ranks = tuple(replace(rank, facts=facts or {}) for rank in run.ranks)
+        found = tuple(
+            replace(item, run_id=run.run_id, ranks=tuple(ProcessRank(process.pid) for process in base.processes))
+            for item in process_runs(base.processes)
+        )
+        return replace(base, runs=(replace(run, ranks=ranks),), points=scene(second).points, process_runs=found)
+
+    return shown
 
 
 def ids(findings: Iterable[Finding]) -> list[str]:
@@ -135,7 +164,7 @@ def scene(
 def virtual(
     second: int, busy: dict[int, float], processes: tuple[Process, ...], runs: tuple[Run, ...], count: int = 4
 ) -> Snapshot:
-    """A machine without a GPU; ``busy`` is the utilisation of its virtual GPUs."""
+    """A machine without a GPU; ``busy`` is the utilization of its virtual GPUs."""
     devices = tuple(
         Device(index, f"virtual-{index}", f"virtual GPU {index}", "virtual", utilization_percent=busy.get(index, 0.0))
         for index in range(count)

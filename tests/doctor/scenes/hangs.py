@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -218,6 +218,16 @@ def polls(idle: tuple[int, ...] = (), world: int = 4, **changes: Any) -> Scene:
 
 all_poll = polls()
 waits_for_an_idle_rank = polls((2,))
+
+
+def with_processes(base: Scene, change: Callable[[Process, int], Process]) -> Scene:
+    """The same, each process changed in the same way."""
+    return lambda second: replace(base(second), processes=tuple(change(p, second) for p in base(second).processes))
+
+
+one_rests_while_all_poll = with_processes(all_poll, lambda p, _: replace(p, cpu_percent=0.0) if p.rank == 2 else p)
+small_kernels = with_processes(all_poll, lambda p, second: replace(p, autograd_threads=((0, 5.0 + second),)))
+no_backward_threads = with_processes(all_poll, lambda p, _: replace(p, autograd_threads=()))
 waits_for_one_of_two = polls((1,), world=2)
 waits_for_a_save = polls((0,), written_bytes=lambda second: second * 40_000_000)
 waits_for_the_cpu = polls((0,), cpu_percent=99.0, state="R")

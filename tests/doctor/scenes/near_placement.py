@@ -10,6 +10,7 @@ from typing import Any
 
 from gputop.snapshot import Ancestor, DeviceUse, LaunchEnvironment, Process, Snapshot
 from tests import samples
+from tests.doctor import tracked
 from tests.doctor.scenes import hardware, placement
 from tests.doctor.scenes.base import Scene, gpus, journal, rank, scene, single, use, uuid
 from tests.doctor.scenes.near import Pair, look_alikes
@@ -63,6 +64,30 @@ def wrapped_by_hand(second: int) -> Snapshot:
     """nn.DataParallel in the script: contexts on all GPUs."""
     process = single(4000, *(use(n, 20) for n in range(4)), second=second, visible=4)
     return scene(second, gpus(range(4), 4), (process,))
+
+
+def wrapped(second: int, busy: tuple[int, ...], used: tuple[int, ...] = (0, 1, 2, 3), **facts: Any) -> Snapshot:
+    """A tracked process in nn.DataParallel: the wrapper was seen, and no counts of its calls."""
+    known = {"model": {"wrapper": "DataParallel", "wrappers": ["DataParallel"]}, "torch": {"device_count": 4}, **facts}
+    return tracked.single(second, known, devices=gpus(busy, 4), process=tracked.one_process(second, *used))
+
+
+def wrapped_and_alone(second: int) -> Snapshot:
+    return wrapped(second, (0,), (0,))
+
+
+def wrapped_and_one_busy(second: int) -> Snapshot:
+    return wrapped(second, (0,))
+
+
+def wrapped_and_all_busy(second: int) -> Snapshot:
+    return wrapped(second, (0, 1, 2, 3))
+
+
+def a_teacher_beside(second: int) -> Snapshot:
+    """No wrapper: the memory on the other GPU belongs to a teacher that is asked now and then."""
+    known = {"torch": {"device_count": 2}}
+    return tracked.single(second, known, devices=gpus((0,), 2), process=tracked.one_process(second, 0, 1, visible=2))
 
 
 def both_on_gpu_0(second: int) -> Snapshot:
@@ -319,6 +344,8 @@ PAIRS: tuple[Pair, ...] = (
     Pair("A01", "one GPU in the machine", only(placement.plain, 1), placement.plain, 40),
     Pair("A01", "one GPU in the mask", one_masked, placement.plain, 40, verdict="A03"),
     Pair("A01", "a wrapper around it", wrapped_by_hand, placement.plain, 40),
+    Pair("A01", "a wrapper that reaches all GPUs", wrapped_and_all_busy, wrapped_and_alone, 40),
+    Pair("A01", "memory for a teacher on another GPU", a_teacher_beside, wrapped_and_one_busy, 40),
     Pair("A02", "the others are taken", beside(placement.two_of_eight, *map(bob, range(2, 8))), placement.two_of_eight, 40),
     Pair("A02", "ranks on one GPU", both_on_gpu_0, placement.two_of_eight, 40, verdict="A07"),
     Pair("A02", "as many GPUs as ranks", only(placement.two_of_eight, 2), placement.two_of_eight, 40),

@@ -280,16 +280,22 @@ PATTERNS: tuple[Pattern, ...] = (
         'dist.init_process_group("nccl", device_id=torch.device("cuda", int(os.environ["LOCAL_RANK"])))',
         confidence="possible",
     ),
-    cascade(
-        "nccl_watchdog",
-        "G01",
-        "Watchdog caught collective operation timeout",
-        r"Watchdog caught collective operation timeout: WorkNCCL\(SeqNum=(?P<sequence>\d+), OpType=(?P<op>\w+)"
-        r".*?Timeout\(ms\)=(?P<timeout>\d+)\) ran for (?P<ran>\d+) milliseconds",
-        "A collective operation did not end: {op}, number {sequence}, after {timeout} ms",
-        "At least one rank did not come to {op} number {sequence}: it died, is stuck elsewhere, or runs other code.",
-        "TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # then torchfrtrace names the missing rank\n"
-        "gputop doctor  # while it hangs: says which rank is behind, and where it is",
+    *(
+        cascade(
+            "nccl_watchdog",
+            "G01",
+            "Watchdog caught collective operation timeout",
+            r"(?:\[Rank (?P<rank>\d+)\] )?Watchdog caught collective operation timeout: "
+            rf"WorkNCCL\({number}OpType=(?P<op>\w+).*?Timeout\(ms\)=(?P<timeout>\d+)\) ran for (?P<ran>\d+) milliseconds",
+            f"A collective operation did not end: {which}, after {{timeout}} ms",
+            f"At least one rank did not come to {which.replace(',', '')}: it died, is stuck elsewhere, or runs other code.",
+            "TORCH_FR_BUFFER_SIZE=2000 TORCH_DISTRIBUTED_DEBUG=DETAIL torchrun ...  # torchfrtrace names the missing rank\n"
+            "gputop doctor  # while it hangs: says which rank is behind, and where it is",
+        )
+        for number, which in (
+            (r"SeqNum=(?P<sequence>\d+), ", "{op}, number {sequence}"),
+            ("", "{op}"),  # torch 1.8 to 1.12
+        )
     ),
     cascade(
         "nccl_heartbeat",

@@ -1,7 +1,7 @@
 """How a process ended, in the words of the shell, the C libraries, Python, Slurm and Open MPI. Pure.
 
-Sources: strsignal of glibc and its malloc_printerr; vterminate.cc of libstdc++; Python/pylifecycle.c; slurmstepd's req.c and
-srun's task_state; orterun's help texts; launcher/launch.py of DeepSpeed.
+Sources: strsignal of glibc and its malloc_printerr; vterminate.cc of libstdc++; Python/pylifecycle.c and Lib/subprocess.py;
+torch/multiprocessing/spawn.py; slurmstepd's req.c and srun's task_state; orterun's help texts; launcher/launch.py of DeepSpeed.
 """
 
 from __future__ import annotations
@@ -13,6 +13,19 @@ _NATIVE = (
     "pip list | grep -i -E 'torch|cuda|nvidia'  # extensions that were built for another torch or CUDA?"
 )
 _HEAP = "Native code wrote where it must not: usually two libraries that were built for different versions of the same one."
+_KILLED = (
+    # The words of bash, dash and zsh; a line of its own, or behind the number of the process.
+    ("Killed", r"(?:^|\s)\d+ Killed(?:: 9)?(?:\s|$)|^Killed(?:: 9)?\s*$|^\[\d+\][+-]?\s+Killed\s"),
+    ("killed", r"^zsh: killed\b"),
+    # torch.multiprocessing.spawn; subprocess, also of accelerate and lightning; DeepSpeed's launcher.
+    ("signal SIGKILL", r"process \d+ terminated with signal SIGKILL"),
+    ("Signals.SIGKILL", r"died with <Signals\.SIGKILL: 9>"),
+    ("non-zero exit status -9", r"returned non-zero exit status -9\b"),
+    ("return code = -9", r"exits with return code = -9\b"),
+    # A pool of processes misses one: concurrent.futures, and datasets' map.
+    ("terminated abruptly", r"A process in the process pool was terminated abruptly"),
+    ("abruptly died", r"One of the subprocesses has abruptly died"),
+)
 _AFTER = "Read what the process printed before: this line only says that it ended."
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -139,6 +152,31 @@ PATTERNS: tuple[Pattern, ...] = (
         "A rank of DeepSpeed ended with exit code {code}",
         _AFTER,
         "# read what the rank printed before this line",
+    ),
+    *(
+        failure(
+            "killed",
+            "H05",
+            key,
+            expression,
+            "A process was killed from outside",
+            "Nothing in it failed: it got SIGKILL, which the kernel sends when machine or container run out of memory. A "
+            "batch system's limit and kill -9 do the same.",
+            "sudo dmesg --ctime | grep -i -E 'killed process|oom' | tail\n"
+            "# fewer processes and DataLoader workers, arrays instead of lists of Python objects, more memory for the job",
+            confidence="likely",
+        )
+        for key, expression in _KILLED
+    ),
+    failure(
+        "signal_crash",
+        None,
+        "terminated with signal SIG",
+        r"process \d+ terminated with signal (?P<why>SIG(?:SEGV|BUS|ILL|FPE))",
+        "A process crashed in native code: {why}",
+        "A C or CUDA extension crashed, not Python code.",
+        _NATIVE,
+        confidence="likely",
     ),
     failure(
         "signal_crash",

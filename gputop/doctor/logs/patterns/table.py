@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gputop.doctor.logs.patterns import cuda, data, files, launch, nccl, parallel, process_end, usage
+from gputop.doctor.logs.patterns import cuda, data, files, launch, nccl, parallel, process_end, refused, usage
 from gputop.doctor.logs.patterns.pattern import Pattern
 
 PATTERNS: tuple[Pattern, ...] = (
@@ -15,6 +15,7 @@ PATTERNS: tuple[Pattern, ...] = (
     *nccl.PATTERNS,
     *launch.PATTERNS,
     *files.PATTERNS,
+    *refused.PATTERNS,
     *process_end.PATTERNS,
     *usage.PATTERNS,
 )

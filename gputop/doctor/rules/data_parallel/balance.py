@@ -167,7 +167,7 @@ def overhead(evidence: Evidence, job: Job) -> Judgement:
     if data >= OVERHEAD_DATA_SHARE_MAX or windows.pause_share(evidence, job) >= PAUSE_SHARE_MAX:
         return None
     facts = [
-        Fact(f"mean utilisation of {words.gpus(devices)} over the last minute: {mean:.0f} %", known, "NVML"),
+        Fact(f"mean utilization of {words.gpus(devices)} over the last minute: {mean:.0f} %", known, "NVML"),
         Fact(f"the loop waits for data {data:.0%} of the time", data, "journal"),
         _driven(member, devices, reported),
     ]

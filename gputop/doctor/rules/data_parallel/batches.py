@@ -123,7 +123,7 @@ B02 = Rule(
         "The GPU with most rows sets the pace."
     ),
     signature="Most calls leave a GPU without rows, or with far fewer than the others.",
-    look_alike="An odd last batch of an epoch.",
+    look_alike="A smaller last batch of an epoch.",
     fix="Choose a batch that is a multiple of the number of GPUs.",
     judge=batch_does_not_divide,
 )

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gputop import units
-from gputop.doctor.evidence import windows
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts.calls import wrapped_by
 from gputop.doctor.facts.ddp import divides_models, stall
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.ddp.by_hand import divides_by_hand, equal_losses, may_divide
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.facts.table import Loader, Sampler
@@ -51,14 +51,18 @@ def same_batches(evidence: Evidence, job: Job) -> Judgement:
     if tracked.unseen_ranks(evidence, job):
         return tracked.untracked("C05", job, "Which samples each rank reads cannot be seen from outside.")
     ranks = tracked.ranks_of(job)
-    if not tracked.all_speak(job) or divides_models(ranks):
+    if not tracked.all_speak(job):
         return None
     steps = _equal_steps(ranks)
     feeds = [facts_of(rank).loader for rank in ranks]
     samplers = [facts_of(rank).sampler for rank in ranks]
-    if steps:
-        return Suspicion(_same(evidence, job, ranks, steps, feeds[0], samplers[0]))
-    return _undivided(job, ranks, feeds, samplers)
+    judgement = (
+        Suspicion(_same(evidence, job, ranks, steps, feeds[0], samplers[0]))
+        if steps
+        else _undivided(job, ranks, feeds, samplers)
+    )
+    # What refutes it costs more than what it takes to see nothing, as in most runs.
+    return None if judgement is None or divides_models(ranks) or divides_by_hand(evidence, job) else judgement
 
 
 C05 = Rule(
@@ -73,8 +77,8 @@ C05 = Rule(
     every_s=SELDOM_S,
     threshold=(
         f"equal checksums on all ranks in {EQUAL_STEPS_MIN} steps in a row; or a sampler that does not divide, and "
-        "batches times batch size equal to the data set (likely); not where a mesh or further groups divide the "
-        "model"
+        "batches times batch size equal to the data set (likely); not where a mesh, further groups or calls "
+        "that pass values on in each step divide the model, or unlike weights give one loss"
     ),
     hides=("C12", "C11", "C06"),
     mechanism=(
@@ -109,7 +113,7 @@ def _equal_steps(ranks: Sequence[Rank]) -> list[int]:
 
 
 def _same(
-    evidence: Evidence, job: Job, ranks: Sequence[Rank], steps: list[int], feed: Loader | None, used: Sampler | None
+    evidence: Evidence, job: Job, ranks: tuple[Rank, ...], steps: list[int], feed: Loader | None, used: Sampler | None
 ) -> Finding:
     size = tracked.world(job)
     facts = [
@@ -120,7 +124,7 @@ def _same(
         )
     ]
     name = tracked.loss_of(ranks)
-    losses = _equal_losses(evidence, job, ranks, name) if name is not None else 0
+    losses = equal_losses(evidence, job, ranks, name) if name is not None else 0
     if losses:
         facts.append(Fact(f"and had the same loss, to the last digit, in {losses} steps", losses, f"journal: {name}"))
     facts += _loader_facts(feed, used)
@@ -128,7 +132,7 @@ def _same(
         job,
         "C05",
         "error",
-        "certain",
+        "possible" if may_divide(job) else "certain",
         f"{tracked.capital(tracked.who([rank.rank for rank in ranks], size))} train on the same batches",
         facts,
         f"Nothing divides the data among the ranks: each of them walks through all of it in the same order, so that {size} "
@@ -136,13 +140,6 @@ def _same(
         _SAMPLER.format(size=feed.batch_size if feed is not None and feed.batch_size else "..."),
         "The ranks share one replica of the model (tensor, sequence or pipeline parallelism) and have to see equal data.",
     )
-
-
-def _equal_losses(evidence: Evidence, job: Job, ranks: Sequence[Rank], name: str) -> int:
-    """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 if they differ in one."""
-    series = [windows.latest(evidence.series(job.run_id, rank.rank, name), 40) for rank in ranks]
-    common = sorted(set(series[0]).intersection(*series[1:]))[-20:]
-    return len(common) if common and all(len({values[step] for values in series}) == 1 for step in common) else 0
 
 
 def _loader_facts(feed: Loader | None, used: Sampler | None) -> list[Fact]:
@@ -275,9 +272,7 @@ C07 = Rule(
     mechanism=(
         "Each step averages gradients over all ranks. A rank that has batches left waits forever for ranks that have none."
     ),
-    signature=(
-        "The lengths of the loaders differ; later, ranks stand in backward while another has come to the end of its data."
-    ),
+    signature=("The lengths of the loaders differ; later, ranks stand in backward while another has run out of data."),
     look_alike="Loops with a fixed number of steps, or inside Join; a rank that left because of an error (G04).",
     fix="Use drop_last=True or a sampler that pads, agree on the smallest number of steps, or use Join.",
     judge=uneven_inputs,

@@ -8,10 +8,11 @@ from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import stated
 from gputop.doctor.facts.calls import model_class, parameter_dtypes, wrapped_by
-from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, waiting_s, weights_differ
+from gputop.doctor.facts.ddp import divides_models, exchanges, has_engine, waiting_s, weights_differ, weights_met
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.ddp.by_hand import divides_by_hand
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.facts.table import Ddp, Gradients
@@ -217,6 +218,8 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
         return None
     if not all(stated.model_inspected(rank) for rank in ranks) or divides_models(ranks) or has_engine(ranks):
         return None
+    if divides_by_hand(evidence, job):
+        return None
     if min((rank.steps_taken or 0) for rank in ranks) < STEPS_MIN or _nccl_counts(evidence, job):
         return None
     differ, weights = _differ(ranks, STEPS_MIN)
@@ -227,6 +230,9 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
         return None
     if differ is False and most:
         return None
+    if most and weights_met(ranks, STEPS_MIN):
+        return None  # local SGD: the weights are averaged now and then, by hand
+    often = most > (ranks[0].steps_taken or 0)  # more than the average of one loss in each step
     calls = sum(sum(fact.collectives.values()) for fact in groups if fact is not None)
     facts = [
         Fact(
@@ -243,7 +249,7 @@ def not_wrapped(evidence: Evidence, job: Job) -> Judgement:
         job,
         "C03",
         "error",
-        "certain" if silent else "likely",
+        "certain" if silent else "possible" if often else "likely",
         f"The model is not wrapped: {size} ranks train {size} models of their own",
         facts,
         "The launcher starts the ranks, and nothing connects them: without DistributedDataParallel or FSDP no gradient is "
@@ -260,19 +266,20 @@ C03 = Rule(
     family="ddp",
     title="The model is not wrapped",
     severities=("error",),
-    confidences=("certain", "likely"),
+    confidences=("certain", "likely", "possible"),
     needs=("journal: model, process_group, parameters", "NCCL RAS"),
     every_s=EVERY_SNAPSHOT,
     threshold=(
-        f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps; likely "
-        "where there are some and the weights differ"
+        f"several ranks, no wrapper, and no collective that could average gradients in {STEPS_MIN} steps; likely where there "
+        "are some and the weights differ, possible where there is more than one in each step; not where calls pass values on "
+        "in each step, or unlike weights give one loss"
     ),
     hides=("C05", "C10", "C11", "C12"),
     mechanism=("The launcher starts the ranks, and nothing connects them. Without DDP or FSDP no gradient is exchanged."),
     signature=(
         "Several ranks train without a wrapper and without collectives that could average gradients, and their weights differ."
     ),
-    look_alike="Tensor parallelism, DeepSpeed, Megatron, Horovod, or averaging by hand.",
+    look_alike="Tensor parallelism, DeepSpeed, Megatron, Horovod, or averaging by hand, also of weights now and then.",
     fix="Wrap the model: DDP(model.to(local_rank), device_ids=[local_rank]).",
     judge=not_wrapped,
 )

@@ -61,7 +61,7 @@ A12 = Rule(
         "the model was never moved to a GPU."
     ),
     signature="Steps advance with parameters on the CPU, no process of the job has a GPU open, and the GPUs idle.",
-    look_alike="Data preparation before the first CUDA call; a run that asks for the CPU (reported as information).",
+    look_alike="Data preparation before the first CUDA call; a run that requests the CPU (reported as information).",
     fix=(
         'Install the torch build for your driver, call model.to("cuda"), and assert torch.cuda.is_available() '
         "early in the script."

@@ -190,7 +190,7 @@ def _seen_turns(evidence: Evidence, job: Job) -> Judgement:
     if worst >= TURNS_CORRELATION:
         return None
     facts = [
-        Fact(f"their utilisation alternates: correlation {worst:.2f} or less over {len(rows)} readings", worst, "NVML"),
+        Fact(f"their utilization alternates: correlation {worst:.2f} or less over {len(rows)} readings", worst, "NVML"),
         Fact(f"together they are as busy as one GPU: {total:.0f} %", total, "NVML"),
     ]
     return Suspicion(_turns(job, len(heavy), facts, "likely"), 3.0)

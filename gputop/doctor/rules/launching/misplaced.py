@@ -289,17 +289,23 @@ def independent_worlds(evidence: Evidence) -> dict[str, Judgement]:
             process = member.process
             if process is None or process.environment is None or not process.command:
                 continue
-            if process.started_at is None or (process.environment.world_size or 1) > 1:
+            if process.started_at is None or (process.environment.world_size or 1) > 1 or _is_titled(process):
                 continue
             launcher = process.launcher.pid if process.launcher is not None else process.ppid
             key = (process.uid, process.command, launcher, mask_of(process, job.virtual))
             groups.setdefault(key, []).append((job, member, process))
     judged: dict[str, Judgement] = {}
-    for found in groups.values():
+    packed = Counter(kind[:-1] for kind in groups)
+    for kind, found in groups.items():
         starts = [process.started_at for _, _, process in found if process.started_at is not None]
         if len(found) > 1 and max(starts) - min(starts) <= A18_START_S:
-            judged[f"pid:{min(process.pid for _, _, process in found)}"] = _worlds(evidence, found)
+            judged[f"pid:{min(process.pid for _, _, process in found)}"] = _worlds(evidence, found, packed[kind[:-1]] > 1)
     return judged
+
+
+def _is_titled(process: Process) -> bool:
+    """Return whether the command is a title that Ray gave the process, which hides its arguments."""
+    return process.command is not None and process.command[0].startswith("ray::")
 
 
 A18 = Rule(
@@ -324,13 +330,14 @@ A18 = Rule(
     signature=(
         "Several processes have the same command and parent, start together, and have world size 1 and no collective threads."
     ),
-    look_alike="A sweep that reads its settings elsewhere.",
+    look_alike="A sweep that reads its settings elsewhere; several workers on each GPU by masks; Ray's actors.",
     fix="Start all ranks with one launcher: torchrun, or srun with MASTER_ADDR, RANK and WORLD_SIZE.",
     judge_machine=independent_worlds,
 )
 
 
-def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) -> Judgement:
+def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]], packed: bool) -> Judgement:
+    """Judge the processes of one command and one mask. ``packed``: there are more of them under other masks, on purpose."""
     if not all(evidence.trains(job) for job, _, _ in found) or any(
         _joined(evidence, job, member, process) for job, member, process in found
     ):
@@ -357,7 +364,7 @@ def _worlds(evidence: Evidence, found: Sequence[tuple[Job, Member, Process]]) ->
     finding = Finding(
         id="A18",
         severity="warning",
-        confidence="likely" if together or alike else "possible",
+        confidence="likely" if (together and not packed) or alike else "possible",
         title=f"{number} processes of one script train {number} models: none knows of the others",
         evidence=tuple(facts),
         cause="Nothing told these processes their RANK and WORLD_SIZE, so that each is a world of its own: the same training "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from gputop.doctor.evidence.evidence import LOAD_WINDOW_S, Evidence
@@ -22,6 +23,10 @@ dist.init_process_group("nccl", device_id=torch.device("cuda", local_rank))
 model = DDP(model.to(local_rank), device_ids=[local_rank])"""
 
 
+CALLS_MIN = 20
+"""As in the rules on nn.DataParallel."""
+_SPLITS = "DataParallel"
+"""The wrapper that spreads one process over GPUs: where a rule says why it does not, that rule hides A01."""
 _FREE = "beside visible GPUs without a process, below 1 GiB and 3% in 95% of samples"
 
 
@@ -41,7 +46,10 @@ A01 = Rule(
     needs=("RANK and WORLD_SIZE at launch", "parent processes", "NVML", "signs of training"),
     window_s=LOAD_WINDOW_S,
     every_s=EVERY_SNAPSHOT,
-    threshold=(f"one process without a rank on one busy GPU (10% on average) {_FREE}, for 12 s, after a warm-up of 30 s"),
+    threshold=(
+        f"one process without a rank on one busy GPU (10% on average) {_FREE}, for 12 s, after a warm-up of 30 s; or one in "
+        "nn.DataParallel with memory on several GPUs, of which one is busy and all others idle"
+    ),
     hides=("A02", "E02"),
     mechanism="Without a launcher there is one process, its world size is 1, and one process trains on one GPU.",
     signature="One process without RANK and WORLD_SIZE keeps one GPU busy, and other GPUs that it sees are free.",
@@ -73,20 +81,24 @@ def framework_of(job: Job) -> str | None:
 def lone_process(evidence: Evidence, job: Job) -> Judgement:
     """Judge whether one process without ranks trains on one GPU next to free ones: A01; A11 and A16 reuse it."""
     process = job.main_process
-    if process is None or len(job.members) != 1 or job.launcher is not None or len(job.used) != 1:
+    wrapper = stated.wrapper(job.members[0].journal) if job.members else None
+    if process is None or len(job.members) != 1 or job.launcher is not None or not job.used:
         return None
+    if len(job.used) != 1 and wrapper != _SPLITS:
+        return None  # what it does with the other devices is not known
     if process.environment is None:
         if not evidence.free(job.pool):
             return None  # it could not use more devices than it does
         return _abstain("A01", job, "what the process was started with is hidden (another user's process)", "run as its user")
-    if _has_ranks(process) or stated.wrapper(job.members[0].journal) is not None or (job.virtual and not job.masks):
+    if _has_ranks(process) or (job.virtual and not job.masks):
         return None
-    device = next((device for device in job.pool if device.uuid in job.used), None)
-    if device is None:
-        return None
-    free = _free_beside(evidence, job, "A01")
+    free = _free_beside(evidence, job, "A01") if len(job.used) == 1 else _idle_within(evidence, job)
     if not isinstance(free, tuple):
         return free
+    idle = {device.uuid for device in free}
+    device = next((device for device in job.pool if device.uuid in job.used - idle), None)
+    if device is None:
+        return None
     everything = [device, *free]
     journal = job.members[0].journal
     inspected = journal is not None and job.run is not None and job.run.world_size == 1 and stated.model_inspected(journal)
@@ -99,8 +111,9 @@ def lone_process(evidence: Evidence, job: Job) -> Judgement:
     finding = Finding(
         id="A01",
         severity="warning",
-        confidence="certain" if inspected else "likely",
-        title=f"Only GPU {device.index} works: started without a launcher",
+        confidence="certain" if inspected and wrapper is None else "likely",
+        title=f"Only GPU {device.index} works: "
+        + ("started without a launcher" if wrapper is None else f"{wrapper} runs in one process, and reaches no other GPU"),
         evidence=tuple(facts),
         cause="Without a launcher there is one process, its world size is 1, and one process trains on one GPU. "
         f"{words.gpus(free)} {'is' if len(free) == 1 else 'are'} free, if you meant to use more than one.",
@@ -110,7 +123,19 @@ def lone_process(evidence: Evidence, job: Job) -> Judgement:
         pids=job.pids,
         run=job.run_id,
     )
-    return Suspicion(finding)
+    calls = stated.data_parallel(job.members[0].journal)
+    # Why DataParallel reaches one GPU only is a special rule's to say, once it has seen enough calls.
+    return Suspicion(finding, 0.0 if calls is None or calls.calls >= CALLS_MIN else math.inf)
+
+
+def _idle_within(evidence: Evidence, job: Job) -> tuple[Device, ...] | None:
+    """Return the devices on which the process holds memory and does nothing, if just one of its devices works."""
+    loads = {uuid: evidence.load(uuid) for uuid in job.used}
+    idle = {uuid for uuid, load in loads.items() if load is not None and load.idle}
+    busy = [uuid for uuid, load in loads.items() if load is not None and load.busy]
+    if len(busy) != 1 or len(idle) != len(loads) - 1 or not evidence.trains(job) or not evidence.is_warm(job):
+        return None
+    return tuple(device for device in job.pool if device.uuid in idle and len(evidence.owners(device.uuid)) == 1)
 
 
 def _has_ranks(process: Process) -> bool:
@@ -137,7 +162,7 @@ def _free_beside(evidence: Evidence, job: Job, rule: str) -> tuple[Device, ...] 
         return _abstain(rule, job, why, "steps that advance" if job.run is not None else "import gputop in the script")
     loads = [evidence.load(uuid) for uuid in job.used]
     if any(load is None for load in loads):
-        return _abstain(rule, job, "the utilisation of its GPU is N/A", "a GPU that reports utilisation")
+        return _abstain(rule, job, "the utilization of its GPU is N/A", "a GPU that reports utilization")
     if not evidence.is_warm(job) or not all(load is not None and load.busy for load in loads) or siblings(evidence, job):
         return None
     others = [device for device in (job.visible or job.pool) if device.uuid not in job.used]

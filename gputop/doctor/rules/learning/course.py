@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.evidence.series import Series
 from gputop.doctor.findings.finding import Confidence, Fact, Finding, Severity
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.history.points import PointSeries
 from gputop.snapshot import AUTOMATIC_PREFIX, Rank, is_training_loss, loss_metric, names_a_loss, own_or_automatic
 
 NEWEST = 20
@@ -42,7 +42,7 @@ def loss_grows(evidence: Evidence, job: Job) -> Judgement:
     if found is None:
         return None
     rank, name = found
-    levels, series = evidence.levels(job.run_id, rank.rank, name), evidence.series(job.run_id, rank.rank, name)
+    levels, series = evidence.levels(logged.run_id(job), rank.rank, name), evidence.series(logged.run_id(job), rank.rank, name)
     if len(levels.stretches) < STRETCHES_MIN or len(series) < NEWEST or levels.lowest <= 0:
         return None
     start, best = levels.stretches[0], min(levels.stretches, key=lambda stretch: stretch.mean)
@@ -54,11 +54,19 @@ def loss_grows(evidence: Evidence, job: Job) -> Judgement:
         return None
     learned = best.mean <= LEARNED * start.mean
     sure = now >= EXPLODED * start.mean or (learned and now >= GROWN_FROM_START * start.mean)
-    title = f"The loss has grown to {units.metric(now)}, {now / best.mean:.1f} times its lowest"
+    times = now / best.mean
+    title = (
+        f"The loss has grown to {units.metric(now)}, {f'{times:.1f}' if times < 100 else units.count(times)} times its lowest"
+    )
+    where = f"{logged.source(job)}: {name}"
     facts = [
-        Fact(f"the median of the newest {NEWEST} losses is {units.metric(now)}", now, f"journal: {name}"),
-        Fact(f"about {units.metric(start.mean)} at step {start.step}, where it began", start.mean, f"journal: {name}"),
-        Fact(f"about {units.metric(best.mean)} from step {best.step}, at its lowest", best.mean, f"journal: {name}"),
+        Fact(f"the median of the newest {NEWEST} losses is {units.metric(now)}", now, where),
+        Fact(
+            f"about {units.metric(start.mean)} at step {start.step}, where it began",
+            start.mean,
+            where,
+        ),
+        Fact(f"about {units.metric(best.mean)} from step {best.step}, at its lowest", best.mean, where),
     ]
     finding = tracked.about(
         job,
@@ -83,7 +91,7 @@ J02 = Rule(
     title="The loss grows",
     severities=("error", "warning"),
     confidences=("likely", "possible"),
-    needs=("journal: loss since the run began",),
+    needs=("journal: loss since the run began, else its files or output",),
     every_s=RARELY_S,
     threshold=(
         f"the median of the newest {NEWEST} losses is {GROWN_FROM_BEST:g} times the lowest average and {EXPLODED:g} times the "
@@ -91,7 +99,7 @@ J02 = Rule(
         "first (possible); only for one loss that is always positive"
     ),
     estimated=True,
-    mechanism="A step that is too long leaves the valley that the run was in; the next gradients are larger, and so on.",
+    mechanism="A step that is too large makes the next gradients larger, and the next steps larger still.",
     signature="The loss falls, then rises beyond where it began; or it rises from the start.",
     look_alike="A spike that passes; a curriculum; reinforcement learning and adversarial losses, whose target moves.",
     fix="Clip the gradients, lower the learning rate or lengthen the warm-up, and go on from an earlier checkpoint.",
@@ -108,7 +116,7 @@ def loss_stays(evidence: Evidence, job: Job) -> Judgement:
     idle = _no_rate(evidence, job, rank)
     if idle is not None:
         return idle
-    series = evidence.series(job.run_id, rank.rank, name)
+    series = evidence.series(logged.run_id(job), rank.rank, name)
     return _same(job, name, series) or _flat(evidence, job, rank, name, series)
 
 
@@ -119,12 +127,12 @@ J03 = Rule(
     title="The run does not learn",
     severities=("error", "warning", "info"),
     confidences=("certain", "likely", "possible"),
-    needs=("journal: loss since the run began, learning rate",),
+    needs=("journal: loss since the run began and learning rate, else its files or output",),
     every_s=RARELY_S,
     threshold=(
         f"every learning rate is 0 for {ZERO_RATE_STEPS} steps (certain); or {SAME_VALUES} losses are equal to the last digit "
-        f"(likely); or after {FLAT_STEPS} steps the loss is within {FLAT_SHARE:.0%} of where it began and never left a band of "
-        f"{FLAT_BAND:.0%} (possible)"
+        f"(likely); printed values may be rounded, and both are only possible then; or after {FLAT_STEPS} steps the loss is "
+        f"within {FLAT_SHARE:.0%} of where it began and never left a band of {FLAT_BAND:.0%} (possible)"
     ),
     estimated=True,
     mechanism=(
@@ -140,7 +148,7 @@ J03 = Rule(
 
 def _only_loss(job: Job) -> tuple[Rank, str] | None:
     """Return the lowest live rank and its training loss; None if it logs several, or rewards."""
-    ranks = tracked.ranks_of(job)
+    ranks = logged.ranks_of(job)
     if not ranks:
         return None
     rank = min(ranks, key=lambda item: item.rank)
@@ -155,40 +163,46 @@ def _only_loss(job: Job) -> tuple[Rank, str] | None:
 def _no_rate(evidence: Evidence, job: Job, rank: Rank) -> Judgement:
     automatic = (metric.removeprefix(AUTOMATIC_PREFIX) for metric in rank.metrics)
     names = sorted({own_or_automatic(item, rank.metrics) for item in automatic if item == "lr" or item.startswith("lr/")})
-    rates = [evidence.series(job.run_id, rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
+    rates = [evidence.series(logged.run_id(job), rank.rank, name).values[-ZERO_RATE_STEPS:] for name in names]
     if not rates or any(len(values) < ZERO_RATE_STEPS or any(values) for values in rates):
         return None
-    series = evidence.series(job.run_id, rank.rank, names[0])
+    series = evidence.series(logged.run_id(job), rank.rank, names[0])
     last = next((point for point in reversed(series) if point.value), None)
     since = f"since step {last.step + 1}" if last is not None else f"for {len(series)} steps or more"
-    facts = [Fact(f"lr is 0 {since}", 0.0, f"journal: {names[0]}")]
+    where = f"{logged.source(job)}: {names[0]}"
+    facts = [Fact(f"lr is 0 {since}", 0.0, where)]
     if last is not None:
-        facts.append(Fact(f"it was {units.metric(last.value)} at step {last.step}", last.value, f"journal: {names[0]}"))
+        facts.append(Fact(f"it was {units.metric(last.value)} at step {last.step}", last.value, where))
     cause = "The optimizer multiplies each step by the learning rate: with 0 the weights stay as they are."
     fix = "# give the schedule as many steps as the run makes, or end the run there\nprint(scheduler.get_last_lr())"
-    return Suspicion(_finding(job, "error", "certain", f"The learning rate is 0 {since}", facts, cause, fix))
+    # A printed rate may be rounded to 0.
+    sure: Confidence = "possible" if logged.is_printed(job) else "certain"
+    return Suspicion(_finding(job, "error", sure, f"The learning rate is 0 {since}", facts, cause, fix))
 
 
-def _same(job: Job, name: str, series: Series) -> Judgement:
+def _same(job: Job, name: str, series: PointSeries) -> Judgement:
     newest = series.values[-SAME_VALUES:]
     if len(newest) < SAME_VALUES or min(newest) != max(newest):
         return None
-    reached = newest[0] == 0
+    rounded = newest[0] == 0 or logged.is_printed(job)
+    where = f"{logged.source(job)}: {name}"
     title = f"The last {SAME_VALUES} losses are all {units.metric(newest[0])}"
     facts = [
         Fact(
-            f"steps {series.steps[-SAME_VALUES]} to {series.steps[-1]}: equal to the last digit", newest[0], f"journal: {name}"
+            f"steps {series.steps[-SAME_VALUES]} to {series.steps[-1]}: equal to the last digit",
+            newest[0],
+            where,
         )
     ]
     cause = (
         "Even a run that no longer learns has other batches: equal losses come from weights or data that play no part in them."
     )
-    confidence: Confidence = "possible" if reached else "likely"
+    confidence: Confidence = "possible" if rounded else "likely"
     return Suspicion(_finding(job, "warning", confidence, title, facts, cause, _CHECK), 10.0)
 
 
-def _flat(evidence: Evidence, job: Job, rank: Rank, name: str, series: Series) -> Judgement:
-    stretches = evidence.levels(job.run_id, rank.rank, name).stretches
+def _flat(evidence: Evidence, job: Job, rank: Rank, name: str, series: PointSeries) -> Judgement:
+    stretches = evidence.levels(logged.run_id(job), rank.rank, name).stretches
     if len(stretches) < 2 * STRETCHES_MIN or stretches[0].step > _SEEN_FROM_STEP:
         return None
     steps = series.steps[-1] - stretches[0].step
@@ -197,10 +211,15 @@ def _flat(evidence: Evidence, job: Job, rank: Rank, name: str, series: Series) -
     widest = max(abs(stretch.mean - start) for stretch in stretches)
     if steps < FLAT_STEPS or abs(now - start) > FLAT_SHARE * abs(start) or widest > FLAT_BAND * abs(start):
         return None
+    where = f"{logged.source(job)}: {name}"
     title = f"The loss is where it began after {steps} steps: {units.metric(now)}"
     facts = [
-        Fact(f"about {units.metric(start)} at step {stretches[0].step}, {units.metric(now)} now", now, f"journal: {name}"),
-        Fact(f"on average never more than {units.metric(widest)} from its start", widest, f"journal: {name}"),
+        Fact(
+            f"about {units.metric(start)} at step {stretches[0].step}, {units.metric(now)} now",
+            now,
+            where,
+        ),
+        Fact(f"on average never more than {units.metric(widest)} from its start", widest, where),
     ]
     cause = "The steps change little or nothing, the labels do not belong to the data, or the model is as good as it gets."
     return Suspicion(_finding(job, "info", "possible", title, facts, cause, _CHECK), 10.0)

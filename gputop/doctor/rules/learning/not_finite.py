@@ -9,10 +9,10 @@ from typing import NamedTuple
 from gputop import units
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
-from gputop.doctor.evidence.series import Series
 from gputop.doctor.findings.finding import Fact
-from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support import logged, tracked
 from gputop.doctor.rules.support.rule import SELDOM_S, Judgement, Rule, Suspicion
+from gputop.history.points import PointSeries
 from gputop.snapshot import Rank, is_training_loss, loss_metric
 
 VALUES_MIN = 3
@@ -32,7 +32,7 @@ class _Lost(NamedTuple):
 
 def loss_not_finite(evidence: Evidence, job: Job) -> Judgement:
     """J01: the newest training losses of a rank are NaN or infinite."""
-    ranks = tracked.ranks_of(job)
+    ranks = logged.ranks_of(job)
     lost = [item for item in (_lost(evidence, job, rank) for rank in ranks) if item is not None]
     if not lost:
         return None
@@ -55,7 +55,7 @@ def loss_not_finite(evidence: Evidence, job: Job) -> Judgement:
         "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step(); or a lower learning rate\n"
         "assert torch.isfinite(loss), batch  # which sample it is",
         "The metric is undefined here, as a mean over no samples is, and the loss that trains is finite.",
-        pids=[item.rank.pid for item in lost if item.rank.pid is not None],
+        pids=[item.rank.pid for item in lost if item.rank.pid is not None] or None,
     )
     return Suspicion(finding)
 
@@ -67,7 +67,7 @@ J01 = Rule(
     title="The loss is NaN or infinite",
     severities=("error",),
     confidences=("certain",),
-    needs=("journal: loss of each rank",),
+    needs=("journal: loss of each rank, else its files or output",),
     every_s=SELDOM_S,
     threshold=f"the newest {VALUES_MIN} training losses of a rank are NaN or infinite",
     hides=("J02", "J03"),
@@ -86,14 +86,14 @@ def _lost(evidence: Evidence, job: Job, rank: Rank) -> _Lost | None:
     name = loss_metric(rank.metrics)
     if name is None or not is_training_loss(name):
         return None
-    series = evidence.series(job.run_id, rank.rank, name)
+    series = evidence.series(logged.run_id(job), rank.rank, name)
     since, before = _since(series)
     if since is None or any(map(math.isfinite, series.values[-VALUES_MIN:])):
         return None
     return _Lost(rank, name, since, before)
 
 
-def _since(series: Series) -> tuple[int | None, tuple[int, float] | None]:
+def _since(series: PointSeries) -> tuple[int | None, tuple[int, float] | None]:
     """Return the step since which no value is finite, and the last finite value; (None, None) for fewer than the least."""
     place = next((at for at in range(len(series) - 1, -1, -1) if math.isfinite(series.values[at])), None)
     begin = 0 if place is None else place + 1
@@ -105,21 +105,22 @@ def _since(series: Series) -> tuple[int | None, tuple[int, float] | None]:
 def _facts(evidence: Evidence, job: Job, first: _Lost, several: bool) -> list[Fact]:
     whose = f" of rank {first.rank.rank}" if several else ""
     was = f", {units.metric(first.before[1])} at step {first.before[0]}" if first.before is not None else ""
+    where = logged.source(job)
     facts = [
-        Fact(f"{first.metric}{whose} is not finite since step {first.since}{was}", first.since, f"journal: {first.metric}")
+        Fact(f"{first.metric}{whose} is not finite since step {first.since}{was}", first.since, f"{where}: {first.metric}")
     ]
     for metric in sorted(first.rank.metrics):
         if metric == first.metric:
             continue
-        series = evidence.series(job.run_id, first.rank.rank, metric)
+        series = evidence.series(logged.run_id(job), first.rank.rank, metric)
         if _is_gradient_norm(metric):
-            facts += _rise(series, metric, first.since)
-            facts += _earlier(series, metric, first.since)
+            facts += _rise(series, metric, first.since, where)
+            facts += _earlier(series, metric, first.since, where)
         elif metric == "lr" or metric.endswith(("/lr", "learning_rate")):
             known = [point for point in series if point.step <= first.since and math.isfinite(point.value)]
             if known:
                 text = f"{metric} was {units.metric(known[-1].value)} at step {known[-1].step}"
-                facts.append(Fact(text, known[-1].value, f"journal: {metric}"))
+                facts.append(Fact(text, known[-1].value, f"{where}: {metric}"))
     return facts
 
 
@@ -127,17 +128,17 @@ def _is_gradient_norm(metric: str) -> bool:
     return "grad" in metric.lower() and "norm" in metric.lower()
 
 
-def _rise(series: Series, metric: str, since: int) -> list[Fact]:
+def _rise(series: PointSeries, metric: str, since: int, where: str) -> list[Fact]:
     before = [point for point in series if point.step < since and math.isfinite(point.value)]
     if len(before) < VALUES_MIN:
         return []
     usual = statistics.median(point.value for point in before[-_USUAL_OF:-1])
     last = before[-1]
     text = f"{metric} was {units.metric(last.value)} at step {last.step}, usually {units.metric(usual)}"
-    return [Fact(text, last.value, f"journal: {metric}")]
+    return [Fact(text, last.value, f"{where}: {metric}")]
 
 
-def _earlier(series: Series, metric: str, since: int) -> list[Fact]:
+def _earlier(series: PointSeries, metric: str, since: int, where: str) -> list[Fact]:
     """Return the fact that the metric was lost before the loss was, as the origin usually is."""
     at = _since(series)[0]
-    return [Fact(f"{metric} is not finite since step {at}", at, f"journal: {metric}")] if at is not None and at < since else []
+    return [Fact(f"{metric} is not finite since step {at}", at, f"{where}: {metric}")] if at is not None and at < since else []

@@ -92,7 +92,7 @@ I01 = Rule(
     threshold=(f"thermal time above {THERMAL_SHARE:.0%} of up to 60 s at work, or a thermal reason in half of the readings"),
     estimated=True,
     hides=("F02",),
-    mechanism="A GPU that gets too warm lowers its clocks to protect itself. In DDP the other ranks wait for it.",
+    mechanism="A GPU that gets too hot lowers its clocks to protect itself. In DDP the other ranks wait for it.",
     signature="Thermal slowdown takes more than 5% of the last minute at work.",
     look_alike="A short peak before the fans have caught up; a clock loss below 10% (reported as information).",
     fix="Improve the airflow, or lower the power limit with nvidia-smi -pl.",
@@ -120,7 +120,7 @@ def _thermal(evidence: Evidence, device: Device) -> Judgement:
     watts = f"{limit_w * 0.85:.0f}" if limit_w else "WATTS"
     lower = f"sudo nvidia-smi -i {device.index} -pl {watts}  # less power, less heat"
     texts = (
-        "The GPU gets too warm and lowers its clocks to protect itself: airflow, dust, a fan, a warm room, or neighbours "
+        "The GPU gets too warm and lowers its clocks to protect itself: airflow, dust, a fan, a warm room, or neighbors "
         "in a dense box. In DDP the other ranks wait for it.",
         "\n".join(
             [
@@ -269,7 +269,7 @@ I03 = Rule(
     every_s=RARELY_S,
     threshold=(f"width or generation below what is possible for {PCIE_HOLD_S:.0f} s at {WORKING_PERCENT:.0f}% utilization"),
     estimated=True,
-    mechanism="The card does not sit well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
+    mechanism="The card is not seated well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
     signature="Width or generation is below what card and slot can do, while the GPU works.",
     look_alike="A link that rests at a low generation while the GPU idles; boards that divide lanes among all slots.",
     fix="Seat the card again, try another slot, and check the BIOS settings.",
@@ -297,14 +297,14 @@ def _narrow_link(evidence: Evidence, device: Device) -> Judgement:
     facts = [
         Fact(f"PCIe link at work: generation {generation or 'N/A'}, x{width or 'N/A'}", [generation, width], "NVML"),
         Fact(f"possible: generation {newest or 'N/A'}, x{widest}", [newest, widest], "NVML"),
-        Fact(f"mean utilisation over {load.span_s:.0f} s: {load.mean_percent:.0f} %", round(load.mean_percent), "NVML"),
+        Fact(f"mean utilization over {load.span_s:.0f} s: {load.mean_percent:.0f} %", round(load.mean_percent), "NVML"),
     ]
     if narrow and peers and not usual:
         facts.append(Fact(f"its peers: x{max(peer.pcie_width or 0 for peer in peers)}", len(peers), "NVML"))
     texts = (
         "The board gives every slot fewer lanes than the cards have."
         if usual
-        else "The card does not sit well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
+        else "The card is not seated well, the slot has fewer lanes, a riser is worn, or the BIOS limits the link.",
         f"nvidia-smi -q -i {device.index} | grep -A 12 'GPU Link Info'\n"
         + (f"sudo lspci -vv -s {_slot(device)} | grep -E 'LnkCap|LnkSta'\n" if device.pci_bus_id else "")
         + "# power off, reseat the card or try another slot; BIOS: PCIe generation and bifurcation",
@@ -366,7 +366,7 @@ I07 = Rule(
     signature=(
         "The clock at work stays below 85% of the maximum, and the driver names the application's clock setting as the reason."
     ),
-    look_alike="Clocks that are set on purpose, so that measurements repeat; heat (I01) and power (I02).",
+    look_alike="Clocks that are locked on purpose, for repeatable measurements; heat (I01) and power (I02).",
     fix="Reset them with nvidia-smi -rgc and nvidia-smi -rac.",
     judge_machine=locked_clocks,
 )

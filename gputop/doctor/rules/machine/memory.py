@@ -14,6 +14,7 @@ from gputop.doctor.findings import words
 from gputop.doctor.findings.finding import Abstained, Fact, Finding
 from gputop.doctor.rules.support.outputs import Output, foreign_memory, outputs_of, quoted, soften
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
+from gputop.facts.held import held_lines
 from gputop.snapshot import FAILED_STATES, Device, LogMatch, Process
 from gputop.units import bytes_text
 
@@ -21,6 +22,8 @@ GHOST_BYTES_MAX = 1.5e9
 """A CUDA context with the libraries' handles takes 0.15 to 1.2 GB (docs/rules.md#h01)."""
 GHOST_RATIO_MIN = 2.0
 HOLD_S = 5.0
+HELD_LINES = 3
+"""The lines of the script that the finding names: those that held most."""
 ROOM_SHARE_MIN = 0.3
 """Another GPU has room if this share of its memory stayed free over the last minute (docs/rules.md#h02)."""
 HOST_FREE_SHARE_MIN = 0.05
@@ -29,7 +32,7 @@ H05_HOLD_S = 10.0
 _ORDINAL = re.compile(r"\bGPU (\d{1,2})\b")
 _ASKED = re.compile(r"Tried to allocate ([\d.]+ [KMGT]i?B)")
 _KILLED_CODES = (-9, 137)
-_KILLED_PATTERNS = ("worker_killed", "sigkill", "slurm_oom")
+_KILLED_PATTERNS = ("worker_killed", "sigkill", "slurm_oom", "killed")
 
 _FIX = """\
 local_rank = int(os.environ["LOCAL_RANK"])
@@ -186,6 +189,9 @@ def _out_of_memory(evidence: Evidence, output: Output, match: LogMatch) -> Findi
             f"{words.gpu(device)} held up to {bytes_text(peak)} of {bytes_text(device.memory_total_bytes)} in the last minute"
         )
         facts.append(Fact(text, peak, "NVML"))
+    failed = output.rank(match.rank)
+    held = held_lines(failed.facts, HELD_LINES) if failed is not None else []
+    facts += [Fact(text, text, "torch's allocator") for text in held]
     if only:
         text = f"{words.gpus(roomy)} kept over {ROOM_SHARE_MIN * 100:.0f} % free"
         facts.append(Fact(text, [item.index for item in roomy], "NVML"))

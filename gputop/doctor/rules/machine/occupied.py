@@ -110,7 +110,7 @@ def _shared(
     severity: Severity = "error" if match is not None else "warning" if felt and not packed else "info"
     free = [other for other in evidence.free(job.pool) if other.uuid not in job.used]
     wanted = [*(other for other in job.pool if other.uuid in job.used and other.uuid != device.uuid), *free][: len(job.used)]
-    facts = [_neighbour(item, use) for item, use in found[:3]]
+    facts = [_neighbor(item, use) for item, use in found[:3]]
     if match is not None:
         facts.insert(0, quoted(match))
     return Finding(
@@ -134,7 +134,7 @@ def _script(job: Job) -> str:
     return fixes.script_of(process.command if process is not None else None)[0]
 
 
-def _neighbour(process: Process, use: DeviceUse) -> Fact:
+def _neighbor(process: Process, use: DeviceUse) -> Fact:
     owner = process.user or (f"uid {process.uid}" if process.uid is not None else "an unknown user")
     share = "N/A" if use.sm_utilization_percent is None else f"{use.sm_utilization_percent:.0f} %"
     text = (

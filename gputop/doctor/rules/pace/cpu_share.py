@@ -204,7 +204,7 @@ D03 = Rule(
         "batch system's --cpus-per-task=1. Workers inherit it."
     ),
     signature="Three or more workers may run on one or two cores only, and use them up.",
-    look_alike="Workers that are early enough all the same; D02, where the cores are many and the workers more.",
+    look_alike="Workers that keep up nevertheless; D02, where the cores are many and the workers more.",
     fix="Call os.sched_setaffinity in worker_init_fn, or ask the batch system for more cores.",
     judge=pinned,
 )

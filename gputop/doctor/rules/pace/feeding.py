@@ -12,6 +12,8 @@ from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.pace.own_times import SHARE as OWN_SHARE
+from gputop.doctor.rules.pace.own_times import waits_by_own_times
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, SELDOM_S, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
@@ -191,9 +193,9 @@ def workers_restart(evidence: Evidence, job: Job) -> Judgement:
             "D06",
             "warning" if part >= (share_of_data(evidence, job) or 0.0) else "info",
             "certain",
-            "Each epoch begins with a wait: the loader's workers start anew",
+            "Each epoch begins with a wait: the loader's workers start again",
             facts,
-            "Without persistent_workers every iteration over the loader starts its worker processes again.",
+            "Without persistent_workers every iteration over the loader restarts its worker processes.",
             f"DataLoader(..., num_workers={loader.num_workers}, persistent_workers=True)  # or longer epochs",
             "The first batches of later epochs come as fast as the others.",
         )
@@ -205,7 +207,7 @@ D06 = Rule(
     id="D06",
     order=2401,
     family="input",
-    title="Workers start anew in each epoch",
+    title="Workers restart in every epoch",
     severities=("warning", "info"),
     confidences=("certain",),
     needs=("journal: first_batch_s, phase/data, epoch, loader",),
@@ -214,7 +216,7 @@ D06 = Rule(
         f"the first batch of {RESTARTS_MIN} epochs takes {RESTART_FACTOR:.0f} steps, and {RESTART_SHARE:.0%} of all time"
     ),
     hides=("E07",),
-    mechanism="Without persistent_workers every iteration over the loader starts its worker processes again.",
+    mechanism="Without persistent_workers every iteration over the loader restarts its worker processes.",
     signature="The first batch of each epoch takes several times as long as a step.",
     look_alike="The first epoch, in which everything starts; D01, where all batches are late.",
     fix="Set persistent_workers=True, or make epochs longer.",
@@ -341,8 +343,10 @@ def _saws(evidence: Evidence, uuid: str) -> bool:
 
 
 def waits_for_data(evidence: Evidence, job: Job) -> Judgement:
-    """D01: by the journal; without one, as far as it is visible from outside."""
-    return loader_bound(evidence, job) if job.run is not None else from_outside(evidence, job)
+    """D01: by the journal, else by the times that the run logs itself, else as far as it is visible from outside."""
+    judged = loader_bound(evidence, job) if job.run is not None else None
+    judged = judged or waits_by_own_times(evidence, job)
+    return from_outside(evidence, job) if judged is None and job.run is None else judged
 
 
 D01 = Rule(
@@ -352,13 +356,13 @@ D01 = Rule(
     title="The GPUs wait for data",
     severities=("error", "warning"),
     confidences=("certain", "likely"),
-    needs=("journal: phase/data, step_s, loader", "/proc"),
+    needs=("journal: phase/data, step_s, loader", "/proc", "data_time and time in its files or output"),
     window_s=3.0,
     every_s=SELDOM_S,
     threshold=(
         f"waiting for data takes {WARN_SHARE:.0%} of the time (severe: {SEVERE_SHARE:.0%}), by sums over "
         f"{STEPS_MIN} steps or more, in the median rank; from outside: bursts of work, and a loader that is busy "
-        "(likely)"
+        f"(likely); by times that the run logs itself: {OWN_SHARE:.0%} (likely)"
     ),
     hides=("E02", "E01", "E07", "D05", "B08"),
     mechanism=(

@@ -11,6 +11,7 @@ from gputop.doctor.evidence.jobs import Job, Member
 from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes, words
 from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.pace.own_times import evaluates_longer
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
 from gputop.facts.table import CudaMemory
@@ -82,7 +83,7 @@ E04 = Rule(
         "that keep their graphs holds on to the memory of every step."
     ),
     signature=("empty_cache in the loop, allocations that fail and are tried again, or memory that grows with every step."),
-    look_alike="Sequences that get longer by a curriculum.",
+    look_alike="A curriculum that makes sequences longer.",
     fix="Remove empty_cache from the loop, set expandable_segments:True, and add loss.detach() only.",
     judge=memory_churn,
 )
@@ -192,29 +193,30 @@ def stalls_that_return(evidence: Evidence, job: Job) -> Judgement:
             "The pauses are meant to be as long and as frequent as they are.",
         )
         return Suspicion(finding, 3.0)
-    return None
+    return evaluates_longer(evidence, job)
 
 
 E07 = Rule(
     id="E07",
     order=2801,
     family="efficiency",
-    title="The loop stalls at even distances",
+    title="The loop stalls at regular intervals",
     severities=("warning", "info"),
     confidences=("likely", "possible"),
     needs=("journal: step_s, checkpoint_s, phase/evaluation, gc_s",),
     window_s=3.0,
     every_s=RARELY_S,
     threshold=(
-        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at even distances ({STALL_VARIATION:.0%}), "
-        f"which take {STALL_SHARE_MIN:.0%} of the time or more"
+        f"{STALLS_MIN} steps of {STALL_FACTOR:.0f} times the median at regular intervals ({STALL_VARIATION:.0%}), "
+        f"which take {STALL_SHARE_MIN:.0%} of the time or more; or evaluations that take longer than training, by the run's "
+        "own numbers"
     ),
     mechanism=(
         "A checkpoint, an evaluation, the end of an epoch or garbage collection holds up the loop; when one rank "
         "only does it, all others wait."
     ),
-    signature="Every so many steps one takes at least five times the median.",
-    look_alike="D06, where the loader's workers start anew; pauses that are meant.",
+    signature="At regular intervals, a step takes at least five times the median.",
+    look_alike="D06, where the loader's workers restart; pauses that are intended.",
     fix=("Save asynchronously, evaluate less often and on every rank, and collect garbage on all ranks together."),
     judge=stalls_that_return,
 )

@@ -100,10 +100,10 @@ E05 = Rule(
     threshold=("a variable or a switch of torch that is made for debugging (warning), or that takes a path away (info)"),
     mechanism=(
         "Switches such as CUDA_LAUNCH_BLOCKING help to find an error and slow down every run after it. Others are "
-        "workarounds that take a fast path away."
+        "workarounds that disable a fast path."
     ),
     signature="Such a variable is in the environment at launch, or such a switch is on in torch.",
-    look_alike="A workaround that this machine needs; determinism that is asked for on purpose.",
+    look_alike="A workaround that this machine needs; determinism that was requested.",
     fix="Unset the variables, and turn the switches off in the script.",
     judge=left_on,
 )

@@ -170,7 +170,7 @@ def layers_take_turns(evidence: Evidence, job: Job) -> Judgement:
     ]
     if loads:
         each = " / ".join(f"{load:.0f}" for load in loads)
-        facts.append(Fact(f"utilisation of {words.gpus(devices)}: {each} %, together {total:.0f} %", loads, "NVML"))
+        facts.append(Fact(f"utilization of {words.gpus(devices)}: {each} %, together {total:.0f} %", loads, "NVML"))
     busy = [load for load in loads if load > 0]
     if len(busy) > 1 and max(busy) > UNBALANCED_RATIO * min(busy):
         facts.append(
@@ -210,9 +210,9 @@ E08 = Rule(
         f"parameters on two GPUs or more, no wrapper, no device_map, and together below {PIPELINE_MIN_PERCENT:.0f}% utilization"
     ),
     hides=("A01", "B07", "E02", "F02"),
-    mechanism="A batch passes through one GPU after the other, and back. While one works the others wait.",
+    mechanism="A batch passes through one GPU after the other, and back. While one works, the others wait.",
     signature=(
-        "Parameters lie on several GPUs without a wrapper or device_map, and together the GPUs are hardly busier than one."
+        "Parameters are on several GPUs without a wrapper or device_map, and together the GPUs are hardly busier than one."
     ),
     look_alike="A10, where a device_map did it; a pipeline of micro-batches, which keeps all GPUs busy.",
     fix="Use DDP if the model fits on one GPU; otherwise FSDP or torch.distributed.pipelining.",
@@ -237,7 +237,7 @@ def averaged_by_hand(evidence: Evidence, job: Job) -> Judgement:
     ]
     if loads:
         shown = " / ".join(f"{load:.0f}" for load in loads)
-        facts.append(Fact(f"utilisation of {words.gpus(devices)}: {shown} %", loads, "NVML"))
+        facts.append(Fact(f"utilization of {words.gpus(devices)}: {shown} %", loads, "NVML"))
     finding = tracked.about(
         job,
         "E09",

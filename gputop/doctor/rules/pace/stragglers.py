@@ -102,7 +102,7 @@ def slow_data(evidence: Evidence, job: Job) -> Judgement:
         "F01",
         known,
         f"All ranks wait for {who}, which waits for its data",
-        "Its part of the data comes slower: another disk, fewer cores, larger files. In DDP all are as fast as the slowest.",
+        "Its share of the data comes more slowly: another disk, fewer cores, larger files. In DDP, the slowest sets the pace.",
         f"DataLoader(..., num_workers={more}, persistent_workers=True, pin_memory=True)  # and look at {who}'s disk and cores\n"
         f"taskset -pc {known.pid}  # the cores that it may use",
         f"{tracked.capital(who)}'s time for data is that of the others.",
@@ -122,7 +122,7 @@ F01 = Rule(
     threshold=f"{_SCORE} explained by one rank's data",
     hides=("D01", "E06", "F04"),
     mechanism=(
-        "Its part of the data comes slower: another disk, fewer cores, larger files. In DDP all ranks are as fast "
+        "Its share of the data arrives more slowly: another disk, fewer cores, larger files. In DDP all ranks are as fast "
         "as the slowest."
     ),
     signature=(
@@ -209,10 +209,10 @@ F03 = Rule(
     threshold=f"{_SCORE} explained by unequal work",
     hides=("F01", "F02", "F04", "F05", "E06"),
     mechanism=(
-        "A step ends when the rank with most work is done. With batches drawn by chance (sentences, boxes, "
-        "sequences) that is another one each time."
+        "A step ends when the rank with most work is done. With randomly drawn batches (sentences, boxes, "
+        "sequences) it is a different rank each time."
     ),
-    signature="The size of the batches differs between ranks, and forward takes as long as the size says.",
+    signature="The size of the batches differs between ranks, and the time of forward follows that size.",
     look_alike="F02, where one rank is slow at equal work; F04, where no phase explains the wait.",
     fix="Balance the batches: group by length, fill by tokens, or pack sequences.",
     judge=unequal_work,
@@ -283,7 +283,7 @@ def jitter(evidence: Evidence, job: Job) -> Judgement:
         job,
         "F04",
         known,
-        "The ranks are held up by turns",
+        "Different ranks are slow in turn",
         "Garbage collection, swapping or other programs stop one rank after the other, and all others wait each time.",
         "import gc; gc.disable()  # and gc.collect() every 500 steps, on all ranks in the same step\n"
         "vmstat 1  # si, so: swapping; r above the number of cores: too much runs",
@@ -295,7 +295,7 @@ F04 = Rule(
     id="F04",
     order=2504,
     family="stragglers",
-    title="The machine disturbs the ranks by turns",
+    title="The machine slows the ranks in turn",
     severities=("error", "warning"),
     confidences=("likely",),
     needs=_SOURCES,
@@ -304,8 +304,8 @@ F04 = Rule(
     threshold=f"{_SCORE} explained by no phase, and by another rank each time",
     hides=("E06",),
     mechanism=("Garbage collection, swapping or other programs stop one rank after the other, and all others wait each time."),
-    signature="Another rank is late in each step, and neither data nor forward explains it.",
-    look_alike="F03, where the work differs; E07, where the stalls come at even distances.",
+    signature="A different rank is late in each step, and neither data nor forward explains it.",
+    look_alike="F03, where the work differs; E07, where the stalls come at regular intervals.",
     fix="Collect garbage on all ranks in the same step, and look for swapping and other programs.",
     judge=jitter,
 )
@@ -344,6 +344,6 @@ F05 = Rule(
     ),
     signature="Rank 0 spends more time between optimizer and next step.",
     look_alike="F04, where another rank is late each time.",
-    fix="Log every 50 steps, or in a thread of its own.",
+    fix="Log every 50 steps, or in a separate thread.",
     judge=rank_0_does_more,
 )

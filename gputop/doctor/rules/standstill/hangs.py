@@ -73,14 +73,16 @@ G01 = Rule(
         "(possible after a third of that, where one rank idles and all others wait for it); certain where NCCL's or "
         f"torch's counts differ and stand for {collective_counts.STILL_S:.0f} s, or a process is stopped; from outside: "
         f"{SPIN_PERCENT:.0f}% utilization at {SPIN_POWER_SHARE:.0%} of the power for {SPIN_HOLD_S:.0f} s "
-        "(possible), while the GPUs and processes of other ranks idle (likely)"
+        "(possible), while the GPUs and processes of other ranks idle, or no backward thread runs (likely)"
     ),
     hides=HANG_SYMPTOMS,
     mechanism=(
         "A collective waits for a rank that never enters it, a lock or a loader worker blocks the loop, or a "
         "process is stopped. NCCL's kernels poll meanwhile, so GPUs show 100% at little power."
     ),
-    signature=("Ranks live and make no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation."),
+    signature=(
+        "Ranks are alive but make no step for 30 s or ten usual steps, outside evaluation, checkpoints and compilation."
+    ),
     look_alike="A long evaluation, checkpoint or compilation on all ranks; E02, where steps advance.",
     fix=("Look at the stack of the rank that the finding names (py-spy dump), and bring every rank to the same collectives."),
     judge=hang,

@@ -58,7 +58,7 @@ def never_complete(evidence: Evidence, job: Job) -> Judgement:
             "/proc/<pid>/stat, io",
         ),
         Fact(f"WORLD_SIZE={expected} at launch, {started} of them started here", expected, "/proc/<pid>/environ"),
-        Fact("no rank has made a step, or told of a process group", 0, "journal"),
+        Fact("no rank has made a step or reported a process group", 0, "journal"),
     ]
     port = next((p.environment.master_port for p in processes if p.environment is not None and p.environment.master_port), None)
     if port is not None:
@@ -180,7 +180,7 @@ G04 = Rule(
         "finished and all others wait in a collective; or all have ended and nothing else explains it; or NCCL "
         f"reports a rank dead and no count moves for {G04_COUNTS_S:.0f} s"
     ),
-    hides=("G01", "G02", "G03", "A02", "LOG"),
+    hides=("G01", "G02", "G03", "A02", "LOG", "K02", "K03"),
     hides_if=_others_wait,
     hides_when="the others wait for the rank, and surely do",
     mechanism=(
@@ -188,10 +188,10 @@ G04 = Rule(
         'peer", or silently until a timeout. The first that died has the cause.'
     ),
     signature=(
-        "A rank has failed, was killed or has finished, while the others live and make no step; or NCCL reports it dead."
+        "A rank has failed, was killed or has finished, while the others are alive and make no step; or NCCL reports it dead."
     ),
     look_alike=("Ranks that end one after the other at the end of a run; tasks of a sweep, which do not need each other."),
-    fix="Read what the first failed rank said last, and look for the OOM killer and Xid errors in dmesg.",
+    fix="Read the last output of the first rank that failed, and look for the OOM killer and Xid errors in dmesg.",
     judge_machine=dead_rank,
 )
 

@@ -12,7 +12,7 @@ from gputop.doctor.findings.finding import Fact
 from gputop.doctor.rules.support import tracked
 from gputop.doctor.rules.support.rule import EVERY_SNAPSHOT, Judgement, Rule, Suspicion
 from gputop.doctor.rules.support.shared import utilization
-from gputop.snapshot import Device
+from gputop.snapshot import Device, Process
 
 SPIN_PERCENT = 95.0
 SPIN_POWER_SHARE = 0.35
@@ -58,7 +58,7 @@ def spins(evidence: Evidence, job: Job) -> Judgement:
         power = windows.power_share_at_most(evidence, device.uuid)
         facts.append(Fact(f"{words.gpu(device)} draws {power or 0.0:.0%} of its limit", power, "NVML"))
     facts.append(Fact("no step is known, because the run is not tracked", None, "no journal"))
-    return _all_poll(job, facts) if not idle else _some_wait(evidence, job, idle, facts)
+    return _all_poll(evidence, job, facts) if not idle else _some_wait(evidence, job, idle, facts)
 
 
 def _polls(evidence: Evidence, device: Device) -> bool:
@@ -74,19 +74,37 @@ def _idles(evidence: Evidence, device: Device) -> bool:
     return use is not None and use < IDLE_PERCENT
 
 
-def _all_poll(job: Job, facts: Sequence[Fact]) -> Judgement:
+def _all_poll(evidence: Evidence, job: Job, facts: Sequence[Fact]) -> Judgement:
+    """Judge ranks that all poll: likely a hang if none of them has run backward meanwhile, possible where that is not known."""
+    stood = [evidence.no_backward_s(member.process) if member.process is not None else None for member in job.members]
+    known = [seconds for seconds in stood if seconds is not None]
+    rests = len(known) == len(stood) and min(known) >= SPIN_HOLD_S
+    calm = {m.process.pid: m.rank for m in job.members if m.process is not None and _rests(m.process)}
+    odd = next(iter(calm.items())) if len(calm) == 1 and len(job.members) > 2 else None
+    if rests:
+        text = f"no rank's backward threads have used a processor for {min(known):.0f} s"
+        facts = [*facts, Fact(text, round(min(known)), "pt_autograd threads (/proc/<pid>/task)")]
+    if odd is not None:
+        text = f"only process {odd[0]}{f' (rank {odd[1]})' if odd[1] is not None else ''} uses no processor"
+        facts = [*facts, Fact(text, odd[0], f"/proc/{odd[0]}/stat")]
+    first = odd[0] if odd is not None else job.pids[0] if job.pids else "PID"
     finding = tracked.about(
         job,
         "G01",
         "error",
-        "possible",
-        "The GPUs may spin in a collective operation that does not complete",
+        "likely" if rests else "possible",
+        f"The training {'seems to hang' if rests else 'may hang'}: all GPUs spin at little power, and none moves data",
         facts,
-        "NCCL's kernels poll for the other ranks: full utilisation at little power and no traffic.",
-        f"py-spy dump --pid {job.pids[0] if job.pids else 'PID'}  # of each rank: who stands elsewhere?",
+        "NCCL's kernels poll for the other ranks: full utilization at little power and no traffic. The ranks may be in "
+        "different operations, or one may wait elsewhere.",
+        f"py-spy dump --pid {first}  # of each rank: who stands elsewhere?",
         "Steps come (start it under gputop run to know); or its kernels are very small.",
     )
     return Suspicion(finding, SPIN_HOLD_S)
+
+
+def _rests(process: Process) -> bool:
+    return process.cpu_percent is not None and process.cpu_percent < RESTS_CPU_PERCENT
 
 
 def _some_wait(evidence: Evidence, job: Job, idle: Sequence[Device], facts: Sequence[Fact]) -> Judgement:
@@ -96,7 +114,7 @@ def _some_wait(evidence: Evidence, job: Job, idle: Sequence[Device], facts: Sequ
     processes = [member.process for member in behind if member.process is not None]
     if not processes or any(evidence.still.disks_s(process) < SPIN_HOLD_S / 2 for process in processes):
         return None  # a checkpoint is written, or data is prepared, and the others wait for that
-    rests = all(process.cpu_percent is not None and process.cpu_percent < RESTS_CPU_PERCENT for process in processes)
+    rests = all(map(_rests, processes))
     numbers = [member.rank for member in behind]
     others = [member.rank for member in job.members if member not in behind]
     late = words.ranks([number for number in numbers if number is not None]) if None not in numbers else "another rank"
@@ -113,7 +131,7 @@ def _some_wait(evidence: Evidence, job: Job, idle: Sequence[Device], facts: Sequ
         "likely" if rests else "possible",
         f"The training {seems}: {early} wait for {late}, whose GPU{'s idle' if len(idle) > 1 else ' idles'}",
         facts,
-        "NCCL's kernels poll for ranks that have not entered the collective operation: full utilisation at little power and no "
+        "NCCL's kernels poll for ranks that have not entered the collective operation: full utilization at little power and no "
         "traffic on these GPUs, nothing on the others.",
         f"py-spy dump --pid {processes[0].pid} --native  # where it is now",
         "It evaluates or waits for something that the others have to wait for.",
@@ -186,7 +204,7 @@ G02 = Rule(
         "Peer-to-peer copies over PCIe get lost: ACS or an IOMMU redirects them, or the driver has a known fault "
         "(before 550.40.07 on RTX 40 cards)."
     ),
-    signature="All ranks have begun the same few collectives, the GPUs are at 100%, and no step was made.",
+    signature="All ranks have begun the same few collectives, the GPUs are at 100%, and no step has been completed.",
     look_alike="C08 and G01, where the counts of the ranks differ.",
     fix="Test with NCCL_P2P_DISABLE=1; then update the driver, set iommu=pt, or turn ACS off.",
     judge=first_collective,

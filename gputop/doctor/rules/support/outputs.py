@@ -12,7 +12,6 @@ from functools import lru_cache
 from gputop.doctor.evidence.evidence import Evidence
 from gputop.doctor.evidence.jobs import Job
 from gputop.doctor.facts import model as model_facts
-from gputop.doctor.facts.stated import facts_of
 from gputop.doctor.findings import fixes
 from gputop.doctor.findings.finding import Fact, Finding
 from gputop.doctor.logs.explain import UNKNOWN_ID
@@ -102,13 +101,20 @@ def outputs_of(evidence: Evidence) -> tuple[Output, ...]:
 def _outputs_of(evidence: Evidence, snapshot: Snapshot) -> tuple[Output, ...]:
     jobs = {job.run_id: job for job in evidence.jobs if job.run_id is not None}
     found = []
-    begun = _latest_of_commands(snapshot.runs)
+    begun: dict[tuple[str, ...], float] | None = None
     for run in snapshot.runs:
-        failed = [rank for rank in run.ranks if facts_of(rank).has(Facts.error)]
-        if (not failed and not snapshot.logs) or (run.state not in LIVE_STATES and _is_history(run, begun, snapshot.time)):
+        # Not kept as by facts_of: most runs of a long list have ended well, and nobody else asks for their facts.
+        failed = [rank for rank in run.ranks if Facts(rank.facts).has(Facts.error)]
+        if not failed and not snapshot.logs:
+            continue
+        begun = _latest_of_commands(snapshot.runs) if begun is None else begun
+        if run.state not in LIVE_STATES and _is_history(run, begun, snapshot.time):
             continue
         matches = [
-            m for m in snapshot.logs if m.run_id == run.run_id or (m.run_id is None and m.job_id and m.job_id == run.job_id)
+            m
+            for m in snapshot.logs
+            # A part of a launch over several hosts that keeps no journal is a run with the job's id.
+            if run.run_id in (m.run_id, m.job_id) or (m.run_id is None and m.job_id and m.job_id == run.job_id)
         ]
         if failed:
             matches += _exceptions(failed, run.run_id, {match.pattern for match in matches})

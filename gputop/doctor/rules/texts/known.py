@@ -34,6 +34,7 @@ JUDGED_ELSEWHERE = frozenset(
 """Texts whose cause has its own rule, which reads them from the logs."""
 _UNLESS_EXPLAINED: Mapping[str, Callable[[Evidence], Mapping[str, Judgement]]] = {
     "worker_killed": host_memory,
+    "killed": host_memory,
     "invalid_ordinal": global_rank_as_device,
     "devices_busy": exclusive_mode,
 }

@@ -1,0 +1,222 @@
+"""Runs a program in other people's style, attached to or under ``gputop run``, while a sampler of virtual GPUs feeds a doctor.
+
+Each program has a folder and a GPUTOP_DIR of its own, and writes what it prints into a file, as people do. Virtual GPUs are
+this machine's cores: findings about other people's processes are left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from _doctor_live import own_directory
+from _strangers import REPOSITORY, Answer, Case, is_alarm, judge
+
+from gputop.agent.sampler import Sampler
+from gputop.cli.doctor import explain_logs
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import Finding
+from gputop.snapshot import Snapshot
+from gputop.sources.virtual import VirtualSource
+
+Onset = Literal["first line", "last line", "end"]
+How = Literal["attached", "tracked"]
+INTERVAL_S = 1.0
+STEADY_S = 4.0
+"""A right verdict must hold for this long to count."""
+AFTER_END_S = 6.0
+HEALTHY_S = 45.0
+"""How long a healthy program is watched: beyond the warm-up, and most rules' windows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """``command`` is run in its half's folder of programs; ``onset`` is from when the fault shows, by what it prints."""
+
+    case: Case
+    command: tuple[str, ...]
+    ranks: int = 1
+    onset: Onset = "first line"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What came of a program: the answer, the seconds from the onset to the right verdict, and what its output explains."""
+
+    answer: Answer
+    delay_s: float | None
+    from_log: Answer
+    said: tuple[str, ...]
+
+
+def with_python(name: str, *options: str) -> tuple[str, ...]:
+    """Return the command of a script without a launcher."""
+    return (sys.executable, "-u", f"{name}.py", *options)
+
+
+def with_torchrun(name: str) -> tuple[str, ...]:
+    """Return the command of a script with two ranks."""
+    return (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", f"{name}.py")
+
+
+ALL: tuple[Program, ...] = (
+    Program(Case("slow-getitem", ("D01",)), with_python("slow_getitem", "--bs", "16")),
+    Program(Case("yaml-zero-lr", ("J03",)), with_python("yaml_zero_lr", "model.width=512")),
+    Program(Case("no-wrapper", ("C03",)), ("bash", "no_wrapper.sh"), 2),
+    Program(Case("diverges", ("J01", "J02", "nan_loss")), with_python("diverges")),
+    Program(
+        Case("barrier-on-rank-zero", ("C08",), acceptable=("G01",)), with_torchrun("barrier_on_rank_zero"), 2, onset="last line"
+    ),
+    Program(
+        Case("rank-dies-in-data", ("exception",), "IndexError", ("G04", "LOG")),
+        with_torchrun("rank_dies_in_data"),
+        2,
+        onset="end",
+    ),
+    Program(Case("same-batches", ("C05",)), with_torchrun("same_batches"), 2),
+    Program(Case("keeps-every-loss", ("E10",)), with_python("keeps_every_loss")),
+    Program(Case("healthy-hand-allreduce"), with_python("hand_allreduce"), 2),
+    Program(Case("healthy-gan-program"), with_python("gan")),
+    Program(Case("healthy-reinforce"), with_python("reinforce")),
+    Program(Case("healthy-sweep"), ("bash", "sweep_two.sh"), 2),
+    Program(Case("healthy-server"), with_python("serve")),
+)
+
+
+def watch(program: Program, how: How, seconds: float) -> Told:
+    """Run a program for at most ``seconds`` and return what was said of it."""
+    case = program.case
+    with own_directory() as directory, tempfile.TemporaryDirectory(prefix="stranger-") as folder:
+        output = Path(folder) / "train.log"
+        source = VirtualSource(2)
+        source.start(INTERVAL_S)
+        sampler, doctor = Sampler(source, INTERVAL_S), Doctor()
+        sampler.take()
+        process = _start(program, how, directory, output)
+        try:
+            answer, delay_s, said = _watch(program, sampler, doctor, process, output, seconds if case.right else HEALTHY_S)
+        finally:
+            _stop(process, mark_of(output))
+            source.close()
+        return Told(answer, delay_s, judge(case, explain_logs([str(output)])[0]), said)
+
+
+def _start(program: Program, how: How, directory: str, output: Path) -> subprocess.Popen[bytes]:
+    mask = ",".join(str(index) for index in range(program.ranks))
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("GPUTOP_")}
+    environment |= {"GPUTOP_VIRTUAL_DEVICES": mask, "PYTHON": sys.executable, "OMP_NUM_THREADS": "1", "PORT": str(_free_port())}
+    command = program.command
+    if how == "tracked":
+        environment["GPUTOP_DIR"] = directory
+        command = (sys.executable, "-m", "gputop", "run", "--", *command)
+    environment["STRANGER"] = mark_of(output)
+    environment["PYTHONPATH"] = str(REPOSITORY)
+    with output.open("wb") as file:
+        return subprocess.Popen(
+            command,
+            cwd=program.case.folder / "programs",
+            env=environment,
+            stdout=file,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def mark_of(output: Path) -> str:
+    """Return a word that no other program has: its folder's name."""
+    return output.parent.name
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _stop(process: subprocess.Popen[bytes], mark: str) -> None:
+    """End the program's processes: launchers, ranks and workers."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(4.0)
+    for pid in _marked(mark):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _marked(mark: str) -> set[int]:
+    """Return the processes of a program, by a word in their environment: torchrun gives each rank a session of its own."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and mark.encode() in (entry / "environ").read_bytes():
+                found.add(int(entry.name))
+    return found
+
+
+def _watch(
+    program: Program, sampler: Sampler, doctor: Doctor, process: subprocess.Popen[bytes], output: Path, seconds: float
+) -> tuple[Answer, float | None, tuple[str, ...]]:
+    began = time.monotonic()
+    own: set[int] = set()
+    alarms: dict[str, Finding] = {}
+    findings: list[Finding] = []
+    standing: list[Finding] = []
+    first_s = ended_s = None
+    printed = _Printed(output)
+    steady = 0.0
+    while (now := time.monotonic() - began) < seconds and (ended_s is None or now - ended_s < AFTER_END_S):
+        if process.poll() is not None and ended_s is None:
+            ended_s = now
+        printed.look(now)
+        own |= _marked(mark_of(output))
+        snapshot = sampler.take()
+        standing = [item for item in doctor.observe(snapshot) if _concerns(item, snapshot, own)]
+        findings = standing or findings
+        alarms.update((item.id, item) for item in standing if is_alarm(item))
+        right = bool(standing) and judge(program.case, standing) in ("right", "acceptable")
+        first_s = now if right and first_s is None else first_s
+        steady = steady + INTERVAL_S if right else 0.0
+        if program.case.right and steady > STEADY_S:
+            break
+        time.sleep(max(0.0, INTERVAL_S - (time.monotonic() - began - now)))
+    onset_s = {"first line": printed.first_s, "last line": printed.last_s, "end": ended_s}[program.onset]
+    delay_s = max(0.0, first_s - onset_s) if first_s is not None and onset_s is not None else None
+    last = findings if program.case.right else list(alarms.values())
+    return judge(program.case, last, bool(doctor.undecided)), delay_s, tuple(item.id for item in last)
+
+
+@dataclass(slots=True)
+class _Printed:
+    """When the program printed its first and its last line."""
+
+    path: Path
+    size: int = 0
+    first_s: float | None = None
+    last_s: float | None = None
+
+    def look(self, now: float) -> None:
+        size = self.path.stat().st_size
+        if size > self.size:
+            self.first_s = now if self.first_s is None else self.first_s
+            self.last_s, self.size = now, size
+
+
+def _concerns(finding: Finding, snapshot: Snapshot, own: set[int]) -> bool:
+    """Return whether a finding is about the program: its journal is the only one in this GPUTOP_DIR."""
+    if finding.pids:
+        return bool(own & set(finding.pids))
+    if finding.run is None:
+        return finding.id not in ("H05", "I10")  # of the machine, whatever runs on it
+    untracked = {item.run_id: item for item in snapshot.process_runs}
+    return finding.run not in untracked or bool(own & {rank.pid for rank in untracked[finding.run].ranks})

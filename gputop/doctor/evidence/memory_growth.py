@@ -1,0 +1,39 @@
+"""How the memory of each process on each GPU moved since it was first seen, by the driver's account. Pure: no clock.
+
+The course is kept as means of stretches, at a resolution that halves as they grow: a leak shows over hours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gputop.doctor.evidence.levels import Levels, Stretch
+from gputop.snapshot import Process, Snapshot
+
+UNSEEN_MAX_S = 120.0
+"""A process whose memory is not known for longer has ended: the driver fails to tell it now and then."""
+
+
+class MemoryGrowth:
+    """The course of every process that lives; ``Evidence`` feeds it each snapshot."""
+
+    def __init__(self) -> None:
+        self._courses: dict[tuple[int, float | None, str], Levels] = {}
+        self._seen_at: dict[tuple[int, float | None, str], float] = {}
+
+    def observe(self, snapshot: Snapshot) -> None:
+        """Process the next snapshot of the stream."""
+        now = snapshot.monotonic_s
+        for process in snapshot.processes:
+            for use in process.devices:
+                if use.memory_used_bytes is not None:
+                    key = (process.pid, process.started_at, use.device_uuid)
+                    self._courses.setdefault(key, Levels()).extend((int(now),), (float(use.memory_used_bytes),))
+                    self._seen_at[key] = now
+        for key in [key for key, seen_at in self._seen_at.items() if now - seen_at > UNSEEN_MAX_S]:
+            del self._courses[key], self._seen_at[key]
+
+    def of(self, process: Process, uuid: str) -> Sequence[Stretch]:
+        """Return the process's bytes on a GPU, oldest first; ``Stretch.step`` is a monotonic clock in seconds."""
+        course = self._courses.get((process.pid, process.started_at, uuid))
+        return course.stretches if course is not None else ()

@@ -1,0 +1,28 @@
+"""Which jobs are judged at a look: all of them, or, where there are very many, some of them in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from gputop.doctor.evidence.jobs import Job
+
+JOBS_A_LOOK = 32
+"""A look at 500 jobs, an inference server each, takes half a second; these take as long as one large training."""
+
+
+class Turns:
+    """Goes round the jobs."""
+
+    def __init__(self) -> None:
+        self._last: str | None = None
+
+    def take(self, jobs: Sequence[Job], watched: Set[str]) -> Set[str]:
+        """Return the keys of the jobs whose turn it is: tracked runs and ``watched`` ones always, of the rest the next few."""
+        always = {job.key for job in jobs if job.run is not None or job.key in watched}
+        others = [job.key for job in jobs if job.key not in always]
+        if len(others) <= JOBS_A_LOOK:
+            return always.union(others)
+        first = others.index(self._last) + 1 if self._last in others else 0
+        chosen = (others[first:] + others[:first])[:JOBS_A_LOOK]
+        self._last = chosen[-1]
+        return always.union(chosen)

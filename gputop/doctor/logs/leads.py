@@ -1,0 +1,45 @@
+"""Words that something puts before each line of a traceback: a logger, Ray, vLLM, docker compose, a cluster's log. Pure.
+
+They are learned from the first frame of a traceback: what stands before ``  File "..."`` there, if the traceback's first line
+begins in the same way. Times differ from line to line; everything else has to be the same.
+"""
+
+from __future__ import annotations
+
+import re
+
+KEPT = 16
+"""Leads remembered of one log."""
+_FRAME = re.compile(r'^(?P<lead>\S.{0,199}?)(?P<rest>  File "[^"]+", line \d+.*)$')
+_TIME = re.compile(r"\d+(?:[-:.,T/]\d+)+Z?")
+_RANK = re.compile(r"\[rank ?(\d+)\]")
+
+
+class Leads:
+    """The leads of one log, as expressions by themselves."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, re.Pattern[str]] = {}
+
+    def strip(self, text: str) -> tuple[str, str] | None:
+        """Return the lead of a line and the rest of the line; None without a known lead."""
+        for lead, pattern in self._known.items():
+            found = pattern.match(text)
+            if found is not None:
+                return lead, text[found.end() :]
+        return None
+
+    def learn(self, begin: str, text: str) -> tuple[str, str, int | None] | None:
+        """Learn the lead of a frame. Return it, the frame, and a rank that the lead names; None without a lead.
+
+        ``begin`` is the traceback's first line.
+        """
+        found = _FRAME.match(text)
+        if found is None:
+            return None
+        pattern = re.compile(r"\d[^ ]*".join(map(re.escape, _TIME.split(found["lead"]))))
+        if pattern.match(begin) is None or len(self._known) >= KEPT:
+            return None
+        self._known[pattern.pattern] = pattern
+        rank = _RANK.search(found["lead"])
+        return pattern.pattern, found["rest"], int(rank[1]) if rank is not None else None

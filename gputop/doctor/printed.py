@@ -1,0 +1,41 @@
+"""Judge the metrics that a log prints, by the rules that judge those of a run. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.findings.finding import Finding
+from gputop.doctor.logs.explain import Explanation
+from gputop.snapshot import Host, Points, Run, Snapshot
+
+RULES = ("D01", "E07", "E10", "J01", "J02", "J03")
+"""Rules that need nothing but what a run logs."""
+LOOKS = 20
+"""So many looks, a second apart, let every one of these rules hold for as long as it has to."""
+
+
+_SEVERITIES = ("error", "warning", "info")
+_SAID_BETTER = {"J01": "nan_loss"}
+"""A finding on the metrics, and the text in the log that it makes needless."""
+
+
+def with_printed(explanation: Explanation, printed: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Return the findings on a log: what ended the run, then all others, the worst and surest first."""
+    needless = {_SAID_BETTER.get(finding.id) for finding in printed}
+    first = explanation.findings[: int(explanation.ended)]
+    rest = [*(item for item in explanation.findings[len(first) :] if item.id not in needless), *printed]
+    return (*first, *sorted(rest, key=lambda item: (item.confidence == "possible", _SEVERITIES.index(item.severity))))
+
+
+def judge(run: Run, points: Sequence[Points]) -> tuple[Finding, ...]:
+    """Return the findings on a run of which only these metrics are known, verdict first."""
+    doctor = Doctor()
+    found: tuple[Finding, ...] = ()
+    for second in range(LOOKS):
+        snapshot = Snapshot(
+            second, 0.0, float(second), 1.0, Host("log"), runs=(run,), points=tuple(points) if not second else ()
+        )
+        found = doctor.observe(snapshot)
+    return tuple(replace(finding, run=None, began_at=None) for finding in found if finding.id in RULES)

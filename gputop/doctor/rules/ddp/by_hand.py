@@ -1,0 +1,53 @@
+"""Parallelism written by hand, which no wrapper, mesh or group tells of: it refutes equal batches (C05) and models that drift
+apart (C03). Pure."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts.calls import wrapped_by
+from gputop.doctor.facts.ddp import exchanges, weights_differ
+from gputop.doctor.facts.stated import facts_of
+from gputop.doctor.rules.support import tracked
+from gputop.snapshot import Rank
+
+STEPS_MIN = 5
+EQUAL_LOSSES_MIN = 2
+"""Steps that calls are counted over, and steps with one loss, to the last digit, from unlike weights (our choice)."""
+_PASSES_ON = ("send", "recv", "all_to_all")
+"""Ranks that hand activations to one another: pipeline, expert and context parallelism."""
+_STEPS_LOOKED_AT = 40
+
+
+def divides_by_hand(evidence: Evidence, job: Job) -> bool:
+    """Return whether the ranks share one model: they pass values on in each step, or get one loss from unlike weights."""
+    ranks = tracked.ranks_of(job)
+    if any(_passes_on(rank) for rank in ranks):
+        return True
+    probe = weights_differ(ranks)
+    name = tracked.loss_of(ranks)
+    return probe is not None and probe[1] and name is not None and equal_losses(evidence, job, ranks, name) >= EQUAL_LOSSES_MIN
+
+
+def may_divide(job: Job) -> bool:
+    """Return whether unwrapped ranks, whose weights are unknown, exchange more than the gradients of one backward."""
+    ranks = tracked.ranks_of(job)
+    if any(wrapped_by(rank) is not None for rank in ranks) or weights_differ(ranks) is not None:
+        return False
+    groups = [(facts_of(rank).process_group, rank.steps_taken or 0) for rank in ranks]
+    return all(group is not None and exchanges(group) >= 2 * steps > 0 for group, steps in groups)
+
+
+def equal_losses(evidence: Evidence, job: Job, ranks: tuple[Rank, ...], name: str) -> int:
+    """Return in how many of the newest 20 steps the losses of all ranks are equal; 0 if they differ in one."""
+    series = [windows.latest(evidence.series(job.run_id, rank.rank, name), _STEPS_LOOKED_AT) for rank in ranks]
+    common = sorted(set(series[0]).intersection(*series[1:]))[-20:]
+    return len(common) if common and all(len({values[step] for values in series}) == 1 for step in common) else 0
+
+
+def _passes_on(rank: Rank) -> bool:
+    group, steps = facts_of(rank).process_group, rank.steps_taken or 0
+    if group is None or steps < STEPS_MIN:
+        return False
+    return sum(count for name, count in group.collectives.items() if any(part in name for part in _PASSES_ON)) >= steps

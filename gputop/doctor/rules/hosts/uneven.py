@@ -1,0 +1,117 @@
+"""Hosts of one run that take unequally long for a step (K01)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gputop import units
+from gputop.doctor.evidence import windows
+from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.hosts.places import runs_over_hosts
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.joined.runs import BACKWARD, SLOWER_SHARE, STEP, Pace, Slowest, slowest
+from gputop.snapshot import Rank, Run
+
+WINDOWS, WINDOW_STEPS = 3, 20
+"""As for a rank that is waited for (F01)."""
+HOLD_S = 30.0
+"""With a window of steps before it, about a minute: an evaluation on one host is over by then (our choice)."""
+
+
+def uneven_hosts(evidence: Evidence) -> Mapping[str, Judgement]:
+    """K01: all ranks of one host take longer for a step than those of the others."""
+    return {run.run_id: _judged(evidence, run, hosts) for run, hosts in runs_over_hosts(evidence)}
+
+
+def _judged(evidence: Evidence, run: Run, hosts: Mapping[str, Sequence[Rank]]) -> Judgement:
+    seen: list[Slowest] = []
+    for back in range(WINDOWS):  # the newest first: where hosts are even, it is enough
+        paces = {host: _paces(evidence, run, ranks, back) for host, ranks in hosts.items()}
+        if not all(paces.values()):
+            return None
+        found = slowest({host: _mean(each) for host, each in paces.items()})
+        if found is None or not _apart(paces, found):
+            return None
+        seen.append(found)
+    if len({(one.host, one.waited_for) for one in seen}) > 1:
+        return None
+    host, share = seen[0].host, units.mean([one.share for one in seen])
+    ranks = words.ranks([rank.rank for rank in hosts[host]])
+    percent = f"{share * 100:.0f} %"
+    if seen[0].waited_for:
+        title = f"Uneven hosts: the others wait {percent} of each step for {host}"
+        text = f"backward is shortest on {host} ({ranks}), where nobody is waited for: by {percent} of a step"
+    else:
+        title = f"Uneven hosts: {host} takes {percent} longer for a step"
+        text = f"a step takes {percent} longer on {host} ({ranks}) than on the other hosts"
+    steps = WINDOWS * WINDOW_STEPS
+    facts = (
+        Fact(text, round(share, 3), "journal: step_s, phase/backward of all ranks"),
+        Fact(f"in each of {WINDOWS} windows of {WINDOW_STEPS} steps, and for all its ranks", steps, "journal"),
+    )
+    finding = Finding("K01", "warning", "likely", title, facts, _CAUSE, _FIX.format(host=host), _REFUTED, run=run.run_id)
+    return Suspicion(finding, HOLD_S)
+
+
+def _paces(evidence: Evidence, run: Run, ranks: Sequence[Rank], back: int) -> list[Pace]:
+    """Return the pace of each rank in one window of its newest steps; nothing if one of them does not tell it."""
+    paces = []
+    for rank in ranks:
+        steps = evidence.series(run.run_id, rank.rank, STEP)
+        window = steps[len(steps) - (back + 1) * WINDOW_STEPS : len(steps) - back * WINDOW_STEPS]
+        if len(steps) < (back + 1) * WINDOW_STEPS or min(window.steps) < WARM_UP_STEPS or not window.finite():
+            return []
+        backward = evidence.series(run.run_id, rank.rank, BACKWARD)
+        known = list(windows.at(backward, set(window.steps)).values())
+        paces.append(Pace(units.mean(window.values), units.mean(known) if known else None))
+    return paces
+
+
+def _mean(paces: Sequence[Pace]) -> Pace:
+    backward = [pace.backward_s for pace in paces if pace.backward_s is not None]
+    return Pace(units.mean([pace.step_s for pace in paces]), units.mean(backward) if len(backward) == len(paces) else None)
+
+
+def _apart(paces: Mapping[str, Sequence[Pace]], found: Slowest) -> bool:
+    """Return whether each rank of the host differs from each rank of the others: else it is a rank, not the host (F01)."""
+    own = paces[found.host]
+    others = [pace for host, held in paces.items() if host != found.host for pace in held]
+    if found.waited_for:
+        return max(pace.backward_s or 0.0 for pace in own) < min(pace.backward_s or 0.0 for pace in others)
+    return min(pace.step_s for pace in own) > max(pace.step_s for pace in others)
+
+
+_CAUSE = (
+    "Ranks exchange gradients in each step, so that the slowest host sets the pace of all. A whole host is slow for a reason "
+    "of its own: lower clocks, fewer cores, a slower disk or network, or somebody else's work."
+)
+_FIX = (
+    "gputop -H {host}  # its clocks and power limits, its cores, its disk, and who else computes there\n"
+    "# leave the host out (torchrun --nnodes), or give its ranks less work"
+)
+_REFUTED = "The hosts take turns in being the slowest."
+
+K01 = Rule(
+    id="K01",
+    order=2950,
+    family="hosts",
+    title="One host is slower than the others",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("journal: step_s, phase/backward of the ranks of all hosts",),
+    window_s=60.0,
+    every_s=RARELY_S,
+    estimated=True,
+    threshold=(
+        f"each rank of one host apart from each rank of the others by means of {WINDOW_STEPS} steps, {SLOWER_SHARE:.0%} of a "
+        f"step between the hosts, in each of {WINDOWS} windows, for {HOLD_S:.0f} s"
+    ),
+    hides=("F01", "F02", "F03", "F04", "F05"),
+    mechanism=_CAUSE,
+    signature="The ranks of one host have the shortest backward, or the longest steps, all of them and all the time.",
+    look_alike="One slow rank of a host (F01); hosts that take turns, as with batches of unequal length.",
+    fix="Compare the hosts: clocks, power limits, cores, disk, network, other work. Leave the slow one out.",
+    judge_machine=uneven_hosts,
+)

@@ -1,0 +1,140 @@
+"""GPU memory that grows as long as the run lasts, and when it will be full (H06): from the driver's account of each process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from gputop import units
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job, Member
+from gputop.doctor.evidence.levels import Stretch
+from gputop.doctor.findings import words
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import tracked
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.snapshot import Device
+
+WARM_UP_S = 60.0
+"""Ignore the first seconds of a process, in which caches fill, the optimizer allocates its state and cuDNN tries algorithms."""
+SPAN_MIN_S = 300.0
+PARTS = 8
+EVEN = 0.3
+"""Each part adds at least this share of what the mean part adds. Plateaus, a single jump and what levels off do not."""
+GROWTH_MIN_BYTES = 256 << 20
+AHEAD = 20.0
+"""Extrapolate at most this many times the observed span; if memory lasts longer, say nothing."""
+LEFT_MAX_S = 24 * 3600.0
+
+
+class _Growth(NamedTuple):
+    """The growth of one rank on its GPU."""
+
+    member: Member
+    device: Device
+    bytes_per_s: float
+    first: float
+    last: float
+    span_s: float
+    left_s: float
+
+
+def grows_until_full(evidence: Evidence, job: Job) -> Judgement:
+    """H06: a rank's GPU memory grows evenly, and will be full before long."""
+    if job.virtual:
+        return None
+    found = [growth for member in job.members if (growth := _growth(evidence, job, member)) is not None]
+    if not found:
+        return None
+    found.sort(key=lambda growth: growth.left_s)
+    first = found[0]
+    facts = [_fact(growth) for growth in found[:4]]
+    gpu = words.gpu(first.device)
+    finding = tracked.about(
+        job,
+        "H06",
+        "warning",
+        "likely",
+        f"{gpu[:1].upper()}{gpu[1:]} will run out of memory in about {units.coarse_duration(first.left_s)} if this goes on",
+        facts,
+        "The script keeps tensors from step to step: a loss or output that is stored with its graph, a list of predictions, "
+        "hidden states that are never detached, or an ever larger cache.",
+        "losses.append(loss.item())  # a number, not the tensor with its graph\n"
+        "hidden = hidden.detach()\n"
+        "# this makes gputop name the lines at an out-of-memory error\n"
+        'torch.cuda.memory._record_memory_history("state", stacks="python")',
+        "Memory stops growing: longer sequences that reach their limit, a cache or a replay buffer that becomes full.",
+        devices=[growth.device for growth in found],
+        pids=[growth.member.pid for growth in found if growth.member.pid is not None],
+    )
+    return Suspicion(finding, 10.0)
+
+
+H06 = Rule(
+    id="H06",
+    order=2103,
+    family="memory",
+    title="GPU memory that grows until it is full",
+    severities=("warning",),
+    confidences=("likely",),
+    needs=("NVML memory per process",),
+    window_s=WARM_UP_S + SPAN_MIN_S,
+    every_s=RARELY_S,
+    threshold=(
+        f"after {WARM_UP_S:.0f} s, over {SPAN_MIN_S / 60:.0f} minutes or more, each eighth adds {EVEN:.0%} of the mean eighth "
+        f"or more, {GROWTH_MIN_BYTES >> 20} MiB or more in all; full within {AHEAD:.0f} times what was seen, and within a day"
+    ),
+    estimated=True,
+    mechanism="Each step leaves tensors behind that the script still refers to.",
+    signature="A rank's memory, as the driver counts it, rises evenly for minutes while the run does the same steps.",
+    look_alike="A warm-up; torch's allocator, which keeps what a large batch or an evaluation once needed.",
+    fix="Keep numbers in place of tensors, and detach what is carried from step to step.",
+    judge=grows_until_full,
+)
+
+
+def _fact(growth: _Growth) -> Fact:
+    who = f"rank {growth.member.rank}" if growth.member.rank is not None else f"process {growth.member.pid}"
+    text = (
+        f"{who} on {words.gpu(growth.device)}: {units.bytes_text(growth.first)} to {units.bytes_text(growth.last)} in "
+        f"{units.coarse_duration(growth.span_s)}, full in about {units.coarse_duration(growth.left_s)}"
+    )
+    return Fact(text, round(growth.left_s), "NVML")
+
+
+def _growth(evidence: Evidence, job: Job, member: Member) -> _Growth | None:
+    device = next((item for item in job.pool if item.uuid == member.main), None)
+    if member.process is None or device is None or not device.memory_total_bytes or device.memory_used_bytes is None:
+        return None
+    found = _parts(evidence.memory_growth.of(member.process, device.uuid), evidence.now)
+    if found is None:
+        return None
+    means, span_s = found
+    added = [later - earlier for earlier, later in itertools.pairwise(means)]
+    mean = (means[-1] - means[0]) / len(added)
+    if mean * PARTS < GROWTH_MIN_BYTES or min(added) < EVEN * mean:
+        return None
+    half = added[len(added) // 2 :]
+    part_s = span_s / PARTS
+    slope = min(mean, sum(half) / len(half)) / part_s  # the slower of the two: it may be levelling off
+    left_s = max(0.0, device.memory_total_bytes - device.memory_used_bytes) / slope
+    if left_s > min(LEFT_MAX_S, AHEAD * span_s):
+        return None
+    return _Growth(member, device, slope, means[0], means[-1], span_s, left_s)
+
+
+def _parts(stretches: Sequence[Stretch], now: float) -> tuple[list[float], float] | None:
+    """Return the mean of each eighth of the course after the warm-up, and its length; None if it is too short."""
+    if not stretches:
+        return None
+    kept = [item for item in stretches if item.step >= stretches[0].step + WARM_UP_S]
+    span_s = now - kept[0].step if kept else 0.0
+    if span_s < SPAN_MIN_S:
+        return None
+    parts: list[list[Stretch]] = [[] for _ in range(PARTS)]
+    for item in kept:
+        parts[min(PARTS - 1, int((item.step - kept[0].step) / span_s * PARTS))].append(item)
+    if not all(parts):
+        return None
+    return [sum(item.mean * item.count for item in part) / sum(item.count for item in part) for part in parts], span_s

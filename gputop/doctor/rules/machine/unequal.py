@@ -1,0 +1,104 @@
+"""GPUs of one job that differ (I06)."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts import stated
+from gputop.doctor.findings import fixes, words
+from gputop.doctor.findings.finding import Fact, Finding
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.units import bytes_text
+
+MEMORY_RATIO = 0.75
+"""Cards whose memory ratio is below this are unequal (torch's DataParallel warns there; docs/rules.md#i06)."""
+STRAGGLER_SHARE = 0.1
+"""The straggler score above which unequal cards are a warning (docs/rules.md#measures)."""
+STEPS = 20
+
+
+def unequal_cards(evidence: Evidence, job: Job) -> Judgement:
+    """I06: the job's ranks use cards of different speed or memory; the slowest card sets the step time."""
+    # With nn.DataParallel, unequal cards concern the wrapper (B11).
+    if (
+        job.virtual
+        or any(device.mig_enabled for device in job.pool)
+        or any(stated.data_parallel(m.journal) for m in job.members)
+    ):
+        return None
+    cards = [device for device in job.pool if device.uuid in {member.main for member in job.members} | job.used]
+    names = {device.name for device in cards}
+    sizes = [device.memory_total_bytes for device in cards if device.memory_total_bytes]
+    if len(cards) < 2 or (len(names) < 2 and (not sizes or min(sizes) >= MEMORY_RATIO * max(sizes))):
+        return None
+    slow = _slowest(evidence, job)
+    facts = [
+        Fact(f"{words.gpu(card)}: {card.name or 'N/A'}, {bytes_text(card.memory_total_bytes)}", card.name, "NVML")
+        for card in cards
+    ]
+    usual = max(names, key=lambda name: (sum(card.name == name for card in cards), name or ""))
+    alike = [card for card in cards if card.name == usual]
+    ranks = len(alike)
+    fix = (
+        fixes.launch_line(job, ranks, alike) if len(job.members) > 1 else fixes.mask_prefix(job, alike) + fixes.own_command(job)
+    )
+    finding = Finding(
+        id="I06",
+        severity="warning" if slow is not None else "info",
+        confidence="certain",
+        title=f"The run's {len(cards)} GPUs are not alike: a step takes as long as on the slowest",
+        evidence=(*facts[:4], *([slow] if slow is not None else [])),
+        cause="Ranks get equal batches and wait for each other in every step, so that the fast cards idle, and the batch must "
+        "fit the smallest memory.",
+        fix=f"# equal cards only:\n{fix}\n# or give each rank rows in proportion to its speed",
+        refuted_by="The ranks do different work, in proportion to their cards.",
+        devices=tuple(card.uuid for card in cards),
+        pids=job.pids,
+        run=job.run_id,
+    )
+    return Suspicion(finding, 3.0)
+
+
+I06 = Rule(
+    id="I06",
+    order=100,
+    family="hardware",
+    title="The job's GPUs differ",
+    severities=("warning", "info"),
+    confidences=("certain",),
+    needs=("NVML names and memory", "CUDA events (journal)"),
+    window_s=3.0,
+    every_s=RARELY_S,
+    threshold=(
+        f"names differ, or the smallest memory is below {MEMORY_RATIO} of the largest; a warning when a rank's "
+        f"forward takes {STRAGGLER_SHARE:.0%} longer over {STEPS} steps"
+    ),
+    hides=("F02",),
+    mechanism=(
+        "Ranks get equal batches and wait for each other in every step. A step takes as long as the slowest card "
+        "needs, and a batch must fit the smallest memory."
+    ),
+    signature="The cards have different names or memory sizes, and the fast ones wait.",
+    look_alike=("Ranks that get rows in proportion to the speed of their card; in nn.DataParallel the same cards are B11."),
+    fix="Use equal cards for one job, or give each rank rows in proportion to the speed of its card.",
+    judge=unequal_cards,
+)
+
+
+def _slowest(evidence: Evidence, job: Job) -> Fact | None:
+    """Return how much slower one rank's GPU runs its forward, by CUDA events; None if unknown or small."""
+    times = {}
+    for member in job.members:
+        points = evidence.series(job.run_id, member.rank or 0, "cuda/forward_s")[-STEPS:]
+        if len(points) >= STEPS:
+            times[member.rank or 0] = median(points.values)
+    if len(times) < 2:
+        return None
+    rank = max(times, key=lambda number: times[number])
+    others = median(value for number, value in times.items() if number != rank)
+    if not others > 0 or times[rank] < (1 + STRAGGLER_SHARE) * others:
+        return None
+    text = f"rank {rank} takes {times[rank] * 1e3:.1f} ms for its forward, the others {others * 1e3:.1f} ms"
+    return Fact(text, round(times[rank], 6), "CUDA events (journal)")

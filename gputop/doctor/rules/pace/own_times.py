@@ -1,0 +1,122 @@
+"""Times that a run logs itself, as many frameworks and scripts do: ``data_time`` beside ``time``, and how long training and
+evaluation took."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+from gputop.doctor.evidence.evidence import Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.rule import Judgement, Suspicion
+from gputop.snapshot import Rank
+
+SHARE = 0.3
+"""Of a step, as the severe limit of D01: what a script counts as data may overlap with work of the GPU."""
+VALUES_MIN = 20
+INSIDE_SHARE = 0.95
+"""Of the values, so many have to fit into their step; else the names mean something else."""
+_DATA = re.compile(r"^(?P<prefix>(?:\w+/)*)(?:data|data_?load(?:ing|er)?)_?(?:time|s|sec)$", re.IGNORECASE)
+_STEP = ("time", "batch_time", "iter_time", "step_time", "time_per_step")
+
+
+EVALUATION_SECONDS_MIN = 30.0
+"""Together; a test of a script evaluates for longer than it trains."""
+_TOOK = r"[_/](?:time|runtime|duration|s|sec|seconds)$"
+_EVALUATED = re.compile(rf"(?:^|/)(?:val(?:id(?:ation)?)?|eval(?:uation)?){_TOOK}", re.IGNORECASE)
+_TRAINED = re.compile(rf"(?:^|/)train(?:ing)?{_TOOK}", re.IGNORECASE)
+_EPOCH = re.compile(rf"(?:^|/)epoch{_TOOK}", re.IGNORECASE)
+
+
+class _Times(NamedTuple):
+    data: str
+    step: str
+
+
+def waits_by_own_times(evidence: Evidence, job: Job) -> Judgement:
+    """Judge D01 by what the run logs: the time for data, and that of the whole step."""
+    run = logged.run_id(job)
+    for rank in logged.ranks_of(job):
+        names = _names(rank)
+        if names is None or evidence.series(run, rank.rank, "phase/data"):
+            continue
+        data, whole = (evidence.series(run, rank.rank, name) for name in names)
+        steps = dict(zip(whole.steps, whole.values, strict=True))
+        pairs = [(value, steps[step]) for step, value in zip(data.steps, data.values, strict=True) if step in steps]
+        fitting = [(part, all_of) for part, all_of in pairs if 0 <= part <= all_of > 0]
+        if len(fitting) < VALUES_MIN or len(fitting) < INSIDE_SHARE * len(pairs):
+            continue
+        share = sum(part for part, _ in fitting) / sum(all_of for _, all_of in fitting)
+        if share < SHARE:
+            continue
+        where = f"{logged.source(job)}: {names.data}, {names.step}"
+        text = f"by its own numbers, {share:.0%} of the time of a step goes to data ({len(fitting)} values)"
+        finding = tracked.about(
+            job,
+            "D01",
+            "warning",
+            "likely",
+            f"The run waits for data: {share:.0%} of each step, by its own numbers",
+            [Fact(text, round(share, 3), where)],
+            "Batches come slower than the GPU takes them: too few loader workers, slow decoding, or a slow disk.",
+            "DataLoader(..., num_workers=8, pin_memory=True, persistent_workers=True, prefetch_factor=4)  # or the framework's "
+            "option for it\ngputop run -- ...  # tells workers, disk and cores apart",
+            f"{names.data} counts work that runs beside the GPU's, and not a wait.",
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+def _names(rank: Rank) -> _Times | None:
+    """Return the names of the two times: they share what stands before the last "/"."""
+    for name in sorted(rank.metrics):
+        found = _DATA.match(name)
+        step = next((found["prefix"] + end for end in _STEP if found["prefix"] + end in rank.metrics), None) if found else None
+        if step is not None:
+            return _Times(name, step)
+    return None
+
+
+def evaluates_longer(evidence: Evidence, job: Job) -> Judgement:
+    """Judge E07 by what the run logs: its evaluations take longer than its training."""
+    for rank in logged.ranks_of(job):
+        name, evaluated = _seconds(evidence, job, rank, _EVALUATED)
+        if len(evaluated) < 2 or sum(evaluated) < EVALUATION_SECONDS_MIN:
+            continue
+        of, trained = _seconds(evidence, job, rank, _TRAINED)
+        # One number for a whole training, as the Trainer of transformers logs it, holds its evaluations.
+        rest = sum(trained) - sum(evaluated) if len(trained) == 1 else sum(trained)
+        if not trained:
+            of, trained = _seconds(evidence, job, rank, _EPOCH)
+            rest = sum(trained)  # what an epoch takes may hold its evaluation: then less than this is training
+        number = min(len(evaluated), len(trained))
+        if not number or (len(trained) > 1 and abs(len(trained) - len(evaluated)) > 1) or sum(evaluated) < max(rest, 0.0):
+            continue
+        share = sum(evaluated) / (sum(evaluated) + max(rest, 0.0))
+        where = f"{logged.source(job)}: {name}, {of}"
+        text = f"{len(evaluated)} evaluations took {sum(evaluated):.0f} s, and training {max(rest, 0.0):.0f} s"
+        finding = tracked.about(
+            job,
+            "E07",
+            "warning",
+            "likely",
+            f"Evaluation takes longer than training: {share:.0%} of the time",
+            [Fact(text, round(share, 3), where)],
+            "The run evaluates too often, on too much, or slower than it trains: with a small batch, without torch.no_grad() "
+            "and autocast, or on one rank while the others wait.",
+            "# evaluate less often, on a part, and on every rank a part of it\nwith torch.inference_mode(): ...  # and batches "
+            "twice as large as in training",
+            "The evaluation is meant to be that thorough.",
+        )
+        return Suspicion(finding, 3.0)
+    return None
+
+
+def _seconds(evidence: Evidence, job: Job, rank: Rank, names: re.Pattern[str]) -> tuple[str, tuple[float, ...]]:
+    """Return the first metric of such a name, and its values."""
+    name = next((name for name in sorted(rank.metrics) if names.search(name)), "")
+    values = evidence.series(logged.run_id(job), rank.rank, name).values if name else ()
+    return name, tuple(value for value in values if 0 < value < math.inf)

@@ -1,0 +1,147 @@
+"""A run whose steps take longer and longer (E10): its pace over its whole course, not over the newest steps."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from typing import NamedTuple
+
+from gputop import units
+from gputop.doctor.evidence.evidence import WARM_UP_STEPS, Evidence
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.levels import Stretch, is_rate
+from gputop.doctor.findings.finding import Fact
+from gputop.doctor.rules.support import logged, tracked
+from gputop.doctor.rules.support.rule import RARELY_S, Judgement, Rule, Suspicion
+from gputop.snapshot import Rank
+
+PARTS = 8
+SLOWER = 1.3
+SURE_SHARE = 0.9
+"""Of all pairs of parts, so many have to rise with time; a single change of level makes three quarters of them rise."""
+SPAN_MIN_S = 60.0
+VALUES_MIN = 100
+"""Of a rate: what is printed may carry no time of its own."""
+ROWS_SAME = 1.15
+"""Rows in a second that fall less than this much: the steps are longer because there is more in them."""
+
+_EPISODE = re.compile(r"reward|episode|return", re.IGNORECASE)
+"""Metrics of a run whose iterations may be episodes: these get longer as it learns to survive."""
+
+
+class _Course(NamedTuple):
+    """The seconds of a step, or what stands for them, in each part of a run's course; and the steps at which parts begin."""
+
+    metric: str
+    seconds: tuple[float, ...]
+    steps: tuple[int, ...]
+
+    @property
+    def growth(self) -> float:
+        return self.seconds[-1] / self.seconds[0]
+
+
+def slows_down(evidence: Evidence, job: Job) -> Judgement:
+    """E10: steps take longer and longer, from one part of the run to the next."""
+    ranks = logged.ranks_of(job)
+    if not ranks:
+        return None
+    rank = min(ranks, key=lambda item: item.rank)
+    course = _course(evidence, job, rank)
+    if course is None or course.growth < SLOWER or _rising(course.seconds) < SURE_SHARE:
+        return None
+    episodes = any(_EPISODE.search(name) for name in rank.metrics)
+    where = f"{logged.source(job)}: {course.metric}"
+    first, last = course.seconds[0], course.seconds[-1]
+    facts = [
+        Fact(f"{_pace(course.metric, first)} from step {course.steps[0]}", first, where),
+        Fact(f"{_pace(course.metric, last)} from step {course.steps[-1]}", last, where),
+        Fact("slower in almost every eighth of the run than in the one before", round(_rising(course.seconds), 2), where),
+    ]
+    finding = tracked.about(
+        job,
+        "E10",
+        "warning",
+        "possible" if episodes else "likely",
+        f"The run slows down: a step takes {course.growth:.1f} times as long as at the beginning",
+        facts,
+        "Something grows with the steps: a list that keeps every loss or output, a buffer that is searched whole, a log or "
+        "plot that is written anew, a graph that is never cut off; or the sequences get longer.",
+        f"gputop where{f' {job.run_id}' if job.run_id is not None else ''}  # some times in a row: which line is it at?\n"
+        "history.append(loss.item())  # numbers, not tensors; now and then, not at each step",
+        "The work of a step grows on purpose (longer sequences, larger images, episodes that last longer), or another program "
+        "takes more and more of the machine.",
+    )
+    return Suspicion(finding, 5.0)
+
+
+E10 = Rule(
+    id="E10",
+    order=2810,
+    family="efficiency",
+    title="The run slows down",
+    severities=("warning",),
+    confidences=("likely", "possible"),
+    needs=("journal: step_s since the run began, else a throughput in its files or output",),
+    every_s=RARELY_S,
+    threshold=(
+        f"over {SPAN_MIN_S:.0f} s or more ({VALUES_MIN} values of a throughput), a step takes {SLOWER:g} times as long in the "
+        f"last eighth of the run as in the first, and {SURE_SHARE:.0%} of all pairs of eighths rise; not where as many samples "
+        "a second are trained; possible where the run logs rewards"
+    ),
+    estimated=True,
+    mechanism="The script keeps something of each step and works through all of it in the next ones.",
+    signature="The time of a step grows steadily since the run began, while loss and data stay the same.",
+    look_alike="A warm-up, which is slow at the beginning; a slow hour that passes; batches that grow on purpose.",
+    fix="Keep numbers in place of tensors, cut what is kept to the newest, and write logs by appending.",
+    judge=slows_down,
+)
+
+
+def _course(evidence: Evidence, job: Job, rank: Rank) -> _Course | None:
+    """Return the course of the pace, unless the rows in a second tell that only the steps have grown."""
+    run = logged.run_id(job)
+    episodes = any(_EPISODE.search(name) for name in rank.metrics)
+    rates = [name for name in rank.metrics if is_rate(name) and not (episodes and name.endswith("it_per_sec"))]
+    names = ["step_s", *sorted(rates)]
+    known = [found for name in names if (found := _parts(name, evidence.levels(run, rank.rank, name).stretches)) is not None]
+    if not known or (job.run is not None and known[0].metric != "step_s" and not logged.is_printed(job)):
+        return None
+    if any(found.growth < ROWS_SAME for found in known[1:]):
+        return None
+    return known[0]
+
+
+def _parts(metric: str, stretches: list[Stretch]) -> _Course | None:
+    """Return the mean pace in each of eight parts with equally many steps; None if the course is too short."""
+    kept = [item for item in stretches if item.step >= stretches[0].step + WARM_UP_STEPS and item.mean > 0]
+    if len(kept) < 2 * PARTS:
+        return None
+    begin, end = kept[0].step, kept[-1].step
+    parts: list[list[Stretch]] = [[] for _ in range(PARTS)]
+    for item in kept:
+        parts[min(PARTS - 1, (item.step - begin) * PARTS // max(1, end - begin))].append(item)
+    if not all(parts):
+        return None
+    means = [sum(item.mean * item.count for item in part) / sum(item.count for item in part) for part in parts]
+    if metric == "step_s":
+        seconds = tuple(means)
+        if sum(seconds) * (end - begin) / PARTS < SPAN_MIN_S:
+            return None
+    elif sum(item.count for item in kept) < VALUES_MIN:
+        return None
+    else:
+        seconds = tuple(1.0 / mean for mean in means)
+    if not all(0.0 < value < math.inf for value in seconds):
+        return None
+    return _Course(metric, seconds, tuple(part[0].step for part in parts))
+
+
+def _rising(seconds: tuple[float, ...]) -> float:
+    pairs = list(itertools.combinations(seconds, 2))
+    return sum(later > earlier for earlier, later in pairs) / len(pairs)
+
+
+def _pace(metric: str, seconds: float) -> str:
+    return f"{seconds * 1e3:.0f} ms a step" if metric == "step_s" else f"{metric} {units.metric(1.0 / seconds)}"

@@ -1,0 +1,33 @@
+"""What a run logs, wherever it stands: in its journal; of a run that gputop does not track, in its own files and output."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.facts.stated import facts_of
+from gputop.snapshot import LIVE_STATES, Rank
+
+_PRINTED = "log"
+"""The fact ``source`` of values that were printed."""
+
+
+def ranks_of(job: Job) -> tuple[Rank, ...]:
+    """Return the live ranks whose metrics are known, including those on other machines."""
+    run = job.run if job.run is not None else job.shown
+    return tuple(rank for rank in run.ranks if rank.state in LIVE_STATES) if run is not None else ()
+
+
+def run_id(job: Job) -> str | None:
+    """Return the id under which the job's metrics are kept; None if it logs nothing that is known."""
+    return job.shown.run_id if job.run is None and job.shown is not None else job.run_id
+
+
+def source(job: Job) -> str:
+    """Return where the metrics stand, as the source of a fact."""
+    if is_printed(job):
+        return "its output"
+    return "journal" if job.run is not None else "its files"
+
+
+def is_printed(job: Job) -> bool:
+    """Return whether the values are those that the run printed: rounded, and not of every step."""
+    return any(facts_of(rank).source == _PRINTED for rank in ranks_of(job))

@@ -1,0 +1,54 @@
+"""H06 says which rank's GPU will be full, and when; of an untracked run, too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gputop.doctor.evidence.memory_growth import MemoryGrowth
+from gputop.snapshot import Snapshot
+from tests.doctor.scenes import near_memory as scenes
+from tests.doctor.scenes.base import Scene, check_first_verdict, ids, play
+
+
+@pytest.mark.parametrize("scene", [scenes.leaks, scenes.leaks_untracked], ids=["tracked", "untracked"])
+def test_it_names_the_rank_and_the_time(scene: Scene) -> None:
+    found = check_first_verdict("H06", scene, scenes.SECONDS)
+    assert found.confidence == "likely"
+    (fact,) = found.evidence
+    assert "rank 2 on GPU 2" in fact.text
+    # 410 s at 1 GiB a minute have left 80 - 26.8 GiB, which take another 53 minutes.
+    assert isinstance(fact.value, int)
+    assert 2900 < fact.value < 3600
+
+
+def test_it_is_silent_until_it_has_seen_minutes() -> None:
+    said = play(scenes.leaks, scenes.SECONDS)
+    first = next(number for number, findings in enumerate(said) if "H06" in ids(findings))
+    assert first * scenes.EVERY_S >= 360
+
+
+def test_a_reading_that_failed_once_costs_none_of_the_minutes() -> None:
+    def gap(number: int) -> Snapshot:
+        found = scenes.leaks(number)
+        if number != 20:
+            return found
+        unread = [
+            replace(process, devices=tuple(replace(use, memory_used_bytes=None) for use in process.devices))
+            for process in found.processes
+        ]
+        return replace(found, processes=tuple(unread[1:]))
+
+    assert "H06" in ids(play(gap, scenes.SECONDS)[-1])
+
+
+def test_what_ended_is_forgotten() -> None:
+    growth = MemoryGrowth()
+    last = scenes.leaks(0)
+    growth.observe(last)
+    (process, *_) = last.processes
+    uuid = process.devices[0].device_uuid
+    for second, known in ((100.0, True), (200.0, False)):
+        growth.observe(replace(last, processes=(), monotonic_s=last.monotonic_s + second))
+        assert bool(growth.of(process, uuid)) is known

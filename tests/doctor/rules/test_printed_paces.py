@@ -1,0 +1,117 @@
+"""Logs whose printed pace falls over hours, or that evaluate longer than they train; and those that only look so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from gputop.cli.doctor import explain_logs
+from gputop.tracking.printed import Transcript
+from gputop.tracking.printed_rates import paces, whole_times
+
+LINES = 400
+Line = Callable[[int, float], str]
+"""A line of a log by its number and by how much slower the run has become: 1 at the beginning."""
+
+
+def loss(number: int) -> str:
+    return f"{3 - number * 0.001:.4f}"
+
+
+def bar(number: int, rate: str, more: str = "", name: str = "") -> str:
+    done = f"{name}{number * 100 // LINES:3d}%|███▌      | {number}/{LINES}"
+    return f"{done} [{number // 60:02d}:{number % 60:02d}<10:00, {rate}{more}]"
+
+
+PRINTED: dict[str, Line] = {
+    "a bar": lambda n, slow: bar(n, f"{4 / slow:.2f}it/s", f", loss={loss(n)}"),
+    "a bar of slow steps": lambda n, slow: bar(n, f"{1.2 * slow:.2f}s/it", f", loss={loss(n)}"),
+    "a bar without a loss": lambda n, slow: bar(n, f"{1.2 * slow:.2f}s/it"),
+    "a bar per epoch": lambda n, slow: bar(n, f"{4 / slow:.2f}it/s", f", v_num=0, train_loss={loss(n)}", "Epoch 0: "),
+    "dt and tok/sec": lambda n, slow: (
+        f"step {n * 10} | loss {loss(n)} | dt: {300 * slow:.2f}ms | tok/sec: {170_000 / slow:.2f}"
+    ),
+    "thousands of tokens": lambda n, slow: f"iter {n}: loss {loss(n)}, {170.2 / slow:.1f}K tok/s",
+    "with commas": lambda n, slow: f"step {n} loss {loss(n)} {round(170_000 / slow):,} tokens/s",
+    "time and data": lambda n, slow: f"Train: 3 [{n}/{LINES}] Loss: {loss(n)} Time: {0.3 * slow:.3f}s Data: 0.010 (0.011)",
+    "samples/sec": lambda n, slow: f"INFO:root:Epoch 1 step {n} loss={loss(n)} samples/sec={1700 / slow:.1f}",
+    "a benchmark": lambda n, slow: f"Iter #{n}: {1700 / slow:.1f} img/sec per GPU",
+    "time of a step": lambda n, slow: f"iter {n * 10}: loss {loss(n)}, time {120 * slow:.2f}ms, mfu 31.20%",
+    "a dictionary": lambda n, slow: str({"loss": float(loss(n)), "train_samples_per_second": round(170 / slow, 2)}),
+    "Megatron": lambda n, slow: (
+        f" iteration {n * 10:8d}/ 60000 | elapsed time per iteration (ms): {1000 * slow:.1f} | lm loss: {loss(n)}E+00 |"
+    ),
+    "DeepSpeed": lambda n, slow: f"[timer.py:199:stop] global_step={n * 10}, CurrSamplesPerSec={90 / slow:.3f}, Mem=3.2GB",
+}
+LONGER: dict[str, Line] = {
+    "tokens stay": lambda n, slow: f"step {n} | loss {loss(n)} | dt: {300 * slow:.2f}ms | tok/sec: 170000.00",
+    "episodes get longer": lambda n, slow: bar(n, f"{9 / slow:.2f}it/s", f", reward={n * 0.5:.1f}, loss=0.1"),
+    "a download": lambda n, slow: bar(n, f"{9 / slow:.2f}MB/s", name="model.safetensors: "),
+    "data is prepared": lambda n, slow: bar(n, f"{4000 / slow:.2f} examples/s", name="Map: "),
+    "validation": lambda n, slow: bar(n, f"{4 / slow:.2f}it/s", ", loss=1.0", "Validation: "),
+}
+
+
+def told(tmp_path: Path, lines: Iterable[str]) -> list[str]:
+    path = tmp_path / "train.log"
+    path.write_text("\n".join(lines) + "\n")
+    return [finding.id for finding in explain_logs([str(path)])[0]]
+
+
+def falling(line: Line) -> list[str]:
+    return [line(number, 1 + 2 * number / LINES) for number in range(LINES)]
+
+
+@pytest.mark.parametrize("name", PRINTED)
+def test_a_pace_that_falls_is_told_and_one_that_stays_is_not(tmp_path: Path, name: str) -> None:
+    line = PRINTED[name]
+    assert told(tmp_path, falling(line)) == ["E10"]
+    assert told(tmp_path, [line(number, 1 + number % 3 * 0.1) for number in range(LINES)]) == []
+
+
+@pytest.mark.parametrize("name", LONGER)
+def test_steps_that_are_longer_on_purpose_are_not_told(tmp_path: Path, name: str) -> None:
+    assert told(tmp_path, falling(LONGER[name])) == []
+
+
+def test_evaluation_that_takes_longer_than_training_is_told(tmp_path: Path) -> None:
+    def script(evaluation_s: float) -> list[str]:
+        return [
+            line
+            for epoch in range(6)
+            for line in (
+                f"Epoch {epoch}: loss {3 - epoch * 0.1:.3f}",
+                "Training time: 40.1s",
+                f"Validation took {evaluation_s:.1f} s",
+            )
+        ]
+
+    def trainer(evaluation_s: float) -> list[str]:
+        each = [str({"eval_loss": 2.5 - epoch * 0.1, "eval_runtime": evaluation_s, "epoch": epoch}) for epoch in range(6)]
+        return [*each, str({"train_runtime": 6 * (40 + evaluation_s), "train_loss": 2.0, "epoch": 6})]
+
+    def clock(evaluation_s: float) -> list[str]:
+        minutes, seconds = divmod(int(evaluation_s), 60)
+        return ["INFO epoch took 0:00:40", f"INFO evaluation took 0:{minutes:02d}:{seconds:02d}"] * 6
+
+    for log in (script, trainer, clock):
+        assert told(tmp_path, log(90.0)) == ["E07"], log.__name__
+        assert told(tmp_path, log(12.0)) == [], log.__name__
+    assert told(tmp_path, ["Validation took 90.0 s"] * 6) == []  # it only evaluates
+
+
+def test_the_output_of_an_untracked_run_tells_its_pace_too() -> None:
+    line = PRINTED["a bar"](7, 2.0).encode() + b"\n"
+    ((_, metrics),) = Transcript(with_pace=True).feed(line)
+    assert metrics["it_per_sec"] == 2.0
+    ((_, plain),) = Transcript().feed(line)
+    assert "it_per_sec" not in plain
+
+
+def test_other_numbers_are_no_pace() -> None:
+    for line in ("max mem: 3 GB time: 2026", "step 3 time 12:03:44 loss 3.0", "2 samples, 3 s", "val_samples/s: 3", "epoch 3"):
+        assert paces(line) == {}, line
+    for line in ("time 3", "an epoch of training, in 2026", "eval in 3 steps", "trained for 3 epochs"):
+        assert whole_times(line) == {}, line

@@ -1,0 +1,37 @@
+"""A run that slows down: how much, since when, and where it is known from."""
+
+from __future__ import annotations
+
+from gputop.doctor.evidence.levels import Stretch
+from gputop.doctor.rules.pace import slowing
+from tests.doctor.scenes import near_slowing as scenes
+from tests.doctor.scenes.base import ids, only_shown, play
+
+
+def told(scene, seconds=scenes.SECONDS):
+    return next((item for item in play(scene, seconds)[-1] if item.id == "E10"), None)
+
+
+def test_it_says_how_much_slower_and_since_when() -> None:
+    finding = told(scenes.slows_down)
+    assert finding.title.startswith("The run slows down: a step takes 1.9 times")
+    assert finding.evidence[0].text.startswith("25")
+    assert finding.evidence[0].source == "journal: step_s"
+    assert finding.fix.startswith("gputop where run-1")
+
+
+def test_the_throughput_that_an_untracked_run_prints_tells_it_too() -> None:
+    finding = told(only_shown(scenes.rate_falls, {"source": "log"}))
+    assert finding.evidence[0].source == "its output: throughput"
+    assert finding.evidence[0].text.startswith("throughput 2")
+    assert "E10" not in ids(play(only_shown(scenes.rate_stays, {"source": "log"}), scenes.SECONDS)[-1])
+
+
+def test_a_minute_is_needed() -> None:
+    assert told(scenes.slows_down, 40) is None
+
+
+def test_a_throughput_beyond_numbers_is_none() -> None:
+    """An untracked run's output may say anything; the rules are asked with such values at random elsewhere, too."""
+    stretches = [Stretch(10 * number, 1e308, 10_000) for number in range(32)]
+    assert slowing._parts("tokens_per_s", stretches) is None

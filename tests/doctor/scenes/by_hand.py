@@ -1,0 +1,57 @@
+"""Ranks whose parallelism is written by hand: no wrapper, no mesh, only the group of all ranks; and the faults beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gputop.snapshot import Snapshot
+from tests.doctor import tracked
+from tests.doctor.scenes.base import Scene
+
+_BARE = {"model": {"wrapper": None, "wrappers": [], "mesh": []}, "ddp": None, "wrapper_calls": None, "gradients": None}
+
+
+def by_hand(
+    calls: Mapping[str, int], *, batches: str = "equal", weights: str | None = "unlike", losses: str = "equal", world: int = 4
+) -> Scene:
+    """Ranks with so many calls in each step. ``losses`` "last": only the last rank has one."""
+
+    def each(number: int, step: int) -> dict[str, Any]:
+        collectives = {name: count * step for name, count in calls.items()}
+        facts: dict[str, Any] = {
+            **_BARE,
+            "process_group": {"backend": "nccl", "world_size": world, "rank": number, "groups": 1, "collectives": collectives},
+        }
+        if batches == "equal":
+            facts["batches"] = {"recent": [[at, 777 + at] for at in range(step - 15, step + 1)], "epochs": [[0, 77]]}
+        unlike = number if weights == "unlike" else 0
+        probes = range(step - step % 10 - 30, step + 1, 10)
+        facts["parameters"] = {"recent": [[at, 5000 + at + 1000 * unlike, 1.5 + unlike] for at in probes]} if weights else None
+        return facts
+
+    def loss(number: int, step: int) -> float | None:
+        if losses == "last" and number < world - 1:
+            return None
+        return 2.0 - step * 0.001 + ((step * 7 + (13 * number if losses == "unlike" else 0)) % 11) * 0.01
+
+    def scene(second: int) -> Snapshot:
+        return tracked.ddp(second, world, each=each, metrics={**tracked.CALM, "loss": loss})
+
+    return scene
+
+
+PASSED_ON = {"send": 8, "recv": 8}
+BY_HAND: tuple[tuple[str, Scene, int], ...] = (
+    ("tensor parallel by hand", by_hand({"all_reduce": 24}), 40),
+    ("pipeline by hand", by_hand(PASSED_ON, losses="last"), 40),
+    ("pipeline by hand, whose stages read no data", by_hand(PASSED_ON, losses="last", batches="own"), 40),
+    ("experts by hand", by_hand({"all_to_all_single": 8, "all_reduce": 30}, batches="own", losses="unlike"), 40),
+    ("context parallel by hand", by_hand({**PASSED_ON, "all_reduce": 30}, weights="same", losses="unlike"), 40),
+    ("tensor parallel by hand, weights unknown", by_hand({"all_reduce": 24}, weights=None), 40),
+)
+FAULTS: tuple[tuple[str, str, Scene, int], ...] = (
+    ("C05", "averaged by hand, on the same batches", by_hand({"all_reduce": 30}, weights="same"), 12),
+    ("C03", "nothing exchanged", by_hand({}, batches="own", losses="unlike"), 12),
+    ("C03", "one loss averaged now and then", by_hand({"all_reduce": 1}, batches="own", losses="unlike"), 12),
+)

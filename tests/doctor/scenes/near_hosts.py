@@ -1,0 +1,105 @@
+"""Runs over two hosts, as the hosts' snapshots come together: a host that is slow, behind or alone, and what is near to it.
+
+``PAIRS`` holds each with the fault that it differs from in one thing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from gputop.snapshot import Host, Snapshot
+from tests.doctor.scenes.near import Pair, look_alikes
+from tests.doctor.tracked import Metrics, ddp
+from tests.samples import EPOCH
+
+HOSTS = ("node1", "node2")
+
+
+def over_hosts(second: int, metrics: Metrics | None = None, **changes: Any) -> Snapshot:
+    """Four ranks on each of two hosts; no process and no device is known, as of a run that is joined over hosts."""
+    base = ddp(second, 8, metrics=metrics or paced({}))
+    (run,) = base.runs
+    ranks = tuple(replace(rank, hostname=HOSTS[rank.rank // 4], last_log_at=EPOCH + second) for rank in run.ranks)
+    run = replace(run, ranks=ranks, world_size=8)
+    return replace(base, host=Host("joined"), devices=(), processes=(), runs=(run,), **changes)
+
+
+def paced(backward_s: dict[int, float]) -> Metrics:
+    """Steps of 300 ms, whose backward is 180 ms, but on some ranks."""
+
+    def backward(rank: int, step: int) -> float:
+        return backward_s.get(rank, 0.18) + (step * 7 + rank) % 5 * 0.002
+
+    return {"step_s": lambda rank, step: 0.3, "phase/backward": backward}
+
+
+def slow_host(second: int) -> Snapshot:
+    return over_hosts(second, paced(dict.fromkeys(range(4, 8), 0.12)))
+
+
+def slow_rank(second: int) -> Snapshot:
+    return over_hosts(second, paced({5: 0.02}))
+
+
+def standing(second: int, behind: tuple[int, ...], moves: bool = False) -> Snapshot:
+    """After ten seconds all ranks stand in a collective, but those ``behind``, which have begun one less."""
+    stop = second if moves else min(second, 10)
+    base = over_hosts(stop)
+    (run,) = base.runs
+    ranks = []
+    for rank in run.ranks:
+        begun = 700 + 3 * stop - (rank.rank in behind)
+        place = {
+            "line": "train.py:41",
+            "function": "main",
+            "stack": ["train.py:41 main"],
+            "phase": "data" if rank.rank in behind else "backward",
+            "operation": None,
+            "begun": begun,
+            "completed": begun - (rank.rank not in behind),
+            "step": rank.step,
+            "since": EPOCH + stop,
+            "told": EPOCH + stop,
+        }
+        ranks.append(replace(rank, facts={**rank.facts, "standing": place}))
+    clock = over_hosts(second)
+    points = base.points if stop == second else ()
+    return replace(clock, runs=(replace(run, ranks=tuple(ranks)),), points=points)
+
+
+def alone(second: int, hosts: tuple[str, ...]) -> Snapshot:
+    """After ten seconds, only ranks of these hosts make steps."""
+    base, before = over_hosts(second), over_hosts(min(second, 10))
+    (run,), (old,) = base.runs, before.runs
+    ranks = tuple(now if now.hostname in hosts else was for now, was in zip(run.ranks, old.ranks, strict=True))
+    moving = {rank.rank for rank in ranks if rank.hostname in hosts or second <= 10}
+    return replace(base, runs=(replace(run, ranks=ranks),), points=tuple(part for part in base.points if part.rank in moving))
+
+
+PAIRS = (
+    Pair("K01", "one rank of a host is slow", slow_rank, slow_host, 80),
+    Pair("K01", "all hosts are even", over_hosts, slow_host, 80),
+    Pair(
+        "K02",
+        "ranks of both hosts are behind",
+        lambda second: standing(second, (3, 6)),
+        lambda second: standing(second, (6,)),
+        50,
+    ),
+    Pair(
+        "K02",
+        "the counts move",
+        lambda second: standing(second, (6,), moves=True),
+        lambda second: standing(second, (6,)),
+        50,
+    ),
+    Pair(
+        "K03",
+        "both hosts have stopped",
+        lambda second: alone(second, ()),
+        lambda second: alone(second, ("node1",)),
+        110,
+    ),
+)
+LOOK_ALIKES = look_alikes(PAIRS)

@@ -1,0 +1,48 @@
+"""GPU memory that grows until it is full (H06), and what lies near: a warm-up, plateaus, an evaluation, a slow buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gputop.snapshot import Snapshot
+from tests.doctor.scenes.base import Scene, gpus, journal, not_tracked, rank, scene, use
+from tests.doctor.scenes.near import Pair
+from tests.samples import GIB
+
+SECONDS = 42
+EVERY_S = 10
+"""A snapshot stands for so many seconds: a course of minutes, in few snapshots."""
+
+
+def with_memory(gib: Callable[[int], float], others: float = 20.0) -> Scene:
+    """Four ranks; rank 2 holds so much after so many seconds."""
+
+    def shown(number: int) -> Snapshot:
+        second = number * EVERY_S
+        held = [gib(second) if index == 2 else others for index in range(4)]
+        devices = tuple(
+            device
+            for index in range(4)
+            for device in gpus([index], 4, memory_used_bytes=int(held[index] * GIB))[index : index + 1]
+        )
+        ranks = tuple(rank(index, use(index, held[index]), world=4, second=second) for index in range(4))
+        return scene(second, devices, ranks, (journal(4, second),))
+
+    return shown
+
+
+leaks = with_memory(lambda second: 20 + second / 60 + 0.02 * (second // 10 % 3))
+leaks_untracked = not_tracked(leaks)
+warms_up = with_memory(lambda second: 40 - 20 * 0.985**second)
+plateaus = with_memory(lambda second: 20 + 5 * (second // 150))
+evaluates = with_memory(lambda second: 20.0 if second < 200 else 60.0)
+steady = with_memory(lambda second: 70 + 0.05 * (second // 10 % 4))
+too_slow = with_memory(lambda second: 20 + second / 900)
+
+PAIRS = (
+    Pair("H06", "a warm-up that levels off", warms_up, leaks, SECONDS),
+    Pair("H06", "an allocator that grows in steps", plateaus, leaks, SECONDS),
+    Pair("H06", "the jump of an evaluation", evaluates, leaks, SECONDS),
+    Pair("H06", "as much as ever", steady, leaks, SECONDS),
+    Pair("H06", "so slow that a line says nothing", too_slow, leaks, SECONDS),
+)

@@ -1,0 +1,76 @@
+"""Very many jobs on one machine: what a look costs is bounded, and nothing is overlooked for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gputop.doctor.diagnosis import Doctor
+from gputop.doctor.evidence.jobs import Job
+from gputop.doctor.evidence.turns import JOBS_A_LOOK, Turns
+from gputop.snapshot import Process, Snapshot
+from tests import samples
+from tests.doctor.scenes.base import gpus, ids, play, rank, scene, single, use
+
+CROWD = 100
+FROM_S = 3
+
+
+def servers(second: int) -> tuple[Process, ...]:
+    """One process each, of a script of its own, at work now and then."""
+    return tuple(
+        single(9000 + n, use(4 + n % 4, 1.0, 3.0), second=second, visible=1, mask=str(4 + n % 4), command=("python", f"{n}.py"))
+        for n in range(CROWD)
+    )
+
+
+def crowd(second: int) -> Snapshot:
+    """After some seconds, four ranks that nobody tracks join the servers, all on GPU 0."""
+    ranks = tuple(
+        replace(rank(n, use(0, 15, 24), world=4, second=second), run_id=None, launcher=samples.Ancestor(5999, "torchrun"))
+        for n in range(4)
+    )
+    return scene(second, gpus([0, 4, 5, 6, 7]), (*servers(second), *(ranks if second >= FROM_S else ())))
+
+
+def test_a_fault_among_many_jobs_is_found_and_stays() -> None:
+    said = [ids(findings) for findings in play(crowd, 20)]
+    first = next(second for second, found in enumerate(said) if "A07" in found)
+    assert first < FROM_S + 15
+    assert all("A07" in found for found in said[first:])
+
+
+def test_a_look_at_many_jobs_judges_some_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    doctor, judged = Doctor(), set[str]()
+    judge = Doctor._judge_job
+
+    def counting(self: Doctor, rule: object, job: Job) -> object:
+        judged.add(job.key)
+        return judge(self, rule, job)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Doctor, "_judge_job", counting)
+
+    def look(second: int) -> int:
+        judged.clear()
+        doctor.observe(scene(second, gpus(range(8)), servers(second)))
+        return len(judged)
+
+    assert look(0) == CROWD
+    assert {look(second) for second in range(1, 4)} == {JOBS_A_LOOK}
+
+
+@given(st.integers(0, 200), st.sets(st.integers(0, 199)), st.lists(st.integers(0, 199), max_size=5))
+def test_every_job_has_its_turn(count: int, watched: set[int], ended: list[int]) -> None:
+    template = Job("", None, (), (), None, False, (), None, None, "", (), frozenset())
+    jobs = [replace(template, key=str(n)) for n in range(count)]
+    turns = Turns()
+    for gone in ended:
+        turns.take(jobs, set())
+        jobs = [job for job in jobs if job.key != str(gone)]
+    always = {str(n) for n in watched} & {job.key for job in jobs}
+    looks = [turns.take(jobs, always) for _ in range(-(-max(1, len(jobs)) // JOBS_A_LOOK))]
+    assert set().union(*looks) == {job.key for job in jobs}
+    assert all(always <= look and len(look) <= len(always) + JOBS_A_LOOK for look in looks)
